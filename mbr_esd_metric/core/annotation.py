@@ -151,14 +151,11 @@ class Annotation:
 
     @classmethod
     def of_rater(cls, spans: AnnotationLike) -> Annotation:
-        """The spans of a rater, or of a submission, with every repeat. It keeps several errors of one severity on the
-        same characters; those of a person differ in their categories.
+        """The spans of a rater, or of a submission, with several errors of one severity on the same characters; those
+        of a person differ in their categories. Errors as of `Annotation`.
 
         Each error counts in the score, in span counts and in MPP. Measures of characters see the set of spans,
         because a character is covered or not. Equality compares the sets too.
-
-        Raises:
-            InputError: for a span that is malformed, with its number from 1.
         """
         if isinstance(spans, Annotation):
             return spans

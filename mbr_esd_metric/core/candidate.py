@@ -120,8 +120,8 @@ class CandidateColumns:
         """The columns of these candidates.
 
         Raises:
-            InputError: an item that is no candidate, a text that is not a string, or a log-probability that is not a
-                number; says which, counted from 1. Or texts in several formats.
+            InputError: texts in several formats; or an item, counted from 1, that is no candidate, a text that is not a
+                string, or a log-probability that is not a number.
         """
         if isinstance(candidates, CandidateColumns):
             return candidates

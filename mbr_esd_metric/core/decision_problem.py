@@ -27,14 +27,13 @@ TIE = 1e-9
 
 
 class Hypotheses:
-    """The distinct annotations among the candidates of one segment.
+    """The distinct annotations among the candidates of one segment; arguments have one value for each candidate.
 
     Args:
-        annotations: one for each candidate; None if it is invalid.
-        logprobs: one for each candidate; None if unknown.
-        outputs: what each candidate wrote, if known; the weights "model" add up different outputs only.
-        models: which model wrote each candidate, if there are several; each weighs the same as a support.
-        stated: the score that each candidate states, if it states one.
+        annotations: None if it is invalid.
+        logprobs, outputs: where they are known; the weights "model" add up different outputs only.
+        models: where there are several; each weighs the same as a support.
+        stated: the scores in the candidates themselves, where there are any.
 
     Attributes:
         of: the hypothesis of each candidate, -1 for an invalid one.
@@ -93,9 +92,7 @@ class Hypotheses:
         return len(self.index)
 
     def weights(self, weighting: str = "uniform") -> Floats:
-        """The weight of each hypothesis as a support, shape (n,), of sum 1.
-
-        With several models, the weights of each model's candidates sum to the same, and so for "model".
+        """The weight of each hypothesis as a support, shape (n,), of sum 1; of several models, each has the same sum.
 
         "uniform" counts candidates. "model" takes the probability of the hypothesis under the model: the sum over the
         different outputs with this annotation, normalised over the hypotheses.
@@ -188,11 +185,9 @@ class DecisionProblem:
         length: L, the translation's characters, and those of the source where both texts are compared.
         utility: similarity u.
         weighting: of the supports; see `Hypotheses.weights`.
-        supports: support hypotheses, if they are given separately; None if the candidates are the supports.
+        supports: None if the candidates are the supports; else these are `apart`.
 
     Attributes:
-        supports: the support hypotheses.
-        apart: whether they were given separately.
         table: the hypotheses in its first rows, and the supports in `columns`.
         weights: of the supports, shape (m,), of sum 1.
 
@@ -248,8 +243,7 @@ class DecisionProblem:
     def judged(self, annotation: Annotation, value: float | None = None) -> tuple[Annotation, float]:
         """An annotation that is no candidate's, with its confidences; and its expected utility, unless `value` is it.
 
-        Raises:
-            InputError: a span past the end of the translation.
+        Raises `InputError` if a span ends past the translation.
         """
         table, columns = self.table, self.columns
         on_grid = all(start in table.place and end in table.place for start, end, _ in annotation.key)

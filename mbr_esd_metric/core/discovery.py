@@ -31,14 +31,13 @@ _T = TypeVar("_T")
 class Catalog(Generic[_T]):
     """Classes of one kind by name: those in a folder of this package, and those that other packages offer.
 
+    Another package cannot replace a name of this package.
+
     Args:
-        kind: what messages call one, such as "engine".
-        plural: of the kind; the entry points' group is ``mbr_esd_metric.`` and this.
+        kind, plural: such as "engine"; the entry points' group is ``mbr_esd_metric.`` and the plural.
         package: dotted name of the folder, every module of which defines the class of its name; or of one module.
         base: their base class.
         beside: name -> the class in whose module it stands, where that is not its own.
-
-    Another package cannot replace a name of this package.
     """
 
     def __init__(

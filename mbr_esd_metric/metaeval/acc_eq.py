@@ -37,7 +37,7 @@ class GoldPairs:
         row: index into `sizes` of the pair's segment.
         sign: sign of gold's difference, 0 for a tie.
         sizes: pairs per segment, for segments that have any.
-        order: the segments' numbers in the order in which mt-metrics-eval first sums them.
+        order: the segments in the order in which mt-metrics-eval first sums them.
     """
 
     rated: BoolMatrix

@@ -203,15 +203,12 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class ErrorFreeModel:
-    """A probability of being without error, and the threshold from which it is said.
+    """A logistic regression of standardised signals, and the least probability of a yes.
 
     Attributes:
-        signals: their names, in order.
-        mean, scale: of each signal where it was learnt; signals are standardised.
-        weights, bias: of the logistic regression.
-        languages: language pair -> what it adds, where there are several; others add nothing.
-        threshold: the least probability of a yes.
-        scores: the lowest and the highest score where it was learnt.
+        mean, scale: of each signal in the data.
+        languages: language pair -> its addend, where there are several; others add nothing.
+        scores: the lowest and the highest score in the data.
         aim: of the threshold, such as "mcc" or "precision 0.95".
         learnt_on: the data, in words.
     """

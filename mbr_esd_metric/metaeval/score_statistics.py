@@ -230,9 +230,7 @@ def clusters(
 ) -> dict[Key, int]:
     """Significance clusters by the overall score, of the metrics that are in every task; as ``AverageCorrMatrix``.
 
-    Raises:
-        InputError: scores that do not fit.
-        OptionError: tasks that cannot be tested.
+    Errors as of `evaluate`, and `OptionError` for tasks that are not `testable`.
     """
     if not testable(tasks):
         raise OptionError("only SPA and acc_eq* are tested: the tasks of WMT24 and later")

@@ -104,12 +104,9 @@ def prepare(
 
 
 class Contest(ABC):
-    """Metrics prepared for many tests: everything that depends on a single metric is computed once.
+    """Metrics prepared for many tests: everything that depends on a single metric is computed once."""
 
-    Attributes:
-        values: metric -> its statistic, higher is better.
-    """
-
+    #: Metric -> its statistic, higher is better.
     values: dict[str, float]
 
     def tests(
@@ -224,10 +221,6 @@ class SpaContest(Contest):
 
     A row is a system. Where systems are rated on different segments, it is a system on the segments that it shares with
     another one, so that each pair of systems has two rows of its own.
-
-    Args:
-        data: gold and metrics; NaN where nobody rated.
-        exact: see `perm_both`.
     """
 
     def __init__(self, data: Matched, exact: bool = False) -> None:

@@ -110,8 +110,6 @@ def mean_resampled(parts: Sequence[Resampled]) -> Resampled:
 def unit_sums(statistics: Mapping[str, FloatMatrix], units: Units = "segment") -> dict[str, FloatMatrix]:
     """Metric -> the statistics of each unit that somebody rated, (units, width); a segment's are summed over systems.
 
-    `statistics` are those of `SpanScores`.
-
     Raises:
         InputError: metrics that are not rated on the same translations, or no rating.
     """

@@ -87,21 +87,19 @@ def test_the_calibration_error_is_the_mean_gap_of_the_bins() -> None:
 def test_what_is_learnt_never_falls_and_is_the_best_of_all_that_do_not() -> None:
     rng = random.Random(1)
     for _ in range(30):
-        x = sorted(rng.choice([0.1, 0.3, 0.5, 0.7, 0.9]) for _ in range(rng.randint(1, 12)))
-        y = [rng.random() for _ in x]
-        w = [rng.random() + 0.1 for _ in x]
-        f = Recalibration.fit(x, y, w).of(x)
+        levels = [0.1, 0.3, 0.5, 0.7, 0.9]
+        x = np.array([*levels, *rng.choices(levels, k=rng.randint(0, 12))])
+        y, w = np.array([(rng.random(), rng.random() + 0.1) for _ in x]).T
+        f = Recalibration.fit(x, y, w).of(levels)
         assert (np.diff(f) >= -1e-12).all()
+
+        def mean(low: float, high: float, of: tuple[np.ndarray, ...] = (x, y, w)) -> float:
+            at = (low <= of[0]) & (of[0] <= high)
+            return float(np.average(of[1][at], weights=of[2][at]))
+
         # Minimax formula of isotonic regression (Barlow et al. 1972): max over a <= i of min over b >= i of the mean.
-        levels = sorted(set(x))
-        for level in levels:
-            means = [min(_mean(x, y, w, a, b) for b in levels if b >= level) for a in levels if a <= level]
-            assert f[x.index(level)] == pytest.approx(max(means))
-
-
-def _mean(x: list[float], y: list[float], w: list[float], low: float, high: float) -> float:
-    inside = [i for i, value in enumerate(x) if low <= value <= high]
-    return sum(w[i] * y[i] for i in inside) / sum(w[i] for i in inside)
+        for i, level in enumerate(levels):
+            assert f[i] == pytest.approx(max(min(mean(a, b) for b in levels[i:]) for a in levels[: i + 1])), level
 
 
 def test_recalibration_holds_on_what_it_was_not_learnt_on() -> None:

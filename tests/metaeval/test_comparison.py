@@ -16,7 +16,9 @@ from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.files.records import write_records
 from mbr_esd_metric.metaeval.comparison import SampledScore, compare, sampled_score
+from tests.helpers.candidates import answer, record
 
 TEXT = "0123456789"
 
@@ -93,27 +95,20 @@ def test_the_verdict() -> None:
     assert of(0.0, 1.0, 0.01).startswith("no difference shown; N is enough")
     assert "N may be too small" in of(0.15, 1.0, 0.49)
     assert "more candidates would not show one" in of(0.0, 1.0, 0.3)
-
-
-def test_what_cannot_be_compared() -> None:
     with pytest.raises(InputError, match="two or more segments"):
         compare([SampledScore(0.0, 0.0)], [SampledScore(0.0, 0.0)])
 
 
 def test_the_verb_pairs_systems_by_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = random.Random(1)
-    error = {"error_span": "012", "category": "accuracy", "sub_category": "x", "severity": "major"}
-    lines = []
+    records = []
     for system, likely in (("good", 0.2), ("bad", 0.9)):
         for number in rng.sample(range(30), 30):
-            texts = [json.dumps({"errors": [error] if rng.random() < likely else []}) for _ in range(8)]
-            candidates = [{"text": text, "logprob": -1.0} for text in texts]
-            lines.append(
-                {"id": str(number), "system": system, "src": f"s{number}", "mt": TEXT, "candidates": candidates}
-                | {"decision": {"score": "expected"}}
-            )
+            texts = [answer(*["012"] * (rng.random() < likely)) for _ in range(8)]
+            more = {"system": system, "decision": {"score": "expected"}}
+            records.append(record(f"s{number}", TEXT, *texts, number=number, **more))
     path = tmp_path / "candidates.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_records(path, records)
     assert main(["compare", str(path), "--table", "json"]) == 0
     systems, pairs = json.loads(capsys.readouterr().out)
     assert [row["system"] for row in systems["rows"]] == ["good", "bad"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from mbr_esd_metric.metaeval import (
 )
 from mbr_esd_metric.metaeval.metric_set import ScoredSet, Scores
 from mbr_esd_metric.metaeval.score_statistics import clusters, evaluate, overall, score_statistic, wmt_tasks
+from mbr_esd_metric.metaeval.significance import STATISTICS
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "overall_wmt23.json").read_text(encoding="utf-8"))
 
@@ -66,11 +68,8 @@ def test_the_overall_score_is_the_scaled_mean() -> None:
     key = ("good", True)
     expected = 0.25 * (scores.values[key][0] or 0.0)
     for number, data in enumerate(lps):
-        gold, metric = data.gold, data.metrics[key]
-        assert gold.systems is not None
-        assert metric.systems is not None
-        assert gold.segments is not None
-        assert metric.segments is not None
+        gold: Any = data.gold
+        metric: Any = data.metrics[key]
         values = (
             system_correlation(gold.systems, metric.systems).value,
             correlation(gold.segments, metric.segments).value,
@@ -89,9 +88,9 @@ def test_clusters_are_of_the_mean_over_all_tasks() -> None:
     ranks = clusters(tasks, lps, 200)
     rankings = []
     for data in lps:
-        assert data.gold.segments is not None
+        gold: Any = data.gold.segments
         scores = {str(key): m.segments for key, m in data.metrics.items() if m.segments is not None}
-        rankings += [rank_metrics(data.gold.segments, scores, statistic, 200) for statistic in ("spa", "acc_eq")]
+        rankings += [rank_metrics(gold, scores, statistic, 200) for statistic in STATISTICS]
     mean = average_ranking(rankings)
     assert {str(key): rank for key, rank in ranks.items()} == dict(zip(mean.names, mean.ranks, strict=True))
     assert list(ranks) == list(overall(tasks, lps).overall)

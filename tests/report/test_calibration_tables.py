@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.cli.main import main
-from mbr_esd_metric.files.records import read_recalibration
+from mbr_esd_metric.core.recalibration import Recalibration
+from mbr_esd_metric.files.records import read_recalibration, write_recalibration, write_records
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric
 from mbr_esd_metric.report.calibration_tables import calibration_plot
 from mbr_esd_metric.report.inputs import Source, read_table
+from tests.helpers.candidates import answer, record
 
 TEXT = "one two three four five six seven eight"
 
@@ -84,18 +86,12 @@ def test_the_page_shows_it_beside_ratings(
 
 
 def test_a_model_folder_recalibrates(tmp_path: Path) -> None:
-    answer = {"errors": [{"error_span": "two", "category": "accuracy", "sub_category": "x", "severity": "minor"}]}
-    drawn = [{"text": json.dumps(one), "logprob": -1.0} for one in [answer] * 3 + [{"errors": []}]]
     candidates = tmp_path / "candidates.jsonl"
-    candidates.write_text(json.dumps({"id": "1", "src": "s", "mt": TEXT, "candidates": drawn}) + "\n")
-    folder = tmp_path / "model"
-    folder.mkdir()
-    folder.joinpath("hparams.yaml").write_text("class_identifier: mbr_esd_metric\nmodel: org/name\nn: 4\n")
-    table = {"recalibration": "isotonic", "confidence": [0.0, 1.0], "confirmed": [0.0, 0.5]}
-    folder.joinpath("calibration.json").write_text(json.dumps(table))
-    prediction = Metric(load_card(f"{folder}?candidates={candidates}")).predict(
-        [{"src": "s", "mt": TEXT}], progress_bar=False
-    )
+    write_records(candidates, [record("s", TEXT, *[answer("two", severity="minor")] * 3, answer())])
+    tmp_path.joinpath("hparams.yaml").write_text("class_identifier: mbr_esd_metric\nmodel: org/name\nn: 4\n")
+    write_recalibration(tmp_path / "calibration.json", Recalibration((0.0, 1.0), (0.0, 0.5)))
+    metric = Metric(load_card(f"{tmp_path}?candidates={candidates}"))
+    prediction = metric.predict([{"src": "s", "mt": TEXT}], progress_bar=False)
     ((span,),) = prediction.metadata.error_spans
     assert span["confidence"] == pytest.approx(0.375)
     assert "|cal:" in prediction.metadata.signature

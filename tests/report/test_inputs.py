@@ -16,16 +16,17 @@ from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
+from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import short_names
-from mbr_esd_metric.files.records import CandidateRecord, DecisionRecord, read_candidates, write_records
+from mbr_esd_metric.files.records import DecisionRecord, read_candidates, write_records
 from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.report.inputs import Source, distribution, kind_of_input, read_table
 from mbr_esd_metric.report.rating_table import RatingTable, Text
 from mbr_esd_metric.report.viewer import payload
+from tests.helpers.candidates import answer, record
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 CANDIDATES = EXAMPLES / "candidates.jsonl"
@@ -196,16 +197,6 @@ def test_real_raters(mqm_folder: Path) -> None:
     assert all(re.search(r"\(rater\d+\)$", category or "") for category in signed)
 
 
-def test_a_test_set_of_the_layout(tmp_path: Path, mqm_folder: Path) -> None:
-    tsv = str(mqm_folder / "sxs_mqm_generalMT2023_ende.3raters.tsv")
-    where = ["--test-set", f"{tmp_path}/wmt23", "--lp", "en-de"]
-    assert main(["wmt", "import", tsv, "--test-set", f"{tmp_path}/wmt23", "--lp", "en-de"]) == 0
-    out = tmp_path / "report.html"
-    assert main(["report", *where, "-o", str(out)]) == 0
-    assert out.stat().st_size > 100_000
-    assert main(["report", *where, "-o", str(out), "--raters", "none"]) == 1
-
-
 def test_stored_metrics_of_a_layout_without_human_spans(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     layout = Layout(tmp_path, "tiny", "en-de")
     files.write_documents(layout.documents, [("all", "d")] * 2)
@@ -235,6 +226,9 @@ def test_stored_metrics_of_a_layout_without_human_spans(tmp_path: Path, capsys: 
     assert "accuracy  confidence 0.25" in shown
     assert main([*arguments, "--raters", "mqm.merged"]) == 1
     assert "no human ratings of tiny en-de" in capsys.readouterr().err
+    write_ratings(layout.human_rating("mqm.merged"), spans, {"A": [None] * 2, "B": [None] * 2})
+    columns = read_table([], load_test_set(tmp_path, "tiny", "en-de")).columns
+    assert [(column.name, column.human) for column in columns] == [("mqm.merged", True), ("spans-src", False)]
 
 
 def test_report_and_show(
@@ -258,11 +252,8 @@ def test_report_and_show(
 def test_stored_scores_are_shown_and_ranked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     candidates, decided = tmp_path / "candidates.jsonl", tmp_path / "decided.jsonl"
     error = {"error_span": "weg", "category": "fluency", "sub_category": "punctuation", "severity": "minor"}
-    texts = {"marked": ("weg damit", [error]), "blank": (" ", [])}
-    columns = {
-        name: CandidateColumns((render_answer(errors),), (None,), (False,)) for name, (_, errors) in texts.items()
-    }
-    write_records(candidates, [CandidateRecord(name, "source", mt, columns[name]) for name, (mt, _) in texts.items()])
+    marked = record("source", "weg damit", render_answer([error]), number="marked")
+    write_records(candidates, [marked, record("source", " ", answer(), number="blank")])
     assert main(["decide", str(candidates), "-o", str(decided), "--mqm", "google", "--quiet"]) == 0
     assert main(["show", str(decided), str(candidates), "--worst", "decided"]) == 0
     shown = capsys.readouterr().out
@@ -346,14 +337,10 @@ def test_distribution_counts_characters() -> None:
 
 
 def test_candidates_are_read_as_they_were_decided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    keys = ("error_span", "category", "sub_category", "severity")
-    answer = render_answer([dict(zip(keys, ("und", "style", "", "minor"), strict=True))] * 2)
-    record = CandidateRecord(
-        "1", "and and", "und und", CandidateColumns((answer, "not JSON"), (-1.0, -2.0), (False, False))
-    )
+    texts = answer("und", "und", severity="minor"), "not JSON"
     candidates, out = tmp_path / "candidates.jsonl", tmp_path / "decisions.jsonl"
     for location, words in (("first", 1), ("successive", 2)):
-        write_records(candidates, [replace(record, decision={"location": location})])
+        write_records(candidates, [record("and and", "und und", *texts, decision={"location": location})])
         assert main(["decide", str(candidates), "-o", str(out), "--quiet"]) == 0
         sheet = read_table([Source(out), Source(candidates)])
         (summary,) = (d for d in sheet.candidates[0].distributions if d)

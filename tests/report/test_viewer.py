@@ -222,25 +222,18 @@ def test_candidates(page: Page) -> None:
     assert page.texts("#detail .ranked tbody tr") == ["3 of 4−2.5abcdefgh", "1 of 4–no error"]
 
 
-def test_scores_without_spans(page: Page) -> None:
-    text = Text("1", "", "source", "abcdefgh")
-    spans, plain = Rating(text, Annotation(), 0.75), Rating(text, None, 0.5)
-    page.open(join([RatingInput("spans", [spans]), RatingInput("plain", [plain])]))
-    cards = page.texts("#detail .card")
-    assert "score 0.7500 · MQM 0" in cards[1]
-    assert "score 0.5000" in cards[2]
-
-
-def test_a_blank_translation_keeps_its_score(page: Page) -> None:
+def test_scores_without_spans_and_of_a_blank_translation(page: Page) -> None:
     blank, text = Text("1", "", "source", " "), Text("2", "", "source", "abcdefgh")
     spans = Annotation([ErrorSpan(0, 4, "minor", None, 0.5)])
-    page.open(join([RatingInput("a", [Rating(blank, Annotation(), 0.0), Rating(text, spans, 0.96)])]))
-    assert page.numbers()["scores"] == [[0, 0.96]]
-    (card,) = page.texts("#detail .card")[1:]
-    assert "MQM -25" in card.replace("\u2212", "-")
-    assert "blank translation" in card
+    marked = RatingInput("spans", [Rating(blank, Annotation(), 0.0), Rating(text, spans, 0.96)])
+    page.open(join([marked, RatingInput("plain", [Rating(blank, None, 0.5)])]))
+    assert page.numbers()["scores"][0] == [0, 0.96]
+    _, with_spans, plain = page.texts("#detail .card")
+    assert "MQM -25" in with_spans.replace("\u2212", "-")
+    assert "blank translation" in with_spans
+    assert "score 0.5000" in plain
     page.set("lambda", 0.6)
-    assert page.numbers()["scores"] == [[0, 1]]
+    assert page.numbers()["scores"][0] == [0, 1]
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -258,7 +251,7 @@ def test_fits_the_screen(page: Page, sheet: RatingTable, width: int) -> None:
     assert page.js("return document.documentElement.scrollWidth") <= width
 
 
-def test_fifty_thousand_segments(page: Page, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fifty_thousand_segments(page: Page) -> None:
     texts = some_texts(50_000, systems=20)
     sheet = join(
         [
@@ -267,40 +260,23 @@ def test_fifty_thousand_segments(page: Page, capsys: pytest.CaptureFixture[str])
         ]
     )
     # The best of three: the machine may be busy with other things.
-    for _ in range(3):
-        seconds = page.open(sheet)
-        if seconds < 15:
-            break
-    assert seconds < 15
+    assert any(page.open(sheet) < 15 for _ in range(3))
     page.frame()  # the size of the window may have come late
-    drawn = page.js(
-        "return ['*', '.row', 'mark'].map(s => document.querySelectorAll(s).length)"
-        ".concat(document.getElementById('list').clientHeight, innerWidth, innerHeight)"
-    )
-    assert drawn[0] < 600, drawn
-    assert drawn[1] < 40, drawn
+    elements, rows = page.js("return ['*', '.row'].map(s => document.querySelectorAll(s).length)")
+    assert elements < 600
+    assert rows < 40
     page.js("document.getElementById('list').scrollTop = 84 * 25000")
     page.wait("return document.getElementById('row-25001') !== null")
-    page.js("window.start = performance.now()")
-    page.set("lambda", 0.5)
-    slide = page.js("return performance.now() - window.start")
-    assert slide < 10_000
     page.set("find", "weil läuft")
     assert 0 < len(page.numbers()["rows"]) < 50_000
     page.set("find", "")
-    timed = {}
-    for name, action in (
-        ("sort by text", "const e = $('sort'); e.value = 'text'; e.dispatchEvent(new Event('change'))"),
-        ("overview", "$('tab-overview').click()"),
-    ):
-        clock = "const $ = (id) => document.getElementById(id), start = performance.now(); "
-        timed[name] = page.js(f"{clock} {action}; return performance.now() - start")
-        assert timed[name] < 20_000, name
+    clock = "window.start ??= performance.now(); return performance.now() - window.start"
+    page.js(clock)
+    page.set("lambda", 0.5)
+    page.set("sort", "text")
+    page.js("document.getElementById('tab-overview').click()")
+    assert page.js(clock) < 30_000
     page.frame()
     assert page.texts("#panel-overview .scroll tbody tr:last-child td")[0] == "50,000"
     assert len(page.texts("#panel-overview .scroll:nth-of-type(2) tbody tr")) == 20
-    heap = page.js("gc(); return performance.memory.usedJSHeapSize") / 1e6
-    assert heap < 400
-    with capsys.disabled():
-        others = ", ".join(f"{name} {ms:.0f} ms" for name, ms in timed.items())
-        print(f"\n  50,000 segments: open {seconds:.2f} s, slider {slide:.0f} ms, {others}, heap {heap:.0f} MB")
+    assert page.js("gc(); return performance.memory.usedJSHeapSize") < 400e6
