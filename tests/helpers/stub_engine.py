@@ -1,21 +1,29 @@
-"""An engine without a model, and how a test has it run in place of the real ones."""
+"""An engine without a model, which a test runs in place of the real ones."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import ClassVar
 
 import pytest
 
-from mbr_esd_metric.generation.engine import Engine, EngineOptions
+from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.errors import EngineError
+from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling
 
 
 class StubEngine(Engine):
-    """Runs everywhere; a subclass says what it generates."""
+    """Gives the texts of `run_stub` one by one and notes its requests. The class has the state: a run makes engines."""
 
     name: ClassVar[str] = "stub"
+    requests: ClassVar[list[Request]]
+    temperatures: ClassVar[list[float]]
+    loads: ClassVar[int]
+    fail_after: ClassVar[int | None]
+    text: ClassVar[Callable[[Request, Sampling], str]]
 
-    def __init__(self, options: EngineOptions) -> None: ...
+    def __init__(self, options: EngineOptions) -> None:
+        type(self).loads += 1
 
     @classmethod
     def problem(cls, options: EngineOptions) -> str | None:
@@ -25,8 +33,26 @@ class StubEngine(Engine):
     def identity(cls, options: EngineOptions) -> Mapping[str, str]:
         return {"engine": cls.name, "model": options.model}
 
+    @classmethod
+    def calls(cls) -> list[tuple[str, int, int]]:
+        """Translation, first index and number of candidates of each request."""
+        return [(request.translation, request.first, request.n) for request in cls.requests]
 
-def run_instead(engine: type[Engine], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever engine a card names, candidates come from this one."""
+    def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
+        for number, request in enumerate(requests):
+            if number == self.fail_after:
+                raise EngineError(f"{request.label}: out of memory; use a smaller n")
+            self.requests.append(request)
+            self.temperatures.append(sampling.temperature)
+            for index in range(request.first, request.first + request.n):
+                text = type(self).text(request, sampling)
+                yield Generated(request.key, index, (Candidate(text, logprob=-1.0 - index, tokens=3),))
+
+
+def run_stub(monkeypatch: pytest.MonkeyPatch, text: Callable[[Request, Sampling], str]) -> None:
+    """Whatever engine a card names, candidates come from a new `StubEngine` with these texts."""
+    state = {"requests": [], "temperatures": [], "loads": 0, "fail_after": None, "text": staticmethod(text)}
+    for name, value in state.items():
+        monkeypatch.setattr(StubEngine, name, value, raising=False)
     for module in ("plan", "summary"):
-        monkeypatch.setattr(f"mbr_esd_metric.metric.{module}.engine_class", lambda name: engine)
+        monkeypatch.setattr(f"mbr_esd_metric.metric.{module}.engine_class", lambda name: StubEngine)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
-from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.errors import EngineError, NoValidCandidateError
 from mbr_esd_metric.files.records import write_records
-from mbr_esd_metric.generation.engine import ENGINES, EngineOptions, Generated, Request, Sampling
+from mbr_esd_metric.generation.engine import Request
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.data_warnings import warnings
@@ -22,38 +19,15 @@ from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment
 from mbr_esd_metric.metric.sampler import missing
 from tests.helpers.candidates import record
-from tests.helpers.stub_engine import StubEngine, run_instead
+from tests.helpers.stub_engine import StubEngine, run_stub
 
 CLEAN = '{"errors": []}'
 SEGMENTS = [Segment(f"Source {i}.", f"Translation {i}.", f"sample {i}") for i in range(4)]
 
 
-class Recorder(StubEngine):
-    """Gives one answer, and notes the calls."""
-
-    calls: ClassVar[list[tuple[str, int, int]]] = []
-    loads: ClassVar[int] = 0
-    fail_after: ClassVar[int | None] = None
-    text: ClassVar[str] = CLEAN
-
-    def __init__(self, options: EngineOptions) -> None:
-        type(self).loads += 1
-
-    def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
-        for number, request in enumerate(requests):
-            if number == self.fail_after:
-                raise EngineError(f"{request.label}: out of memory; use a smaller n")
-            self.calls.append((request.translation, request.first, request.n))
-            for index in range(request.first, request.first + request.n):  # in parts of one
-                yield Generated(request.key, index, (Candidate(self.text, logprob=-1.0 - index, tokens=3),))
-
-
 @pytest.fixture
 def card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelCard:
-    monkeypatch.setattr(ENGINES, "get", lambda name: Recorder)
-    run_instead(Recorder, monkeypatch)
-    for name, value in (("calls", []), ("loads", 0), ("fail_after", None), ("text", CLEAN)):
-        monkeypatch.setattr(Recorder, name, value)
+    run_stub(monkeypatch, lambda request, sampling: CLEAN)
     return load_card(f"mbr-esd-phi4?engine=server&n=4&store={tmp_path / 'store.sqlite'}")
 
 
@@ -69,7 +43,7 @@ def test_data_frames_go_in_and_rows_come_out(card: ModelCard) -> None:
 def test_identical_pairs_are_sampled_once_and_empty_translations_never(card: ModelCard) -> None:
     segments = [*SEGMENTS[:2], SEGMENTS[0], Segment("Source", "", "sample 3")]
     decisions = annotate(card, segments).decisions
-    assert Recorder.calls == [("Translation 0.", 0, 4), ("Translation 1.", 0, 4)]
+    assert StubEngine.calls() == [("Translation 0.", 0, 4), ("Translation 1.", 0, 4)]
     assert decisions[0] == decisions[2]
     assert (decisions[3].mqm, decisions[3].annotation.spans) == (-25.0, ())
 
@@ -81,7 +55,7 @@ def test_a_blank_translation_is_judged_without_asking(card: ModelCard, rule: str
     card = with_options(card, {"blank": blank, "rule": rule})
     segments = [SEGMENTS[0], Segment("Source", " \n", "sample 1"), Segment("", "", "sample 2"), SEGMENTS[1]]
     decisions = annotate(card, segments).decisions
-    assert Recorder.calls == [("Translation 0.", 0, 4), ("Translation 1.", 0, 4)]
+    assert StubEngine.calls() == [("Translation 0.", 0, 4), ("Translation 1.", 0, 4)]
     assert [d.mqm for d in decisions] == pytest.approx([0.0, score, 0.0, 0.0], nan_ok=True)
     assert all(decision.annotation.spans == () for decision in decisions)
     assert annotate(card, segments[1:2]).decisions[0].mqm == pytest.approx(score, nan_ok=True)
@@ -108,11 +82,11 @@ def test_pairs_that_look_wrong_are_counted_and_not_rescored(card: ModelCard) -> 
 def test_a_second_run_loads_no_engine_and_a_larger_n_samples_the_difference(card: ModelCard) -> None:
     first = annotate(card, SEGMENTS)
     assert annotate(card, SEGMENTS) == first
-    assert Recorder.loads == 1
-    Recorder.calls.clear()
+    assert StubEngine.loads == 1
+    StubEngine.requests.clear()
     annotate(replace(card, n=6), SEGMENTS[:1])
-    assert Recorder.calls == [("Translation 0.", 4, 2)]
-    assert Recorder.loads == 2
+    assert StubEngine.calls() == [("Translation 0.", 4, 2)]
+    assert StubEngine.loads == 2
 
 
 @pytest.mark.parametrize(
@@ -124,35 +98,37 @@ def test_a_second_run_loads_no_engine_and_a_larger_n_samples_the_difference(card
 )
 def test_options_that_can_change_a_candidate_change_the_key(card: ModelCard, options: list[str], calls: int) -> None:
     for option in options:
-        Recorder.calls.clear()
+        StubEngine.requests.clear()
         alone = replace(card, store=f"{card.store}-{option}")
         annotate(alone, SEGMENTS[:1])
         annotate(with_options(alone, dict([option.split("=")])), SEGMENTS[:1])
-        assert len(Recorder.calls) == calls, option
+        assert len(StubEngine.requests) == calls, option
 
 
 def test_greedy_decoding_is_keyed_by_no_lot(card: ModelCard) -> None:
     for change in ({}, {"seed": "1"}, {"top_k": "5"}, {"temperature": "1"}):
         annotate(with_options(card, {"rule": "greedy", **change}), SEGMENTS[:1])
-    assert len(Recorder.calls) == 1
+    assert len(StubEngine.requests) == 1
 
 
 def test_candidates_before_a_failure_are_stored(card: ModelCard) -> None:
-    Recorder.fail_after = 2
+    StubEngine.fail_after = 2
     with pytest.raises(EngineError, match="sample 2: out of memory"):
         annotate(card, SEGMENTS)
-    Recorder.fail_after = None
-    Recorder.calls.clear()
+    StubEngine.fail_after = None
+    StubEngine.requests.clear()
     annotate(card, SEGMENTS)
-    assert [translation for translation, *_ in Recorder.calls] == ["Translation 2.", "Translation 3."]
+    assert [request.translation for request in StubEngine.requests] == ["Translation 2.", "Translation 3."]
 
 
-def test_segments_without_valid_candidate_are_all_named_after_all_is_sampled(card: ModelCard) -> None:
-    Recorder.text = '{"errors": [{'
+def test_segments_without_valid_candidate_are_all_named_after_all_is_sampled(
+    card: ModelCard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_stub(monkeypatch, lambda request, sampling: '{"errors": [{')
     with pytest.raises(NoValidCandidateError, match="sample 0, sample 1, sample 2, sample 3") as caught:
         annotate(card, SEGMENTS)
     assert "max_tokens=4096" in str(caught.value)
-    assert len(Recorder.calls) == 4
+    assert len(StubEngine.requests) == 4
 
 
 def test_missing_asks_for_each_gap_once() -> None:

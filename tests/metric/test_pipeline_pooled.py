@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
+from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.core.decision_problem import Hypotheses
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_decisions, write_records
-from mbr_esd_metric.generation.engine import Generated, Request, Sampling
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import Annotated, annotate
 from mbr_esd_metric.metric.plan import Segment
 from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
-from tests.helpers.stub_engine import StubEngine, run_instead
+from tests.helpers.stub_engine import StubEngine, run_stub
 
 TRANSLATION = "Der Laden ist zu."
 
@@ -82,23 +80,10 @@ def test_the_models_of_a_file_weigh_the_same(tmp_path: Path) -> None:
         CandidateRecord.from_json({**written.to_json(), "candidates": [{"text": "", "model": "a"}, {"text": ""}]})
 
 
-class ByTemperature(StubEngine):
-    """Says one thing at temperature 1 and another below."""
-
-    calls: ClassVar[list[tuple[float, int, int]]] = []
-
-    def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
-        for request in requests:
-            self.calls.append((sampling.temperature, request.first, request.n))
-            sample = Candidate(answer("Laden" if sampling.temperature == 1 else "ist"), logprob=-1.0, tokens=3)
-            yield Generated(request.key, request.first, (sample,) * request.n)
-
-
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Annotated]:
-    """Decides over settings of one model, each given as options."""
-    run_instead(ByTemperature, monkeypatch)
-    monkeypatch.setattr(ByTemperature, "calls", [])
+    """Decides over settings of one model, given as options. At temperature 1 it marks one word, below another."""
+    run_stub(monkeypatch, lambda request, sampling: answer("Laden" if sampling.temperature == 1 else "ist"))
 
     def run(*options: str) -> Annotated:
         common = f"engine=server&store={tmp_path / 'store.sqlite'}"
@@ -112,12 +97,13 @@ def test_a_share_of_the_candidates_is_drawn_at_another_temperature(settings: Cal
     """All candidates of one model weigh the same, under whichever setting they were drawn; each has keys of its own."""
     run = settings("n=3&temperature=1&rule=majority", "n=1&temperature=0.5&rule=majority")
     (decision,) = run.decisions
-    assert ByTemperature.calls == [(1.0, 0, 3), (0.5, 0, 1)]
+    assert StubEngine.temperatures == [1.0, 0.5]
+    assert StubEngine.calls() == [(TRANSLATION, 0, 3), (TRANSLATION, 0, 1)]
     assert (decision.valid, decision.distinct) == (4, 2)
     assert [(s.start, s.confidence, s.category) for s in decision.annotation] == [(4, 0.75, "accuracy/mistranslation")]
     assert {"n:3+1", "t:1.0+0.5", "model:microsoft/phi-4"} <= set(run.signature.split("|"))
     (other,) = settings("n=2&temperature=1&rule=majority", "n=4&temperature=0.5&rule=majority").decisions
-    assert ByTemperature.calls[2:] == [(0.5, 1, 3)], "what is stored is not sampled again"
+    assert StubEngine.calls()[2:] == [(TRANSLATION, 1, 3)], "what is stored is not sampled again"
     assert [s.start for s in other.annotation] == [10]
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +18,7 @@ from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.sentences import parts
 from mbr_esd_metric.elicit.words import word_count
 from mbr_esd_metric.errors import EngineError, OptionError
-from mbr_esd_metric.generation.engine import Candidate, Generated, Request, Sampling
+from mbr_esd_metric.generation.engine import Request, Sampling
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import CARDS, load_card
 from mbr_esd_metric.metric.pipeline import annotate, sample
@@ -29,29 +28,19 @@ from mbr_esd_metric.metric.units import LONG, join_parts, units_of
 from tests.elicit.test_sentences import SOURCE, TEXTS, TRANSLATION, pairs
 from tests.helpers.candidates import answer
 from tests.helpers.command import Command
-from tests.helpers.stub_engine import StubEngine, run_instead
+from tests.helpers.stub_engine import StubEngine, run_stub
 
 ONE = Segment("The dog barks.", "Der Hund bellt.", "line 1")
 TEXT = Segment(SOURCE, TRANSLATION, "line 2")
 PAPERS = ("mbr-esd-llama", "mbr-esd-gemma2", "mbr-esd-phi4", "mbr-esd-mistral", "mbr-esd-llama-distill")
 
 
-class Marking(StubEngine):
+def first_words(request: Request, sampling: Sampling) -> str:
     """Marks the first word of the translation and, where the grammar has omissions, that of the source."""
-
-    requests: ClassVar[list[Request]] = []
-    fail_after: ClassVar[int | None] = None
-
-    def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
-        for number, one in enumerate(requests):
-            if number == self.fail_after:
-                raise EngineError("killed")
-            self.requests.append(one)
-            first = one.translation.split()[0]
-            text = answer(first, severity="minor")
-            if "omitted" in one.grammar:
-                text = f"minor <{first}> omitted major <{one.source.split()[0]}>"
-            yield Generated(one.key, one.first, (Candidate(text, logprob=-1.0),) * one.n)
+    first = request.translation.split()[0]
+    if "omitted" in request.grammar:
+        return f"minor <{first}> omitted major <{request.source.split()[0]}>"
+    return answer(first, severity="minor")
 
 
 def same_beginning(texts: Sequence[str]) -> str:
@@ -60,9 +49,7 @@ def same_beginning(texts: Sequence[str]) -> str:
 
 @pytest.fixture
 def card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelCard:
-    run_instead(Marking, monkeypatch)
-    monkeypatch.setattr(Marking, "requests", [])
-    monkeypatch.setattr(Marking, "fail_after", None)
+    run_stub(monkeypatch, first_words)
     return load_card(f"mbr-esd-server?model=m&engine=server&n=2&lp=en-de&unit=sentence&store={tmp_path / 'store'}")
 
 
@@ -87,19 +74,19 @@ def test_the_papers_cards_judge_segments_and_others_paragraphs_by_sentences() ->
 
 def test_the_whole_text_stands_first_and_the_sentence_last(card: ModelCard) -> None:
     annotate(card, [TEXT])
-    Marking.requests.sort(key=lambda one: one.label)
-    assert [one.translation for one in Marking.requests] == [
+    StubEngine.requests.sort(key=lambda one: one.label)
+    assert [one.translation for one in StubEngine.requests] == [
         TRANSLATION[p.start : p.end] for p in parts(SOURCE, TRANSLATION, "en-de")
     ]
-    third = Marking.requests[2]
+    third = StubEngine.requests[2]
     assert "Source in English:\n[1] Good morning, dear friends.\n[2] I came from Paris in 1987.\n[3] It" in third.prompt
     assert third.prompt.index("[6] Niemand") < third.prompt.index("You check translations")
     assert third.prompt.rindex(third.translation) > third.prompt.index("Answer in JSON only")
     assert "This is part 3 of the text above." in third.prompt.rsplit("\n", 1)[1]
     assert third.label == "line 2, sentence 3"
-    shared = len(same_beginning([one.prompt for one in Marking.requests]))
-    longest = max(len(one.source) + len(one.translation) for one in Marking.requests)
-    assert all(len(one.prompt) - shared < longest + 250 for one in Marking.requests)
+    shared = len(same_beginning([one.prompt for one in StubEngine.requests]))
+    longest = max(len(one.source) + len(one.translation) for one in StubEngine.requests)
+    assert all(len(one.prompt) - shared < longest + 250 for one in StubEngine.requests)
 
 
 def test_spans_get_their_places_and_the_score_is_the_mean(card: ModelCard) -> None:
@@ -141,7 +128,7 @@ def test_examples_are_those_of_the_whole_text(card: ModelCard, tmp_path: Path) -
     rows = [{"src": src, "mt": "x", "spans": []} for src in ("We left.", "Berlin, Paris, friends")]
     shots.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     annotate(with_options(card, {"shots": f"{shots}:1"}), [TEXT])
-    assert len({one.turns for one in Marking.requests}) == 1
+    assert len({one.turns for one in StubEngine.requests}) == 1
 
 
 def test_a_document_is_read_up_to_the_sentence(card: ModelCard) -> None:
@@ -150,7 +137,7 @@ def test_a_document_is_read_up_to_the_sentence(card: ModelCard) -> None:
     segments = [Segment(text, text.upper(), f"line {i}", document="d") for i, text in enumerate(texts)]
     other = Segment("Another text.", "EIN ANDERER TEXT.", "line 9", document="e")
     annotate(card, [segments[0], other, *segments[1:]])
-    prompts = {one.translation: one.prompt for one in Marking.requests}
+    prompts = {one.translation: one.prompt for one in StubEngine.requests}
     assert "Below is" not in prompts["THE DOG BARKS."] + prompts["EIN ANDERER TEXT."]
     assert "[1] THE DOG BARKS." in prompts["HE IS LOUD."]
     assert "[4] IT ENDS." in prompts["IT ENDS."]
@@ -178,13 +165,13 @@ def test_a_long_document_is_read_in_windows(card: ModelCard) -> None:
     assert len({u.context.passages for u in units if u.context}) < 12
 
 
-def test_a_run_that_ends_in_the_middle_of_a_text_goes_on(card: ModelCard, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Marking, "fail_after", 3)
-    with pytest.raises(EngineError, match="killed"):
+def test_a_run_that_ends_in_the_middle_of_a_text_goes_on(card: ModelCard) -> None:
+    StubEngine.fail_after = 3
+    with pytest.raises(EngineError, match="out of memory"):
         annotate(card, [TEXT])
-    monkeypatch.setattr(Marking, "fail_after", None)
+    StubEngine.fail_after = None
     (decision,) = annotate(card, [TEXT]).decisions
-    assert len(Marking.requests) == len({one.key for one in Marking.requests}) == 6
+    assert len(StubEngine.requests) == len({one.key for one in StubEngine.requests}) == 6
     assert len(decision.parts) == 6
 
 
@@ -204,8 +191,7 @@ def test_score_writes_the_sentences_and_show_shows_them(
 
 
 def test_lowest_scores_are_counted(card: ModelCard, monkeypatch: pytest.MonkeyPatch) -> None:
-    everywhere = answer("b", "a", "e", "t", "n", "l")
-    monkeypatch.setattr(f"{__name__}.answer", lambda word, severity: everywhere)
+    run_stub(monkeypatch, lambda request, sampling: answer("b", "a", "e", "t", "n", "l"))
     segments = [TEXT, Segment("Source.", "", "line 2"), replace(ONE, label="line 3")]
     line = annotate(replace(card, unit="segment"), segments).summary.line
     assert line.endswith("; 2 of 2 segments reached the lowest score; unit=sentence")
