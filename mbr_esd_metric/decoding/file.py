@@ -94,13 +94,8 @@ def _first_record(path: str | Path) -> CandidateRecord | None:
 
 
 def decided_records(path: str | Path, options: DecisionOptions) -> Iterator[tuple[CandidateRecord, Decision | None]]:
-    """Each record of a file and its decision; None for a translation that is left out, or has no valid candidate.
-
-    A rule over the whole file reads it into memory.
-
-    Raises:
-        InputError: a malformed file; names it and the segment.
-    """
+    """Each record of a file and its decision; None for a translation that is left out, or has no valid candidate. A
+    rule for the whole file reads it into memory. Errors name file and segment."""
     first: Mapping[str, str] | None = None
     waiting: list[tuple[CandidateRecord, Decision | CorpusSegment | None]] = []
     for number, record in enumerate(read_candidates(path)):

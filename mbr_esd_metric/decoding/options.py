@@ -124,10 +124,7 @@ class DecisionOptions:
     @classmethod
     def of(cls, options: DecisionOptions | None, changes: Mapping[str, Any]) -> DecisionOptions:
         """These options (or the defaults) with some fields changed; every function that decides takes them like this.
-
-        Raises:
-            OptionError: `options` is no `DecisionOptions`, an unknown field, or as the class.
-        """
+        `OptionError` for another value, an unknown field, or as of the class."""
         if options is not None and not isinstance(options, DecisionOptions):
             raise OptionError(f"options is {options!r}; give a DecisionOptions, or fields by name such as rule='map'")
         for name in changes:
@@ -186,15 +183,8 @@ class DecisionOptions:
         return {name: values[name] for name in names if name != "format"}
 
     def changed(self, changes: Mapping[str, str], spell: Callable[[str, str], str]) -> DecisionOptions:
-        """These options with a user's changes.
-
-        Args:
-            changes: option -> value.
-            spell: how the user writes an option and its value, for messages.
-
-        Raises:
-            OptionError: as the class, and for an option that changes nothing beside the others.
-        """
+        """These options with a user's changes; `spell` writes an option and its value for messages. `OptionError` as of
+        the class, and for an option that changes nothing beside the others."""
         values: dict[str, Any] = dict(changes)
         for name, value in values.items():
             try:

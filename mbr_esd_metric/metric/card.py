@@ -219,16 +219,9 @@ class ModelCard:
         return isinstance(self.n, str) and not self.sampling.greedy
 
     def engine_options(self, engine: str, *, fetch: bool = True) -> EngineOptions:
-        """The options for that engine, with an embedded model's folder and the servers of the environment filled in.
-
-        Args:
-            engine: its name.
-            fetch: download the weights of an embedded model if they are missing.
-
-        Raises:
-            EngineError: the weights of an embedded model are missing and cannot be downloaded; or the card names no
-                model, and no server that answers serves just one.
-        """
+        """The options for an engine, with the folder of an embedded model and the servers of the environment filled in.
+        `fetch` downloads the weights of an embedded model if they are missing. `EngineError` if that fails, or if the
+        card names no model and no server that answers serves just one."""
         cls = engine_class(engine)
         model, revision = name_and_revision(self.model)
         if cls.place == "candidates":
@@ -268,13 +261,9 @@ DESCRIBED = ("name", "description", "memory_gb", "context_length")
 
 
 def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
-    """The card with some options changed. Values are texts as in a model name, or have their type already, as in YAML.
-
-    A value of None keeps the card's value. A list stands for values that a model name separates by commas.
-
-    Raises:
-        OptionError: an unknown option, a value that it does not take, or one that changes nothing.
-    """
+    """The card with some options changed; `OptionError` for an unknown option, a value that it does not take, or one
+    that changes nothing. Values are texts as in a model name, or have their type already, as in YAML. None keeps the
+    card's value, and a list stands for values that a model name separates by commas."""
     changes: dict[str, Any] = {}
     decision: dict[str, str] = {}
     for key, value in options.items():
@@ -317,11 +306,7 @@ def settings(card: ModelCard) -> dict[str, object]:
 
 
 def with_pair(card: ModelCard, lp: str | None) -> ModelCard:
-    """The card with this language pair, if one is given.
-
-    Raises:
-        OptionError: the model's name has another one.
-    """
+    """The card with this language pair, if one is given; `OptionError` if the model's name has another one."""
     if lp is not None and card.lp not in (None, lp):
         raise OptionError(f"--lp {lp}: the model's name has lp={card.lp}; leave one of them out")
     return card if lp is None else with_options(card, {"lp": lp})

@@ -233,13 +233,6 @@ def _segment(sample: Mapping[str, Any], index: int) -> Segment:
 
 
 def load_metric(name: str, **options: object) -> Metric:
-    """The metric for a model name, or for a model folder; loads weights only when they are needed.
-
-    Args:
-        name: with options, as in "mbr-esd-llama?n=64".
-        **options: more of them, as in ``n=64``; they stand at the end of the name.
-
-    Raises:
-        OptionError, InputError: as `load_card`.
-    """
+    """The metric for a model name or model folder, with more options, such as ``n=64``, at the end of the name; errors
+    as of `load_card`. Weights are loaded only when they are needed."""
     return Metric(load_card(name, {option: str(value) for option, value in options.items()}))

@@ -68,13 +68,9 @@ class Plan:
 
 
 def members(card: ModelCard) -> list[ModelCard]:
-    """The cards that are pooled, or the only one. A card with a file of candidates takes the format of the file, and
-    one without a model takes the model of its server.
-
-    Raises:
-        InputError: such a file is malformed.
-        EngineError: the server does not answer, or serves several models.
-    """
+    """The cards that are pooled, or the only one. A card with a file of candidates takes the format of the file
+    (`InputError` if that is malformed), and one without a model takes the model of its server (`EngineError` if that
+    does not answer, or serves several)."""
     cards = []
     for one in (card, *card.others):
         if one.candidates is not None:
@@ -168,10 +164,7 @@ def _other_format(card: ModelCard, engine: str) -> str | None:
 
 def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
     """Choose the engine and fold identical segments. No model is loaded, and without segments none is fetched.
-
-    Raises:
-        OptionError, EngineError: no engine fits the card on this machine, or its file of candidates is not there.
-    """
+    `OptionError` or `EngineError` if no engine fits the card on this machine, or its file of candidates is missing."""
     engine = choose_engine(card)
     if card.adaptive:
         from mbr_esd_metric.metric.adaptive import check_stops_early

@@ -55,11 +55,8 @@ class Sampler(AbstractContextManager["Sampler"]):
         self._held.close()
 
     def sample(self, requests: Sequence[Request]) -> None:
-        """Put every missing candidate of these requests into the store.
-
-        Raises:
-            EngineError, StoreError: what was sampled before stays in the store.
-        """
+        """Put every missing candidate of these requests into the store; if an error ends it, those before it are
+        there."""
         parts = self._missing(requests)
         if parts and self._engine is None and self._wait_for_others():
             parts = self._missing(requests)

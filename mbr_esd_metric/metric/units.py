@@ -96,11 +96,8 @@ def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision
 
 def units_of(card: ModelCard, segments: Sequence[Segment]) -> Units:
     """The units of these segments, by the options `unit` and `context` of the card. Stored candidates have whole
-    segments.
-
-    Raises:
-        OptionError: `context=document` without documents, or for a format whose model reads the two texts alone.
-    """
+    segments. `OptionError` for `context=document` without documents, or with a format whose model reads the two texts
+    alone."""
     no_context = bool(get_format(card.decision.format).engine)
     if card.context == "document":
         if no_context:

@@ -57,14 +57,6 @@ def test_the_probability_of_beginning_words_and_severity_but_not_of_the_category
     assert decision.mqm == -6
 
 
-def test_what_the_category_costs_is_not_counted() -> None:
-    text = json_answer(("sind", "style", "minor"))
-    before, category, after = text.partition("style")
-    made = TokenLogprobs.spelling([before.encode(), category.encode(), after.encode()], [0.0, -9.0, 0.0], text)
-    (span,) = decide([Candidate(text, token_logprobs=made)], MT).annotation
-    assert span.confidence == 1.0
-
-
 def test_escapes_and_a_repeated_span() -> None:
     mt = 'Er sagt "nein" und "nein".'
     text = json_answer(('\\"nein\\"', "style", "minor"), ("und", "style", "major"), ("und", "fluency", "major"))

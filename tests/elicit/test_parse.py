@@ -152,15 +152,6 @@ def test_other_spacing_and_keys_are_read() -> None:
     assert parse_candidate(lone, "a\ud800b") == Annotation([ErrorSpan(1, 2, "minor")])
 
 
-@given(st.text())
-@example('{"errors":[]}')
-@settings(max_examples=300)
-def test_no_text_raises(text: str) -> None:
-    # Random texts are rarely answers, but Hypothesis also draws the constants of this package and of its tests.
-    parsed = CandidateParser(text).parse(text)
-    assert isinstance(parsed, Invalid) or parsed.annotation == plain(text, text)
-
-
 def test_broken_answers_never_raise_and_long_ones_are_quick() -> None:
     rng = random.Random(0)
     whole = render_answer([error("Hund"), error("er", "minor")])
