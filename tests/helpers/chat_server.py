@@ -7,6 +7,7 @@ has none gives new candidates each time.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import http.client
 import itertools
@@ -16,10 +17,10 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
@@ -284,14 +285,20 @@ class FaultyProxy(LocalServer):
     """
 
     FAULTS = ("drop", "drop after", "500", "429", "cut", "cut clean", "html", "stall", "drip")
+    #: Replies in place of the server's: status, body and headers.
+    REPLIES: ClassVar[dict[str, tuple[int, Any, dict[str, str]]]] = {
+        "500": (500, {"error": {"message": "internal"}}, {}),
+        "429": (429, {"error": {"message": "slow down"}}, {"Retry-After": "0"}),
+        "html": (200, b"<html><body>Please log in</body></html>", {"Content-Type": "text/html"}),
+        "redirect": (307, b"", {"Location": "http://elsewhere.example/v1/chat/completions"}),
+        "packed": (200, gzip.compress(b"{}"), {"Content-Encoding": "gzip"}),
+    }
 
-    def __init__(
-        self, url: str, share: float, *, stall: float, seed: int = 0, faults: tuple[str, ...] = FAULTS
-    ) -> None:
+    def __init__(self, url: str, share: float, *, stall: float, faults: tuple[str, ...] = FAULTS) -> None:
         target = urlsplit(url)
         self.faults: Counter[str] = Counter()
         self.requests = 0
-        rng, turns, lock, outer = random.Random(seed), itertools.cycle(faults), threading.Lock(), self
+        rng, turns, lock, outer = random.Random(0), itertools.cycle(faults), threading.Lock(), self
 
         class Handler(_Handler):
             def do_GET(self) -> None:
@@ -306,77 +313,46 @@ class FaultyProxy(LocalServer):
                         outer.faults[fault] += 1
                 if fault == "drop":
                     self.close_connection = True
-                elif fault == "500":
-                    self.reply(500, {"error": {"message": "internal"}})
-                elif fault == "429":
-                    self.reply(429, {"error": {"message": "slow down"}}, {"Retry-After": "0"})
-                elif fault == "html":
-                    self.reply(200, b"<html><body>Please log in</body></html>", {"Content-Type": "text/html"})
-                elif fault == "redirect":
-                    self.reply(307, b"", {"Location": "http://elsewhere.example/v1/chat/completions"})
-                elif fault == "packed":
-                    self.reply(200, gzip.compress(b"{}"), {"Content-Encoding": "gzip"})
                 elif fault == "flood":
-                    self.flood()
+                    self.trickle(300 << 20, (b" " * (1 << 20) for _ in range(300)))
+                elif fault in outer.REPLIES:
+                    self.reply(*outer.REPLIES[fault])
                 else:
                     self.pass_on("POST", body, fault)
 
-            def flood(self) -> None:
-                """300 MB of white space before the end."""
-                self.send_response(200)
-                self.send_header("Content-Length", str(300 << 20))
-                self.end_headers()
-                block = b" " * (1 << 20)
-                try:
-                    for _ in range(300):
-                        self.wfile.write(block)
-                except OSError:
-                    self.close_connection = True
-
             def pass_on(self, method: str, body: bytes | None, fault: str | None = None) -> None:
-                connection = http.client.HTTPConnection(target.hostname or "", target.port, timeout=600)
+                names = ("Content-Type", "Authorization")
+                headers = {name: self.headers[name] for name in names if name in self.headers}
+                connection = http.client.HTTPConnection(target.netloc, timeout=600)
                 try:
-                    headers = {"Content-Type": "application/json"}
-                    if "Authorization" in self.headers:
-                        headers["Authorization"] = self.headers["Authorization"]
                     connection.request(method, self.path, body, headers)
                     answer = connection.getresponse()
-                    status, raw = answer.status, answer.read()
-                    kind = {"Content-Type": answer.getheader("Content-Type") or "application/json"}
+                    raw = answer.read()
                 except OSError:
                     self.close_connection = True
                     return
                 finally:
                     connection.close()
-                if fault == "stall":
-                    time.sleep(stall)
                 if fault in ("drop after", "stall"):
+                    time.sleep(stall if fault == "stall" else 0)
                     self.close_connection = True
-                elif fault == "cut clean":
-                    self.reply(status, raw[: len(raw) // 2], kind)
-                elif fault in ("cut", "drip"):
-                    self.send_response(status)
-                    self.send_header("Content-Type", kind["Content-Type"])
-                    self.send_header("Content-Length", str(len(raw)))
-                    self.end_headers()
-                    self.close_connection = True
-                    if fault == "cut":
-                        self.wfile.write(raw[: len(raw) // 2])
-                    else:
-                        self.drip(raw)
+                elif fault == "cut":
+                    self.trickle(len(raw), [raw[: len(raw) // 2]])
+                elif fault == "drip":
+                    self.trickle(len(raw), (bytes([byte]) for byte in raw[:-1]), stall / len(raw))
                 else:
-                    self.reply(status, raw, kind)
+                    self.reply(answer.status, raw[: len(raw) // 2] if fault == "cut clean" else raw)
 
-            def drip(self, raw: bytes) -> None:
-                end = time.monotonic() + stall
-                try:
-                    for byte in raw[:-1]:
-                        self.wfile.write(bytes([byte]))
+            def trickle(self, length: int, pieces: Iterable[bytes], pause: float = 0.0) -> None:
+                """Announce a reply of that length, send the pieces, and close the connection."""
+                self.close_connection = True
+                self.send_response(200)
+                self.send_header("Content-Length", str(length))
+                self.end_headers()
+                with contextlib.suppress(OSError):
+                    for piece in pieces:
+                        self.wfile.write(piece)
                         self.wfile.flush()
-                        time.sleep(stall / len(raw))
-                        if time.monotonic() > end:
-                            return
-                except OSError:
-                    return
+                        time.sleep(pause)
 
         self.listen(Handler, target.path)
