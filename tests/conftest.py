@@ -51,7 +51,8 @@ def _forget_servers() -> None:
     """A port may come again, and with it an address of which an earlier test knew the dialect, or said something."""
     package = "mbr_esd_metric.generation"
     if (detection := sys.modules.get(f"{package}.server.detection")) is not None:
-        detection.forget()
+        detection._dialects.clear()
+        detection.only_model.cache_clear()
     if (engine := sys.modules.get(f"{package}.engines.server")) is not None:
         engine._announced.clear()
 

@@ -96,10 +96,7 @@ def serve_command(name: str, host: str, port: int, flags: Sequence[str] = ()) ->
         command += ["--lora-modules", f"{served}={options.adapter}"]
     else:
         command += ["--served-model-name", served]
-    command += ["--host", host, "--port", str(port)]
-    for flag, value in server_flags(options).items():
-        command += [flag] if value is None else [flag, value]
-    return [*command, *flags]
+    return [*command, "--host", host, "--port", str(port), *server_flags(options), *flags]
 
 
 def answer_flags(flags: Sequence[str]) -> tuple[str, ...]:

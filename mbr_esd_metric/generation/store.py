@@ -157,8 +157,10 @@ class CandidateStore:
 
     def _create(self) -> None:
         """Make the tables if there are none. This comes before WAL, so that a file of somebody else is not touched."""
-        if self._has_tables():
-            return
+        with self._connection as connection:
+            connection.execute("BEGIN")  # another process may be making them between two queries
+            if self._has_tables():
+                return
         with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
             if not self._has_tables():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -124,13 +123,3 @@ def test_the_small_models_embeddings_and_tokenizer() -> None:
     assert tokenizer.tokenize("Der Hund ging nach Hause") == ["▁Der", "▁Hund", "▁ging", "▁nach", "▁Hause"]
     with safe_open(folder / "model.safetensors", "np") as weights:
         assert weights.get_slice("bert.embeddings.word_embeddings.weight").get_shape() == [250037, 384]
-
-
-def test_a_full_disk_is_not_taken_for_a_missing_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-        output = "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n\nnotice\n"
-        return subprocess.CompletedProcess(command, 1, output)
-
-    monkeypatch.setattr(subprocess, "run", full)
-    with pytest.raises(EngineError, match="No space left on device"):
-        embedded._download(next(iter(embedded.EMBEDDED.values())), tmp_path)

@@ -98,9 +98,8 @@ class VllmEngine(Engine):
     def starts_late(cls, options: EngineOptions) -> bool:
         """Whether this is the CPU build, with a small model.
 
-        With 135M parameters on two cores it loads for 103 s, and then samples 7.5 candidates a second where
-        transformers samples 2.3 (docs/evidence/engines.md): it is faster from 340 candidates on. The choice does not
-        depend on that number, as candidates of different engines are stored apart.
+        With 135M parameters on two cores it loads for 103 s, and pays from 340 candidates on (evidence/engines.md).
+        The choice does not depend on their number, as candidates of different engines are stored apart.
         """
         return 0 < options.weights_gb < 1 and is_cpu_build()
 
@@ -180,19 +179,20 @@ def merged_where_slow(options: EngineOptions) -> EngineOptions:
     return replace(options, model=str(merged_folder(options)), adapter=None)
 
 
-def server_flags(options: EngineOptions) -> dict[str, str | None]:
-    """vLLM's flags for a model, apart from its name and the address; None if a flag takes no value."""
-    flags: dict[str, str | None] = {}
+def server_flags(options: EngineOptions) -> list[str]:
+    """vLLM's flags for a model with their values, apart from its name and the address."""
+    flags: list[str] = []
     for name, value in _engine_arguments(options).items():
-        flag = "--" + name.replace("_", "-")
+        flag = name.replace("_", "-")
         if name == "model" or value is None:
             continue
         if isinstance(value, bool):
-            flags[flag if value else flag.replace("--", "--no-", 1)] = None
+            flags.append(f"--{flag}" if value else f"--no-{flag}")
         elif isinstance(value, Mapping):
-            flags.update({f"{flag}.{key}": str(inner) for key, inner in value.items()})
+            for key, inner in value.items():
+                flags += [f"--{flag}.{key}", str(inner)]
         else:
-            flags[flag] = str(value)
+            flags += [f"--{flag}", str(value)]
     return flags
 
 

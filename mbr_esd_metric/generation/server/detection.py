@@ -92,13 +92,6 @@ def confirm(options: EngineOptions, assumed: Dialect) -> None:
         )
 
 
-def forget() -> None:
-    """Forget what servers speak, so that they are asked again; for a server that was replaced."""
-    with _lock:
-        _dialects.clear()
-    only_model.cache_clear()
-
-
 @cache
 def only_model(options: EngineOptions) -> str:
     """The name of the model that the servers of these options serve, where the user names none.
@@ -125,8 +118,7 @@ async def _only_model(addresses: Sequence[Address], dialect: Dialect) -> str:
                 return different[0]
             listed = ", ".join(repr(excerpt(name, 100)) for name in different[:20])
             serves = f"serves {listed}" if different else "does not say which model it serves"
-            problem = f"{address} {serves}; add model=NAME to the model name"
-            break
+            raise EngineError(f"{address} {serves}; add model=NAME to the model name")
     raise EngineError(problem)
 
 

@@ -11,6 +11,7 @@ import importlib.util
 import itertools
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -23,12 +24,10 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric import Annotation
-from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.formats.json import output_grammar
 from mbr_esd_metric.elicit.prompt import load_prompt
-from mbr_esd_metric.files.records import read_candidates
-from mbr_esd_metric.generation.engine import Engine, Generated, Request, Sampling
+from mbr_esd_metric.generation.engine import Generated, Request, Sampling
 from mbr_esd_metric.generation.engines import transformers as transformers_module
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine
@@ -68,34 +67,25 @@ TOLERANCE = 1e-2
 #: vLLM starts three processes, each of which imports it: what Python compiles is kept, whatever the tests are told.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
-#: Several of our commands on one vLLM, which is loaded once; notes the tokens of every sample.
+#: Runs of `engine=vllm` on one vLLM, in its environment; notes the tokens of every sample.
 IN_PROCESS = """
-import json, pathlib, sys
+import functools, pickle, sys
 import vllm
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.generation.engines import vllm as ours
-
-load, read, close = vllm.LLM, ours._sample, ours.VllmEngine.close
-loaded, tokens, still_open = [], [], []
-
-def once(**arguments):
-    if not loaded:
-        loaded.append(load(**arguments, enforce_eager=True))
-    return loaded[0]
 
 def noted(completion, request):
     tokens.append(list(completion.token_ids))
     return read(completion, request)
 
-vllm.LLM, ours._sample, ours.VllmEngine.close = once, noted, lambda engine: still_open.append(engine)
-for command in json.loads(sys.argv[1]):
-    if main(command):
-        sys.exit(1)
-close(still_open.pop())
-pathlib.Path("tokens.json").write_text(json.dumps(tokens))
+tokens, read, ours._sample = [], ours._sample, noted
+vllm.LLM = functools.partial(vllm.LLM, enforce_eager=True)
+options, runs = pickle.load(sys.stdin.buffer)
+engine = ours.VllmEngine(options)
+parts = [list(engine.generate(requests, sampling)) for requests, sampling in runs]
+engine.close()
+with open(sys.argv[1], "wb") as file:
+    pickle.dump((parts, tokens), file)
 """
-
-
 #: The stock command, with a vLLM that does not compile first: that takes minutes on a processor.
 COMET_SCORE = """
 import functools, sys
@@ -144,59 +134,35 @@ def local() -> Iterator[TransformersEngine]:
 
 
 @pytest.fixture(scope="module")
-def in_process(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of what our commands with `engine=vllm` wrote in vLLM's environment.
-
-    greedy.json: decisions of SEGMENTS. mild.jsonl, paper.jsonl: 64 and 16 free candidates of the first of them.
-    tokens.json: of every sample, in order.
-    """
-    folder = tmp_path_factory.mktemp("in_process")
-    for name, segments in (("one", SEGMENTS[:1]), ("all", SEGMENTS)):
-        (folder / f"{name}.src").write_text("".join(f"{segment.source}\n" for segment in segments))
-        (folder / f"{name}.mt").write_text("".join(f"{segment.translation}\n" for segment in segments))
-
-    def command(verb: str, segments: str, options: str, *output: str) -> list[str]:
-        model = f"{CARD}&engine=vllm&grounded=false&lp=en-de&store={folder}/store&{options}"
-        files = ["-s", f"{segments}.src", "-t", f"{segments}.mt"]
-        return [verb, *files, "--model", model, "--quiet", *output]
-
-    commands = [
-        command("score", "all", "rule=greedy", "--to_json", "greedy.json"),
-        command("sample", "one", "n=64&temperature=1", "-o", "mild.jsonl"),
-        command("sample", "one", "n=16&temperature=2&top_k=10", "-o", "paper.jsonl"),
-    ]
+def in_process(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[list[Generated]], list[list[int]]]:
+    """The parts of three runs of `engine=vllm`: greedy, 64 mild and 16 of the paper's candidates of the first segment;
+    and the tokens of every sample, in order."""
+    path = tmp_path_factory.mktemp("in_process") / "parts"
+    runs = [(requests(1), GREEDY), (requests(64)[:1], MILD), (requests(16)[:1], PAPER)]
     done = subprocess.run(
-        [PYTHON, "-c", IN_PROCESS, json.dumps(commands)],
-        cwd=folder,
+        [PYTHON, "-c", IN_PROCESS, str(path)],
+        input=pickle.dumps((load_card(CARD).engine_options("vllm"), runs)),
         capture_output=True,
-        text=True,
         timeout=1800,
         env={**ENVIRONMENT, "VLLM_ENABLE_V1_MULTIPROCESSING": "0"},
     )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return folder
+    assert done.returncode == 0, done.stderr[-3000:].decode()
+    parts, tokens = pickle.loads(path.read_bytes())
+    return parts, tokens
 
 
-def test_greedy_answers_are_the_same_everywhere(
-    server: RealServer, local: TransformersEngine, in_process: Path
-) -> None:
-    """Text and log-probability from the server, and the annotations that `mbr-esd score --engine vllm` writes."""
-
-    def greedy(of: Engine) -> dict[str, Candidate]:
-        return {part.key: part.samples[0] for part in of.generate(requests(1), GREEDY)}
-
-    plain, served = greedy(local), greedy(engine(server))
-    for key, sample in plain.items():
-        assert (served[key].text, served[key].tokens) == (sample.text, sample.tokens)
-        assert served[key].logprob == pytest.approx(sample.logprob, abs=TOLERANCE)
-    expected = [parse_candidate(plain[segment.label].text, segment.translation) for segment in SEGMENTS]
-    rows = json.loads((in_process / "greedy.json").read_text())["all.mt"]
-    assert [Annotation(row.get("errors", [])) for row in rows] == expected
-    assert any(annotation.spans for annotation in expected), "no span to compare"
+def test_greedy_answers_are_the_same_everywhere(server: RealServer, local: TransformersEngine, in_process: Any) -> None:
+    (inside, *_), _ = in_process
+    plain, served = (list(one.generate(requests(1), GREEDY)) for one in (local, engine(server)))
+    for other in (served, inside):
+        others = collect(other)
+        for place, sample in collect(plain).items():
+            assert (others[place].text, others[place].tokens) == (sample.text, sample.tokens)
+            assert others[place].logprob == pytest.approx(sample.logprob, abs=TOLERANCE)
 
 
 def test_log_probabilities_are_before_temperature_and_top_k(
-    server: RealServer, local: TransformersEngine, in_process: Path, monkeypatch: pytest.MonkeyPatch
+    server: RealServer, local: TransformersEngine, in_process: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Samples of the server and of vLLM in process at temperature 2 with top-k 10, token by token under transformers.
 
@@ -210,10 +176,10 @@ def test_log_probabilities_are_before_temperature_and_top_k(
     (reply,) = replies
     content = [choice["logprobs"]["content"] for choice in sorted(reply["choices"], key=lambda choice: choice["index"])]
     served = [[int(token["token"].removeprefix("token_id:")) for token in tokens] for tokens in content]
-    (record,) = read_candidates(in_process / "paper.jsonl")
+    (*_, (inside,)), tokens_inside = in_process
     drawn = {
         "server": (served, [sample.logprob for sample in part.samples]),
-        "vllm": (json.loads((in_process / "tokens.json").read_text())[-16:], list(record.columns.logprobs)),
+        "vllm": (tokens_inside[-16:], [sample.logprob for sample in inside.samples]),
     }
     for name, (tokens, reported) in drawn.items():
         assert len({tuple(one) for one in tokens}) > 8
@@ -242,21 +208,21 @@ def _reported_logprobs(
 
 
 def test_all_engines_draw_from_one_grammar_and_distribution(
-    server: RealServer, local: TransformersEngine, in_process: Path
+    server: RealServer, local: TransformersEngine, in_process: Any
 ) -> None:
     """At N = 64: shares of empty, invalid and located candidates, 3.5 standard errors of a difference apart at most."""
     n, (request, *_) = 64, requests(64)
-    (record,) = read_candidates(in_process / "mild.jsonl")
+    (_, mild, _), _ = in_process
     drawn = {
         "transformers": _texts(local.generate([request], MILD)),
         "server": _texts(engine(server).generate([request], MILD)),
-        "vllm": [None if c.truncated else str(c.text) for c in record.candidates],
+        "vllm": _texts(mild),
     }
     for name, texts in drawn.items():
         assert len(texts) == n
         assert all(text is None or re.fullmatch(request.grammar, text) for text in texts), name
         assert len(set(texts)) > n / 4, f"{name}: the seeds of the samples are not apart"
-    shares = {name: _shares(texts, record.mt) for name, texts in drawn.items()}
+    shares = {name: _shares(texts, request.translation) for name, texts in drawn.items()}
     for one, other in itertools.combinations(shares, 2):
         for kind, a in shares[one].items():
             b = shares[other][kind]

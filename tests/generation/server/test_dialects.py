@@ -56,7 +56,7 @@ def test_a_server_says_what_it_speaks(name: str) -> None:
     with FakeServer(MODEL, dialect=name) as server:
         identity = ServerEngine.identity(options(server.url, "auto"))
     assert identity.get("dialect", "vllm") == name
-    detection.forget()
+    detection._dialects.clear()
     # The server is down now, and candidates are found in the store all the same.
     assert ServerEngine.identity(options(server.url, "auto")) == identity
 
