@@ -51,7 +51,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture
-def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def _texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of sources, translations, other translations and references, and three translations of each source."""
     monkeypatch.chdir(tmp_path)
     columns = {name: [sample[name] for sample in SAMPLES] for name in ("src", "mt", "ref")}
@@ -59,7 +59,6 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     columns["several"] = [text for i in range(4) for text in (columns["mt"][i], columns["ref"][i], columns["src"][i])]
     for name, lines in columns.items():
         Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return {name: name for name in columns}
 
 
 @pytest.mark.parametrize("kind", SCORES)
@@ -72,8 +71,9 @@ def test_stock_models_score_as_with_comets_requirements(kind: str, checkpoints: 
             assert [s["confidence"] for s in spans] == pytest.approx([span[3] for span in expected], abs=1e-5)
 
 
+@pytest.mark.usefixtures("_texts")
 def test_stock_checkpoints_in_comet_compare(
-    checkpoints: dict[str, Path], texts: dict[str, str], comet_command: Callable[..., Outcome]
+    checkpoints: dict[str, Path], comet_command: Callable[..., Outcome]
 ) -> None:
     model = ("--gpus", "0", "--quiet", "--model", str(checkpoints["regression"]))
     done = comet_command("compare", "-s", "src", "-t", "mt", "other", "-r", "ref", *model, "--to_json", "out.json")
@@ -83,11 +83,9 @@ def test_stock_checkpoints_in_comet_compare(
     assert kinds == {"statistic": float, "p_value": float}
 
 
+@pytest.mark.usefixtures("_texts")
 def test_stock_checkpoints_in_comet_mbr(
-    checkpoints: dict[str, Path],
-    texts: dict[str, str],
-    comet_command: Callable[..., Outcome],
-    monkeypatch: pytest.MonkeyPatch,
+    checkpoints: dict[str, Path], comet_command: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """This command of COMET moves its model to a GPU, whatever `--gpus` says."""
     import pytorch_lightning
