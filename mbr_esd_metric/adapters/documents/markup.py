@@ -65,7 +65,6 @@ class Element:
 
     name: str
     attributes: Mapping[str, str]
-    start: int
     content: int | None = None
 
 
@@ -122,15 +121,15 @@ def read_xml(
 
     def begin(name: str, attributes: dict[str, str]) -> None:
         content_begins()
-        at = parser.CurrentByteIndex
         if len(stack) == _DEEPEST:
             raise InputError(
                 f"{path}, line {parser.CurrentLineNumber}: more than {_DEEPEST} elements inside one another"
             )
         if not stack:
-            root.append(XmlFile(data, at, encoding, dict(namespaces), f"{ITS} version" in attributes))
+            at = parser.CurrentByteIndex
+            root.append(XmlFile(data, at, encoding, namespaces, f"{ITS} version" in attributes))
         local = {key.rpartition(" ")[2]: value for key, value in attributes.items()}
-        stack.append(Element(name.rpartition(" ")[2], local, at))
+        stack.append(Element(name.rpartition(" ")[2], local))
 
     def end(_: str) -> None:
         content_begins()

@@ -53,7 +53,7 @@ class SubmissionRow:
         label: the task's number of the segment.
         spans, score: None if the format has none.
         method: the kind of gold, such as "MQM" or "ESA".
-        clean: whether it is without error; None where spans or score decide.
+        clean: whether it is without error; None where the spans decide.
         line: of the file that it was read from, from 1; 0 if unknown.
     """
 
@@ -73,14 +73,8 @@ class SubmissionRow:
     line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
-    """The rows of a submission, (language pair, system) -> the metric's score of the system, and the least score of a
-    translation that counts as without error; if None, its spans decide."""
-
-    rows: Sequence[SubmissionRow]
-    systems: Mapping[tuple[str, str], float]
-    error_free: float | None = None
+#: (language pair, system) -> the metric's score of the system.
+_SystemScores = Mapping[tuple[str, str], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,38 +83,29 @@ class Format:
 
     description: str
     spans: bool
-    write: Callable[[Path, Submission], None]
+    write: Callable[[Path, Sequence[SubmissionRow], _SystemScores], None]
     read: Callable[[Path], list[SubmissionRow]]
 
 
-def _write_wmt25_scores(path: Path, submission: Submission) -> None:
+def _write_wmt25_scores(path: Path, rows: Sequence[SubmissionRow], system_scores: _SystemScores) -> None:
     header = (*_IDENTITY, "domain_name", "method", "overall")
-    segments = [
-        (*_identity(row), row.domain, row.method, repr(_needed(row, row.score, "score"))) for row in submission.rows
-    ]
+    segments = [(*_identity(row), row.domain, row.method, repr(_needed(row, row.score, "score"))) for row in rows]
     systems = []
-    for (lp, system), score in sorted(submission.systems.items()):
+    for (lp, system), score in sorted(system_scores.items()):
         source, target = lp.split("-", 1)
         systems.append(("all", "all", source, target, "official", system, "all", "", repr(score)))
     path.mkdir(parents=True, exist_ok=True)
-    for name, rows in (("segments.tsv", segments), ("systems.tsv", systems)):
-        lines = ["\t".join(map(cell_text, row)) + "\n" for row in (header, *rows)]
+    for name, table in (("segments.tsv", segments), ("systems.tsv", systems)):
+        lines = ["\t".join(map(cell_text, cells)) + "\n" for cells in (header, *table)]
         write_whole(path / name, "".join(lines))
 
 
-def _write_wmt25_spans(path: Path, submission: Submission) -> None:
+def _write_wmt25_spans(path: Path, rows: Sequence[SubmissionRow], _: _SystemScores) -> None:
     lines: list[tuple[str, ...]] = [(*_IDENTITY, *_TEXTS, "domain_name", "method", *_SPANS)]
-    for row in submission.rows:
+    for row in rows:
         texts = (row.source, row.translation or "", "NaN" if row.reference is None else row.reference)
-        lines.append(
-            (
-                *_identity(row),
-                *map(cell_text, texts),
-                row.domain,
-                row.method,
-                *write_spans(_needed(row, row.spans, "error spans")),
-            )
-        )
+        spans = write_spans(_needed(row, row.spans, "error spans"))
+        lines.append((*_identity(row), *map(cell_text, texts), row.domain, row.method, *spans))
     # The task's scorer reads with pandas's defaults: a quote inside a field has to be quoted.
     out = io.StringIO()
     csv.writer(out, delimiter="\t", lineterminator="\n").writerows(lines)
@@ -152,9 +137,9 @@ def _read_wmt25(path: Path) -> list[SubmissionRow]:
     return rows
 
 
-def _write_wmt26(path: Path, submission: Submission) -> None:
+def _write_wmt26(path: Path, rows: Sequence[SubmissionRow], _: _SystemScores) -> None:
     items: dict[str, dict[str, Any]] = {}
-    for row in submission.rows:
+    for row in rows:
         source, target = row.lp.split("-", 1)
         identifier = SEPARATOR.join(["official", source, target, row.domain, row.document, row.label])
         predicted: dict[str, Any] = {f"task{number}_pred": {} for number in (1, 2, 3)}
@@ -173,10 +158,7 @@ def _write_wmt26(path: Path, submission: Submission) -> None:
             "instruction_fault": min(faults, default=None),
         }
         item["task2_pred"][row.system] = score
-        clean = row.clean
-        if clean is None:
-            clean = spans.clean if submission.error_free is None else score >= submission.error_free
-        item["task3_pred"][row.system] = int(clean)
+        item["task3_pred"][row.system] = int(spans.clean if row.clean is None else row.clean)
     write_whole(path, "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in items.values()))
 
 

@@ -12,7 +12,7 @@ from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.wmt.layout import score_rows
 from mbr_esd_metric.adapters.wmt.metric_files import MetricFiles, WrittenMetric
 from mbr_esd_metric.adapters.wmt.rating_files import fitted
-from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, Submission, SubmissionRow, cell_text
+from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, SubmissionRow, cell_text
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.core.mqm import mqm_score
@@ -63,10 +63,11 @@ def write_submission(
         judged = [Judged(row.score or 0.0, row.spans, len(row.translation or ""), row.lp) for row in rows]
         clean = error_free.clean(judged).tolist()
         rows = [replace(row, clean=one and bool(row.translation)) for row, one in zip(rows, clean, strict=True)]
-        error_free = None
     if form == "wmt26":
         rows = list(_to_hundred(rows, score_range))
-    SUBMISSION_FORMATS[form].write(Path(path), Submission(rows, systems, error_free))
+    if isinstance(error_free, int | float):
+        rows = [replace(row, clean=row.score is not None and row.score >= error_free) for row in rows]
+    SUBMISSION_FORMATS[form].write(Path(path), rows, systems)
     return len(rows)
 
 
