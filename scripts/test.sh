@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Sets up a test environment and runs the tests. Usage: scripts/test.sh [--all] [pytest arguments]
+# Sets up a test environment and runs the tests. Usage: scripts/test.sh [--all [pinned|new]] [pytest arguments]
 #
 # Without --all: one environment, and the tests that need no real model, no training, no vLLM and no browser; about five minutes.
 # With --all: both environments of scripts/environment.sh, or the one that has a Python that fits; linters, types, every test.
+# With --all and a name: that environment's part alone.
 #   PYTHON                the interpreter; else python3, or others on the PATH or under pyenv
 #   MBR_ESD_VENVS         folder of the environments (default .venvs)
 #   MBR_ESD_SERVE         set, with --all: try `transformers serve`, too
@@ -13,16 +14,17 @@ cd "$(dirname "$0")/.."
 . scripts/setting_up.sh
 help_if_asked "$@"
 venvs="${MBR_ESD_VENVS:-.venvs}"
-quick="not model and not slow and not vllm and not browser" all=""
+quick="not model and not slow and not vllm and not browser" all="" named=""
 if [ "${1:-}" = --all ]; then
   all=1
   shift
+  case "${1:-}" in pinned | new) named=$1 && shift ;; esac
 else
   echo "about five minutes: half of it sets up an environment in $venvs, once; scripts/test.sh --all takes about half an hour"
 fi
 
 worlds=()
-for world in pinned new; do
+for world in ${named:-pinned new}; do
   [ -n "$all" ] || [ ${#worlds[@]} = 0 ] || continue
   echo "== setting up ($world)"
   if scripts/environment.sh "$world"; then
@@ -43,37 +45,39 @@ if [ -z "$all" ]; then
   echo "left out: real models, training, vLLM, the browser, linters and types, the second environment. scripts/test.sh --all runs them."
   exit
 fi
-if [ ${#worlds[@]} = 1 ]; then echo "all tests run in the environment \"${worlds[0]}\""; fi
 
-echo "== ruff, mypy"
-"$venvs/${worlds[0]}/bin/ruff" format --check --quiet .
-"$venvs/${worlds[0]}/bin/ruff" check .
-checks=()
-for world in "${worlds[@]}"; do
-  "$venvs/$world/bin/mypy" --cache-dir ".mypy_cache/$world" &
-  checks+=($!)
-done
-for check in "${checks[@]}"; do wait "$check"; done
-
-once="" trained=""
-if [ ${#worlds[@]} = 2 ]; then
+once=() trained=()
+if [ -n "$named" ] || [ ${#worlds[@]} = 2 ]; then
   # What numpy, transformers and COMET's other parts can change runs in both: numerics, models in process, COMET. The rest runs
   # in one: files, formats, tables, the viewer, the command line, types, the client of servers and documents
   # with the older Python, training and vLLM with the newer one.
-  once="adapters/pearmut adapters/wmt adapters/test_documents.py cli docs elicit files report generation/server
-    generation/engines/test_batch.py generation/engines/test_server.py test_api.py test_plugins.py
-    scripts/test_address.py research/test_bench_generation.py research/test_rater_tables.py research/test_rules_page.py"
-  trained="distill research/test_miniature.py generation/engines/test_vllm.py"
-fi
-if [ -n "${MBR_ESD_SERVE:-}" ] && [[ " ${worlds[*]} " = *" new "* ]]; then
-  echo "== setting up (transformers serve)"
-  PYTHON="$venvs/new/bin/python" scripts/setup_transformers_serve.sh "$venvs/serve"
-  export MBR_ESD_TRANSFORMERS_SERVE="$(cd "$venvs" && pwd)/serve/serve"
+  once=(adapters/pearmut adapters/wmt adapters/test_{documents,esa_files,mqm_tsv,qe_tsv,wmt26_esa}.py
+    adapters/comet/test_model_class_demo.py cli docs elicit files report scripts
+    generation/server/test_{client,client_cost,dialects,failures}.py generation/engines/test_{batch,server,transformers_resume}.py
+    metric/test_{estimate,sampler}.py
+    research/test_{bench_generation,clean_pairs,paper_tables,post_edits,rater_tables,rules_page,spoilt,spoilt_table,synthetic}.py
+    test_{api,layers,patterns,plugins}.py)
+  trained=(distill research/test_miniature.py generation/engines/test_vllm.py)
+else
+  echo "all tests run in the environment \"${worlds[0]}\""
 fi
 for world in "${worlds[@]}"; do
-  echo "== tests ($world)"
-  if [ "$world" = pinned ]; then elsewhere="$trained"; else elsewhere="$once"; fi
   chosen=("${workers[@]}")
-  for part in $elsewhere; do chosen+=("--ignore=tests/$part"); done
+  if [ "$world" = new ] && [ ${#once[@]} != 0 ]; then
+    chosen+=("${once[@]/#/--ignore=tests/}")
+  else
+    [ ${#trained[@]} = 0 ] || chosen+=("${trained[@]/#/--ignore=tests/}")
+    echo "== ruff, mypy"
+    "$venvs/$world/bin/ruff" format --check --quiet .
+    "$venvs/$world/bin/ruff" check .
+    "$venvs/$world/bin/mypy"
+  fi
+  if [ -n "${MBR_ESD_SERVE:-}" ] && [ "$world" = new ]; then
+    echo "== setting up (transformers serve)"
+    PYTHON="$venvs/new/bin/python" scripts/setup_transformers_serve.sh "$venvs/serve"
+    MBR_ESD_TRANSFORMERS_SERVE="$(cd "$venvs" && pwd)/serve/serve"
+    export MBR_ESD_TRANSFORMERS_SERVE
+  fi
+  echo "== tests ($world)"
   "$venvs/$world/bin/python" -m pytest "${chosen[@]}" "$@"
 done
