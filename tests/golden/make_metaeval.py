@@ -12,13 +12,11 @@ correlations.json, on both.
 from __future__ import annotations
 
 import json
-import platform
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
 from mt_metrics_eval import data, stats, tasks
 
 from tests.helpers.metaeval_cases import Case, Matrix, cases, pair, real_cases
@@ -34,15 +32,15 @@ def flat(scores: Matrix) -> list[float | None]:
     return [None if np.isnan(score) else score for score in scores.ravel().tolist()]
 
 
-def statistics(given: list[Case]) -> dict[str, Any]:
-    found = {}
-    for case in given:
+def statistics(some: list[Case]) -> dict[str, Any]:
+    values = {}
+    for case in some:
         gold, metric = case.lists()
         systems = len(case.gold)
         accuracy, epsilon, _ = stats.KendallWithTiesOpt(gold, metric, "acc23", systems, "item", 1.0)
         spa = stats.PairwiseConfidenceError(gold, metric, systems, filter_nones=True)[0]
-        found[case.name] = {"spa": float(spa), "accuracy": float(accuracy), "epsilon": float(epsilon)}
-    return found
+        values[case.name] = {"spa": float(spa), "accuracy": float(accuracy), "epsilon": float(epsilon)}
+    return values
 
 
 def correlations(case: Case) -> dict[str, float]:
@@ -64,10 +62,10 @@ def agreement(case: Case) -> list[int]:
     return [int(number) for number in stats.Agreement(*means)]
 
 
-def p_values(given: list[tuple[Matrix, Matrix, Matrix]]) -> list[dict[str, Any]]:
+def p_values(triples: list[tuple[Matrix, Matrix, Matrix]]) -> list[dict[str, Any]]:
     np.random.seed(0)
-    found = []
-    for gold, a, b in given:
+    tests = []
+    for gold, a, b in triples:
         corr_a, corr_b = (stats.Correlation(len(gold), flat(gold), flat(metric)) for metric in (a, b))
 
         def pce(gold_scores: Any, scores: Any, systems: int = len(gold)) -> Any:
@@ -75,29 +73,29 @@ def p_values(given: list[tuple[Matrix, Matrix, Matrix]]) -> list[dict[str, Any]]
 
         p_spa, delta_spa, _, _ = stats.PermutationSigDiff(corr_a, corr_b, pce, k=K)
         p_acc, delta_acc, _, _ = stats.PairwisePermutationSigDiff(corr_a, corr_b, average_by="item", k=K)
-        found.append(
+        tests.append(
             {
                 "spa": {"p_value": float(p_spa), "delta": float(delta_spa)},
                 "acc_eq": {"p_value": float(p_acc), "delta": float(delta_acc)},
             }
         )
-    return found
+    return tests
 
 
 def clusters() -> list[dict[str, Any]]:
     rng = np.random.default_rng(0)
-    found = []
+    rankings = []
     for size in (1, 2, 3, 5, 8, 13):
         for _ in range(4):
             matrix = np.triu(np.round(rng.random((size, size)) ** 3, 3), 1)
-            found.append({"p_values": matrix.tolist(), "ranks": data.AssignRanks(matrix, 0.05)})
-    return found
+            rankings.append({"p_values": matrix.tolist(), "ranks": data.AssignRanks(matrix, 0.05)})
+    return rankings
 
 
 def average() -> dict[str, Any]:
-    """Two tasks with given draws, of different lengths, and their average."""
+    """Two tasks with drawn differences, of different lengths, and their average."""
     rng = np.random.default_rng(1)
-    given, results = [], []
+    drawn_tasks, results = [], []
     for task, draws in ((0, 300), (1, 100)):
         names = [f"m{i}" for i in range(5)]
         values = np.sort(0.5 + 0.4 * rng.random(5))[::-1]
@@ -115,10 +113,10 @@ def average() -> dict[str, Any]:
                 pairs[f"{names[order[i]]} {names[order[j]]}"] = np.round(first[:, 0] - first[:, 1], 4).tolist()
         result.draws_index, result.draws_list = index, np.array(drawn)
         results.append(result)
-        given.append({"values": {m: v for m, (v, _) in result.corr_ranks.items()}, "draws": pairs})
+        drawn_tasks.append({"values": {m: v for m, (v, _) in result.corr_ranks.items()}, "draws": pairs})
     ranks, matrix = tasks.TaskSetResults(results).AverageCorrMatrix()
     return {
-        "tasks": given,
+        "tasks": drawn_tasks,
         "values": {name: float(value) for name, (value, _) in ranks.items()},
         "ranks": [rank for _, rank in ranks.values()],
         "p_values": matrix.tolist(),
@@ -130,9 +128,6 @@ if __name__ == "__main__":
         "provenance": {
             "made by": "tests/golden/make_metaeval.py",
             "toolkit": f"https://github.com/google-research/mt-metrics-eval at {sys.argv[1]}",
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
         }
     }
     if len(sys.argv) > 2:

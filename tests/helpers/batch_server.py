@@ -51,10 +51,11 @@ class FakeBatchServer(LocalServer):
                     return self.reply(*outer.chat.describe(path))
                 if path == "/v1/batches":
                     return self.reply(200, {"data": list(outer.batches.values())[::-1], "has_more": False})
-                if (found := re.fullmatch(r"/v1/batches/(\w+)", path)) and found[1] in outer.batches:
-                    return self.reply(200, outer.look(found[1]))
-                if (found := re.fullmatch(r"/v1/files/(\w+)/content", path)) and found[1] in outer.files:
-                    return self.reply(200, outer.files[found[1]])
+                name = (path + "/").split("/")[3]
+                if path == f"/v1/batches/{name}" and name in outer.batches:
+                    return self.reply(200, outer.look(name))
+                if path == f"/v1/files/{name}/content" and name in outer.files:
+                    return self.reply(200, outer.files[name])
                 self.reply(404, {"error": {"message": "nothing there"}})
 
             def do_POST(self) -> None:
@@ -99,9 +100,9 @@ class FakeBatchServer(LocalServer):
                 status, value = self.chat.complete(request["body"])
                 good.append({"custom_id": request["custom_id"], "response": {"status_code": status, "body": value}})
             # In another order than they were sent in, as the description warns.
-            for field, found in (("output_file_id", good[::-1]), ("error_file_id", bad)):
+            for field, results in (("output_file_id", good[::-1]), ("error_file_id", bad)):
                 file = f"file{next(self._names)}"
-                self.files[file] = b"".join(json.dumps(line).encode() + b"\n" for line in found)
+                self.files[file] = b"".join(json.dumps(line).encode() + b"\n" for line in results)
                 batch[field] = file
             batch["status"] = "expired" if self.short else "completed"
         return batch

@@ -107,7 +107,7 @@ def blocks_of(document: Path) -> list[Block]:
     Raises:
         DocumentError: a block in bash, an unknown comment or need, a fence that is not closed.
     """
-    found: list[Block] = []
+    blocks: list[Block] = []
     notes: list[str] = []
     lines = iter(enumerate(document.read_text(encoding="utf-8").splitlines(), 1))
     for number, line in lines:
@@ -126,9 +126,9 @@ def blocks_of(document: Path) -> list[Block]:
         if language in ("bash", "sh", "shell"):
             raise DocumentError(f"{document}:{number}: write commands as a console block, with $ before each")
         if language in ("console", "python"):
-            found.append(_block(document, number, language, "\n".join(inside), notes))
+            blocks.append(_block(document, number, language, "\n".join(inside), notes))
             notes = []
-    return found
+    return blocks
 
 
 def _block(document: Path, line: int, language: str, text: str, notes: list[str]) -> Block:

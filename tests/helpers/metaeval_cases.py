@@ -69,20 +69,17 @@ def real_cases(folder: Path) -> list[Case]:
     segments = sorted({segment for _, segment in by_cell}, key=int)
     cells = [[sorted(by_cell[s, n], key=lambda rating: rating.rater) for n in segments] for s in systems]
     raters = [np.array([[cell[r].score("google") for cell in row] for row in cells]) for r in range(3)]
-    found = [Case(f"rater {a + 1} against {b + 1}", raters[b], raters[a]) for a, b in permutations(range(3), 2)]
+    pairs = [Case(f"rater {a + 1} against {b + 1}", raters[b], raters[a]) for a, b in permutations(range(3), 2)]
 
     ted = {(rating.system, rating.segment): rating for rating in read_mqm(folder / "mqm_ted_ende.tsv")}
-    systems = sorted({system for system, _ in ted} - {"ref"})
     segments = sorted({segment for _, segment in ted}, key=int)
-    rows = [[ted[s, n] for n in segments] for s in systems]
+    rows = [[ted[s, n] for n in segments] for s in sorted({system for system, _ in ted} - {"ref"})]
     gold = np.array([[rating.score("google") for rating in row] for row in rows])
     longer = np.array([[-abs(len(rating.target) / len(rating.source) - 1.1) for rating in row] for row in rows])
-    found.append(Case("TED length", gold, longer))
     some = gold.copy()
     some[:, ::3] = np.nan
-    found.append(Case("TED length, some unrated", some, np.round(longer, 1)))
-    found.append(Case("TED constant", gold, np.zeros_like(gold)))
-    return found
+    ted_talks = [Case("TED length", gold, longer), Case("TED length, some unrated", some, np.round(longer, 1))]
+    return [*pairs, *ted_talks, Case("TED constant", gold, np.zeros_like(gold))]
 
 
 def _case(number: int) -> Case:

@@ -78,7 +78,7 @@ class Person:
 
     def open(self) -> None:
         """Load the page anew."""
-        self._here()
+        self._focus()
         self.driver.get(self._url)
         self._until("return document.querySelectorAll('.output_candidate').length > 0")
 
@@ -132,11 +132,11 @@ class Person:
 
     def picture(self, path: Path) -> None:
         """A screenshot."""
-        self._here()
+        self._focus()
         self.driver.save_screenshot(str(path))
 
     def _candidate(self, item: int, system: str) -> Any:
-        self._here()
+        self._focus()
         block = self.driver.find_elements("css selector", ".output_block")[item]
         return block.find_element("css selector", f".output_candidate[data-model='{system}']")
 
@@ -155,16 +155,16 @@ class Person:
         self._click(open_[-1].find_element("css selector", button))
 
     def _click(self, element: Any) -> None:
-        self._here()
+        self._focus()
         self._run("arguments[0].scrollIntoView({block: 'center'})", element)
         element.click()
 
-    def _here(self) -> None:
+    def _focus(self) -> None:
         if self.driver.current_window_handle != self._window:
             self.driver.switch_to.window(self._window)
 
     def _run(self, script: str, *arguments: Any) -> Any:
-        self._here()
+        self._focus()
         return self.driver.execute_script(script, *arguments)
 
     def _until(self, script: str, *arguments: Any) -> None:

@@ -19,8 +19,8 @@ STORED = Path(__file__).parents[1] / "golden" / "ted_candidates.json"
 def write_tsv(mqm_folder: Path, path: Path) -> Path:
     """The rows of these systems and segments."""
     header, *lines = (mqm_folder / "mqm_ted_ende.tsv").read_text(encoding="utf-8").split("\n")
-    kept = [line for line in lines if line and line.split("\t")[0] in SYSTEMS and line.split("\t")[3] in SEGMENTS]
-    path.write_text("\n".join([header, *kept]) + "\n", encoding="utf-8")
+    rows = [line for line in lines if line and line.split("\t")[0] in SYSTEMS and line.split("\t")[3] in SEGMENTS]
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
     return path
 
 

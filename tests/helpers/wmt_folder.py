@@ -19,13 +19,13 @@ WORDS = ["der", "graue", "Hund", "sieht", "einen", "alten", "Baum", "am", "Ufer"
 
 def spans(rng: random.Random, text: str, most: int) -> Annotation:
     """Words, each marked at most once, with confidences of one decimal."""
-    found = []
+    marked = []
     words = text.split()
     for word in rng.sample(words, min(len(words), rng.randint(0, most))):
         start = text.index(word)
         severity = "major" if rng.randint(0, 1) else "minor"
-        found.append(ErrorSpan(start, start + len(word), severity, "style", rng.randint(0, 10) / 10))
-    return Annotation(found)
+        marked.append(ErrorSpan(start, start + len(word), severity, "style", rng.randint(0, 10) / 10))
+    return Annotation(marked)
 
 
 def write_texts(
@@ -95,17 +95,17 @@ def _mean(values: list[float]) -> float:
 
 
 def marked_words(text: str, number: int) -> Annotation:
-    """Some words of segment `number`, without chance; of every fifth also a place without characters, here and there
-    at the end."""
-    found, at = [], 0
+    """Some words of segment `number`, without chance; in every fifth also an error without characters, sometimes at the
+    end."""
+    marked, at = [], 0
     for place, word in enumerate(text.split()):
         start = text.index(word, at)
         at = start + len(word)
         kind = (7 * number + 3 * place) % 11
         if kind in (0, 5):
-            found.append(ErrorSpan(start, at, "major" if kind else "minor"))
+            marked.append(ErrorSpan(start, at, "major" if kind else "minor"))
     points = [(len(text) if number % 2 else 3, "minor")] if number % 5 == 0 else []
-    return Annotation(found).pointing(points)
+    return Annotation(marked).pointing(points)
 
 
 def repeated_spans(predictions: str) -> str:
@@ -116,9 +116,6 @@ def repeated_spans(predictions: str) -> str:
             if number % 3 == 0:
                 row[-3:] = "missing", "missing", "major"
             continue
-        first = [column.split(" ")[0] for column in row[-3:]]
-        again = [[*column.split(" "), said] for column, said in zip(row[-3:], first, strict=True)]
-        for column, said in zip(again, ("1", "1", "minor"), strict=True):
-            column.append(said)
-        row[-3:] = [" ".join(column) for column in again]
+        columns = zip(row[-3:], ("1", "1", "minor"), strict=True)
+        row[-3:] = [f"{column} {column.split(' ')[0]} {empty}" for column, empty in columns]
     return "".join("\t".join(row) + "\n" for row in rows)

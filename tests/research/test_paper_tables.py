@@ -284,7 +284,7 @@ def test_a_row_without_human_spans_names_what_it_lacks(wmt24: tuple[Layout, Layo
     assert [counts["Llama 3.3 70B greedy"][f"{severity}_ours"] for severity in ("major", "minor")] == [8, 0]
 
 
-def test_xcomet_under_the_names_of_our_command_is_found(wmt24: tuple[Layout, Layout]) -> None:
+def test_xcomet_under_the_names_of_our_command_is_xcomet(wmt24: tuple[Layout, Layout]) -> None:
     """The names that `mbr-esd wmt score --model Unbabel/XCOMET-XL` gives."""
     for layout, reference in zip(wmt24, ("refB", "refA"), strict=True):
         whole = layout.metric_scores(f"XCOMET-{reference}", "seg"), layout.metric_rating(f"XCOMET-{reference}")
