@@ -1,4 +1,4 @@
-"""What several areas' tests share: the human annotations, and translations taken from them."""
+"""Fixtures of several folders' tests: the human annotations, and translations taken from them."""
 
 from __future__ import annotations
 
@@ -94,16 +94,16 @@ def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def mbr_esd(capsys: pytest.CaptureFixture[str]) -> Command:
-    """Runs `mbr-esd WORDS`, which ends with that status; what it prints. Texts are divided as by a shell."""
+    """Runs `mbr-esd WORDS`, which ends with that status, and returns its output. A shell's rules divide texts."""
 
     def run(*words: object, status: int = 0) -> pytest.CaptureResult[str]:
         from mbr_esd_metric.cli.main import main
 
         capsys.readouterr()
-        given = [shlex.split(word) if isinstance(word, str) else [str(word)] for word in words]
-        ended = main([word for some in given for word in some])
-        printed = capsys.readouterr()
-        assert ended == status, printed.err
-        return printed
+        argv = [part for word in words for part in (shlex.split(word) if isinstance(word, str) else [str(word)])]
+        ended = main(argv)
+        output = capsys.readouterr()
+        assert ended == status, output.err
+        return output
 
     return run

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -33,32 +34,19 @@ ROOT = {"errors", "_version", "__init__", "__main__"}
 FOLDERS = {*MAY_IMPORT, "cli"}
 
 
-def _imported(path: Path, *, at_import: bool = False) -> set[str]:
-    """The package's own modules that a file imports, such as "core.decision".
-
-    Args:
-        path: of the file.
-        at_import: only those that are imported with the file, not later inside a function.
-    """
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    later = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        for inner in ast.walk(node)
-    }
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        if at_import and id(node) in later:
-            continue
+@cache
+def _imported(path: Path) -> set[str]:
+    """The package's modules that a file imports, such as "core.decision"."""
+    modules: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             names = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
-        found |= {name.removeprefix("mbr_esd_metric.") for name in names if name.startswith("mbr_esd_metric.")}
-    return found
+        modules |= {name.removeprefix("mbr_esd_metric.") for name in names if name.startswith("mbr_esd_metric.")}
+    return modules
 
 
 @pytest.mark.parametrize("folder", sorted(MAY_IMPORT))
@@ -79,7 +67,7 @@ def test_no_folder_is_named_like_a_public_function() -> None:
 
 
 def test_no_module_is_long() -> None:
-    """What CONTRIBUTING promises a reader."""
+    """CONTRIBUTING promises it to readers."""
     lines = {str(path.relative_to(PACKAGE)): path.read_text("utf-8").count("\n") for path in PACKAGE.rglob("*.py")}
     assert {name: count for name, count in lines.items() if count > 500} == {}
 
@@ -117,9 +105,9 @@ def test_naming_rules_and_similarities_loads_no_numpy() -> None:
         "import contextlib, io, sys; from mbr_esd_metric.cli.main import main\n"
         "for words in (['decide', '--help'], ['score', '--help'], ['sample', '--help'], ['report', '--help'],"
         " ['distill', '--help'], ['models', '--options']):\n"
-        "    said = io.StringIO()\n"
-        "    with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit): main(words)\n"
-        "    text = ''.join(said.getvalue().split())  # a line may end behind a hyphen\n"
+        "    output = io.StringIO()\n"
+        "    with contextlib.redirect_stdout(output), contextlib.suppress(SystemExit): main(words)\n"
+        "    text = ''.join(output.getvalue().split())  # a line may end behind a hyphen\n"
         "    print(words[0], 'mbr-corpus' in text, 'softdice' in text, 'numpy' in sys.modules)"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()

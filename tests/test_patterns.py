@@ -26,14 +26,14 @@ def patterns() -> Iterator[tuple[str, tuple[re.Pattern[str], set[str]]]]:
         if module.name.startswith(_HEAVY) or module.name.endswith("__main__"):
             continue
         try:
-            found = importlib.import_module(module.name)
+            imported = importlib.import_module(module.name)
         except ImportError:
             continue
-        for name, value in vars(found).items():
+        for name, value in vars(imported).items():
             several = value if isinstance(value, dict) else {None: value}
             for key, pattern in several.items():
                 if isinstance(pattern, re.Pattern) and isinstance(pattern.pattern, str):
-                    used = set(re.findall(rf"\b{name}(?:\[\w+\])?\.(\w+)", inspect.getsource(found)))
+                    used = set(re.findall(rf"\b{name}(?:\[\w+\])?\.(\w+)", inspect.getsource(imported)))
                     yield f"{module.name}.{name}" + ("" if key is None else f"[{key}]"), (pattern, used)
 
 
@@ -73,5 +73,5 @@ def test_a_long_hostile_text_takes_no_long_time(name: str) -> None:
             assert any(seconds(calls[way], text) < SECONDS for _ in range(3)), f"{way} in {text[:20]!r} ..."
 
 
-def test_the_patterns_are_there() -> None:
+def test_patterns_of_tables_and_of_no_table_are_tested() -> None:
     assert {"mbr_esd_metric.elicit.formats.compact._ERROR[True]", "mbr_esd_metric.errors._UNFIT"} <= set(PATTERNS)

@@ -174,7 +174,9 @@ def test_a_broken_plugin_is_one_warning(tmp_path: Path) -> None:
     assert "error: the rule 'shortest' of broken 1.0 cannot be used" in done.stderr
 
 
-def test_what_is_offered_wrongly_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_offer_is_an_error_by_name_and_a_warning_in_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "wrong_plugin.py").write_text(
         "from mbr_esd_metric.core.rules import SegmentRule\n"
         "class Lacking(SegmentRule):\n    name = 'lacking'\n"
@@ -201,7 +203,7 @@ def test_what_is_offered_wrongly_is_told(tmp_path: Path, monkeypatch: pytest.Mon
     assert catalog.all() == rules  # and warns no second time
 
 
-def test_a_file_without_the_class_of_its_name_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_without_the_class_of_its_name_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "long_est.py").write_text(
         "from mbr_esd_metric.core.similarity import Similarity\nclass Other(Similarity):\n    name = 'other'\n",
         encoding="utf-8",
