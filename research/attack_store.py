@@ -25,9 +25,9 @@ from mbr_esd_metric.generation.store import CandidateStore
 def stored() -> dict[str, list[Candidate]]:
     """The store's content: 40 requests of 8 samples, and 40 of a single answer with its tokens."""
     chance = random.Random(7)
-    found: dict[str, list[Candidate]] = {}
+    samples: dict[str, list[Candidate]] = {}
     for number in range(40):
-        found[f"several {number}"] = [
+        samples[f"several {number}"] = [
             Candidate(
                 f"text {number} {i} ü😀",
                 logprob=-chance.random() * 9,
@@ -36,18 +36,18 @@ def stored() -> dict[str, list[Candidate]]:
             for i in range(8)
         ]
         tokens = TokenLogprobs((4, 1, 0), (-0.5, -0.25, -chance.randrange(8) / 8))
-        found[f"single {number}"] = [
+        samples[f"single {number}"] = [
             Candidate(f"abc{number % 10}.", logprob=sum(tokens.logprobs), tokens=3, token_logprobs=tokens)
         ]
-    return found
+    return samples
 
 
-def outcome(path: Path, wanted: dict[str, list[Candidate]]) -> str:
-    """What becomes of a store with one bit flipped."""
+def outcome(path: Path, expected: dict[str, list[Candidate]]) -> str:
+    """Result of reading a store with one bit flipped."""
     lost = False
     try:
         with CandidateStore(path) as store:
-            for key, samples in wanted.items():
+            for key, samples in expected.items():
                 for read, put in zip(store.get(key, len(samples)), samples, strict=True):
                     if read is None:
                         lost = True
@@ -64,12 +64,12 @@ def main() -> int:
     parser.add_argument("--flips", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    wanted, found, chance = stored(), Counter[str](), random.Random(args.seed)
+    expected, outcomes, chance = stored(), Counter[str](), random.Random(args.seed)
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "store.sqlite"
         with CandidateStore(path) as store:
-            for key, samples in wanted.items():
+            for key, samples in expected.items():
                 store.put(key, 0, samples)
         content = path.read_bytes()
         for _ in range(args.flips):
@@ -78,10 +78,10 @@ def main() -> int:
             for beside in Path(folder).glob("store.sqlite-*"):
                 beside.unlink()
             path.write_bytes(changed)
-            found[outcome(path, wanted)] += 1
-    counts = ", ".join(f"{name} {found[name]:,}" for name in ("noticed", "harmless", "lost", "silent"))
+            outcomes[outcome(path, expected)] += 1
+    counts = ", ".join(f"{name} {outcomes[name]:,}" for name in ("noticed", "harmless", "lost", "silent"))
     print(f"{args.flips:,} flips in {len(content):,} bytes: {counts} ({time.monotonic() - began:.0f} s)")
-    return int(found["silent"] > 0)
+    return int(outcomes["silent"] > 0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How many candidates `n=auto` spends, and what that costs: replays stored candidates.
+"""Number of candidates that `n=auto` spends, and the cost of fewer: replays stored candidates.
 
     python research/bench_adaptive.py candidates.jsonl [--n 256] [--tolerance 0.001 ...]
     python research/bench_adaptive.py --raters sxs_mqm_generalMT2023_ende.3raters.tsv [--skip 300 --segments 1000]
@@ -157,10 +157,10 @@ def replay(args: argparse.Namespace) -> None:
 
     def line(name: str, stop: npt.NDArray[np.intp]) -> None:
         rows = np.arange(count)
-        n, gone = np.array(sizes)[stop], loss[rows, stop]
+        n, lost = np.array(sizes)[stop], loss[rows, stop]
         print(
-            f"{name:<22}{n.mean():>9.1f}{n.mean() / args.n:>8.1%}{same[rows, stop].mean():>8.1%}{gone.mean():>11.5f}"
-            f"{np.quantile(gone, 0.99):>10.5f}{gone.max():>11.5f}"
+            f"{name:<22}{n.mean():>9.1f}{n.mean() / args.n:>8.1%}{same[rows, stop].mean():>8.1%}{lost.mean():>11.5f}"
+            f"{np.quantile(lost, 0.99):>10.5f}{lost.max():>11.5f}"
         )
 
     for tolerance in args.tolerance:

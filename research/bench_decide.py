@@ -234,9 +234,9 @@ def stream(segments: int, n: int, length: int, workers: int) -> None:
         path = Path(folder, "candidates.jsonl")
         with path.open("w", encoding="utf-8") as file:
             # Some hundred segments of their own, repeated: the decisions are taken anew each time.
-            own = draw_lines(min(segments, 300), n, length)
+            lines = draw_lines(min(segments, 300), n, length)
             for number in range(segments):
-                file.write(f'{{"id": "{number}", {own[number % len(own)]}\n')
+                file.write(f'{{"id": "{number}", {lines[number % len(lines)]}\n')
         size = path.stat().st_size
         start = time.perf_counter()
         command = [sys.executable, "-m", "mbr_esd_metric", "decide", str(path), "-o", str(path) + ".out"]

@@ -119,13 +119,13 @@ def client(count: int) -> tuple[float, float]:
         card = load_card(f"mbr-esd-llama?model={name}&n=16&dialect=vllm&engine=server&server={url}")
         whole(card, made(50))
         before, started = os.times(), time.perf_counter()
-        found = whole(card, made(count))
+        candidates = whole(card, made(count))
         took, after = time.perf_counter() - started, os.times()
     finally:
         process.terminate()
         process.wait()
     used = after.user + after.system - before.user - before.system
-    rate = found / took
+    rate = candidates / took
     print(f"candidates a second  {rate:,.0f}   ({count} segments, 16 each, in {took:.1f} s)")
     print(f"processor time       {1000 * used / count:.2f} ms a request of 16 candidates")
     print(f"peak memory          {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
@@ -134,7 +134,7 @@ def client(count: int) -> tuple[float, float]:
 
 def compare(what: str, ours: Callable[[], int], bare: Callable[[], int], rounds: int) -> float:
     """Both sides by turns; prints candidates a second of each round, and returns ours divided by the bare side's."""
-    took, found = {"ours": 0.0, what: 0.0}, {"ours": 0, what: 0}
+    took, counts = {"ours": 0.0, what: 0.0}, {"ours": 0, what: 0}
     for number in range(rounds):
         sides = (("ours", ours), (what, bare))
         for name, side in sides[:: 1 if number % 2 == 0 else -1]:
@@ -142,12 +142,12 @@ def compare(what: str, ours: Callable[[], int], bare: Callable[[], int], rounds:
             count = side()
             seconds = time.perf_counter() - started
             took[name] += seconds
-            found[name] += count
+            counts[name] += count
             print(
                 f"round {number + 1}  {name:<15} {count / seconds:.2f} candidates a second ({count} in {seconds:.1f} s)"
             )
-    if found["ours"] != found[what]:
-        raise SystemExit(f"the sides had different work: {found}")
+    if counts["ours"] != counts[what]:
+        raise SystemExit(f"the sides had different work: {counts}")
     print(f"ours takes {took['ours']:.1f} s, {what} {took[what]:.1f} s: {took[what] / took['ours']:.3f} of its speed")
     return took[what] / took["ours"]
 
@@ -180,17 +180,17 @@ def bare(card: ModelCard, todo: Plan) -> int:
     path = card.servers[0].removesuffix("/") + dialect.path
 
     async def run() -> int:
-        found, waiting = 0, list(reversed(bodies))
+        count, waiting = 0, list(reversed(bodies))
 
         async def work(session: Any) -> None:
-            nonlocal found
+            nonlocal count
             while waiting:
                 async with session.post(path, json=waiting.pop()) as reply:
-                    found += len((await reply.json())["choices"])
+                    count += len((await reply.json())["choices"])
 
         async with aiohttp.ClientSession() as session:
             await asyncio.gather(*(work(session) for _ in range(card.concurrency or 32)))
-        return found
+        return count
 
     return asyncio.run(run())
 
@@ -230,11 +230,11 @@ def in_process(name: str, count: int, rounds: int) -> None:
 
     def ours() -> int:
         inside[0], started = 0.0, time.perf_counter()
-        found = whole(card, segments)
+        count = whole(card, segments)
         took = time.perf_counter() - started
-        outside = 1000 * (took - inside[0]) / found
+        outside = 1000 * (took - inside[0]) / count
         print(f"         outside vLLM {outside:.2f} ms a candidate, {1 - inside[0] / took:.1%} of our time")
-        return found
+        return count
 
     compare("LLM.generate", ours, generate, rounds)
 

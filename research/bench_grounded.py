@@ -76,7 +76,7 @@ def main() -> None:
     for name in ("free", "grounded"):
         began = time.monotonic()
         changed = with_options(card, {"grounded": name == "grounded"})
-        drawn = [(segment, found) for segment, found in sample(changed, segments, progress=True)]
+        drawn = [(segment, candidates) for segment, candidates in sample(changed, segments, progress=True)]
         print(row(name, drawn, time.monotonic() - began), flush=True)
         for half in (0, 1):
             chosen[f"{name} {half + 1}"] = decisions(card, drawn, half)

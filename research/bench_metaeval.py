@@ -92,13 +92,13 @@ def plain_acc_eq_draw(gold: Matrix, a: Matrix, b: Matrix) -> Callable[[], float]
     verdicts = []
     for metric in (a, b):
         epsilon = acc_eq(gold, metric).epsilon
-        found = []
+        credits = []
         for segment in range(SEGMENTS):
             for i, j in combinations(range(SYSTEMS), 2):
                 g, m = gold[i, segment] - gold[j, segment], metric[i, segment] - metric[j, segment]
                 sign = 0.0 if abs(m) <= epsilon else m
-                found.append(int((g > 0) == (sign > 0) and (g < 0) == (sign < 0)))
-        verdicts.append(found)
+                credits.append(int((g > 0) == (sign > 0) and (g < 0) == (sign < 0)))
+        verdicts.append(credits)
     rng = np.random.default_rng(0)
 
     def draw() -> float:
@@ -162,11 +162,11 @@ def draw_board(data: Path, lp: str, systems: int = SYSTEMS, segments: int = 600,
     write_text(layout.output("refA"), [f"reference {n}" for n in range(segments)])
 
     def spans(text: str, mean: float) -> list[ErrorSpan]:
-        found = []
+        marked = []
         while rng.random() < mean / (1 + mean):
             start = rng.randrange(len(text) - 4)
-            found.append(ErrorSpan(start, rng.randint(start + 1, len(text)), rng.choice(("major", "minor"))))
-        return found
+            marked.append(ErrorSpan(start, rng.randint(start + 1, len(text)), rng.choice(("major", "minor"))))
+        return marked
 
     human = {name: [Annotation(spans(t, 0.5 + i / systems)) for t in texts[name]] for i, name in enumerate(names)}
     for name in names:
@@ -175,16 +175,16 @@ def draw_board(data: Path, lp: str, systems: int = SYSTEMS, segments: int = 600,
     write_ratings(layout.human_rating("mqm.merged"), human, blank)
     write_scores(layout.human_scores("mqm", "seg"), {name: list(map(mqm_score, row)) for name, row in human.items()})
     for number in range(metrics):
-        kept = 1 - number / metrics
-        said = {
+        share = 1 - number / metrics
+        predicted = {
             name: [
-                Annotation([*(s for s in one if rng.random() < kept), *spans(text, 0.5)])
+                Annotation([*(s for s in one if rng.random() < share), *spans(text, 0.5)])
                 for one, text in zip(human[name], texts[name], strict=True)
             ]
             for name in names
         }
-        write_ratings(layout.metric_rating(f"metric{number:02}-src"), said, blank)
-        scores = {name: [mqm_score(one) + rng.gauss(0, 1) for one in row] for name, row in said.items()}
+        write_ratings(layout.metric_rating(f"metric{number:02}-src"), predicted, blank)
+        scores = {name: [mqm_score(one) + rng.gauss(0, 1) for one in row] for name, row in predicted.items()}
         write_scores(layout.metric_scores(f"metric{number:02}-src", "seg"), scores)
 
 

@@ -67,28 +67,28 @@ def pairs(folder: Path, lp: str, part: str) -> Iterator[Pair]:
     aligned = place / f"{part}.src-mt.alignments"
     columns.append(read_segments(aligned) if aligned.is_file() else [""] * len(columns[0]))
     low, high = _INTO_CHINESE if target == "zh" else _LENGTHS
-    for here, machine, person, links in zip(*columns, strict=True):
-        if len(here.split()) < 3 or len(person.split()) < 2:
+    for original, machine, person, links in zip(*columns, strict=True):
+        if len(original.split()) < 3 or len(person.split()) < 2:
             continue
-        text, there = detokenised(here.split(), source)
+        text, places = detokenised(original.split(), source)
         translation, after = detokenised(person.split(), target)
         if text == translation or not low < len(translation) / len(text) < high:
             continue
         known: list[tuple[tuple[int, int], tuple[int, int]]] = []
         if machine.split() == person.split():
             numbers = [tuple(map(int, link.split("-"))) for link in links.split()]
-            known = [(there[i], after[j]) for i, j in numbers if i < len(there) and j < len(after)]
+            known = [(places[i], after[j]) for i, j in numbers if i < len(places) and j < len(after)]
         yield Pair(text, translation, lp, tuple(known))
 
 
 def read_pairs(path: str | Path) -> list[Pair]:
-    """What this script has written."""
-    found = []
+    """The pairs of a file of this script."""
+    clean = []
     for line in read_segments(path):
         value = json.loads(line)
         links = tuple(((a, b), (c, d)) for (a, b), (c, d) in value["links"])
-        found.append(Pair(value["source"], value["translation"], value["lp"], links))
-    return found
+        clean.append(Pair(value["source"], value["translation"], value["lp"], links))
+    return clean
 
 
 def main() -> None:
@@ -99,10 +99,10 @@ def main() -> None:
     parser.add_argument("-o", "--output", required=True, help="JSON lines")
     args = parser.parse_args()
     check_output(args.output)
-    found = [pair for lp in args.lp for pair in pairs(args.folder, lp, args.part)]
-    values = ({"lp": p.lp, "source": p.source, "translation": p.translation, "links": p.links} for p in found)
+    clean = [pair for lp in args.lp for pair in pairs(args.folder, lp, args.part)]
+    values = ({"lp": p.lp, "source": p.source, "translation": p.translation, "links": p.links} for p in clean)
     write_whole(args.output, "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values))
-    print(f"{args.output}: {len(found)} pairs")
+    print(f"{args.output}: {len(clean)} pairs")
 
 
 if __name__ == "__main__":

@@ -113,10 +113,10 @@ def table(panel: Panel, title: str) -> Table:
     columns = [Column("comparison", "comparison"), Column("count", "evaluations")]
     columns += [Column(name, MEASURE_TITLES.get(name, name)) for name in measures]
     rows = []
-    for name, found in ceiling(panel):
-        values = [[e.spa for e in found], [e.acc_eq for e in found]]
-        values += [[e.spans.values[measure] for e in found if e.spans] for measure in DEFAULT_MEASURES]
-        rows.append((Cell(name), Cell(len(found)), *(Cell(statistics.fmean(v)) for v in values)))
+    for name, evaluations in ceiling(panel):
+        values = [[e.spa for e in evaluations], [e.acc_eq for e in evaluations]]
+        values += [[e.spans.values[measure] for e in evaluations if e.spans] for measure in DEFAULT_MEASURES]
+        rows.append((Cell(name), Cell(len(evaluations)), *(Cell(statistics.fmean(v)) for v in values)))
     systems, segments = panel.lengths.shape
     note = f"{systems} systems x {segments} segments, {len(panel.spans)} raters a translation"
     return Table(title, tuple(columns), tuple(rows), (note,))

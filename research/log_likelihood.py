@@ -90,7 +90,7 @@ def answers_of(ratings: str, candidates: str, planned: Callable[[list[Segment]],
 
 
 def _chosen(record: CandidateRecord, rule: str, utility: str) -> tuple[Annotation, str]:
-    """What a rule chooses among the candidates, and the answer that says it."""
+    """The annotation that a rule chooses among the candidates, and its answer."""
     options = DecisionOptions(rule, utility)
     source = options.source_of(record.src, record.columns.format)
     try:
@@ -125,8 +125,8 @@ def by_transformers(options: EngineOptions) -> Scorer:
             with torch.inference_mode():
                 logits = model(torch.tensor([prompt + tokens], device=model.device)).logits[0].float()
             logits = logits[len(prompt) - 1 : -1]
-            wanted = torch.tensor(tokens, device=logits.device)[:, None]
-            yield Likelihood(len(tokens), float((logits.gather(1, wanted)[:, 0] - logits.logsumexp(1)).sum()))
+            targets = torch.tensor(tokens, device=logits.device)[:, None]
+            yield Likelihood(len(tokens), float((logits.gather(1, targets)[:, 0] - logits.logsumexp(1)).sum()))
 
     return score
 
@@ -140,9 +140,9 @@ def by_vllm(options: EngineOptions) -> Scorer:
 
     def score(answers: Sequence[Answer]) -> Iterator[Likelihood]:
         parts = [_tokens(tokenizer, answer) for answer in answers]
-        asked = [{"prompt_token_ids": prompt + tokens} for prompt, tokens in parts]
+        prompts = [{"prompt_token_ids": prompt + tokens} for prompt, tokens in parts]
         settings = SamplingParams(max_tokens=1, prompt_logprobs=0)
-        outputs = engine._llm.generate(asked, settings, lora_request=engine._lora())
+        outputs = engine._llm.generate(prompts, settings, lora_request=engine._lora())
         for (prompt, tokens), output in zip(parts, outputs, strict=True):
             after = output.prompt_logprobs[len(prompt) :]
             yield Likelihood(len(tokens), sum(one[token].logprob for token, one in zip(tokens, after, strict=True)))
@@ -150,22 +150,22 @@ def by_vllm(options: EngineOptions) -> Scorer:
     return score
 
 
-def table(answers: Sequence[Answer], found: Sequence[Likelihood], utility: str) -> list[TableRow]:
+def table(answers: Sequence[Answer], likelihoods: Sequence[Likelihood], utility: str) -> list[TableRow]:
     """One row for each kind of answer."""
     likeliest: dict[str, float] = defaultdict(lambda: -np.inf)
-    for answer, one in zip(answers, found, strict=True):
+    for answer, one in zip(answers, likelihoods, strict=True):
         if answer.by == HUMAN:
             likeliest[answer.request.key] = max(likeliest[answer.request.key], one.value)
     rows: list[TableRow] = []
     for by in dict.fromkeys(answer.by for answer in answers):
-        own = [(a, one) for a, one in zip(answers, found, strict=True) if a.by == by]
-        alike = [a.similarity for a, _ in own if not np.isnan(a.similarity)]
-        likelier = [one.value > likeliest[a.request.key] for a, one in own]
+        of_kind = [(a, one) for a, one in zip(answers, likelihoods, strict=True) if a.by == by]
+        alike = [a.similarity for a, _ in of_kind if not np.isnan(a.similarity)]
+        likelier = [one.value > likeliest[a.request.key] for a, one in of_kind]
         row: dict[Column, float | int | str | None] = {
             Column("by", "annotation"): by,
-            Column("answers", "answers"): len(own),
-            Column("tokens", "tokens", digits=1): float(np.mean([one.tokens for _, one in own])),
-            Column("log_likelihood", "log M", digits=2): float(np.mean([one.value for _, one in own])),
+            Column("answers", "answers"): len(of_kind),
+            Column("tokens", "tokens", digits=1): float(np.mean([one.tokens for _, one in of_kind])),
+            Column("log_likelihood", "log M", digits=2): float(np.mean([one.value for _, one in of_kind])),
             Column("likelier", "likelier than people", digits=2): None if by == HUMAN else float(np.mean(likelier)),
             Column("similarity", f"{utility} to people"): float(np.mean(alike)) if alike else None,
         }
@@ -187,13 +187,13 @@ def main() -> None:
     answers = answers_of(args.ratings, args.candidates, lambda segments: plan(card, segments), args.utility)
     options = card.engine_options(args.engine)
     scorer = by_vllm(options) if args.engine == "vllm" else by_transformers(options)
-    found = list(scorer(answers))
+    likelihoods = list(scorer(answers))
     translations = len({answer.request.key for answer in answers})
     note = (
         f"{translations} translations; log M: nats, the mean over answers; likelier than people: the share of "
         "translations in which it is likelier than every rater's annotation"
     )
-    shown = table_of(f"log-likelihood under {args.model}", table(answers, found, args.utility), (note,))
+    shown = table_of(f"log-likelihood under {args.model}", table(answers, likelihoods, args.utility), (note,))
     sys.stdout.write(render_table(shown, args.table))
 
 

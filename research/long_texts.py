@@ -56,7 +56,7 @@ class Text:
 
     @classmethod
     def of(cls, place: tuple[str, int], segments: Sequence[Mapping[str, MqmRating]]) -> Text:
-        """Of the ratings of consecutive segments, each by rater."""
+        """The text of consecutive segments, from their ratings, each by rater."""
         first = [next(iter(one.values())) for one in segments]
         raters = set.intersection(*(set(one) for one in segments)) or {"any"}
         return cls(
@@ -105,10 +105,10 @@ SCORES = {
 
 def _penalties(annotation: Annotation, places: Sequence[Part]) -> list[float]:
     ends = [part.end for part in places[:-1]]
-    found = [0.0] * len(places)
+    scores = [0.0] * len(places)
     for span in annotation.on("translation"):
-        found[sum(end <= span.start for end in ends)] += MQM.of(span)
-    return found
+        scores[sum(end <= span.start for end in ends)] += MQM.of(span)
+    return scores
 
 
 def people(paths: Sequence[str]) -> None:
@@ -153,9 +153,9 @@ def prefix(path: str, name: str, join: int) -> None:
     # One after the other, as requests that stand in one batch may be read before the first is kept.
     outputs = [llm.chat(request.messages, one, use_tqdm=False)[0] for request in todo.requests.values()]
     total = sum(len(output.prompt_token_ids) for output in outputs)
-    kept = sum(output.num_cached_tokens or 0 for output in outputs)
+    cached = sum(output.num_cached_tokens or 0 for output in outputs)
     print(f"{word_count(text.translation)} words, {len(outputs)} sentences: prompts of {total} tokens")
-    print(f"computed without prefix cache {total}, with it {total - kept}; first: {len(outputs[0].prompt_token_ids)}")
+    print(f"computed without prefix cache {total}, with it {total - cached}; first: {len(outputs[0].prompt_token_ids)}")
 
 
 def model(path: str, name: str, joins: Sequence[int], systems: Sequence[str], most: int, documents: int) -> None:
@@ -164,33 +164,33 @@ def model(path: str, name: str, joins: Sequence[int], systems: Sequence[str], mo
     print("| joined | words | unit | rho | SPA | softdice-corpus | mpp-corpus | marks/100 words | at 0 | CPU s/100 |")
     print("|" + "--:|" * 10)
     for join in joins:
-        found = [one for one in texts(path, join, most) if not systems or one.system in systems]
-        shown = shown or list(dict.fromkeys(one.place[0] for one in found))[:documents]
-        found = [one for one in found if one.place[0] in shown]
+        some = [one for one in texts(path, join, most) if not systems or one.system in systems]
+        shown = shown or list(dict.fromkeys(one.place[0] for one in some))[:documents]
+        some = [one for one in some if one.place[0] in shown]
         for unit in ("segment", "sentence") if join > 1 else ("segment",):
-            print(_row(found, join, unit, name), flush=True)
+            print(_row(some, join, unit, name), flush=True)
 
 
-def _row(found: Sequence[Text], join: int, unit: str, name: str) -> str:
+def _row(some: Sequence[Text], join: int, unit: str, name: str) -> str:
     card = load_card(name, {"unit": unit})
-    segments = [Segment(one.source, one.translation, f"text {i}", one.system) for i, one in enumerate(found)]
+    segments = [Segment(one.source, one.translation, f"text {i}", one.system) for i, one in enumerate(some)]
     start = time.process_time()
     decisions = annotate(card, segments).decisions
     seconds = time.process_time() - start
-    gold = [next(iter(one.annotations.values())) for one in found]
-    words = [word_count(one.translation) for one in found]
+    gold = [next(iter(one.annotations.values())) for one in some]
+    words = [word_count(one.translation) for one in some]
     marks = sum(len(one.annotation.on("translation")) for one in decisions)
     scores = [one.score for one in decisions]
     truth = [100 * MQM.total(one) / max(count, 1) for one, count in zip(gold, words, strict=True)]
-    systems, places = sorted({one.system for one in found}), sorted({one.place for one in found})
+    systems, places = sorted({one.system for one in some}), sorted({one.place for one in some})
     matrices = np.full((2, len(systems), len(places)), np.nan)
-    for one, score, true in zip(found, scores, truth, strict=True):
+    for one, score, true in zip(some, scores, truth, strict=True):
         matrices[:, systems.index(one.system), places.index(one.place)] = true, score
     spans = []
     for measure in map(span_measure, ("softdice-corpus", "mpp-corpus")):
         rows = [
             measure.statistics(decision.annotation.on("translation"), one.on("translation"), len(text.translation))
-            for decision, one, text in zip(decisions, gold, found, strict=True)
+            for decision, one, text in zip(decisions, gold, some, strict=True)
         ]
         spans.append(float(measure.value(np.array(rows).sum(axis=0))))
     cells = [

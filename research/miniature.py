@@ -282,7 +282,7 @@ def _evaluated(run: Run, decisions: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rivals(name: str, rows: Iterable[str]) -> list[str]:
-    """What a row is tested against: MAP and majority at its N; the distilled model against greedy."""
+    """Rows that a row is tested against: MAP and majority at its N; the distilled model against greedy."""
     if name == "distill greedy":
         return ["greedy"]
     if not name.startswith("mbr"):

@@ -31,7 +31,7 @@ HELD_BACK = 22
 
 @dataclass(frozen=True)
 class CorpusSize:
-    """How much of everything.
+    """Numbers of annotations and translations.
 
     Attributes:
         sft: annotations to learn from, of WMT23, TED and bio; with the longest translation of each, in characters.
@@ -80,7 +80,7 @@ class TestSet:
 
 @dataclass(frozen=True)
 class Corpus:
-    """What is learnt from, what is paired, what is tested on."""
+    """The annotations to learn from, the translations to pair, and the test sets."""
 
     examples: tuple[Examples, ...]
     paired: tuple[Segment, ...]

@@ -1,4 +1,4 @@
-"""How large the miniature is: its sizes, and what they say to TRL and to the model."""
+"""Sizes of the miniature, with their settings of TRL and of the model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from miniature_data import CorpusSize
 
 @dataclass(frozen=True)
 class Size:
-    """How much of everything.
+    """Numbers and settings of one size.
 
     Attributes:
         corpus: of the annotations.

@@ -57,7 +57,7 @@ class PaperCandidates:
         self._chosen: dict[tuple[str, str], dict[RowSpec, Matrix]] = {}
 
     def predicted(self, spec: RowSpec, at: int) -> Matrix | str:
-        """What a row chooses in a language pair, by its number; or what it lacks, in words."""
+        """Annotations that a row chooses in a language pair, by its number; or what it lacks, in words."""
         test_set = self._test_sets[at]
         if spec.file is None:
             return [[EMPTY if rated else None for rated in row] for row in ~np.isnan(test_set.gold)]
@@ -94,13 +94,13 @@ class PaperCandidates:
         numbers = joined_records(
             test_set, ((r.place, number) for number, r in enumerate(read_candidates(path))), str(path)
         )
-        wanted: dict[int, list[tuple[int, int]]] = {}
+        cells: dict[int, list[tuple[int, int]]] = {}
         for system, segment in np.argwhere(~np.isnan(test_set.gold)).tolist():
-            wanted.setdefault(cast("int", numbers[system][segment]), []).append((system, segment))
+            cells.setdefault(cast("int", numbers[system][segment]), []).append((system, segment))
         chosen: dict[RowSpec, Matrix] = {}
         fewest = max(spec.samples for spec in specs)
         for number, record in enumerate(read_candidates(path)):
-            for system, segment in wanted.pop(number, ()):
+            for system, segment in cells.pop(number, ()):
                 fewest = min(fewest, len(record.texts))
                 translation = test_set.outputs[test_set.systems[system]][segment] or ""
                 source = DecisionOptions().source_of(record.src, record.columns.format)
@@ -140,5 +140,5 @@ class PaperCandidates:
 
 
 def no_human(where: str) -> str:
-    """What is said where human error spans are missing."""
+    """The note of a row that lacks human error spans."""
     return f"human error spans of {where} (mbr-esd wmt import)"

@@ -48,7 +48,7 @@ class RowSpec:
 
     @property
     def options(self) -> DecisionOptions:
-        """How the row is decided."""
+        """The options of the row's decision."""
         return DecisionOptions(self.rule, self.utility)
 
 
@@ -141,8 +141,8 @@ _METHODS = {"Greedy Search": "greedy", "Majority Voting": "majority", "Distill-G
 def figures() -> dict[str, Any]:
     """Every table of the paper, as it is printed."""
     text = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
+    tables: dict[str, Any] = json.loads(text)
+    return tables
 
 
 def place_of(table: str, row: Mapping[str, Any]) -> tuple[str, str]:
@@ -190,12 +190,12 @@ def _number(printed: str | float) -> float:
 
 
 def _placed() -> Iterator[tuple[PaperCell, float]]:
-    found = figures()
-    for table, rows in found.items():
+    tables = figures()
+    for table, rows in tables.items():
         for row in rows if isinstance(rows, list) else ():
             for key, value in _values(table, row).items():
                 yield (*place_of(table, row), key), value
-    for name, counts in found["facts"]["xcomet_spans"].items():
+    for name, counts in tables["facts"]["xcomet_spans"].items():
         for key, printed in counts.items():
             yield ("lambda", sweep_name(xcomet_name(*_xcomet(name)), 0.0), key), _number(printed)
 

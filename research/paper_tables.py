@@ -76,13 +76,13 @@ def legible(table: Table, width: int = 120) -> list[Table]:
             lacking.setdefault(str(row[last].value), []).append(str(row[0].value))
     notes = [*(f"{', '.join(names)}: {what}" for what, names in lacking.items()), *table.notes]
     wrapped = (textwrap.wrap(note, width, subsequent_indent="  ", break_on_hyphens=False) for note in notes)
-    kept = replace(
+    narrowed = replace(
         table,
         columns=tuple(table.columns[at] for at in filled),
         rows=tuple(tuple(row[at] for at in filled) for row in table.rows),
         notes=tuple(line for lines in wrapped for line in lines),
     )
-    return blocks(kept, width)
+    return blocks(narrowed, width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +148,10 @@ class Study:
 
     def _decided_row(self, spec: RowSpec) -> _Row:
         """The row's measures, averaged over the language pairs, or what is missing."""
-        found = self._evaluations(spec)
-        if isinstance(found, str):
-            return _Row(spec.name, missing=found)
-        return _Row(spec.name, _means(found), self._unrated)
+        evaluations = self._evaluations(spec)
+        if isinstance(evaluations, str):
+            return _Row(spec.name, missing=evaluations)
+        return _Row(spec.name, _means(evaluations), self._unrated)
 
     def _evaluations(self, spec: RowSpec) -> list[Evaluation] | str:
         missing, evaluations = [], []
@@ -165,7 +165,7 @@ class Study:
 
     def _daggers(self, specs: Sequence[RowSpec]) -> dict[str, frozenset[str]]:
         """Row -> the measures in which it beats MAP and majority voting of the same candidates, everywhere."""
-        found: dict[str, frozenset[str]] = {}
+        daggers: dict[str, frozenset[str]] = {}
         for model, samples in dict.fromkeys((s.model, s.samples) for s in specs if s.rule == "map"):
             group = [s for s in specs if (s.model, s.samples) == (model, samples)]
             chosen = {s: [self._candidates.predicted(s, at) for at in range(len(self.test_sets))] for s in group}
@@ -181,18 +181,18 @@ class Study:
                 sets.append(MetricSet(test_set.lp, test_set.gold, test_set.lengths, human, entries))
             rivals = tuple(s.name for s in group if s.rule in ("map", "majority"))
             settings = LeaderboardSettings(measures=_SPAN_MEASURES, against=rivals, bootstrap=self.units)
-            found |= {row.name: row.daggers for row in compute_leaderboard("", sets, settings).rows}
-        return found
+            daggers |= {row.name: row.daggers for row in compute_leaderboard("", sets, settings).rows}
+        return daggers
 
     @property
     def _unrated(self) -> str:
-        """What measures of error spans lack; empty if every language pair has human ones."""
+        """The note that human error spans are missing; empty if every language pair has them."""
         where = self._where(map(bool, self._human))
         return no_human(where) if where else ""
 
     def _where(self, present: Iterable[bool]) -> str:
         """The language pairs in which something is not present."""
-        return ", ".join(t.lp for t, there in zip(self.test_sets, present, strict=True) if not there)
+        return ", ".join(t.lp for t, is_present in zip(self.test_sets, present, strict=True) if not is_present)
 
     # ---- tables -------------------------------------------------------------------------------------------------
 
@@ -206,8 +206,8 @@ class Study:
                 Column(f"{key}_difference", "diff.", heading, digits),
             ]
         columns.append(Column("missing", "missing"))
-        there = [(t.name, t.lp) for t in self.test_sets]
-        same = there == [("wmt24", lp) for lp in ("en-de", "en-es", "ja-zh")]
+        language_pairs = [(t.name, t.lp) for t in self.test_sets]
+        same = language_pairs == [("wmt24", lp) for lp in ("en-de", "en-es", "ja-zh")]
         body = []
         for row in rows:
             cells = [Cell(row.name)]
@@ -248,14 +248,14 @@ class Study:
         human = _Row("human", missing=self._unrated)
         rows = []
         for spec in (row for row in TABLES["main"] if row.samples in (1, 256)):
-            found = self._evaluations(spec)
-            if isinstance(found, str):
-                rows.append(_Row(spec.name, missing=found))
+            evaluations = self._evaluations(spec)
+            if isinstance(evaluations, str):
+                rows.append(_Row(spec.name, missing=evaluations))
                 continue
-            gold = [e.spans.counts for e in found if e.spans]
-            if len(gold) == len(found):
+            gold = [e.spans.counts for e in evaluations if e.spans]
+            if len(gold) == len(evaluations):
                 human = _Row("human", _with_ratio(_totals((c.gold_major, c.gold_minor) for c in gold)))
-            counts = [e.spans.counts if e.spans else e for e in found]
+            counts = [e.spans.counts if e.spans else e for e in evaluations]
             rows.append(_Row(spec.name, _with_ratio(_totals((c.major, c.minor) for c in counts))))
         measures = {"major": ("major", 1), "minor": ("minor", 1), "ratio": ("major / minor", 2)}
         return self._compared("span-counts", title, measures, [human, *rows])
@@ -278,33 +278,35 @@ class Study:
                 lacking = f"scores in {self._where(m is not None for m in stored)}"
                 rows.append(_Row(row_name(key), missing=lacking, paper=_paper_name(key)))
                 continue
-            own = {
+            agreement = {
                 "spa": float(np.mean([spa(t.gold, m.scores, missing="pairs") for t, m in pairs])),
                 "acc_eq": float(np.mean([acc_eq(t.gold, m.scores).accuracy for t, m in pairs])),
             }
             spans = [m.ratings.of(t.systems, t.segments) for t, m in pairs if m.ratings is not None]
             if len(spans) == len(pairs):
-                found = [e.evaluate(matrix) for e, matrix in zip(self._evaluators, spans, strict=True)]
-                rows.append(_Row(row_name(key), {**_means(found), **own}, self._unrated, _paper_name(key)))
+                evaluations = [e.evaluate(matrix) for e, matrix in zip(self._evaluators, spans, strict=True)]
+                rows.append(_Row(row_name(key), {**_means(evaluations), **agreement}, self._unrated, _paper_name(key)))
             else:
                 where = self._where(m.ratings is not None for _, m in pairs)
-                rows.append(_Row(row_name(key), own, f"error spans in {where}" if spans else "", _paper_name(key)))
+                rows.append(
+                    _Row(row_name(key), agreement, f"error spans in {where}" if spans else "", _paper_name(key))
+                )
         # A metric that misses something keeps its row; the paper's is printed for each kind that no metric is.
         for kind in ("Reg", "ESD", "ESD-Conf"):
             rows += [_Row(name, missing=fix) for name, fix in self._absent_xcomet(kind, self._metrics)]
         return self._compared("xcomet", title, _MEASURES, [*map(self._decided_row, TABLES["xcomet"]), *rows])
 
-    def _absent_xcomet(self, kind: str, there: Iterable[Key]) -> list[tuple[str, str]]:
+    def _absent_xcomet(self, kind: str, keys: Iterable[Key]) -> list[tuple[str, str]]:
         """The paper's rows of xCOMET of a kind that no metric is, with the reference and without, and what to do.
 
         Args:
             kind: "Reg", "ESD" or "ESD-Conf".
-            there: the metrics that take their place where they are of this kind.
+            keys: of the metrics that take their place where they are of this kind.
         """
         first = self.test_sets[0]
         lps = " ".join(t.lp for t in self.test_sets)
         fix = f"mbr-esd wmt score --test-set {first.name} --lp {lps} --model Unbabel/XCOMET-XXL"
-        seen = {_paper_name(key) for key in there}
+        seen = {_paper_name(key) for key in keys}
         names = [xcomet_name(kind, uses_reference) for uses_reference in (True, False)]
         return [(name, f"score it with: {fix}") for name in names if name not in seen]
 
@@ -314,9 +316,9 @@ class Study:
         for test_set, humans in zip(self.test_sets, self._human, strict=True):
             for human in humans:
                 for row, of in zip(human, test_set.lengths.tolist(), strict=True):
-                    found = [(a, length) for a, length in zip(row, of, strict=True) if a is not None and length]
-                    originals += [a for a, _ in found]
-                    lengths += [length for _, length in found]
+                    rated = [(a, length) for a, length in zip(row, of, strict=True) if a is not None and length]
+                    originals += [a for a, _ in rated]
+                    lengths += [length for _, length in rated]
         rows: dict[str, dict[str, float]] = {}
         for edit in EDITS:
             results = [] if self._unrated else decline_ratio(originals, lengths, edit, _EDITED)
@@ -360,11 +362,13 @@ class Study:
         return self._compared("lambda", title, measures, rows)
 
     def _counted(self, spec: RowSpec) -> _Row:
-        """As `_decided_row`, with the numbers of spans."""
-        found = self._evaluations(spec)
-        if isinstance(found, str):
-            return _Row(spec.name, missing=found)
-        return _Row(spec.name, {**_means(found), **_totals((e.major, e.minor) for e in found)}, self._unrated)
+        """`_decided_row` with the numbers of spans."""
+        evaluations = self._evaluations(spec)
+        if isinstance(evaluations, str):
+            return _Row(spec.name, missing=evaluations)
+        return _Row(
+            spec.name, {**_means(evaluations), **_totals((e.major, e.minor) for e in evaluations)}, self._unrated
+        )
 
     def _swept(self, name: str, paper: str, matrices: Sequence[Matrix]) -> list[_Row]:
         """One row for each threshold; a matrix a language pair. `paper` is what the metric is in the paper, if
@@ -372,8 +376,8 @@ class Study:
         swept = [lambda_sweep(e, matrix) for e, matrix in zip(self._evaluators, matrices, strict=True)]
         rows = []
         for threshold in swept[0]:
-            found = [points[threshold] for points in swept]
-            values = {**_means(found), **_totals((e.major, e.minor) for e in found)}
+            evaluations = [points[threshold] for points in swept]
+            values = {**_means(evaluations), **_totals((e.major, e.minor) for e in evaluations)}
             rows.append(
                 _Row(sweep_name(name, threshold), values, self._unrated, sweep_name(paper, threshold) if paper else "")
             )
@@ -392,10 +396,10 @@ def _with_ratio(totals: dict[str, float]) -> dict[str, float]:
 
 
 def _paper_name(key: Key) -> str:
-    """What a stored metric is called in the paper's tables, if it is xCOMET in one of its kinds."""
+    """Name of a stored metric in the paper's tables, if it is xCOMET in one of its kinds."""
     base, uses_reference = key
-    found = re.fullmatch(r"XCOMET(?:-X*L)?(?:-QE)?(?:-(Reg|ESD|ESD-Conf))?", base)
-    return xcomet_name(found.group(1) or "Reg", uses_reference) if found else ""
+    match = re.fullmatch(r"XCOMET(?:-X*L)?(?:-QE)?(?:-(Reg|ESD|ESD-Conf))?", base)
+    return xcomet_name(match.group(1) or "Reg", uses_reference) if match else ""
 
 
 def _confident(ratings: Ratings) -> bool:

@@ -40,15 +40,15 @@ def _common(one: str, other: str) -> int:
 
 
 def _read(candidates: str, table: str) -> Iterator[Pair]:
-    found = {(record.src, record.mt): record.columns for record in read_candidates(candidates)}
+    candidates_of = {(record.src, record.mt): record.columns for record in read_candidates(candidates)}
     for line in Path(table).read_text(encoding="utf-8").splitlines()[1:]:
         kind, _, source, *texts = line.split("\t")
-        good, bad = (Item(source, text, found[source, text], []) for text in texts)
+        good, bad = (Item(source, text, candidates_of[source, text], []) for text in texts)
         yield Pair(kind, good, bad)
 
 
 def _cells(pairs: Sequence[Pair], kinds: Sequence[str], answers: Answers) -> list[str]:
-    """What a row counts: right, even, touched, then right by kind."""
+    """Counts of a row: right, even, touched, then right by kind."""
     good, bad = answers.scores[::2], answers.scores[1::2]
     right, even = bad < good - 1e-9, abs(bad - good) <= 1e-9
     touched = "-"
@@ -60,7 +60,7 @@ def _cells(pairs: Sequence[Pair], kinds: Sequence[str], answers: Answers) -> lis
 
 
 def pairs_section(name: str, candidates: str, table: str, args: argparse.Namespace, reader: Reader) -> str:
-    """How often each rule gives the translation with the planted error the lower score, and an error at its place."""
+    """Table of how often each rule scores the planted error lower, and marks an error at its place."""
     pairs = list(_read(candidates, table))
     items = [item for pair in pairs for item in (pair.good, pair.bad)]
     answers = {row: Answers.of(reader.decided(items, options), 0.0) for row, options in possible(RULES, items).items()}

@@ -46,14 +46,14 @@ def changed(translation: str, corrected: str) -> Spans | None:
     Returns:
         None where the correction only adds words, or changes more than 60% of the characters.
     """
-    here = list(_TOKEN.finditer(translation))
-    matcher = SequenceMatcher(None, [match[0] for match in here], _TOKEN.findall(corrected), autojunk=False)
+    tokens = list(_TOKEN.finditer(translation))
+    matcher = SequenceMatcher(None, [match[0] for match in tokens], _TOKEN.findall(corrected), autojunk=False)
     changes = [change for change in matcher.get_opcodes() if change[0] != "equal"]
     spans: Spans = []
     for _, first, last, _, _ in changes:
         if first == last:
             continue
-        start, end = here[first].start(), here[last - 1].end()
+        start, end = tokens[first].start(), tokens[last - 1].end()
         if spans and start - spans[-1][1] <= 1:
             start = spans.pop()[0]
         spans.append((start, end))
@@ -92,15 +92,15 @@ def examples(folder: Path, lp: str) -> Iterator[tuple[str, str, str, float]]:
 
 def rows(folder: Path, lp: str) -> list[str]:
     """A line of the task's table for each translation that is not left out."""
-    found = [
+    sentences = [
         (source, translation, spans, rating)
         for source, translation, corrected, rating in dict.fromkeys(examples(folder, lp))
         if (spans := changed(translation, corrected)) is not None
     ]
-    rated = [rating for *_, spans, rating in found if spans]
+    rated = [rating for *_, spans, rating in sentences if spans]
     limit = np.quantile(rated, _SHARE_MAJOR) if rated else 0.0
     lines = []
-    for number, (source, translation, spans, rating) in enumerate(found, 1):
+    for number, (source, translation, spans, rating) in enumerate(sentences, 1):
         severity: Severity = "major" if rating < limit else "minor"
         columns = write_spans(Annotation([ErrorSpan(start, end, severity) for start, end in spans]))
         lines.append("\t".join(["mt", "post-edits", str(number), "editor", source, translation, *columns]))

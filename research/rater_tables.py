@@ -161,7 +161,7 @@ def cases_of(items: Sequence[Item]) -> list[Case]:
 
 
 def choices(cases: Sequence[Case]) -> dict[str, list[Annotation]]:
-    """What each rule chooses of two raters, their intersection and union, and nothing, in each case."""
+    """The choice of each rule among two raters, their intersection and union, and nothing, in each case."""
     texts = [item.text for item, *_ in cases]
     candidates = [
         [Candidate(annotation=x) for x in (a, b, intersection(a, b, n), union(a, b, n), EMPTY)]
@@ -184,8 +184,8 @@ def choices(cases: Sequence[Case]) -> dict[str, list[Annotation]]:
     rows["always nothing"] = [EMPTY] * len(cases)
     rows["always the intersection"] = [intersection(a, b, len(item.text)) for item, a, b, _ in cases]
     rows["always the union"] = [union(a, b, len(item.text)) for item, a, b, _ in cases]
-    for row, given in zip(CORPUS_RULES, (None, supports), strict=True):
-        corpus = decide_corpus(zip(candidates, texts, strict=True), DecisionOptions("mbr-corpus"), supports=given)
+    for row, others in zip(CORPUS_RULES, (None, supports), strict=True):
+        corpus = decide_corpus(zip(candidates, texts, strict=True), DecisionOptions("mbr-corpus"), supports=others)
         rows[row] = [decision.annotation for decision in corpus.decisions]
     return rows
 
@@ -215,23 +215,23 @@ def calibrated(cases: Sequence[Case], level: CalibrationLevel) -> tuple[Predicte
     """The confidences of a decision over two raters, held against the third; and recalibrated by what is learnt on the
     other half of the source segments."""
     chosen = [decide([Candidate(annotation=x) for x in (a, b)], i.text, utility="softdice") for i, a, b, _ in cases]
-    given = predicted_spans(
+    spans = predicted_spans(
         [[decision.annotation for decision in chosen]],
         [[[third for *_, third in cases]]],
         [[len(item.text) for item, *_ in cases]],
         level,
     )
-    return given, cross_fitted(given, [item.cluster for item, *_ in cases])
+    return spans, cross_fitted(spans, [item.cluster for item, *_ in cases])
 
 
 def confidences(items: Sequence[Item]) -> None:
-    """How far confidences are from the share that the third rater confirms."""
+    """Distance of confidences from the share that the third rater confirms."""
     print("| rule | per | predicted | mean confidence | confirmed | ECE | ECE, learnt on the other half |")
     print("|---|---|---|---|---|---|---|")
     for level in CALIBRATION_LEVELS:
-        given, learnt = calibrated(cases_of(items), level)
-        values = (given.confidence.mean(), given.confirmed.mean(), *map(calibration_error, (given, learnt)))
-        print(f"| mbr softdice | {level} | {len(given)} | " + " | ".join(f"{v:.3f}" for v in values) + " |")
+        before, after = calibrated(cases_of(items), level)
+        values = (before.confidence.mean(), before.confirmed.mean(), *map(calibration_error, (before, after)))
+        print(f"| mbr softdice | {level} | {len(before)} | " + " | ".join(f"{v:.3f}" for v in values) + " |")
 
 
 def scored(cases: Sequence[Case], chosen: Sequence[Annotation]) -> list[tuple[Item, Annotation, Annotation]]:

@@ -1,4 +1,4 @@
-"""What every decision rule says of each translation, from stored candidates. Part of `rules_page.py`."""
+"""Answers of every decision rule for each translation, from stored candidates. Part of `rules_page.py`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Answers:
-    """What a rule says of each translation; of a row of other scores the annotations are None."""
+    """A rule's scores and annotations, one each a translation; a row of other scores has no annotations."""
 
     scores: Floats
     annotations: Sequence[Annotation] | None
@@ -82,10 +82,10 @@ class Reader:
             rated[rating.source.rstrip(), rating.target.rstrip()].append(rating)
         items = []
         for record in islice(read_candidates(candidates), self._most):
-            found = rated.get((record.src.rstrip(), record.mt.rstrip()))
-            if found:
+            ratings = rated.get((record.src.rstrip(), record.mt.rstrip()))
+            if ratings:
                 columns = record.columns
-                items.append(Item(record.src, record.mt, columns.picked(range(len(columns))[: self._n]), found))
+                items.append(Item(record.src, record.mt, columns.picked(range(len(columns))[: self._n]), ratings))
         if not items:
             raise InputError(f"{candidates} and {human} have no translation in common")
         return items
@@ -98,14 +98,14 @@ class Reader:
     def without_answer(self, items: Sequence[Item]) -> tuple[list[Item], int]:
         """The items, where no candidate can be read with the answer "no error" instead; and how many those are."""
         options = DecisionOptions(format=self.answers)
-        kept, silent = [], 0
+        answered, silent = [], 0
         for item in items:
             if not any(isinstance(a, Annotation) for a in read_annotations(item.candidates, item.translation, options)):
                 silent += 1
                 nothing = CandidateColumns([None], [0.0], [False], [EMPTY])
                 item = replace(item, candidates=nothing)
-            kept.append(item)
-        return kept, silent
+            answered.append(item)
+        return answered, silent
 
     def cost(self, items: Sequence[Item]) -> float:
         """Tokens (or characters) of all answers of a translation, on average."""
@@ -129,7 +129,7 @@ def possible(rules: Mapping[str, DecisionOptions], items: Sequence[Item]) -> dic
 
 
 def _tokenizer(name: str):  # type: ignore[no-untyped-def]
-    """How many tokens a text has, by the tokenizer of a model of ours, of the hub, or in a folder."""
+    """Function that counts a text's tokens, by the tokenizer of a model of ours, of the hub, or in a folder."""
     from transformers import AutoTokenizer
 
     from mbr_esd_metric.metric.cards import card_names, get_card
@@ -140,32 +140,32 @@ def _tokenizer(name: str):  # type: ignore[no-untyped-def]
 
 
 def _by_text(path: str, records: Iterable[tuple[str, str, object]], items: Sequence[Item]) -> list:  # type: ignore[type-arg]
-    """What a file has for each item, by source and translation."""
-    found = {(source.rstrip(), translation.rstrip()): value for source, translation, value in records}
+    """The value in a file for each item, by source and translation."""
+    values = {(source.rstrip(), translation.rstrip()): value for source, translation, value in records}
     keys = [(item.source.rstrip(), item.translation.rstrip()) for item in items]
-    missing = sum(key not in found for key in keys)
+    missing = sum(key not in values for key in keys)
     if missing:
         raise InputError(f"{path} lacks {missing} of {len(items)} translations, such as {items[0].translation!r}")
-    return [found[key] for key in keys]
+    return [values[key] for key in keys]
 
 
 def _read_scores(path: str, items: Sequence[Item]) -> Floats:
     """The score of each item in a file of JSON lines."""
-    found = []
+    scores = []
     for number, line in numbered_lines(path):
         if not line.strip():
             continue
         try:
             one = json.loads(line)
-            found.append((one["src"], one["mt"], float(one["score"])))
+            scores.append((one["src"], one["mt"], float(one["score"])))
         except (ValueError, KeyError, TypeError):
             raise InputError(f'{path}, line {number}: not {{"src": ..., "mt": ..., "score": ...}}') from None
-    return np.array(_by_text(path, found, items), dtype=float)
+    return np.array(_by_text(path, scores, items), dtype=float)
 
 
-def of_set(name: str, given: Iterable[tuple[str, str, str]]) -> list[tuple[str, str]]:
-    """Label and file of what was given for a set, of options with the values NAME LABEL FILE."""
-    return [(label, path) for known, label, path in given if known == name]
+def of_set(name: str, options: Iterable[tuple[str, str, str]]) -> list[tuple[str, str]]:
+    """Label and file of each option NAME LABEL FILE of a set."""
+    return [(label, path) for set_name, label, path in options if set_name == name]
 
 
 def without_candidates(name: str, items: Sequence[Item], args: argparse.Namespace) -> dict[str, Answers]:

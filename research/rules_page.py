@@ -77,10 +77,10 @@ class Evaluation:
 
     def measured(self, answers: Answers) -> dict[str, Floats]:
         """Measure -> its value on all translations, then on each resample; NaN where there is none."""
-        found = {name: np.full(1 + len(self._drawn), np.nan) for name in DEFAULT_MEASURES}
+        values = {name: np.full(1 + len(self._drawn), np.nan) for name in DEFAULT_MEASURES}
         if answers.annotations is not None:
-            found = self._spans(np.array([self._statistics(at, one) for at, one in enumerate(answers.annotations)]))
-        return found | self._correlations(self.gold, answers.scores)
+            values = self._spans(np.array([self._statistics(at, one) for at, one in enumerate(answers.annotations)]))
+        return values | self._correlations(self.gold, answers.scores)
 
     def leave_one_out(self) -> dict[str, Floats] | None:
         """Each rater against the others of the same translation, on average; None where one has a single rating.
@@ -101,33 +101,33 @@ class Evaluation:
                     for at_item, (item, some) in enumerate(zip(self.items, others, strict=True))
                 ]
             )
-        found = self._spans(np.mean(rows, axis=0))
+        values = self._spans(np.mean(rows, axis=0))
         scores = [np.array([item.ratings[at].score("google") for item in self.items]) for at in range(most)]
         each = [self._correlations(gold, score) for gold, score in zip(golds, scores, strict=True)]
-        return found | {name: np.mean([one[name] for one in each], axis=0) for name in COEFFICIENTS}
+        return values | {name: np.mean([one[name] for one in each], axis=0) for name in COEFFICIENTS}
 
     def _spans(self, rows: Floats) -> dict[str, Floats]:
         """Span measures of the statistics of all translations."""
         sums = np.zeros((self.sources, rows.shape[1]))
         np.add.at(sums, self.cluster, rows)
         resampled = np.concatenate([sums.sum(0, keepdims=True), self._weights @ sums])
-        found: dict[str, Floats] = {}
+        values: dict[str, Floats] = {}
         first = 0
         for measure in self._measures:
-            found[measure.name] = np.asarray(measure.value(resampled[:, first : first + measure.width]))
+            values[measure.name] = np.asarray(measure.value(resampled[:, first : first + measure.width]))
             first += measure.width
-        return found
+        return values
 
     def _correlations(self, gold: Floats, scores: Floats) -> dict[str, Floats]:
-        found: dict[str, Floats] = {name: np.full(1 + len(self._drawn), np.nan) for name in COEFFICIENTS}
+        values: dict[str, Floats] = {name: np.full(1 + len(self._drawn), np.nan) for name in COEFFICIENTS}
         for at, drawn in enumerate([np.arange(len(self.items)), *self._drawn]):
             for name in COEFFICIENTS:
                 value = coefficient_of(gold[drawn], scores[drawn], name)
-                found[name][at] = np.nan if value is None else value
-        return found
+                values[name][at] = np.nan if value is None else value
+        return values
 
     def _statistics(self, at: int, annotation: Annotation) -> Floats:
-        """Of one translation for all span measures, means over the raters."""
+        """Statistics of one translation for all span measures, means over the raters."""
         key = (at, annotation.key)
         if key not in self._known:
             self._known[key] = self._against(at, annotation, self.items[at].ratings)
@@ -147,7 +147,7 @@ VERDICTS = ("better", "worse", "nothing significant")
 
 @dataclass(frozen=True)
 class Difference:
-    """Of a rule to the base, with its 95% interval."""
+    """Difference of a rule to the base, with its 95% interval."""
 
     value: float
     low: float
@@ -155,7 +155,7 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """What the interval says."""
+        """Better, worse or neither, by the interval."""
         better, worse, neither = VERDICTS
         return better if self.low > 0 else worse if self.high < 0 else neither
 
@@ -165,7 +165,7 @@ class Difference:
 
 
 def difference(one: Floats, other: Floats) -> Difference | None:
-    """Of two measured rows; None where one of them has no value."""
+    """Difference of two measured rows; None where one of them has no value."""
     deltas = (one - other)[1:]
     deltas = deltas[~np.isnan(deltas)]
     if np.isnan(one[0] - other[0]) or not len(deltas):
@@ -188,20 +188,22 @@ BASES: dict[str, dict[str, str]] = {
     SAME: {"consensus corpus": "MBR corpus", "expected score (MBR softf1)": "MBR softf1"},
 }
 #: Base -> measure -> rule -> set -> difference.
-Found = dict[str, dict[str, dict[str, dict[str, Difference]]]]
+Differences = dict[str, dict[str, dict[str, dict[str, Difference]]]]
 
 
-def section(name: str, candidates: str, human: str, args: argparse.Namespace, reader: Reader, found: Found) -> str:
-    """The tables of one set; its differences go into `found`."""
-    given = reader.items(candidates, human)
-    items, silent = reader.without_answer(given)
+def section(
+    name: str, candidates: str, human: str, args: argparse.Namespace, reader: Reader, differences: Differences
+) -> str:
+    """The tables of one set; its differences go into `differences`."""
+    every = reader.items(candidates, human)
+    items, silent = reader.without_answer(every)
     evaluation = Evaluation(items, args.resamples)
-    cost = reader.cost(given)
+    cost = reader.cost(every)
     answers: dict[str, Answers] = {}
     for row, options in possible(RULES, items).items():
         answers[row] = Answers.of(reader.decided(items, options), 0.0 if row == "no error" else cost)
     for label, file in of_set(name, args.single):
-        decoded = reader.single(given, file)
+        decoded = reader.single(every, file)
         spent = reader.cost(decoded)
         readable, _ = reader.without_answer(decoded)
         for row, options in possible(SINGLE, readable).items():
@@ -213,7 +215,7 @@ def section(name: str, candidates: str, human: str, args: argparse.Namespace, re
     answers |= without_candidates(name, items, args)
     measured = {row: evaluation.measured(one) for row, one in answers.items()}
     people = evaluation.leave_one_out()
-    n = sum(len(item.candidates) for item in given) / len(given)
+    n = sum(len(item.candidates) for item in every) / len(every)
     ratings = sum(len(item.ratings) for item in items)
     clean = sum(not rating.annotation for item in items for rating in item.ratings) / ratings
     lines = [
@@ -251,7 +253,7 @@ def section(name: str, candidates: str, human: str, args: argparse.Namespace, re
                 one_to_other = difference(measured[row][measure], measured[other][measure])
                 rows[row].append("-" if one_to_other is None else str(one_to_other))
                 if one_to_other is not None and (base == "greedy" or name not in args.part):
-                    found[base][measure][row][name] = one_to_other
+                    differences[base][measure][row][name] = one_to_other
         lines += ["", f"Difference to {base}, with its 95% interval; in bold where 0 is outside:", ""]
         lines += markdown_table("rule", measures, rows)
     return "\n".join([*lines, ""])
@@ -261,10 +263,10 @@ def _number(value: float) -> str:
     return "-" if np.isnan(value) else f"{value:.3f}"
 
 
-def conclusions(found: Found, sets: int) -> list[str]:
-    """What the intervals say, and nothing else: on how many sets each rule is significantly better or worse."""
+def conclusions(differences: Differences, sets: int) -> list[str]:
+    """The intervals in words, and nothing else: on how many sets each rule is significantly better or worse."""
     lines: list[str] = []
-    for base, by_measure in found.items():
+    for base, by_measure in differences.items():
         rows = list(dict.fromkeys(row for rules in by_measure.values() for row in rules))
         if base == "MAP":
             mbr = [one for rules in by_measure.values() for row, one in _each(rules) if row.startswith("MBR")]
@@ -278,7 +280,7 @@ def conclusions(found: Found, sets: int) -> list[str]:
             ]
         cells = {row: [_signs(by_measure[measure].get(row, {})) for measure in by_measure] for row in rows}
         lines += [f"Against {base}:", "", *markdown_table("rule", list(by_measure), cells), ""]
-    tests = sum(len(by_set) for rules in found.values() for rows in rules.values() for by_set in rows.values())
+    tests = sum(len(by_set) for rules in differences.values() for rows in rules.values() for by_set in rows.values())
     lines += [
         f"Of these {tests} intervals about {round(0.05 * tests)} would leave 0 out by chance alone if no rule differed "
         "from another; a rule that is better on one measure of one set only has not been shown to be better.",
@@ -287,10 +289,10 @@ def conclusions(found: Found, sets: int) -> list[str]:
     return lines
 
 
-def _by_measure(found: Mapping[str, Mapping[str, Mapping[str, Difference]]]) -> dict[str, list[str]]:
+def _by_measure(differences: Mapping[str, Mapping[str, Mapping[str, Difference]]]) -> dict[str, list[str]]:
     """Measure -> comparisons of MBR rules (rules x sets) that are better, worse and neither."""
     counted = {}
-    for measure, rules in found.items():
+    for measure, rules in differences.items():
         verdicts = [one.verdict for row, one in _each(rules) if row.startswith("MBR")]
         counted[measure] = [str(verdicts.count(verdict)) for verdict in VERDICTS]
     return counted
@@ -300,14 +302,14 @@ def _each(rows: Mapping[str, Mapping[str, Difference]]) -> Iterable[tuple[str, D
     return ((row, one) for row, by_set in rows.items() for one in by_set.values())
 
 
-def _answer(found: Sequence[Difference]) -> str:
+def _answer(differences: Sequence[Difference]) -> str:
     """In words, over all utilities, measures and sets."""
-    better, worse, neither = ([one.verdict for one in found].count(verdict) for verdict in VERDICTS)
+    better, worse, neither = ([one.verdict for one in differences].count(verdict) for verdict in VERDICTS)
     if not better and not worse:
-        return f"Nothing significant in {len(found)} comparisons (rules x measures x sets)."
+        return f"Nothing significant in {len(differences)} comparisons (rules x measures x sets)."
     return (
-        f"Significantly better in {better} of {len(found)} comparisons (rules x measures x sets), significantly worse "
-        f"in {worse}, nothing significant in {neither}."
+        f"Significantly better in {better} of {len(differences)} comparisons (rules x measures x sets), "
+        f"significantly worse in {worse}, nothing significant in {neither}."
     )
 
 
@@ -320,9 +322,9 @@ def _signs(by_set: Mapping[str, Difference]) -> str:
 
 def page(args: argparse.Namespace) -> str:
     """The whole page."""
-    found: Found = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
+    differences: Differences = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
     reader = Reader(args)
-    sections = [section(name, candidates, human, args, reader, found) for name, candidates, human in args.set]
+    sections = [section(name, candidates, human, args, reader, differences) for name, candidates, human in args.set]
     lines = [
         "# Is MBR better than MAP?",
         "",
@@ -338,7 +340,7 @@ def page(args: argparse.Namespace) -> str:
         "",
         "## What follows",
         "",
-        *conclusions(found, len(args.set) - len(args.part)),
+        *conclusions(differences, len(args.set) - len(args.part)),
         *sections,
         *(pairs_section(name, candidates, table, args, reader) for name, candidates, table in args.pairs),
     ]

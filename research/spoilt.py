@@ -46,14 +46,14 @@ class Pair:
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Of source and translation."""
+        """Codes of the source's and the translation's language."""
         source, _, target = self.lp.partition("-")
         return source, target
 
     def swapped(self) -> Pair:
         """The same pair in the other language pair."""
         source, target = self.languages
-        links = tuple((there, here) for here, there in self.links)
+        links = tuple((target_place, source_place) for source_place, target_place in self.links)
         return Pair(self.translation, self.source, f"{target}-{source}", links)
 
     def joined(self, other: Pair) -> Pair:
@@ -128,12 +128,12 @@ class Spoiler:
 
     def clause(self, pair: Pair, rng: random.Random) -> Spoilt | None:
         """A clause less, where both texts have as many, in about the same places."""
-        here, there = _clauses(pair.source), _clauses(pair.translation)
-        if len(here) != len(there) or len(here) < 2:
+        clauses, translated = _clauses(pair.source), _clauses(pair.translation)
+        if len(clauses) != len(translated) or len(clauses) < 2:
             return None
         fitting = [
             (s, t)
-            for s, t in zip(here, there, strict=True)
+            for s, t in zip(clauses, translated, strict=True)
             if min(s[1] - s[0], 3 * (t[1] - t[0])) >= _SHORTEST
             and all(abs(s[i] / len(pair.source) - t[i] / len(pair.translation)) < _FAR for i in (0, 1))
         ]
@@ -155,25 +155,25 @@ class Spoiler:
             return None
         at = words[rng.randint(round(0.3 * len(words)), round(0.75 * len(words)))].start
         last = rng.random() < 0.85
-        gone = (at, len(pair.translation)) if last else (0, at)
+        removed = (at, len(pair.translation)) if last else (0, at)
         text = pair.translation[:at].rstrip() if last else pair.translation[at:]
         if last and not pair.translation[-1].isalnum() and rng.random() < 0.4:
             text = text.rstrip(",;:- ") + pair.translation[-1]
-        missing, unsure = _lost(pair, gone)
+        missing, unsure = _lost(pair, removed)
         return Spoilt("", pair, text, missing=missing, unsure=unsure)
 
     def words(self, pair: Pair, rng: random.Random) -> Spoilt | None:
         """One to five words less, where it is known what they translate."""
-        found = words_of(pair.translation)
+        words = words_of(pair.translation)
         count = rng.randint(1, 5)
-        if not pair.links or len(found) < count + 4:
+        if not pair.links or len(words) < count + 4:
             return None
-        first = rng.randrange(len(found) - count)
-        gone = (found[first].start, found[first + count - 1].end)
-        missing, unsure = _lost(pair, gone)
+        first = rng.randrange(len(words) - count)
+        removed = (words[first].start, words[first + count - 1].end)
+        missing, unsure = _lost(pair, removed)
         if not missing or sum(end - start for start, end in missing) < 4:
             return None
-        text = pair.translation[: gone[0]].rstrip(" ") + pair.translation[gone[1] :]
+        text = pair.translation[: removed[0]].rstrip(" ") + pair.translation[removed[1] :]
         return Spoilt("", pair, text.strip(), missing=missing, unsure=unsure)
 
     def copied(self, pair: Pair, rng: random.Random) -> Spoilt | None:
@@ -181,7 +181,7 @@ class Spoiler:
         return Spoilt("", pair, pair.source, wrong=((0, len(pair.source)),))
 
     def half_copied(self, pair: Pair, rng: random.Random) -> Spoilt | None:
-        """Of two segments the second stays in the source's language, or the first."""
+        """Two segments, of which the second stays in the source's language, or the first."""
         other = self.another(pair, rng)
         return _half(pair, other, other.source, rng, missing=False)
 
@@ -190,7 +190,7 @@ class Spoiler:
         return _nothing(pair, self.another(pair, rng).translation)
 
     def half_unrelated(self, pair: Pair, rng: random.Random) -> Spoilt | None:
-        """Of two segments one has another one's translation."""
+        """Two segments, of which one has another one's translation."""
         other = self.another(pair, rng)
         return _half(pair, other, self.another(other, rng).translation, rng, missing=True)
 
@@ -254,7 +254,7 @@ def _clauses(text: str) -> list[Place]:
     return list(zip(starts, [*starts[1:], len(text)], strict=True))
 
 
-def _lost(pair: Pair, gone: Place) -> tuple[tuple[Place, ...], tuple[Place, ...]]:
+def _lost(pair: Pair, cut: Place) -> tuple[tuple[Place, ...], tuple[Place, ...]]:
     """Places of the source that are missing without this place of the translation, and those of which one cannot know.
 
     Where links are known, a word is missing if all that it is linked to is gone; a word without a link has what both
@@ -264,12 +264,16 @@ def _lost(pair: Pair, gone: Place) -> tuple[tuple[Place, ...], tuple[Place, ...]
     states: list[bool | None] = []
     for word in words:
         if pair.links:
-            linked = [there for here, there in pair.links if here[0] < word.end and here[1] > word.start]
-            inside = [gone[0] <= start and end <= gone[1] for start, end in linked]
+            linked = [
+                target_place
+                for source_place, target_place in pair.links
+                if source_place[0] < word.end and source_place[1] > word.start
+            ]
+            inside = [cut[0] <= start and end <= cut[1] for start, end in linked]
             states.append(inside[0] if inside and len(set(inside)) == 1 else None)
         else:
             middle = (word.start + word.end) / 2 / len(pair.source)
-            first, last = gone[0] / len(pair.translation), gone[1] / len(pair.translation)
+            first, last = cut[0] / len(pair.translation), cut[1] / len(pair.translation)
             near = min(abs(middle - edge) for edge in (first, last) if 0 < edge < 1)
             states.append(None if near < _EDGE else first < middle < last)
     if pair.links:

@@ -53,25 +53,25 @@ class Case:
 
 def cases(pairs: Sequence[Pair], others: Sequence[Pair], seed: int = 0) -> list[Case]:
     """Each pair spoilt in each way that is possible."""
-    spoiler, found = Spoiler(others), []
+    spoiler, made = Spoiler(others), []
     for number, pair in enumerate(pairs):
         for row, kind in ROWS.items():
             if kind == "half":
                 words = pair.translation.split() if " " in pair.translation else list(pair.translation)
                 half = (" " if " " in pair.translation else "").join(words[: (len(words) + 1) // 2])
-                found.append(
+                made.append(
                     Case(row, pair.source, pair.translation, half, ((len(pair.source) // 2, len(pair.source)),))
                 )
                 continue
             spoilt = spoiler.spoil(pair, kind, random.Random(f"{seed}/{number}/{kind}"))
             if spoilt is not None:
                 good = spoilt.good
-                found.append(Case(row, good.source, good.translation, spoilt.translation, spoilt.missing))
-    return found
+                made.append(Case(row, good.source, good.translation, spoilt.translation, spoilt.missing))
+    return made
 
 
 def auc(good: Sequence[float], bad: Sequence[float]) -> float:
-    """How often a good translation scores higher than a spoilt one; ties count half."""
+    """Share of pairs in which a good translation scores higher than a spoilt one; ties count half."""
     return sum((a > b) + (a == b) / 2 for a in good for b in bad) / (len(good) * len(bad))
 
 
@@ -89,12 +89,12 @@ def main() -> None:
     chance = random.Random(args.seed)
     drawn: list[Pair] = []
     for number, lp in enumerate(args.lp):
-        there = [
+        fitting = [
             p
             for p in every
             if p.lp == lp and (40 <= len(p.source) <= 160 or (lp[:2] in ("zh", "ja") and 15 <= len(p.source) <= 60))
         ]
-        drawn += chance.sample(there, (args.most + number) // len(args.lp))
+        drawn += chance.sample(fitting, (args.most + number) // len(args.lp))
     table = [case for case in cases(drawn, every, args.seed) if case.row in args.rows]
     texts = list(dict.fromkeys((case.source, text) for case in table for text in (case.good, case.bad)))
     result = load_metric(args.model).predict(
@@ -117,12 +117,12 @@ def main() -> None:
         bad = [of[case.source, case.bad] for case in some]
         right = sum(g > b for g, (b, _) in zip(good, bad, strict=True)) / len(some)
         marked = sum(bool(a) for _, a in bad) / len(some)
-        found = [
+        hits = [
             any(span.start < end and span.end > start for span in a.on("source") for start, end in case.missing)
             for case, (_, a) in zip(some, bad, strict=True)
             if case.missing
         ]
-        share = f"{sum(found) / len(found):.2f}" if found else "-"
+        share = f"{sum(hits) / len(hits):.2f}" if hits else "-"
         print(f"| {row} | {len(some)} | {auc(good, [b for b, _ in bad]):.2f} | {right:.2f} | {marked:.2f} | {share} |")
     goods = list(dict.fromkeys((case.source, case.good) for case in table))
     marked = sum(bool(of[text][1]) for text in goods)

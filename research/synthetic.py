@@ -38,7 +38,7 @@ _LONGEST = 8
 
 @dataclass(frozen=True, slots=True)
 class Declines:
-    """How often a similarity fell.
+    """Numbers of edits, and of those after which a similarity fell.
 
     Attributes:
         edits: the number of edits.
@@ -165,8 +165,8 @@ def delete_error(annotation: Annotation, rng: np.random.Generator) -> Annotation
     """The annotation without one of its errors, drawn uniformly; None if it has none."""
     if not len(annotation):
         return None
-    gone = int(rng.integers(len(annotation)))
-    return Annotation.of_rater(span for number, span in enumerate(annotation) if number != gone)
+    removed = int(rng.integers(len(annotation)))
+    return Annotation.of_rater(span for number, span in enumerate(annotation) if number != removed)
 
 
 def free_stretches(annotation: Annotation, length: int) -> list[tuple[int, int]]:
@@ -205,12 +205,12 @@ def rows_of(test_set: TestSet, similarities: Sequence[str], raters: Sequence[str
     annotations, lengths = rated(test_set, raters)
     rows: list[TableRow] = []
     for edit in EDITS:
-        for found in decline_ratio(annotations, lengths, edit, similarities, 6, seed, True):
-            both = found.clean + found.marked
-            tallies = {"clean": found.clean, "marked": found.marked, "all": both}
+        for decline in decline_ratio(annotations, lengths, edit, similarities, 6, seed, True):
+            both = decline.clean + decline.marked
+            tallies = {"clean": decline.clean, "marked": decline.marked, "all": both}
             titles = {"clean": "no error", "marked": "some errors", "all": "all"}
             shown = {Column(k, titles[k]): t.ratio if t.edits else None for k, t in tallies.items()}
-            named = {Column("similarity", "similarity"): found.similarity, Column("edit", "edit"): found.edit}
+            named = {Column("similarity", "similarity"): decline.similarity, Column("edit", "edit"): decline.edit}
             rows.append({**named, **shown, Column("edits", "edits"): both.edits})
     return rows
 

@@ -112,19 +112,19 @@ def joined(first: Row, second: Row) -> Row:
 
 def read_mqm_rows(path: str, weight: float) -> tuple[Mqm, list[HumanAnnotation]]:
     """A file, and its translations without errors."""
-    found: dict[tuple[str, str, str], list[tuple[int, Row]]] = defaultdict(list)
+    groups: dict[tuple[str, str, str], list[tuple[int, Row]]] = defaultdict(list)
     clean = []
     for r in read_mqm(path):
         if not r.target or len(r.source) > 1200 or len(r.target) > 1200:
             continue
         errors = tuple((s.start, s.end, 2 if s.severity != "minor" else 1) for s in r.annotation)
         row = _quality(Row(r.source, r.target, errors, sides=(1.0, 0.3)))
-        number = int(r.doc_segment) if r.doc_segment.isdigit() else len(found)
-        found[r.doc, r.system, r.rater if "bio" in path else ""].append((number, row))
+        number = int(r.doc_segment) if r.doc_segment.isdigit() else len(groups)
+        groups[r.doc, r.system, r.rater if "bio" in path else ""].append((number, row))
         if not r.errors:
             clean.append(HumanAnnotation(r.source, r.target, r.lp or "", Annotation()))
     mqm = Mqm(weight)
-    for d, rows in enumerate(found.values()):
+    for d, rows in enumerate(groups.values()):
         rows.sort(key=lambda one: one[0])
         mqm.rows.append([row for _, row in rows])
         for i, (_, row) in enumerate(rows):
@@ -331,9 +331,9 @@ class Trainer:
                 target = torch.tensor([getattr(batch[k].row, name) for k in known])
                 parts[name] = 0.7 * smooth_l1_loss(pooled[known, i], target)
         edited = padded([one.edited for one in batch], math.nan, torch.float)
-        there = ~edited.isnan()
-        if there.any():
-            parts["edited"] = 0.5 * binary_cross_entropy_with_logits(logits[..., 5][there], edited[there])
+        labelled = ~edited.isnan()
+        if labelled.any():
+            parts["edited"] = 0.5 * binary_cross_entropy_with_logits(logits[..., 5][labelled], edited[labelled])
         worse = [k for k, one in enumerate(batch) if one.row.margin]
         if worse:
             margin = torch.tensor([[batch[k].row.margin] for k in worse])
@@ -374,8 +374,8 @@ class Trainer:
         import torch
 
         with torch.no_grad():
-            for own, known in zip(self.parameters, state["parameters"], strict=True):
-                own.copy_(known)
+            for parameter, known in zip(self.parameters, state["parameters"], strict=True):
+                parameter.copy_(known)
         self.updates = state["updates"]
         self.optimizer.load_state_dict(state["optimizer"])
 

@@ -1,4 +1,4 @@
-"""What does choosing segments buy annotators? Real raters, and a budget of segments.
+"""Does it pay to choose the segments that annotators rate? Real raters, and a budget of segments.
 
     python research/what_to_annotate.py FOLDER              (the one with mqm/; default: MBR_ESD_DATA)
     python research/what_to_annotate.py --esa CHECKOUT      (wmt-conference/wmt24-news-systems)
@@ -54,7 +54,7 @@ def study(name: str, gold: Floats, worth: dict[str, Floats], budgets: tuple[int,
     size = round(SHARE * gold.shape[1])
     signs = rng.choice([-1.0, 1.0], (PERMUTATIONS, size))
     for budget in budgets:
-        found: dict[str, list[tuple[float, float]]] = {strategy: [] for strategy in worth}
+        results: dict[str, list[tuple[float, float]]] = {strategy: [] for strategy in worth}
         baseline = []
         for _ in range(DRAWS):
             pool = rng.choice(gold.shape[1], size, replace=False)
@@ -68,10 +68,10 @@ def study(name: str, gold: Floats, worth: dict[str, Floats], budgets: tuple[int,
             for strategy, values in worth.items():
                 best = np.argsort(-values[pool], kind="stable")[:budget]
                 spa, order = agreement(whole, whole[:, best], signs, known)
-                found[strategy].append((spa - base[0], order - base[1]))
+                results[strategy].append((spa - base[0], order - base[1]))
         spa, order = np.mean(baseline, axis=0)
         print(f"{name}\tbudget {budget} of {size}\trandom\tSPA {spa:.3f}\torder {order:.3f}")
-        for strategy, gains in found.items():
+        for strategy, gains in results.items():
             mean = np.mean(gains, axis=0)
             (low, high), (least, most) = np.quantile(gains, [0.025, 0.975], axis=0).T
             print(
@@ -92,17 +92,17 @@ def matrix(ratings: list[MqmRating], systems: list[str], segments: list[str]) ->
 def metric_scores(ratings: list[MqmRating], systems: list[str], segments: list[str], reference: str) -> list[Floats]:
     """chrF and BLEU, each of (systems, segments), with mean 0 and variance 1."""
     texts = {(one.system, one.segment): one.target for one in ratings}
-    found = []
+    scores = []
     for score in (sacrebleu.sentence_chrf, sacrebleu.sentence_bleu):
         table = np.array(
             [[score(texts[system, s], [texts[reference, s]]).score for s in segments] for system in systems]
         )
-        found.append((table - table.mean()) / table.std())
-    return found
+        scores.append((table - table.mean()) / table.std())
+    return scores
 
 
 def strategies(metrics: list[Floats]) -> dict[str, Floats]:
-    """What each segment is worth by chrF and BLEU, of (systems, segments) each."""
+    """Worth of each segment by chrF and BLEU, (systems, segments) each."""
     return {
         "errors (chrF)": -metrics[0].mean(axis=0),
         "metrics (chrF, BLEU)": np.var(metrics, axis=0).mean(axis=0),
@@ -145,9 +145,9 @@ def main() -> None:
         if len(tables) == 1:
             study(file[:12], tables[0], worth, budgets)
             continue
-        kept = ~np.isnan(tables).any(axis=(0, 1))
-        tables = [table[:, kept] for table in tables]
-        worth = {name: values[kept] for name, values in worth.items()}
+        rated = ~np.isnan(tables).any(axis=(0, 1))
+        tables = [table[:, rated] for table in tables]
+        worth = {name: values[rated] for name, values in worth.items()}
         worth["errors (another person)"] = -tables[0].mean(axis=0)
         worth["disagreement (two people)"] = np.abs(tables[0] - tables[1]).mean(axis=0)
         study(file[:12], tables[2], worth, budgets)

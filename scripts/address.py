@@ -18,10 +18,12 @@ _REPOSITORY = re.compile(r"https://github\.com/([\w-]+)/([\w.-]+)")
 
 def repository(root: Path = ROOT) -> tuple[str, str]:
     """Owner and name of the repository, as setup.cfg says."""
-    found = re.search(rf"^url = {_REPOSITORY.pattern}$", (root / "setup.cfg").read_text(encoding="utf-8"), re.MULTILINE)
-    if found is None:
+    address = re.search(
+        rf"^url = {_REPOSITORY.pattern}$", (root / "setup.cfg").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    if address is None:
         raise SystemExit("setup.cfg: `url` is no address such as https://github.com/OWNER/NAME")
-    return found[1], found[2]
+    return address[1], address[2]
 
 
 def forms(owner: str, name: str) -> tuple[str, str, str]:
@@ -38,12 +40,12 @@ def strangers(root: Path = ROOT) -> list[str]:
     owner, name = repository(root)
     others = [re.escape(form).replace(re.escape(owner), r"([\w-]+)", 1) for form in forms(owner, name)]
     return [
-        f"{file}, line {number}: {found[0]}"
+        f"{file}, line {number}: {match[0]}"
         for file in FILES
         for number, line in enumerate((root / file).read_text(encoding="utf-8").splitlines(), 1)
         for pattern in others
-        for found in re.finditer(pattern + r"\b", line)
-        if found[1] != owner
+        for match in re.finditer(pattern + r"\b", line)
+        if match[1] != owner
     ]
 
 
@@ -55,8 +57,8 @@ def change(address: str, root: Path = ROOT) -> None:
     pairs = list(zip(forms(*repository(root)), forms(new[1], new[2]), strict=True))
     for file in FILES:
         text = (root / file).read_text(encoding="utf-8")
-        for old, there in pairs:
-            text = re.sub(re.escape(old) + r"(?![\w-])", there, text)
+        for old, replacement in pairs:
+            text = re.sub(re.escape(old) + r"(?![\w-])", replacement, text)
         (root / file).write_text(text, encoding="utf-8")
 
 

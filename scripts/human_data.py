@@ -110,9 +110,9 @@ def fetch(folder: Path, base: str) -> None:
         else:
             text = table.make(*(_read(f"{base}/{source}") for source in table.sources))
             content = gzip.compress(text, mtime=0) if path.suffix == ".gz" else text
-        found = hashlib.sha256(text).hexdigest()
-        if found != table.sha256:
-            raise ValueError(f"{path}: its text has the SHA-256 {found}, not {table.sha256}; remove it and try again")
+        digest = hashlib.sha256(text).hexdigest()
+        if digest != table.sha256:
+            raise ValueError(f"{path}: its text has the SHA-256 {digest}, not {table.sha256}; remove it and try again")
         if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
             new = path.with_name(f"{path.name}.new")

@@ -98,14 +98,14 @@ def mutants(folder: str) -> Iterator[Mutant]:
                     yield mutant
 
 
-def tests_of(mutant: Mutant, *, own_only: bool) -> list[str]:
-    """The tests of a module: those that mirror it first, then (unless `own_only`) those of its folder."""
+def tests_of(mutant: Mutant, *, mirrored_only: bool) -> list[str]:
+    """The tests of a module: those that mirror it first, then (unless `mirrored_only`) those of its folder."""
     folder, *rest = mutant.path.relative_to(PACKAGE).with_suffix("").parts
     everything = sorted((ROOT / "tests" / folder).rglob("test_*.py"))
-    own = [path for path in everything if path.stem.removeprefix("test_").startswith(tuple(rest))]
-    if own_only and own:
-        return [str(path) for path in own]
-    named = [*own, *(path for path in everything if path not in own)]
+    mirrored = [path for path in everything if path.stem.removeprefix("test_").startswith(tuple(rest))]
+    if mirrored_only and mirrored:
+        return [str(path) for path in mirrored]
+    named = [*mirrored, *(path for path in everything if path not in mirrored)]
     return [*(str(path) for path in named), *ALSO.get(folder, ())]
 
 
@@ -168,7 +168,7 @@ def main() -> int:
         for mutant in drawn:
             if time.monotonic() > started + share + unmutated:
                 break
-            tests = tests_of(mutant, own_only=args.own)
+            tests = tests_of(mutant, mirrored_only=args.own)
             same = frozenset(tests)
             if same not in limits:
                 before = time.monotonic()

@@ -59,14 +59,14 @@ def on_config(config: Any) -> Any:
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
     """Turn relative links that lead out of the site into links to its pages or to the repository. The first page opens
     as the README does, down to its first commands."""
-    here = page.file.src_uri
-    source = next((s for s, made in PAGES.items() if made == here), f"docs/{here}")
-    if here != "README.md":
-        return _turned(markdown, source, here, config["repo_url"])
+    path = page.file.src_uri
+    source = next((s for s, made in PAGES.items() if made == path), f"docs/{path}")
+    if path != "README.md":
+        return _turned(markdown, source, path, config["repo_url"])
     opening = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n### Other ways to install\n")[0]
     markdown = markdown.replace("# Documentation\n", "## All pages\n", 1)
     repository = config["repo_url"]
-    return _turned(opening, "README.md", here, repository) + "\n" + _turned(markdown, source, here, repository)
+    return _turned(opening, "README.md", path, repository) + "\n" + _turned(markdown, source, path, repository)
 
 
 def _turned(markdown: str, source: str, page: str, repository: str) -> str:

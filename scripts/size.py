@@ -74,19 +74,19 @@ def _number(value: int | None) -> str:
 
 def sizes(root: Path) -> dict[str, int | None]:
     """Every row of the table for one checkout; None where it cannot be measured."""
-    found: dict[str, int | None] = {}
+    rows: dict[str, int | None] = {}
     package = sorted((root / PACKAGE).rglob("*.py"))
-    found["package: lines"], found["package: modules"] = sum(map(_lines, package)), len(package)
+    rows["package: lines"], rows["package: modules"] = sum(map(_lines, package)), len(package)
     for folder in sorted(path.name for path in (root / PACKAGE).iterdir() if any(path.rglob("*.py"))):
         inside = [path for path in package if path.relative_to(root / PACKAGE).parts[0] == folder]
-        found[f"  {folder}: lines"], found[f"  {folder}: modules"] = sum(map(_lines, inside)), len(inside)
+        rows[f"  {folder}: lines"], rows[f"  {folder}: modules"] = sum(map(_lines, inside)), len(inside)
     for measure in ("options", "names", "loaded"):
-        found |= _measured(root, measure)
+        rows |= _measured(root, measure)
     tests = list((root / "tests").rglob("*.py"))
-    found["tests: lines"], found["tests: modules"] = sum(map(_lines, tests)), len(tests)
+    rows["tests: lines"], rows["tests: modules"] = sum(map(_lines, tests)), len(tests)
     pages = [root / "README.md", *(p for p in (root / "docs").rglob("*.md") if "evidence" not in p.parts)]
-    found["docs: words"] = sum(len(page.read_text(encoding="utf-8").split()) for page in pages)
-    return found
+    rows["docs: words"] = sum(len(page.read_text(encoding="utf-8").split()) for page in pages)
+    return rows
 
 
 def _lines(path: Path) -> int:
@@ -103,8 +103,8 @@ def _measured(root: Path, measure: str) -> dict[str, int | None]:
     if done.returncode:
         print(done.stderr.strip(), file=sys.stderr)
         raise SystemExit(f"{root}: the {measure} cannot be counted")
-    found: dict[str, int | None] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    counts: dict[str, int | None] = json.loads(done.stdout.splitlines()[-1])
+    return counts
 
 
 def _options() -> None:
@@ -114,15 +114,15 @@ def _options() -> None:
     from mbr_esd_metric import cli
     from mbr_esd_metric.cli.main import VERBS
 
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for verb, (module, _) in VERBS.items():
         parser = argparse.ArgumentParser(prog=verb)
         if hasattr(cli, "functions_of"):
             cli.functions_of(module)[0](parser)
         else:  # an older revision
             importlib.import_module(f"{PACKAGE}.cli.{module}").configure(parser)
-        found[f"  {verb}: options"] = sum(_options_of(one) for one in _parsers(parser))
-    print(json.dumps({"options of all verbs": sum(found.values()), **found}))
+        counts[f"  {verb}: options"] = sum(_options_of(one) for one in _parsers(parser))
+    print(json.dumps({"options of all verbs": sum(counts.values()), **counts}))
 
 
 def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
@@ -151,7 +151,7 @@ class _Chat(BaseHTTPRequestHandler):
         self._reply({"object": "list", "data": [{"id": "model", "object": "model", "owned_by": "vllm"}]})
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         choices = [
             {
                 "index": index,
@@ -159,7 +159,7 @@ class _Chat(BaseHTTPRequestHandler):
                 "message": {"role": "assistant", "content": '{"errors": []}'},
                 "logprobs": {"content": [{"token": "x", "logprob": -0.5}]},
             }
-            for index in range(asked.get("n", 1))
+            for index in range(request.get("n", 1))
         ]
         usage = {"prompt_tokens": 1, "completion_tokens": len(choices), "total_tokens": 1 + len(choices)}
         self._reply({"object": "chat.completion", "model": "model", "choices": choices, "usage": usage})

@@ -110,7 +110,7 @@ class Page:
         self.frame()
 
     def numbers(self) -> dict[str, Any]:
-        """What the page computed; NaN comes back as None."""
+        """Numbers that the page computed; None for NaN."""
         return json.loads(self.js("return JSON.stringify(mbrEsd.numbers())"))
 
     def text(self, selector: str) -> str:
