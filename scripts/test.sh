@@ -49,11 +49,11 @@ fi
 once=() trained=()
 if [ -n "$named" ] || [ ${#worlds[@]} = 2 ]; then
   # What numpy, transformers and COMET's other parts can change runs in both: numerics, models in process, COMET. The rest runs
-  # in one: files, formats, tables, the viewer, the command line, types, the client of servers and documents
-  # with the older Python, training and vLLM with the newer one.
+  # in one: files, formats, tables, the viewer, the command line, types, research, the client of servers and documents with
+  # the older Python, training and vLLM with the newer one.
   once=(adapters/pearmut adapters/wmt adapters/test_{documents,esa_files,mqm_tsv,qe_tsv,wmt26_esa}.py
     adapters/comet/test_model_class_demo.py cli docs elicit files report scripts
-    generation/server/test_{client,client_cost,dialects,failures}.py generation/engines/test_{batch,server,transformers_resume}.py
+    generation/server/test_{client,client_cost,dialects,failures}.py generation/engines/test_{batch,server}.py
     metric/test_{estimate,sampler}.py
     research/test_{bench_generation,clean_pairs,paper_tables,post_edits,rater_tables,rules_page,spoilt,spoilt_table,synthetic}.py
     test_{api,layers,patterns,plugins}.py)

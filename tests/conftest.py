@@ -23,10 +23,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # and the number of threads 
 settings.register_profile("untimed", deadline=None, max_examples=60)
 settings.load_profile("untimed")
 
-#: Files that take minutes: begun first, so that no worker is left alone with one of them at the end.
-LONGEST = ("test_miniature.py", "test_vllm.py", "test_docs.py", "test_plugins.py", "test_model_class_demo.py")
-
-
+#: Files that take longest, by their time: begun first, so that no worker is left alone with one of them at the end.
+LONGEST = (
+    *("test_miniature.py", "test_vllm.py", "test_docs.py", "test_dialects_real.py", "test_model_class_demo.py"),
+    *("test_model_class.py", "test_viewer.py", "test_annotate.py", "test_registration.py"),
+)
 #: What `scripts/test.sh` leaves out without --all, besides real models, vLLM and the browser: a file, or a test's name.
 SLOW = {
     "test_a_users_file_is_checked",
@@ -40,7 +41,8 @@ SLOW = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    order = {name: at for at, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.name, len(order)))
     for item in items:
         if item.path.name in SLOW or item.name.split("[")[0] in SLOW or item.path.parent.name == "distill":
             item.add_marker("slow")
