@@ -179,12 +179,6 @@ class Annotation:
         severities = tuple(sorted(unplaced))
         return self if severities == self.unplaced else _in_order(self.spans, self.points, severities)
 
-    def with_omissions(self, omissions: Annotation) -> Annotation:
-        """The same spans, and these of the source's side; omissions without a place are theirs alone."""
-        if omissions.clean:
-            return self
-        return _in_order([*self.spans, *omissions.spans], self.points, omissions.unplaced)
-
     def with_spans(self, spans: Iterable[ErrorSpan]) -> Annotation:
         """Other spans; what has no span stays."""
         return _in_order(Annotation(spans), self.points, self.unplaced)

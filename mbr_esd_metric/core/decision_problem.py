@@ -16,11 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, SpanKey
-from mbr_esd_metric.core.candidate import WEIGHTINGS
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
 from mbr_esd_metric.core.mqm import MqmWeights, mqm_score
 from mbr_esd_metric.core.similarity import Similarity
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, unknown
+from mbr_esd_metric.errors import InputError, NoValidCandidateError
 
 #: Values this close to the best are ties.
 TIE = 1e-9
@@ -113,8 +112,6 @@ class Hypotheses:
 
         Those of a hypothesis sum to its weight. With "model", candidates with one output share the output's weight.
         """
-        if weighting not in WEIGHTINGS:
-            raise unknown("weights", weighting, WEIGHTINGS)
         by_model: dict[Hashable, list[int]] = {}
         for i, hypothesis in enumerate(self.of):
             if hypothesis >= 0:
@@ -193,7 +190,6 @@ class DecisionProblem:
 
     Raises:
         InputError: a span past the end of the translation, or weights that need a log-probability which is missing.
-        OptionError: an unknown weighting.
     """
 
     def __init__(

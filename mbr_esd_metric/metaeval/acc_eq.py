@@ -90,7 +90,7 @@ def calibrated(pairs: GoldPairs, differences: npt.NDArray[np.float64]) -> AccEq:
     total = sum(accuracies[row] for row in pairs.order)
 
     gaps = np.abs(differences)
-    ascending = _stable_order(gaps)
+    ascending = np.argsort(gaps, kind="stable")
     gaps = gaps[ascending]
     # Turning a pair into a tie changes its segment's number of credits by -1, 0 or +1.
     change = (pairs.sign == 0).astype(np.int64) - untied
@@ -114,16 +114,6 @@ def credits(pairs: GoldPairs, differences: npt.NDArray[np.float64], epsilon: flo
     """1 for each pair that the metric orders, or ties, as gold does; 0 for the others."""
     sign = np.where(np.abs(differences) <= epsilon, 0.0, np.sign(differences))
     return np.asarray(sign == pairs.sign, dtype=np.int64)
-
-
-def _stable_order(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """``argsort(kind="stable")``, several times as fast: sorts without regard to ties, then the indices in each tie."""
-    order = np.argsort(values)
-    ascending = values[order]
-    tie = np.cumsum(np.append(False, ascending[1:] != ascending[:-1])) * len(values)
-    keys = tie + order
-    keys.sort()
-    return np.asarray(keys - tie, dtype=np.int64)
 
 
 def _running_credits(

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from mbr_esd_metric.core.annotation import Annotation, as_annotation
 from mbr_esd_metric.core.kernels import Floats, covered
 from mbr_esd_metric.core.recalibration import Recalibration
-from mbr_esd_metric.errors import InputError, OptionError, labelled, unknown
+from mbr_esd_metric.errors import InputError, OptionError, labelled
 from mbr_esd_metric.metaeval.matrices import place
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix
 
@@ -69,23 +69,18 @@ def predicted_spans(
     """The predicted spans of a metric about every translation that somebody rated; arguments as of `evaluate_spans`.
 
     Raises:
-        InputError: a rated translation without prediction, a span without confidence or past the end of its
-            translation, no rating at all; names system and segment (from 1).
-        OptionError: another level than "span" and "character".
+        InputError: a rated translation without prediction, or a span without confidence or past the end of its
+            translation; names system and segment (from 1).
     """
-    if level not in CALIBRATION_LEVELS:
-        raise unknown("level", level, CALIBRATION_LEVELS)
     sizes = np.asarray(lengths, dtype=np.int64)
     rows: list[tuple[float, float, int]] = []
     marks: list[tuple[float, float]] = []
-    rated = False
     for (system, segment), size in np.ndenumerate(sizes):
         cells = (rater[system][segment] for rater in human)
         raters = [as_annotation(spans).on("translation") for spans in cells if spans is not None]
         if not raters:
             continue
         where, at, length = place(system, segment), system * sizes.shape[1] + segment, int(size)
-        rated = True
         cell = predicted[system][segment]
         if cell is None:
             raise InputError(f"no prediction for {where}, which is rated")
@@ -104,8 +99,6 @@ def predicted_spans(
             over = confidence >= 0
             rows += [(c, y, at) for c, y in zip(confidence[over].tolist(), share[over].tolist(), strict=True)]
             marks += zip(confidence[share > 0].tolist(), share[share > 0].tolist(), strict=True)
-    if not rated:
-        raise InputError("no rater has rated any translation")
     confidence, confirmed, number = np.array(rows, dtype=np.float64).reshape(-1, 3).T
     reached, mass = np.array(marks, dtype=np.float64).reshape(-1, 2).T
     return Predicted(confidence, confirmed, number.astype(np.intp), reached, mass)

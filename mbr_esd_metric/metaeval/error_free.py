@@ -128,8 +128,7 @@ def unmarked(predicted: AnnotationMatrix) -> FloatMatrix:
 def error_free(labels: npt.ArrayLike, predicted: npt.ArrayLike) -> ErrorFree:
     """Compare labels of `gold_labels` with those of a metric, which has one wherever gold has one.
 
-    Raises:
-        InputError: for shapes that differ, no rating, or a prediction that is missing where gold has one.
+    Raises `InputError` for no rating, or a prediction that is missing where gold has one.
     """
     gold, values = _paired(labels, predicted)
     return ErrorFree(*(int(cell.sum()) for cell in _cells(gold > 0.5, values > 0.5)))
@@ -161,8 +160,6 @@ def best_threshold(labels: npt.ArrayLike, scores: npt.ArrayLike) -> Calibrated:
 
 def _paired(labels: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[FloatMatrix, FloatMatrix]:
     gold, values = np.asarray(labels, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
-    if gold.shape != values.shape:
-        raise InputError(f"gold is {gold.shape} and the prediction is {values.shape}; both are systems x segments")
     rated = ~np.isnan(gold)
     if not rated.any():
         raise InputError("gold has no rating at all")

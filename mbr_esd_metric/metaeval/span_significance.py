@@ -110,8 +110,7 @@ def mean_resampled(parts: Sequence[Resampled]) -> Resampled:
 def unit_sums(statistics: Mapping[str, FloatMatrix], units: Units = "segment") -> dict[str, FloatMatrix]:
     """Metric -> the statistics of each unit that somebody rated, (units, width); a segment's are summed over systems.
 
-    Raises:
-        InputError: metrics that are not rated on the same translations, or no rating.
+    Raises `InputError` for metrics that are not rated on the same translations.
     """
     rated = {name: ~np.isnan(values).any(axis=2) for name, values in statistics.items()}
     first = next(iter(rated))
@@ -119,8 +118,6 @@ def unit_sums(statistics: Mapping[str, FloatMatrix], units: Units = "segment") -
         if cells.shape != rated[first].shape or (cells != rated[first]).any():
             raise InputError(f"{first} and {name} are not evaluated on the same translations; they cannot be compared")
     rated_units = rated[first].any(axis=0)
-    if not rated_units.any():
-        raise InputError("there is no rated translation")
     if units == "instance":
         return {name: values[rated[first]] for name, values in statistics.items()}
     return {name: np.nansum(values, axis=0)[rated_units] for name, values in statistics.items()}

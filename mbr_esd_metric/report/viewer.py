@@ -31,7 +31,7 @@ from mbr_esd_metric.report.rating_table import AnnotationCount, CandidateInput, 
 def render_page(table: RatingTable, title: str) -> str:
     """The page as one self-contained HTML document."""
     style = _asset("viewer.css")
-    script = _program()
+    script = '(() => {\n"use strict";\n' + "\n".join(_asset(name) for name in _SCRIPTS) + "})();\n"
     parts = {
         "title": html.escape(title),
         "version": __version__,
@@ -47,10 +47,6 @@ def render_page(table: RatingTable, title: str) -> str:
 
 #: The parts of the page's program, in order; together they are one function.
 _SCRIPTS = ("measures.js", "data.js", "segments.js", "overview.js", "page.js")
-
-
-def _program() -> str:
-    return '(() => {\n"use strict";\n' + "\n".join(_asset(name) for name in _SCRIPTS) + "})();\n"
 
 
 def _asset(name: str) -> str:

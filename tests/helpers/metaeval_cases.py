@@ -7,7 +7,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import combinations, permutations
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +39,18 @@ class Case:
 def cases(count: int = 252) -> list[Case]:
     """Small matrices with ties, missing gold, constant metrics; every kind of score with every kind of gap."""
     return [_case(number) for number in range(count)]
+
+
+def plain_credits(gold: Matrix, metric: Matrix, epsilon: float) -> list[tuple[int, int, int]]:
+    """(segment, pairs of the segment, credit) of every pair of rated systems, by the definition of acc_eq."""
+    rows = []
+    for segment, (g, m) in enumerate(zip(gold.T, metric.T, strict=True)):
+        rated = [i for i in range(len(g)) if not math.isnan(g[i])]
+        for i, j in combinations(rated, 2):
+            tied = abs(m[i] - m[j]) <= epsilon
+            credit = tied if g[i] == g[j] else not tied and (g[i] > g[j]) == (m[i] > m[j])
+            rows.append((segment, math.comb(len(rated), 2), int(credit)))
+    return rows
 
 
 def pair(number: int, *, systems: int = 6, segments: int = 60) -> tuple[Matrix, Matrix, Matrix]:

@@ -24,7 +24,7 @@ from mbr_esd_metric.metaeval import (
 )
 from mbr_esd_metric.metaeval.significance import STATISTICS, prepare
 from mbr_esd_metric.metaeval.spa import pairwise_p_values, spa_of_p_values
-from tests.helpers.metaeval_cases import Matrix, pair, real_cases
+from tests.helpers.metaeval_cases import Matrix, pair, plain_credits, real_cases
 
 FOLDER = Path(__file__).parents[1] / "golden"
 GOLDEN = json.loads((FOLDER / "metaeval.json").read_text(encoding="utf-8"))
@@ -60,16 +60,7 @@ def test_p_values_of_real_raters_are_the_toolkits(mqm_folder: Path, statistic: S
 
 
 def verdicts(gold: Matrix, metric: Matrix) -> list[tuple[int, int, int]]:
-    """(segment, pairs of the segment, credit) of every pair, by the definition."""
-    epsilon = acc_eq(gold, metric).epsilon
-    rows = []
-    for segment, (g, m) in enumerate(zip(gold.T, metric.T, strict=True)):
-        rated = [i for i in range(len(g)) if not math.isnan(g[i])]
-        for i, j in itertools.combinations(rated, 2):
-            tied = abs(m[i] - m[j]) <= epsilon
-            credit = tied if g[i] == g[j] else not tied and (g[i] > g[j]) == (m[i] > m[j])
-            rows.append((segment, math.comb(len(rated), 2), int(credit)))
-    return rows
+    return plain_credits(gold, metric, acc_eq(gold, metric).epsilon)
 
 
 def test_acc_eq_swaps_every_pair_of_systems_apart() -> None:

@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as hnp
 
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval import acc_eq, spa
-from tests.helpers.metaeval_cases import Case, Matrix, cases, real_cases
+from tests.helpers.metaeval_cases import Case, Matrix, cases, plain_credits, real_cases
 
 FOLDER = Path(__file__).parents[1] / "golden"
 GOLDEN = json.loads((FOLDER / "metaeval.json").read_text(encoding="utf-8"))
@@ -41,18 +41,9 @@ def plain_spa(gold: Matrix, metric: Matrix) -> float:
 
 
 def plain_accuracy(gold: Matrix, metric: Matrix, epsilon: float) -> float:
-    """Mean over segments of the share of pairs on which the metric says what gold says."""
-    shares = []
-    for g, m in zip(gold.T, metric.T, strict=True):
-        credits = []
-        for i, j in itertools.combinations(range(len(g)), 2):
-            if math.isnan(g[i]) or math.isnan(g[j]):
-                continue
-            tied = abs(m[i] - m[j]) <= epsilon
-            credits.append(tied if g[i] == g[j] else not tied and (g[i] > g[j]) == (m[i] > m[j]))
-        if credits:
-            shares.append(sum(credits) / len(credits))
-    return sum(shares) / len(shares)
+    """Mean over segments of the share of pairs with a credit."""
+    rows = plain_credits(gold, metric, epsilon)
+    return sum(credit / pairs for _, pairs, credit in rows) / len({segment for segment, _, _ in rows})
 
 
 def plain_acc_eq(gold: Matrix, metric: Matrix) -> float:
