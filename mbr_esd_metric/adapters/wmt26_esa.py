@@ -92,9 +92,9 @@ def read_wmt26_esa(path: str | Path, texts: str | Path, lps: Collection[str] = (
     fields: dict[str, list[Mapping[str, Any]]] = {}
     for lp, by_user in ratings.items():
         with reading(f"{path}, {lp}"):
-            of_pair = list(_segments(lp, by_user, documents[lp], left_out[lp], folder))
-        segments += of_pair
-        names = {(segment.domain, segment.document) for segment in of_pair}
+            segments_of_pair = list(_segments(lp, by_user, documents[lp], left_out[lp], folder))
+        segments += segments_of_pair
+        names = {(segment.domain, segment.document) for segment in segments_of_pair}
         fields[lp] = [document.fields for key, document in documents[lp].items() if key in names]
     return EsaData(tuple(segments), {lp: +counts for lp, counts in left_out.items()}, fields)
 

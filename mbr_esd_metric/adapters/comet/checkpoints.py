@@ -67,7 +67,7 @@ class CometCheckpoint:
     options: CometOptions = field(default_factory=CometOptions)
 
     def __post_init__(self) -> None:
-        with _hushed():
+        with _quiet():
             try:
                 import comet
                 from comet.models import XCOMETMetric
@@ -110,7 +110,7 @@ class CometCheckpoint:
             import torch
 
             gpus = int(torch.cuda.is_available())
-        with _hushed():
+        with _quiet():
             return self._model.predict(
                 [dict(sample) for sample in samples],
                 batch_size=self.options.batch_size,
@@ -128,7 +128,7 @@ class CometCheckpoint:
         encoder, together = self._model.encoder, isinstance(self._model, UnifiedMetric)
         most = int(encoder.max_positions)
         texts = list(dict.fromkeys(text for one in samples for key, text in one.items() if key in ("src", "mt", "ref")))
-        with _hushed():
+        with _quiet():
             tokens = dict(zip(texts, encoder.tokenizer(texts, add_special_tokens=False)["input_ids"], strict=True))
         cut = 0
         for one in samples:
@@ -152,7 +152,7 @@ def looks_like_checkpoint(name: str) -> bool:
 
 
 @contextmanager
-def _hushed() -> Iterator[None]:
+def _quiet() -> Iterator[None]:
     """Keep back what COMET and Lightning say about devices, workers and their own old code, each time anew."""
     loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "comet")]
     levels = [logger.level for logger in loggers]

@@ -22,7 +22,7 @@ from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import open_binary, whole_file
 
 #: Ids of our marks begin so; a file that has been marked before loses them first.
-OURS = "mbr-esd-"
+MARK = "mbr-esd-"
 #: Inline elements that hold codes of the original format, not text.
 _CODES = frozenset({"bpt", "ept", "ph", "it", "ut"})
 #: A tracked deletion of Trados: text that is no longer there.
@@ -36,7 +36,7 @@ _TOKEN = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 
-_OURS = re.compile(rf"""\b(?:id|mid|x)\s*=\s*["']{OURS}""")
+_OUR_MARK = re.compile(rf"""\b(?:id|mid|x)\s*=\s*["']{MARK}""")
 _PREDEFINED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
 
@@ -187,14 +187,14 @@ class Content:
         text: without markup and without white space round it.
         shift: characters of white space before the text.
         atoms: of the whole text, with that white space; none if there is no markup.
-        ours: (start, end) in `raw` of tags of our own earlier marks.
+        our_marks: (start, end) in `raw` of tags of our own earlier marks.
     """
 
     raw: str
     text: str
     shift: int
     atoms: tuple[_Atom, ...]
-    ours: tuple[tuple[int, int], ...]
+    our_marks: tuple[tuple[int, int], ...]
 
     @classmethod
     def of(cls, raw: str) -> Content:
@@ -203,7 +203,7 @@ class Content:
             return cls(raw, raw.strip(), len(raw) - len(raw.lstrip()), (), ())
         characters: list[str] = []
         atoms: list[_Atom] = []
-        ours: list[tuple[int, int]] = []
+        our_marks: list[tuple[int, int]] = []
         opened: list[tuple[bool, bool]] = []
         length = at = 0
         while (token := _TOKEN.match(raw, at)) is not None:
@@ -214,12 +214,12 @@ class Content:
                 if token["close"]:
                     mark = opened.pop()[1]
                 else:
-                    mark = name in ("mrk", "hi") and bool(_OURS.search(token["attributes"]))
+                    mark = name in ("mrk", "hi") and bool(_OUR_MARK.search(token["attributes"]))
                     if not token["empty"]:
                         unread = name in _CODES or (name == "mrk" and bool(_DELETED.search(token["attributes"])))
                         opened.append((unread, mark))
                 if mark:
-                    ours.append(token.span())
+                    our_marks.append(token.span())
                 continue
             if token["reference"] is not None:
                 text = _referred(token["reference"])
@@ -230,7 +230,7 @@ class Content:
             characters.append(text)
             length += len(text)
         joined = "".join(characters)
-        return cls(raw, joined.strip(), len(joined) - len(joined.lstrip()), tuple(atoms), tuple(ours))
+        return cls(raw, joined.strip(), len(joined) - len(joined.lstrip()), tuple(atoms), tuple(our_marks))
 
     def marked(self, spans: Sequence[ErrorSpan], tags: Callable[[ErrorSpan], tuple[str, str]]) -> str:
         """The raw XML with a mark round each span, in as many pieces as markup and other spans demand; `tags` gives the
@@ -252,7 +252,7 @@ class Content:
             pairs = [tags(span) for span in cover]
             inserted[atom.start] = inserted.get(atom.start, "") + "".join(start for start, _ in pairs)
             inserted[end] = "".join(stop for _, stop in reversed(pairs)) + inserted.get(end, "")
-        removed = dict(self.ours)
+        removed = dict(self.our_marks)
         parts, at = [], 0
         for cut in sorted({*inserted, *removed}):
             parts += [self.raw[at:cut], inserted.get(cut, "")]
@@ -324,7 +324,7 @@ def _mark(
             for place, side in sorted(sides, key=lambda placed: placed[0].start):
                 content = xml.content(place)
                 spans = [span for span in one.annotation if span.side == side]
-                if spans or content.ours:
+                if spans or content.our_marks:
                     replace(place.start, place.stop, content.marked(spans, partial(tags, numbers, content.text)))
         out.write(xml.data[at:])
 

@@ -19,7 +19,7 @@ from mbr_esd_metric.errors import InputError, MissingDependencyError
 from mbr_esd_metric.files.streams import open_binary, whole_file
 
 #: Our lines begin so; a file that has been marked before loses them first.
-_OURS = "# mbr-esd: "
+_COMMENT = "# mbr-esd: "
 _CHARSET = re.compile(rb"(Content-Type:[^\n]*charset=)([\w.:-]+)", re.IGNORECASE)
 _KEYWORD = re.compile(rb"\s*(msgctxt|msgid)[\s\"]")
 
@@ -104,9 +104,9 @@ def _mark(
             before = of_people[-1] + 1 if of_people else top
             ending = b"\r\n" if lines[start].endswith(b"\r\n") else b"\n"
             file.writelines(lines[done:top])
-            file.writelines(line for line in lines[top:before] if not line.startswith(_OURS.encode()))
+            file.writelines(line for line in lines[top:before] if not line.startswith(_COMMENT.encode()))
             for comment in comments.get(id(entry), ()):
-                file.write(f"{_OURS}{' '.join(comment.split())}".encode(encoding, "replace") + ending)
+                file.write(f"{_COMMENT}{' '.join(comment.split())}".encode(encoding, "replace") + ending)
             done = before
         file.writelines(lines[done:])
 

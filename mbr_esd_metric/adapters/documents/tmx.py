@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mbr_esd_metric.adapters.documents.document import Document, issue_type
-from mbr_esd_metric.adapters.documents.markup import OURS, Element, XmlUnit, document_of, quoted, read_xml
+from mbr_esd_metric.adapters.documents.markup import MARK, Element, XmlUnit, document_of, quoted, read_xml
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import InputError
 
@@ -65,4 +65,4 @@ def _source_and_target(variants: Sequence[_Variant], source_language: str, where
 
 
 def _tags(numbers: Iterator[int], _: str, span: ErrorSpan) -> tuple[str, str]:
-    return f'<hi x="{OURS}{next(numbers)}" type={quoted(f"{issue_type(span)} ({span.severity})")}>', "</hi>"
+    return f'<hi x="{MARK}{next(numbers)}" type={quoted(f"{issue_type(span)} ({span.severity})")}>', "</hi>"

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from mbr_esd_metric.adapters.documents.document import Document, issue_comment, issue_type
-from mbr_esd_metric.adapters.documents.markup import OURS, Element, XmlUnit, declaration, document_of, quoted, read_xml
+from mbr_esd_metric.adapters.documents.markup import MARK, Element, XmlUnit, declaration, document_of, quoted, read_xml
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import InputError
 
@@ -28,16 +28,16 @@ def read_xliff(path: Path, every: bool = False) -> Document:
     units: list[XmlUnit] = []
     places: dict[str, slice] = {}
     problems: list[str] = []
-    two = False
+    v2 = False
 
     def closed(stack: list[Element], place: slice) -> None:
-        nonlocal two
+        nonlocal v2
         names = [element.name for element in stack]
         if len(stack) == 1:
             version = stack[0].attributes.get("version", "")
             if names[0] != "xliff" or not version.startswith(("1.", "2.")):
                 raise InputError(f"{path}: the root element is {names[0]} of version {version!r}; give XLIFF 1 or 2")
-            two = version.startswith("2.")
+            v2 = version.startswith("2.")
         elif names[-1] in ("source", "target") and names[-2] in ("trans-unit", "segment"):
             if names[-1] in places and names[-1] == "target":
                 problems.append("a second target")
@@ -55,7 +55,7 @@ def read_xliff(path: Path, every: bool = False) -> Document:
 
     xml = read_xml(path, closed, _id)
     prefix, first = declaration(xml)
-    return document_of(path, xml, units, partial(_tags, prefix, two), every=every, first=first)
+    return document_of(path, xml, units, partial(_tags, prefix, v2), every=every, first=first)
 
 
 def _state(element: Element) -> list[str]:
@@ -83,9 +83,9 @@ def _languages(stack: Sequence[Element]) -> tuple[str, str]:
     return source, target
 
 
-def _tags(prefix: str, two: bool, numbers: Iterator[int], text: str, span: ErrorSpan) -> tuple[str, str]:
+def _tags(prefix: str, v2: bool, numbers: Iterator[int], text: str, span: ErrorSpan) -> tuple[str, str]:
     severity = 100 if span.severity == "major" else 20  # of 100, in proportion to MQM's penalties of 5 and 1
-    name = f'id="{OURS}{next(numbers)}" type="its:generic"' if two else f'mid="{OURS}{next(numbers)}" mtype="x-its"'
+    name = f'id="{MARK}{next(numbers)}" type="its:generic"' if v2 else f'mid="{MARK}{next(numbers)}" mtype="x-its"'
     return (
         f'<mrk {name} {prefix}:locQualityIssueType="{issue_type(span)}" '
         f'{prefix}:locQualityIssueSeverity="{severity}" '

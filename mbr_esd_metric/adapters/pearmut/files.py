@@ -109,12 +109,12 @@ class Campaign:
         """A campaign as it was added, or as Pearmut downloads it."""
         name = str(value["campaign_id"])
         with reading(f"campaign {name}"):
-            info, ours = value.get("info") or {}, value.get("mbr_esd")
+            info, key = value.get("info") or {}, value.get("mbr_esd")
             protocol = info.get("protocol", "cESA")
             if protocol not in _PROTOCOLS:
                 raise InputError(f"protocol {protocol!r}; read are {', '.join(_PROTOCOLS)}")
             named = re.match(r"(\w+)---(\w+)", name)  # such as WMT26's "eng_Latn---deu_Latn v3"
-            pair = ours["language_pair"] if ours else language_pair or (f"{named[1]}-{named[2]}" if named else None)
+            pair = key["language_pair"] if key else language_pair or (f"{named[1]}-{named[2]}" if named else None)
             sliders = None
             if "sliders" in info:
                 sliders = {str(s["name"]): (finite(s["min"]), finite(s["max"])) for s in info["sliders"]}
@@ -122,7 +122,7 @@ class Campaign:
             for item in _items(value["data"], value.get("data_welcome"), value.get("data_random")):
                 items[identity_of(item)].append(item)
             tokens = tuple(info.get("special_tokens", [MISSING] if _PROTOCOLS[protocol] else []))
-            systems = ours["systems"] if ours else None
+            systems = key["systems"] if key else None
             people = _people(info, value["data"])
         if pair is None:
             raise OptionError(f"the campaign {name} does not say its language pair; give it with --lp, such as en-de")

@@ -195,17 +195,17 @@ def import_esa(human: EsaData, target: Target) -> Imported:
 
 def import_task(segments: Sequence[RatedSegment], target: Target) -> Imported:
     """Write the texts of one language pair of a task's test set; errors as of `import_mqm`."""
-    of_pair = [segment for segment in segments if segment.lp == target.lp]
-    if not of_pair:
+    segments_of_pair = [segment for segment in segments if segment.lp == target.lp]
+    if not segments_of_pair:
         pairs = ", ".join(sorted({segment.lp for segment in segments}))
         raise InputError(f"nothing of {target.lp}; there are: {pairs}")
 
     def names(layout: Layout, _: _Cells) -> None:
-        systems = target.names(system for segment in of_pair for system in segment.outputs)
+        systems = target.names(system for segment in segments_of_pair for system in segment.outputs)
         files.write_lines(layout.task("systems"), (f"{name}\t{old}" for old, name in sorted(systems.items())))
-        files.write_lines(layout.task("segments"), (segment.number for segment in ordered(of_pair)))
+        files.write_lines(layout.task("segments"), (segment.number for segment in ordered(segments_of_pair)))
 
-    return _import(of_pair, target, names, [])
+    return _import(segments_of_pair, target, names, [])
 
 
 def read_task(path: str | Path) -> tuple[RatedSegment, ...]:

@@ -50,7 +50,7 @@ def kind_of_import(path: str | Path, *, submission: bool = False) -> str:
     first = next((line for line in lines if line.strip()), None)
     if first is None:
         raise InputError(f"{path}: the file is empty")
-    kind = _of_record(path, lines) if first.lstrip().startswith("{") else _of_table(path, first)
+    kind = _kind_of_record(path, lines) if first.lstrip().startswith("{") else _kind_of_table(path, first)
     if kind is None and len(first.split("\t")) == 2:
         raise InputError(
             f"{path}: two columns, as a system and its score; such a file goes into the data folder as it is "
@@ -68,7 +68,7 @@ def kind_of_import(path: str | Path, *, submission: bool = False) -> str:
     return kind
 
 
-def _of_record(path: Path, lines: list[str]) -> str | None:
+def _kind_of_record(path: Path, lines: list[str]) -> str | None:
     line = next(line for line in lines if line.strip())
     # The keys that Pearmut writes first; a log of one line may be large.
     if plain_name(path).endswith(".json") and _PEARMUT.search("\n".join(lines)[:_BEGINNING]):
@@ -91,7 +91,7 @@ def _of_record(path: Path, lines: list[str]) -> str | None:
     return "mqm" if item.get("score") is None else "esa"
 
 
-def _of_table(path: Path, first: str) -> str | None:
+def _kind_of_table(path: Path, first: str) -> str | None:
     cells = next(csv.reader([first], delimiter="\t")) if first[0] == '"' and is_quoted(path) else first.split("\t")
     names = set(cells)
     if names >= _WMT25:

@@ -47,14 +47,14 @@ def scored_set_of(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredSet:
                 continue
             segments = stored.scores
             notes += stored.notes
-        scores[key] = Scores(segments, _of_systems(test_set, layout.metric_scores(name, "sys")))
+        scores[key] = Scores(segments, _system_scores(test_set, layout.metric_scores(name, "sys")))
     documents = tuple(document for _, document in test_set.documents)
     human = layout.human_scores(test_set.info.gold, "sys"), layout.human_scores(test_set.info.gold, "doc")
-    gold = Scores(test_set.gold, _of_systems(test_set, human[0]), _stored(test_set, human[1], len(set(documents))))
+    gold = Scores(test_set.gold, _system_scores(test_set, human[0]), _stored(test_set, human[1], len(set(documents))))
     return ScoredSet(test_set.lp, documents, gold, scores, tuple(notes))
 
 
-def _of_systems(test_set: TestSet, path: Path) -> FloatVector | None:
+def _system_scores(test_set: TestSet, path: Path) -> FloatVector | None:
     stored = _stored(test_set, path, 1)
     return None if stored is None else stored[:, 0]
 
