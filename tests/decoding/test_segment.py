@@ -155,76 +155,69 @@ def json_answer(*errors: tuple[str, str, str]) -> str:
     return '{"errors": [' + ", ".join(ERROR.format(*error) for error in errors) + "]}"
 
 
-def tokens(text: str, rng: random.Random) -> tuple[list[str], TokenLogprobs]:
-    """A text in random pieces, each with a log-probability, and a closing token."""
+def in_tokens(text: str, seed: int = 1) -> Candidate:
+    """The text in random pieces, each with a log-probability, and a closing token."""
+    rng = random.Random(seed)
     cuts = sorted({0, len(text), *(rng.randrange(len(text)) for _ in range(len(text) // 3))})
-    pieces = [text[a:b] for a, b in itertools.pairwise(cuts)]
+    pieces = [text[a:b].encode() for a, b in itertools.pairwise(cuts)]
     logprobs = [-rng.random() / 9 for _ in range(len(pieces) + 1)]
-    made = TokenLogprobs.spelling([*(piece.encode() for piece in pieces), b"<end>"], logprobs, text)
-    assert made is not None
-    return pieces, made
+    return Candidate(text, token_logprobs=TokenLogprobs.spelling([*pieces, b"<end>"], logprobs, text))
 
 
-def expected(text: str, pieces: list[str], made: TokenLogprobs, *parts: str) -> float:
-    """The product over the pieces that have a character of one of these parts of the text, by a plain loop."""
-    characters = set()
-    for part in parts:
-        assert text.count(part) == 1, part
-        characters |= set(range(text.index(part), text.index(part) + len(part)))
+def expected(candidate: Candidate, *parts: str) -> float:
+    """The product over the tokens with a byte of one of these parts, where each is first, by a plain loop."""
+    text, tokens = str(candidate.text).encode(), candidate.token_logprobs
+    assert tokens is not None
+    spelled = set()
+    for part in map(str.encode, parts):
+        spelled |= {*range(text.index(part), text.index(part) + len(part))}
     at, total = 0, 0.0
-    for piece, logprob in zip(pieces, made.logprobs, strict=False):
-        total += logprob if characters & set(range(at, at + len(piece))) else 0.0
-        at += len(piece)
+    for size, logprob in zip(tokens.sizes, tokens.logprobs, strict=True):
+        total += logprob if spelled & {*range(at, at + size)} else 0.0
+        at += size
     return math.exp(total)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_probability_of_beginning_words_and_severity_but_not_of_the_category(seed: int) -> None:
-    text = json_answer(("Bänke 🐉", "fluency", "major"), ("sind", "style", "minor"))
-    pieces, made = tokens(text, random.Random(seed))
-    decision = decide([Candidate(text, token_logprobs=made)], BENCHES)
-    first, second = decision.annotation
-    assert first.confidence == pytest.approx(expected(text, pieces, made, '{"error_span": "Bänke 🐉"', "major"))
-    assert second.confidence == pytest.approx(expected(text, pieces, made, ', {"error_span": "sind"', "minor"))
-    assert decision.mqm == -6
+@pytest.mark.parametrize(
+    ("form", "translation", "text", "parts"),
+    [
+        (
+            "json",
+            BENCHES,
+            json_answer(("Bänke 🐉", "fluency", "major"), ("sind", "style", "minor")),
+            [('{"error_span": "Bänke 🐉"', "major"), (', {"error_span": "sind"', "minor")],
+        ),
+        (
+            "json",
+            'Er sagt "nein" und "nein".',
+            json_answer(('\\"nein\\"', "style", "minor"), ("und", "style", "major"), ("und", "fluency", "major")),
+            [('{"error_span": "\\"nein\\""', "minor"), (', {"error_span": "und"', "major")],
+        ),
+        ("compact", BENCHES, "major <Bänke 🐉> minor <laut>", [("major <Bänke 🐉>",), (" minor <laut>",)]),
+    ],
+)
+def test_the_probability_of_beginning_words_and_severity_but_not_of_the_category(
+    seed: int, form: str, translation: str, text: str, parts: list[tuple[str, ...]]
+) -> None:
+    candidate = in_tokens(text, seed)
+    annotation = decide([candidate], translation, format=form).annotation
+    assert [span.confidence for span in annotation] == pytest.approx([expected(candidate, *part) for part in parts])
 
 
-def test_escapes_and_a_repeated_span() -> None:
-    mt = 'Er sagt "nein" und "nein".'
-    text = json_answer(('\\"nein\\"', "style", "minor"), ("und", "style", "major"), ("und", "fluency", "major"))
-    pieces, made = tokens(text, random.Random(1))
-    first, second = decide([Candidate(text, token_logprobs=made)], mt).annotation
-    assert first.confidence == pytest.approx(expected(text, pieces, made, '{"error_span": "\\"nein\\""', "minor"))
-    assert second.confidence == pytest.approx(
-        math.exp(made.total([(text.index(', {"error_span": "und"'), text.index('"und"') + 5), _severity(text, 2)]))
-    )
-    both = json_answer(("die", "style", "minor"), ("nke", "style", "major"), ("nke", "style", "major"))
-    pieces, made = tokens(both, random.Random(2))
-    annotation = decide([Candidate(both, token_logprobs=made)], "die Bänke, Bänke", location="successive").annotation
+def test_repeated_spans_have_their_own_probabilities() -> None:
+    text = json_answer(("die", "style", "minor"), ("nke", "style", "major"), ("nke", "style", "major"))
+    annotation = decide([in_tokens(text)], "die Bänke, Bänke", location="successive").annotation
     assert len({span.confidence for span in annotation}) == 3
 
 
-def _severity(text: str, number: int) -> tuple[int, int]:
-    start = -1
-    for _ in range(number):
-        start = text.index('"severity": "', start + 1)
-    return start + 13, start + 18
-
-
-def test_compact_and_tags() -> None:
-    compact = "major <Bänke 🐉> minor <laut>"
-    pieces, made = tokens(compact, random.Random(3))
-    first, second = decide([Candidate(compact, token_logprobs=made)], BENCHES, format="compact").annotation
-    assert first.confidence == pytest.approx(expected(compact, pieces, made, "major <Bänke 🐉>"))
-    assert second.confidence == pytest.approx(expected(compact, pieces, made, " minor <laut>"))
-
-    tags = get_format("tags").answer(Annotation([ErrorSpan(4, 11, "major"), ErrorSpan(17, 21, "minor")]), BENCHES)[0]
+def test_the_probability_of_tags() -> None:
+    text, _ = get_format("tags").answer(Annotation([ErrorSpan(4, 11, "major"), ErrorSpan(17, 21, "minor")]), BENCHES)
     units = ["Die=", " Bänke+", " 🐉+", " sind=", " laut-", ",=", " die=", " Bänke=", ".=", "\nScore: -6"]
-    assert tags == "".join(units)
-    made_ = TokenLogprobs.spelling([unit.encode() for unit in units], [-0.1 * i for i in range(10)], tags)
-    first, second = decide([Candidate(tags, token_logprobs=made_)], BENCHES, format="tags", source="").annotation
-    assert first.confidence == pytest.approx(math.exp(-0.1 - 0.2))
-    assert second.confidence == pytest.approx(math.exp(-0.4))
+    assert text == "".join(units)
+    tokens = TokenLogprobs.spelling([unit.encode() for unit in units], [-0.1 * i for i in range(10)], text)
+    annotation = decide([Candidate(text, token_logprobs=tokens)], BENCHES, format="tags", source="").annotation
+    assert [span.confidence for span in annotation] == pytest.approx([math.exp(-0.1 - 0.2), math.exp(-0.4)])
 
 
 @pytest.mark.parametrize("name", ["json", "compact", "tags"])
@@ -241,9 +234,7 @@ def test_every_span_has_its_range(name: str) -> None:
 
 def test_without_tokens_or_with_several_candidates_agreement_is_the_confidence() -> None:
     text = json_answer(("sind", "style", "minor"))
-    _, made = tokens(text, random.Random(1))
-    one = Candidate(text, token_logprobs=made)
-    none = Candidate(json_answer(), token_logprobs=tokens(json_answer(), random.Random(1))[1])
+    one, none = in_tokens(text), in_tokens(json_answer())
     for candidates, supports, confidence in (
         ([one, one], None, [1.0]),
         ([Candidate(text)], None, [1.0]),
@@ -254,12 +245,10 @@ def test_without_tokens_or_with_several_candidates_agreement_is_the_confidence()
 
 
 def test_rules_over_a_whole_set_have_them_too() -> None:
-    text = json_answer(("sind", "style", "minor"))
-    pieces, made = tokens(text, random.Random(1))
-    options = DecisionOptions("mbr-corpus")
-    (decision,) = decide_corpus([([Candidate(text, token_logprobs=made)], BENCHES)], options).decisions
+    candidate = in_tokens(json_answer(("sind", "style", "minor")))
+    (decision,) = decide_corpus([([candidate], BENCHES)], DecisionOptions("mbr-corpus")).decisions
     (span,) = decision.annotation
-    assert span.confidence == pytest.approx(expected(text, pieces, made, '{"error_span": "sind"', "minor"))
+    assert span.confidence == pytest.approx(expected(candidate, '{"error_span": "sind"', "minor"))
 
 
 def test_tokens_that_spell_something_else_are_none() -> None:
