@@ -93,7 +93,7 @@ class Parsed:
         dropped: errors dropped because their span is empty or does not occur in the translation, or an omission not
             in the source; or because there are more than `MOST_ERRORS`.
         no_penalty: errors dropped because their severity is neutral.
-        unplaced: how many of those not found are omissions.
+        unplaced: omissions among the dropped errors.
         stated: the score that the answer states itself, on the scale of Score(E), in [-25, 0]; None if it states none.
         ranges: see `AnswerParser.ranges`; None where they are not at hand.
     """
@@ -104,6 +104,15 @@ class Parsed:
     unplaced: int = 0
     stated: float | None = field(default=None, compare=False)
     ranges: Ranges | None = field(default=None, compare=False)
+
+
+class Written(NamedTuple):
+    """An error, given by its words and the text in which they stand."""
+
+    severity: Severity
+    text: str
+    side: Side = "translation"
+    category: str | None = None
 
 
 @dataclass(eq=False)
@@ -157,29 +166,13 @@ class AnswerParser(ABC):
         parsed = self.parse(text)
         return (parsed.ranges or {}) if isinstance(parsed, Parsed) else {}
 
-    def side(self, side: Side) -> str:
-        """The text of a side."""
-        return self.translation if side == "translation" else self.source or ""
-
     def _next_start(self, side: Side, text: str, ends: _Ends) -> int:
         """The start of the next occurrence of a text, or -1; its end goes into `ends`."""
-        start = self.side(side).find(text, ends.get((side, text), 0)) if text else -1
+        whole = self.translation if side == "translation" else self.source or ""
+        start = whole.find(text, ends.get((side, text), 0)) if text else -1
         if start >= 0 and self.location == "successive":
             ends[side, text] = start + len(text)
         return start
-
-
-class Written(NamedTuple):
-    """An error, given by its words and the text in which they stand."""
-
-    severity: Severity
-    text: str
-    side: Side = "translation"
-    category: str | None = None
-
-
-class PlainParser(AnswerParser):
-    """The reader of answers that give each error by its words."""
 
     def located(self, errors: Sequence[tuple[Written, tuple[int, int]]]) -> Parsed:
         """The annotation of errors, each with the characters of the answer that say it."""
