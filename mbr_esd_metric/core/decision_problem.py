@@ -182,7 +182,7 @@ class DecisionProblem:
         length: L, the translation's characters, and those of the source where both texts are compared.
         utility: similarity u.
         weighting: of the supports; see `Hypotheses.weights`.
-        supports: None if the candidates are the supports; else these are `apart`.
+        supports: hypotheses `apart` from the candidates; None if the candidates are the supports.
 
     Attributes:
         table: the hypotheses in its first rows, and the supports in `columns`.

@@ -24,7 +24,7 @@ from mbr_esd_metric.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Recalibration:
-    """The map f: its values `confirmed` at each `confidence`, neither of which falls, in [0, 1]; the data in words."""
+    """The map f: its value `confirmed` at each `confidence`, in [0, 1]; neither falls. And its data, in words."""
 
     confidence: tuple[float, ...]
     confirmed: tuple[float, ...]

@@ -40,7 +40,7 @@ _FEW = 128
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """The mean correlation of so many groups, in [-1, 1], higher is better; 0 if nothing could be computed."""
+    """A mean correlation in [-1, 1], higher is better, and the number of its groups; 0 and 0 if no group has one."""
 
     value: float
     groups: int
@@ -48,7 +48,7 @@ class Correlation:
 
 @dataclass(frozen=True, slots=True)
 class PairwiseAccuracy:
-    """The share of these pairs of systems that a metric orders as gold does, in [0, 1] (Kocmi et al. 2021)."""
+    """The share of pairs of systems that a metric orders as gold does, and their number (Kocmi et al. 2021)."""
 
     accuracy: float
     pairs: int

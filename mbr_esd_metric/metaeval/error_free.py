@@ -170,9 +170,10 @@ def _paired(labels: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[FloatMatri
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A metric's output for one translation of `length` characters; translations of a document stay together.
+    """A metric's output for one translation of `length` characters.
 
-    The score may be on any scale, higher is better. The annotation is None if the metric has no spans.
+    The score may be on any scale, higher is better. The annotation is None if the metric has no spans. A
+    cross-validation keeps the translations of a document together.
     """
 
     score: float

@@ -14,7 +14,7 @@ from dataclasses import astuple, dataclass, field
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
+from mbr_esd_metric.metaeval.metric_set import Key, MetricSet
 from mbr_esd_metric.metaeval.ranking import Ranking, average_ranking, rank_contest
 from mbr_esd_metric.metaeval.significance import STATISTICS, DrawsDone, EarlyStop, prepare
 from mbr_esd_metric.metaeval.spa import constant_notes
@@ -147,10 +147,13 @@ def compute_leaderboard(
     settings = settings or LeaderboardSettings()
     draws = sum(math.comb(len(one.entries), 2) for one in sets) * settings.draws
     done = (lambda more: progress(more, draws)) if progress is not None else None
-    evaluated = [_Evaluated.of(one, settings, done) for one in sets]
+    evaluated = [_Evaluated(one, settings, done) for one in sets]
     keys = list(dict.fromkeys(key for one in evaluated for key in one.entries))
     averaged = _averaged(evaluated, settings)
-    signatures = {key: _signature(evaluated, key) for key in keys}
+    signatures = {}
+    for key in keys:
+        different = dict.fromkeys(one.entries[key].signature for one in evaluated if key in one.entries)
+        signatures[key] = " ; ".join(text for text in different if text is not None) or None
     rows = []
     for key in keys:
         results = tuple(one.results.get(key) for one in evaluated)
@@ -184,51 +187,41 @@ def signature_field(signature: str | None, name: str) -> str | None:
     return match.group(1) if match else None
 
 
-@dataclass(frozen=True, slots=True)
 class _Evaluated:
     """One language pair, with everything that depends on no other language pair."""
 
-    entries: Mapping[Key, MetricEntry]
-    comparisons: Mapping[str, Comparison]
-    spans: Mapping[Key, SpanScores]
-    results: Mapping[Key, Result]
-    human: tuple[float, float] | None
-
-    @classmethod
-    def of(cls, data: MetricSet, settings: LeaderboardSettings, progress: DrawsDone | None) -> _Evaluated:
-        entries = {entry.key: entry for entry in data.entries}
-        if len(entries) < len(data.entries):
+    def __init__(self, data: MetricSet, settings: LeaderboardSettings, progress: DrawsDone | None) -> None:
+        self.entries = {entry.key: entry for entry in data.entries}
+        if len(self.entries) < len(data.entries):
             twice = Counter(entry.key for entry in data.entries).most_common(1)[0][0][0]
             raise InputError(f"{data.lp}: metric {twice} is there twice; choose one of them by its full name")
-        matrices = {_text(key): entry.scores for key, entry in entries.items()}
+        matrices = {_text(key): entry.scores for key, entry in self.entries.items()}
         tests = (settings.draws, settings.seed)
-        comparisons: dict[str, Comparison] = {}
+        self.comparisons: dict[str, Comparison] = {}
         for statistic in STATISTICS:
             contest = prepare(data.gold, matrices, statistic, "pairs", settings.exact)
             done = progress if statistic == "spa" else None
             ranking = rank_contest(contest, *tests, alpha=settings.alpha, stop=EarlyStop(), progress=done)
-            comparisons[statistic] = Comparison(ranking)
-        spans: dict[Key, SpanScores] = {}
-        human = None
+            self.comparisons[statistic] = Comparison(ranking)
+        self.spans: dict[str, SpanScores] = {}
+        self.human: tuple[float, float] | None = None
         if data.human:
             evaluator = SpanEvaluator(data.human, data.lengths, settings.measures, settings.aggregation)
-            spans = data.span_scores(evaluator)
-            human = evaluator.gold_counts
-        if spans:
-            named = {_text(key): scores for key, scores in spans.items()}
-            for measure in settings.measures:
-                ranking = rank_contest(SpanContest(named, measure), *tests, alpha=settings.alpha)
-                bootstrap = resampled(named, measure, *tests, settings.bootstrap) if settings.draws else None
-                comparisons[measure] = Comparison(ranking, bootstrap)
-        results = {}
-        for key in entries:
-            name, scores = _text(key), spans.get(key)
-            values = {what: one.ranking.value(name) for what, one in comparisons.items() if name in one.ranking.names}
+            self.spans = {_text(key): scores for key, scores in data.span_scores(evaluator).items()}
+            self.human = evaluator.gold_counts
+        for measure in settings.measures if self.spans else ():
+            ranking = rank_contest(SpanContest(self.spans, measure), *tests, alpha=settings.alpha)
+            bootstrap = resampled(self.spans, measure, *tests, settings.bootstrap) if settings.draws else None
+            self.comparisons[measure] = Comparison(ranking, bootstrap)
+        self.results: dict[Key, Result] = {}
+        for key in self.entries:
+            ranked = {what: one for what, one in self.comparisons.items() if _text(key) in one.ranking.names}
+            values = {what: one.ranking.value(_text(key)) for what, one in ranked.items()}
+            scores = self.spans.get(_text(key))
             # As evaluated: sums in another order differ in the last bit.
             values |= scores.values if scores else {}
-            ranks, intervals = _tested(name, comparisons) if settings.draws else ({}, {})
-            results[key] = Result(values, ranks, scores.counts if scores else None, intervals)
-        return cls(entries, comparisons, spans, results, human)
+            ranks, intervals = _tested(_text(key), ranked) if settings.draws else ({}, {})
+            self.results[key] = Result(values, ranks, scores.counts if scores else None, intervals)
 
 
 def _text(key: Key) -> str:
@@ -268,12 +261,6 @@ def _tested(name: str, comparisons: Mapping[str, Comparison]) -> tuple[dict[str,
         what: one.ranking.rank(name) for what, one in ranked.items() if what in STATISTICS or len(one.ranking.names) > 1
     }
     return ranks, {what: one.resampled.interval(name) for what, one in ranked.items() if one.resampled is not None}
-
-
-def _signature(evaluated: Sequence[_Evaluated], key: Key) -> str | None:
-    """The signature of a metric; those of the language pairs where they differ."""
-    signatures = dict.fromkeys(e.entries[key].signature for e in evaluated if key in e.entries)
-    return " ; ".join(text for text in signatures if text is not None) or None
 
 
 def _rivals(key: Key, keys: Sequence[Key], signatures: Mapping[Key, str | None], against: Sequence[str]) -> list[Key]:

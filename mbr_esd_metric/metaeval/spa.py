@@ -98,8 +98,8 @@ def pairwise_p_values(scores: FloatMatrix) -> FloatMatrix:
     arithmetic is float32 and in mt-metrics-eval's order: if scores are whole numbers, the two sums often tie, and
     rounding decides.
 
-    From (systems, segments) to (systems, systems). Where scores are NaN, each pair is compared on the segments that
-    both have, and the p-value of a pair without any is NaN.
+    Scores are (systems, segments), p-values (systems, systems). Where scores are NaN, each pair is compared on the
+    segments that both have, and the p-value of a pair without any is NaN.
     """
     systems, segments = scores.shape
     p_values = np.full((systems, systems), np.nan)
@@ -149,7 +149,7 @@ def exact_p_values(scores: FloatMatrix) -> FloatMatrix:
 
 
 def exact_p(differences: FloatVector, unit: float | None) -> float:
-    """P(S > T) + P(S = T) / 2 of d (segments,), multiples of `unit`; None if there is no such unit."""
+    """P(S > T) + P(S = T) / 2 of the differences d, (segments,); multiples of `unit`, unless it is None."""
     if unit is not None:
         whole = np.rint(differences / unit).astype(np.int64)
         if (p := _on_a_grid(whole)) is not None:

@@ -224,7 +224,7 @@ def candidate_inputs(source: Source) -> tuple[CandidateInput, dict[tuple[str, st
 def distribution(
     text: Text, candidates: Sequence[Candidate], options: DecisionOptions = DecisionOptions(), most: int = 8
 ) -> Distribution:
-    """The candidates of one segment in summary, with so many annotations; ties are in order of appearance."""
+    """The candidates of one segment in summary, with the `most` most frequent annotations, ties as they appear."""
     length = len(text.translation)
     try:
         read = read_annotations(candidates, text.translation, options, text.source)
