@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib.util
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -77,6 +78,12 @@ class MissingDependencyError(EngineError):
             f"{purpose} needs the package {package!r}, which is not installed; "
             f"install it with: {install_command(extra)}"
         )
+
+
+def require(package: str, extra: str, purpose: str) -> None:
+    """Raise `MissingDependencyError` if a package is not installed."""
+    if importlib.util.find_spec(package) is None:
+        raise MissingDependencyError(package, extra, purpose)
 
 
 class MissingCandidatesError(EngineError):

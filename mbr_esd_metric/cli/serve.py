@@ -15,7 +15,7 @@ import urllib.request
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mbr_esd_metric.errors import EngineError
+from mbr_esd_metric.errors import EngineError, require
 
 #: The command `vllm`. That of the CPU build looks for a distribution of another name, and is given it.
 _VLLM = ["-m", "vllm.entrypoints.cli.main"]
@@ -75,18 +75,12 @@ def serve_command(name: str, host: str, port: int, flags: Sequence[str] = ()) ->
     """The command that serves a model name under the name that `engine=server` asks for, with further flags for vLLM.
     Those that change candidates are part of the served name, as in `vllm=`.
     """
-    from mbr_esd_metric.generation.engines.vllm import (
-        is_cpu_build,
-        lora_rank,
-        merged_where_slow,
-        require_vllm,
-        server_flags,
-    )
+    from mbr_esd_metric.generation.engines.vllm import is_cpu_build, lora_rank, merged_where_slow, server_flags
     from mbr_esd_metric.generation.model_files import model_name
     from mbr_esd_metric.metric.cards import load_card
 
     card = load_card(name)
-    require_vllm("mbr-esd serve")
+    require("vllm", "vllm", "mbr-esd serve")
     options = merged_where_slow(card.engine_options("vllm"))
     request = card.engine_options("server")
     served = model_name(replace(request, vllm=tuple(sorted({*request.vllm, *answer_flags(flags)}))))

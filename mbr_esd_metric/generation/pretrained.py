@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mbr_esd_metric.errors import EngineError, MissingDependencyError
+from mbr_esd_metric.errors import EngineError, require
 from mbr_esd_metric.generation.engine import EngineOptions
 from mbr_esd_metric.generation.model_files import check_model_folder, made_folder, model_identity
 
@@ -52,10 +52,9 @@ def load_merged(options: EngineOptions) -> tuple[Any, Any]:
                 "engine=transformers needs; use engine=vllm or engine=server"
             )
         if options.adapter is not None:
-            try:
-                from peft import PeftModel
-            except ImportError:
-                raise MissingDependencyError("peft", "transformers", "adapter=PATH") from None
+            require("peft", "transformers", "adapter=PATH")
+            from peft import PeftModel
+
             with warnings.catch_warnings():  # of peft's about its own use of transformers
                 warnings.filterwarnings("ignore", ".*is_gradient_checkpointing.* is deprecated", FutureWarning)
                 model = PeftModel.from_pretrained(model, options.adapter, low_cpu_mem_usage=True).merge_and_unload()
@@ -173,8 +172,7 @@ def problem_of(options: EngineOptions, engine: str) -> str | None:
 def check(options: EngineOptions, engine: str) -> None:
     """Raise `EngineError` if a package is missing or too old, or the model's path is no folder of a model."""
     for package in ("torch", "transformers", "outlines_core"):
-        if importlib.util.find_spec(package) is None:
-            raise MissingDependencyError(package, "transformers", f"engine={engine}")
+        require(package, "transformers", f"engine={engine}")
     version = importlib.metadata.version("transformers")
     if tuple(int(part) for part in version.split(".")[:2]) < (4, 57):
         raise EngineError(

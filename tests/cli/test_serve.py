@@ -32,7 +32,7 @@ def test_flags_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def gpu_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mbr_esd_metric.generation.engines.vllm.require_vllm", lambda *_: None)
+    monkeypatch.setattr("mbr_esd_metric.cli.serve.require", lambda *_: None)
     monkeypatch.setattr(vllm, "is_cpu_build", lambda: False)
 
 

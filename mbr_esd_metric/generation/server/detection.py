@@ -12,13 +12,13 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from mbr_esd_metric.errors import EngineError, first_of
+from mbr_esd_metric.errors import EngineError, first_of, require
 from mbr_esd_metric.generation.engine import EngineOptions
 from mbr_esd_metric.generation.model_files import recall, remember
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.dialects import DIALECTS, Dialect, get_dialect
 from mbr_esd_metric.generation.server.failures import Response, TransientError, key_refused, token_count, unreachable
-from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http, require_aiohttp, run_coroutine
+from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http, run_coroutine
 
 #: Seconds before servers that did not answer are asked again, so that a run waits for them only once.
 SILENCE = 30.0
@@ -34,7 +34,7 @@ def addresses_of(options: EngineOptions) -> list[Address]:
     """The servers of the options; raises `EngineError` if there is none, one that is no address, or no aiohttp."""
     if not options.server:
         raise EngineError("no server is named: add server=URL to the model name, or export MBR_ESD_SERVER=URL")
-    require_aiohttp()
+    require("aiohttp", "server", "engine=server")
     return [Address.parse(url) for url in options.server]
 
 

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from mbr_esd_metric.errors import EngineError, MissingDependencyError
+from mbr_esd_metric.errors import EngineError, require
 from mbr_esd_metric.generation.server.address import Address, excerpt, shown
 from mbr_esd_metric.generation.server.failures import RequestTimeout, Response, TransientError
 
@@ -37,7 +37,9 @@ class Http:
         self._session: aiohttp.ClientSession
 
     async def __aenter__(self) -> Http:
-        aiohttp = require_aiohttp()
+        require("aiohttp", "server", "engine=server")
+        import aiohttp
+
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
             timeout=aiohttp.ClientTimeout(total=self._seconds),
@@ -107,15 +109,6 @@ def _proxy(url: str) -> str | None:
     if urllib.request.proxy_bypass(parts.netloc.rpartition("@")[2]):
         return None
     return urllib.request.getproxies().get(parts.scheme)
-
-
-def require_aiohttp() -> Any:
-    """The package aiohttp; raises `MissingDependencyError` if it is not installed."""
-    try:
-        import aiohttp
-    except ImportError:
-        raise MissingDependencyError("aiohttp", "server", "engine=server") from None
-    return aiohttp
 
 
 def run_coroutine(coroutine: Coroutine[Any, Any, _Result]) -> _Result:
