@@ -131,7 +131,7 @@ def decide_many(
         return list(decide_corpus(segments, chosen, sources=sources).decisions)
     work = [
         (number, candidates, translation, source, chosen)
-        for number, ((candidates, translation), source) in enumerate(_with(segments, sources, "sources"), 1)
+        for number, ((candidates, translation), source) in enumerate(_paired(segments, sources, "sources"), 1)
     ]
     if workers <= 1:
         return list(map(_numbered, work))
@@ -141,7 +141,7 @@ def decide_many(
         return list(pool.map(_numbered, work, chunksize=max(1, len(work) // (8 * workers))))
 
 
-def _with(values: Iterable[_T], others: Iterable[_S] | None, name: str) -> Iterator[tuple[_T, _S | None]]:
+def _paired(values: Iterable[_T], others: Iterable[_S] | None, name: str) -> Iterator[tuple[_T, _S | None]]:
     """Each value with its partner, None where there are none; `InputError` if there are more or fewer of them."""
     if others is None:
         yield from zip(values, repeat(None))
@@ -180,7 +180,7 @@ def decide_segment(
     problem, counts = decision_problem(
         candidates, translation, options, source=source, supports=supports, references=references
     )
-    return counts.on(choose(problem, rule, options.mqm, options.score))
+    return counts.completed(choose(problem, rule, options.mqm, options.score))
 
 
 def decision_problem(
@@ -253,7 +253,7 @@ class CorpusSegment:
             values = self.rule.values(self.statistics, choice)
             value = float(self.rule.values(self.shortlist.statistics, choice)[position])
         answer, options = self.shortlist.answers[position], self.options
-        return self.counts.on(decided(self.problem, answer, values, options.mqm, options.score, value))
+        return self.counts.completed(decided(self.problem, answer, values, options.mqm, options.score, value))
 
 
 def corpus_segment(
@@ -300,9 +300,9 @@ def decide_corpus(
     """
     rule = _corpus_rule(options)
     labelled_segments: list[tuple[str, CorpusSegment]] = []
-    with_sources = _with(segments, sources, "sources")
+    with_sources = _paired(segments, sources, "sources")
     names = iter(labels) if labels is not None else map("segment {}".format, count(1))
-    for ((candidates, translation), source), others in _with(with_sources, supports, "sets of supports"):
+    for ((candidates, translation), source), others in _paired(with_sources, supports, "sets of supports"):
         with labelled(label := next(names)):
             segment = corpus_segment(candidates, translation, options, source=source, supports=others)
         labelled_segments.append((label, segment))
@@ -336,7 +336,7 @@ class Counts:
     sides: int | None = None
     probabilities: Mapping[SpanKey, float] = field(default_factory=dict)
 
-    def on(self, decision: Decision) -> Decision:
+    def completed(self, decision: Decision) -> Decision:
         """The decision with these counts and confidences, its annotation split into its sides."""
         if self.sides is not None:
             decision = replace(decision, annotation=decision.annotation.split(self.sides))

@@ -48,7 +48,7 @@ def folder_card(folder: Path) -> ModelCard:
             )
     for key in ("model", "adapter", "prompt", "shots"):
         if (value := hparams.get(key)) is not None:
-            hparams[key] = _of_folder(folder, key, value)
+            hparams[key] = _file_in_folder(folder, key, value)
     hparams.setdefault("model", str(folder.resolve()))
     memory_gb = sum(file.stat().st_size for file in Path(str(hparams["model"])).glob("*.safetensors")) / 1e9
     calibration = str(file) if (file := folder / "calibration.json").is_file() else ""
@@ -60,7 +60,7 @@ def folder_card(folder: Path) -> ModelCard:
         raise OptionError(f"{path}: {error}") from None
 
 
-def _of_folder(folder: Path, key: str, value: str) -> str:
+def _file_in_folder(folder: Path, key: str, value: str) -> str:
     """The value of an option in ``hparams.yaml``: the full path of a file in the folder (of examples with their
     number), or a hub id or version of the prompt. `InputError` for a path outside of the folder."""
     path, number = shots_file(value) if key == "shots" else (value, 0)

@@ -71,7 +71,7 @@ class Shots:
             raise InputError(f"{path} has no example; give JSON lines with src, mt and spans")
         return cls(shots, answers, nearest)
 
-    def of(self, source: str) -> list[Shot]:
+    def for_source(self, source: str) -> list[Shot]:
         """The examples for a source, the nearest last; never one of that source itself.
 
         Sources are compared by the cosine of their counts of pieces of four characters, case ignored. Of equally near
@@ -82,19 +82,19 @@ class Shots:
         if not self.nearest:
             return others
         grams = _grams(text)
-        order = sorted(others, key=lambda shot: -_cosine(grams, self._of_source[shot.source]))
+        order = sorted(others, key=lambda shot: -_cosine(grams, self._grams_by_source[shot.source]))
         return order[: self.nearest][::-1]
 
     def turns(self, prompt: Prompt, source: str, lp: str | None) -> tuple[tuple[str, str], ...]:
         """The examples for a source as messages: each the question about it, and its answer."""
         turns: list[tuple[str, str]] = []
-        for shot in self.of(source):
+        for shot in self.for_source(source):
             answer, _ = self.answers.answer(shot.annotation, shot.translation, shot.source)
             turns += [("user", prompt.render(shot.source, shot.translation, lp)), ("assistant", answer)]
         return tuple(turns)
 
     @cached_property
-    def _of_source(self) -> Mapping[str, Counter[str]]:
+    def _grams_by_source(self) -> Mapping[str, Counter[str]]:
         return {shot.source: _grams(_plain(shot.source)) for shot in self.shots}
 
 

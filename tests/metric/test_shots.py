@@ -32,10 +32,13 @@ def file(tmp_path: Path) -> Path:
 
 def test_the_nearest_come_last_and_never_the_source_itself(file: Path) -> None:
     shots = Shots.read(f"{file}:2", get_format("json"))
-    assert [shot.source for shot in shots.of("The bank opened.")] == ["The bank closed.", "The bank opened at nine."]
+    assert [shot.source for shot in shots.for_source("The bank opened.")] == [
+        "The bank closed.",
+        "The bank opened at nine.",
+    ]
     others = ["He left early today.", "The bank opened at nine."]
-    assert [shot.source for shot in shots.of("the  BANK closed.")] == others
-    assert len(Shots.read(str(file), get_format("json")).of("Something else")) == 3
+    assert [shot.source for shot in shots.for_source("the  BANK closed.")] == others
+    assert len(Shots.read(str(file), get_format("json")).for_source("Something else")) == 3
 
 
 def test_they_are_turns_before_the_question_and_part_of_key_and_signature(file: Path) -> None:
