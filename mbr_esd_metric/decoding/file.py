@@ -62,18 +62,9 @@ def file_options(
     spell: Callable[[str, str], str] = _option_of_line,
     usual: DecisionOptions = DecisionOptions(),
 ) -> DecisionOptions:
-    """The options by which a file of candidates is decided: those of its first line, with the user's changes.
-
-    Args:
-        path: of the file.
-        changes: option -> value.
-        spell: how the user writes an option and its value, for messages.
-        usual: the options of a file that says none.
-
-    Raises:
-        InputError: an unknown option or value in its "decision"; names the segment.
-        OptionError: as `DecisionOptions.changed`.
-    """
+    """The options by which a file of candidates is decided: those of its first line (or `usual`), with the user's
+    changes; `spell` writes an option and its value for messages. `InputError` for an unknown option or value in the
+    "decision" of the file, `OptionError` as of `DecisionOptions.changed`."""
     first = _first_record(path)
     if first is not None and first.decision is not None:
         try:

@@ -56,11 +56,8 @@ def is_blank(source: str, translation: str) -> bool:
 
 
 def blank_decision(source: str, translation: str, options: DecisionOptions) -> Decision | None:
-    """The decision for a blank translation, without a span or a candidate; None for every other translation.
-
-    Its score is the lowest (`blank=worst`) or NaN (`skip`: it is left out). With `perfect`, candidates decide, which
-    find nothing to mark.
-    """
+    """The decision for a blank translation, without a span or a candidate; None for every other translation. Its score
+    is the lowest (`blank=worst`) or NaN (`skip`); with `perfect` candidates decide, which mark nothing."""
     if options.blank == "perfect" or not is_blank(source, translation):
         return None
     mqm = math.nan if options.blank == "skip" else weights_of(options.mqm).floor
@@ -422,11 +419,8 @@ def _probabilities(columns: CandidateColumns, parser: AnswerParser) -> Mapping[S
 def read_annotations(
     candidates: Candidates, translation: str, options: DecisionOptions, source: str | None = None
 ) -> list[Annotation | Invalid]:
-    """The annotation of each candidate, of the translation and of what it leaves out, or why it is invalid.
-
-    Raises:
-        InputError: a candidate without text and annotation.
-    """
+    """The annotation of each candidate, of the translation and of what it leaves out, or why it is invalid;
+    `InputError` for a candidate without text and annotation."""
     columns = CandidateColumns.of(candidates)
     parsed = _parsed(columns, options.parser(translation, columns.format, source))
     return [one if isinstance(one, Invalid) else one.annotation for one in parsed]

@@ -158,11 +158,9 @@ class AnswerParser(ABC):
         return parsed
 
     def ranges(self, text: str) -> Ranges:
-        """Where an answer says each span: that there is (another) error, which words it has, and how bad it is.
-
-        The category is left out, as it is not part of a span's identity. Of equal spans the first is meant. Empty where
-        the answer is not in the grammar's spacing.
-        """
+        """The characters that say each span: that there is (another) error, its words and its severity; not its
+        category, which is not part of a span's identity. Of equal spans the first is meant. Empty where the answer is
+        not in the grammar's spacing."""
         parsed = self.parse(text)
         return (parsed.ranges or {}) if isinstance(parsed, Parsed) else {}
 
@@ -193,11 +191,8 @@ class AnswerParser(ABC):
 
 
 class _Error(NamedTuple):
-    """One error as written: `severity` is None if it carries no penalty, `span` its first occurrence if any, `omission`
-    whether it says that something is left out.
-
-    A tuple, as thousands are made a second.
-    """
+    """One error as written, a tuple because thousands are made a second: `severity` is None if it carries no penalty,
+    `span` its first occurrence if any, `omission` whether its category says that something is left out."""
 
     text: str
     severity: Severity | None

@@ -137,12 +137,8 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The text around the part that a model judges.
-
-    Attributes:
-        passages: of the text, the last with the part; their parts are numbered from 1.
-        number: the part's.
-    """
+    """The text around the part that a model judges: passages, the last with the part, and the number of the part among
+    all their parts, from 1."""
 
     passages: tuple[Passage, ...]
     number: int
@@ -223,11 +219,8 @@ def load_prompt(name: str = "v1", templates: Mapping[str, str] = TEMPLATES) -> P
 
 
 def language_names(lp: str | None) -> tuple[str, str]:
-    """Names of source and target language of a language pair such as "en-de" or "ja-zh_TW".
-
-    Raises:
-        OptionError: the language pair is not two known codes joined by a hyphen; names the nearest ones.
-    """
+    """Names of source and target language of a language pair such as "en-de" or "ja-zh_TW". `OptionError`, with the
+    nearest codes, if it is not two known codes joined by a hyphen."""
     if lp is None:
         return "the source language", "the target language"
     codes = lp.split("-")

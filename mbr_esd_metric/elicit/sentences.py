@@ -123,11 +123,7 @@ def align(source: Sequence[str], translation: Sequence[str]) -> list[tuple[Cut, 
 
 
 class PairCosts:
-    """The costs of pairing groups of sentences.
-
-    Attributes:
-        size: the number of sentences of source and translation.
-    """
+    """The costs of pairing groups of sentences. `size` is the number of sentences of source and translation."""
 
     def __init__(self, source: Sequence[str], translation: Sequence[str]) -> None:
         self.size = (len(source), len(translation))

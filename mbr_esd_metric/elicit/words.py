@@ -35,11 +35,9 @@ def word_count(text: str) -> int:
 
 
 def pieces(text: str) -> list[str]:
-    """The text cut where a span may begin or end: words, punctuation marks and white space; joined they are the text.
-
-    A word is a run of letters, digits and combining marks, with single apostrophes and hyphens inside; in a script that
-    writes no spaces, one character with its combining marks.
-    """
+    """The text cut where a span may begin or end: words, punctuation marks and white space; joined they are the text. A
+    word is a run of letters, digits and combining marks, with single apostrophes and hyphens inside; in a script that
+    writes no spaces, one character with its combining marks."""
     cut: list[str] = []
     position = 0
     while position < len(text):

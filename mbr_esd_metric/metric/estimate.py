@@ -183,16 +183,9 @@ def _in_words(seconds: float) -> str:
 def estimates(
     card: ModelCard, segments: Sequence[Segment], trial: int = 0, machine: Machine | None = None
 ) -> list[Estimate]:
-    """The work of a run, for each model that a card pools.
-
-    Args:
-        card, segments: of the run.
-        trial: segments to sample of each model, to measure the time; 0 samples none.
-        machine: GPUs to estimate for; None takes those of this machine.
-
-    Raises:
-        OptionError, EngineError, StoreError: as `pipeline.annotate`; also for `engine=replay`, which samples nothing.
-    """
+    """The work of a run, for each model that a card pools. `trial` segments of each model are sampled to measure the
+    time; 0 samples none. `machine` is the GPUs to estimate for, by default those of this machine. Errors as of
+    `pipeline.annotate`; `engine=replay` is one too, as it samples nothing."""
     machine = machine or Machine.local()
     return [_estimate(replace(one, others=()), segments, trial, machine) for one in members(card)]
 

@@ -71,14 +71,9 @@ def sample(
     card: ModelCard, segments: Sequence[Segment], *, progress: bool = False
 ) -> Iterator[tuple[Segment, list[Candidate]]]:
     """Sample what the store lacks; then each segment with its candidates, in order. Each candidate names its model,
-    where there are several, and its answer format, where that is not JSON.
-
-    Args:
-        card: model and sampling. Its decision rule matters in two ways: `greedy` decodes one candidate at temperature
-            0, and `n=auto` needs a rule that can stop early.
-        segments: the texts; a blank translation gets N times the answer without an error.
-        progress: as of `annotate`; errors too.
-    """
+    where there are several, and its answer format, where that is not JSON. A blank translation gets N times the answer
+    without an error. The card's decision rule matters in two ways: `greedy` decodes one candidate at temperature 0, and
+    `n=auto` needs a rule that can stop early. Progress and errors as of `annotate`."""
     card, *_ = cards = members(card)
     if any(one.decision.format != card.decision.format for one in cards):
         raise OptionError("a file of candidates does not say several formats; sample each model by itself")

@@ -85,11 +85,9 @@ def members(card: ModelCard) -> list[ModelCard]:
 
 
 def engine_problems(card: ModelCard) -> dict[str, str | None]:
-    """Each engine that could run the card -> the problem on this machine and its remedy; None if it can run.
-
-    The engines that `engine=auto` tries come first. `replay` is left out if the card names no file of candidates, and
-    what loads weights from this machine where the model is one on a server of the user's.
-    """
+    """Each engine that could run the card -> the problem on this machine and its remedy; None if it can run. Those that
+    `engine=auto` tries come first. `replay` needs a file of candidates, and what loads weights is left out for a model
+    on a server of the user's."""
     return {
         name: _problem(card, cls)
         for name, cls in _ranked().items()
@@ -98,14 +96,10 @@ def engine_problems(card: ModelCard) -> dict[str, str | None]:
 
 
 def choose_engine(card: ModelCard) -> str:
-    """The card's engine, or with `engine=auto` the first that works: replay, server, vllm, transformers.
-
-    One that starts late (vLLM's CPU build with a small model) comes last. One that the card names, or whose place it
-    names, is not checked: a run whose candidates are all stored does not need it.
-
-    Raises:
-        EngineError: no engine works; the message lists all of them, and what to do about each.
-    """
+    """The card's engine, or with `engine=auto` the first that works: replay, server, vllm, transformers; one that
+    starts late (vLLM's CPU build with a small model) comes last. One that the card names, or whose place it names, is
+    not checked, as a run whose candidates are all stored does not need it. The `EngineError` where none works lists
+    them all with a remedy."""
     if card.engine != "auto":
         return card.engine
     problems: list[str] = []

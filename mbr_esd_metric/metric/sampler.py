@@ -126,11 +126,8 @@ class Sampler(AbstractContextManager["Sampler"]):
 
 
 def language_note(name: str, sources: Iterable[str], translations: Iterable[str]) -> str:
-    """The note for a user whose prompt could name the languages and does not.
-
-    py3langid, where it is installed (extra `langid`), suggests the pair. It is only a suggestion, because a language
-    pair in the prompt changes what a model answers.
-    """
+    """The note for a user whose prompt could name the languages and does not. py3langid, where it is installed (extra
+    `langid`), suggests the pair; the user decides, because it changes what a model answers."""
     note = "note: the prompt does not say of what languages the texts are"
     fix = f"name them in the model name, such as {name}?lp=en-de"
     if importlib.util.find_spec("py3langid") is None:

@@ -38,13 +38,8 @@ class Shot:
 
 @dataclass(frozen=True)
 class Shots:
-    """The examples of a run.
-
-    Attributes:
-        shots: in the order of their file.
-        answers: how an answer says an annotation.
-        nearest: how many to show of them, those with the nearest sources; 0 shows all.
-    """
+    """The examples of a run, in the order of their file, and their answer format. `nearest` is the number of those with
+    the nearest sources that are shown; 0 shows all."""
 
     shots: Sequence[Shot]
     answers: AnswerFormat
@@ -72,11 +67,9 @@ class Shots:
         return cls(shots, answers, nearest)
 
     def for_source(self, source: str) -> list[Shot]:
-        """The examples for a source, the nearest last; never one of that source itself.
-
-        Sources are compared by the cosine of their counts of pieces of four characters, case ignored. Of equally near
-        ones the first of the file is nearer.
-        """
+        """The examples for a source, the nearest last; never one of that source itself. Sources are compared by the
+        cosine of their counts of pieces of four characters, case ignored; of equally near ones the first of the file is
+        nearer."""
         text = _plain(source)
         others = [shot for shot in self.shots if _plain(shot.source) != text]
         if not self.nearest:

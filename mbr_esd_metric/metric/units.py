@@ -33,12 +33,8 @@ _PASSAGE = 400
 
 @dataclass(frozen=True)
 class Units:
-    """The units of a run.
-
-    Attributes:
-        units: the texts about which a model is asked, one by one; a segment that is not divided is its own unit.
-        parts: of each segment, as many as it has units; none of one that is not divided.
-    """
+    """The units of a run: the texts about which a model is asked one by one, and for each segment its parts, as many as
+    it has units. A segment that is not divided is its own unit and has no parts."""
 
     units: Sequence[Segment]
     parts: Sequence[Sequence[Part]]
@@ -50,18 +46,12 @@ class Units:
 
 
 def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision:
-    """The decision for a segment whose sentences were decided one by one.
-
-    It has the spans of all sentences, at their places in the segment. Its score is the mean of the sentences' scores:
-    it stays in [0, 1] however long the text is, and agrees with people as well as any other
+    """The decision for a segment whose sentences were decided one by one, with offsets into their parts; a single one
+    is returned as it is. It has the spans of all sentences, at their places in the segment. Its score is the mean of
+    the sentences' scores: it stays in [0, 1] however long the text is, and agrees with people as well as any other
     (docs/evidence/long-texts.md compares four). No candidate is the answer, so it has no index and no list of
     utilities; its expected utility is the sentences' mean, and counts are sums. The standard deviation of its score is
-    that of a mean of independent scores.
-
-    Args:
-        decisions: one for each sentence, with offsets into its texts.
-        parts: their places in the segment; the decision of a single one is returned as it is.
-    """
+    that of a mean of independent scores."""
     if len(parts) == 1:
         return decisions[0]
     k = len(parts)
