@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric import Candidate, ErrorSpan, decide
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import write_records
 from mbr_esd_metric.metaeval.comparison import SampledScore, compare, sampled_score
 from tests.helpers.candidates import answer, record
+from tests.helpers.command import Command
 
 TEXT = "0123456789"
 
@@ -99,7 +99,7 @@ def test_the_verdict() -> None:
         compare([SampledScore(0.0, 0.0)], [SampledScore(0.0, 0.0)])
 
 
-def test_the_verb_pairs_systems_by_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_verb_pairs_systems_by_source(tmp_path: Path, mbr_esd: Command) -> None:
     rng = random.Random(1)
     records = []
     for system, likely in (("good", 0.2), ("bad", 0.9)):
@@ -109,8 +109,7 @@ def test_the_verb_pairs_systems_by_source(tmp_path: Path, capsys: pytest.Capture
             records.append(record(f"s{number}", TEXT, *texts, number=number, **more))
     path = tmp_path / "candidates.jsonl"
     write_records(path, records)
-    assert main(["compare", str(path), "--table", "json"]) == 0
-    systems, pairs = json.loads(capsys.readouterr().out)
+    systems, pairs = json.loads(mbr_esd("compare", path, "--table json").out)
     assert [row["system"] for row in systems["rows"]] == ["good", "bad"]
     means = {row["system"]: row["score"] for row in systems["rows"]}
     (row,) = pairs["rows"]

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.metaeval import acc_eq, perm_both, spa
@@ -27,6 +26,7 @@ from mbr_esd_metric.metaeval.span_significance import resampled
 from mbr_esd_metric.metaeval.spans import evaluate_spans
 from mbr_esd_metric.report.leaderboard_table import leaderboard_table
 from mbr_esd_metric.report.tables import TABLE_FORMATS, render_table
+from tests.helpers.command import Command
 from tests.helpers.wmt_folder import write_folder
 
 SYSTEMS, SEGMENTS, LENGTH = 5, 40, 30
@@ -209,23 +209,19 @@ def test_fields_of_signatures() -> None:
     assert {of: signature_field(*of) for of in fields} == fields
 
 
-def test_an_unknown_metric_rater_or_measure_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_metric_rater_or_measure_is_one_line(tmp_path: Path, mbr_esd: Command) -> None:
     folder = write_folder(tmp_path).data
-    command = ["leaderboard", "--test-set", f"{folder}/made", "--lp", "en-de"]
+    command = f"leaderboard --test-set {folder}/made --lp en-de"
     for words, message in (
-        (["--metric", "lenght"], "did you mean 'length'"),
-        (["--raters", "mqm.x"], "unknown set of human ratings 'mqm.x'"),
-        (["--measures", "softf2"], "did you mean"),
+        ("--metric lenght", "did you mean 'length'"),
+        ("--raters mqm.x", "unknown set of human ratings 'mqm.x'"),
+        ("--measures softf2", "did you mean"),
     ):
-        assert main([*command, *words]) == 1
-        error = capsys.readouterr().err
-        assert message in error
-        assert error.count("\n") == 1
-    for path in folder.rglob("*.score"):
-        if "metric-scores" in str(path):
-            path.unlink()
-    assert main(command) == 1
-    assert "no metric has segment scores; score some with: mbr-esd wmt score" in capsys.readouterr().err
+        error = mbr_esd(command, words, status=1).err
+        assert (message in error, error.count("\n")) == (True, 1)
+    for path in folder.rglob("metric-scores/**/*.score"):
+        path.unlink()
+    assert "no metric has segment scores; score some with: mbr-esd wmt score" in mbr_esd(command, status=1).err
 
 
 def test_progress_adds_up_to_all_draws(two: list[MetricSet]) -> None:

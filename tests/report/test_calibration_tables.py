@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.files.records import read_recalibration, write_recalibration, write_records
 from mbr_esd_metric.metric.cards import load_card
@@ -16,6 +15,7 @@ from mbr_esd_metric.metric.metric import Metric
 from mbr_esd_metric.report.calibration_tables import calibration_plot
 from mbr_esd_metric.report.inputs import Source, read_table
 from tests.helpers.candidates import answer, record
+from tests.helpers.command import Command
 
 TEXT = "one two three four five six seven eight"
 
@@ -41,22 +41,21 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_the_table_names_the_error_and_what_is_learnt_fixes_it(
-    files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    files: tuple[Path, Path], tmp_path: Path, mbr_esd: Command
 ) -> None:
     learnt = tmp_path / "calibration.json"
-    inputs = [str(path) for path in files]
-    assert main(["calibrate", *inputs, "--table", "json", "--save", str(learnt)]) == 0
-    before = json.loads(capsys.readouterr().out)[0]["rows"]
+    before = json.loads(mbr_esd("calibrate", *files, "--table json --save", learnt).out)[0]["rows"]
     assert [row["level"] for row in before] == ["span", "character"]
     assert before[0]["predicted"] == 60
     assert before[0]["ece"] > 0.15
-    assert main(["calibrate", *inputs, "--table", "json", "--apply", str(learnt)]) == 0
-    after = json.loads(capsys.readouterr().out)[0]["rows"]
+    after = json.loads(mbr_esd("calibrate", *files, "--table json --apply", learnt).out)[0]["rows"]
     assert after[0]["ece_recalibrated"] < 0.05
     assert read_recalibration(learnt).learnt_on == "60 spans of xcomet"
 
 
-def test_a_metric_looks_the_same_in_each_panel_of_the_plot(files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_metric_looks_the_same_in_each_panel_of_the_plot(
+    files: tuple[Path, Path], tmp_path: Path, mbr_esd: Command
+) -> None:
     figure = calibration_plot(read_table([Source.parse(str(path)) for path in files]))
     assert [(axis.get_title(), axis.get_xlabel()) for axis in figure.axes] == [
         ("confirmed, per span", "confidence"),
@@ -69,20 +68,17 @@ def test_a_metric_looks_the_same_in_each_panel_of_the_plot(files: tuple[Path, Pa
     assert looks == {(line.get_label(), line.get_color(), line.get_linestyle()) for line in (guide, first)}
     assert figure.axes[0].get_legend() is not None
     plot = tmp_path / "plot.png"
-    assert main(["calibrate", *map(str, files), "--plot", str(plot)]) == 0
+    mbr_esd("calibrate", *files, "--plot", plot)
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_page_shows_it_beside_ratings(
-    files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_shows_it_beside_ratings(files: tuple[Path, Path], tmp_path: Path, mbr_esd: Command) -> None:
     page = tmp_path / "page.html"
-    assert main(["report", *map(str, files), "-o", str(page)]) == 0
+    mbr_esd("report", *files, "-o", page)
     assert "xcomet: expected calibration error 0." in page.read_text()
-    assert main(["report", str(files[0]), "-o", str(page)]) == 0
+    mbr_esd("report", files[0], "-o", page)
     assert 'id="calibration"' not in page.read_text()
-    assert main(["calibrate", str(files[0])]) == 1
-    assert "no human annotations" in capsys.readouterr().err
+    assert "no human annotations" in mbr_esd("calibrate", files[0], status=1).err
 
 
 def test_a_model_folder_recalibrates(tmp_path: Path) -> None:

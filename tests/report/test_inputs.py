@@ -14,7 +14,6 @@ from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.decoding.segment import decide
@@ -27,6 +26,7 @@ from mbr_esd_metric.report.inputs import Source, distribution, kind_of_input, re
 from mbr_esd_metric.report.rating_table import RatingTable, Text
 from mbr_esd_metric.report.viewer import payload
 from tests.helpers.candidates import answer, record
+from tests.helpers.command import Command
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 CANDIDATES = EXAMPLES / "candidates.jsonl"
@@ -197,7 +197,7 @@ def test_real_raters(mqm_folder: Path) -> None:
     assert all(re.search(r"\(rater\d+\)$", category or "") for category in signed)
 
 
-def test_stored_metrics_of_a_layout_without_human_spans(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stored_metrics_of_a_layout_without_human_spans(tmp_path: Path, mbr_esd: Command) -> None:
     layout = Layout(tmp_path, "tiny", "en-de")
     files.write_documents(layout.documents, [("all", "d")] * 2)
     files.write_text(layout.source(), ["one", "two"])
@@ -219,44 +219,36 @@ def test_stored_metrics_of_a_layout_without_human_spans(tmp_path: Path, capsys: 
     named = read_table([], test_set, metrics=["plain"])
     assert annotations(named, "plain-src") == [None, None, None]
     assert [o.input_score for o in named.columns[0].ratings if o] == [3, 4, 5]
-    arguments = ["show", "--test-set", f"{tmp_path}/tiny", "--lp", "en-de"]
-    assert main(arguments) == 0
-    shown = capsys.readouterr().out
+    arguments = f"show --test-set {tmp_path}/tiny --lp en-de"
+    shown = mbr_esd(arguments).out
     assert "[ein](major)s" in shown
     assert "accuracy  confidence 0.25" in shown
-    assert main([*arguments, "--raters", "mqm.merged"]) == 1
-    assert "no human ratings of tiny en-de" in capsys.readouterr().err
+    assert "no human ratings of tiny en-de" in mbr_esd(arguments, "--raters mqm.merged", status=1).err
     write_ratings(layout.human_rating("mqm.merged"), spans, {"A": [None] * 2, "B": [None] * 2})
     columns = read_table([], load_test_set(tmp_path, "tiny", "en-de")).columns
     assert [(column.name, column.human) for column in columns] == [("mqm.merged", True), ("spans-src", False)]
 
 
-def test_report_and_show(
-    decisions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    inputs = [f"<b>MBR</b>={decisions}", str(CANDIDATES)]
-    assert main(["report", *inputs, "-o", str(tmp_path / "r.html")]) == 0
-    assert capsys.readouterr().out.startswith(f"{tmp_path / 'r.html'}: 4 segments, 1 column, ")
-    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+def test_report_and_show(decisions: Path, tmp_path: Path, mbr_esd: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs, out = f"<b>MBR</b>={decisions} {CANDIDATES}", tmp_path / "r.html"
+    assert mbr_esd("report", inputs, "-o", out).out.startswith(f"{out}: 4 segments, 1 column, ")
+    page = out.read_text(encoding="utf-8")
     assert "Error spans: &lt;b&gt;MBR&lt;/b&gt;" in page
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", page.split('<script id="data"')[0])
-    assert main(["show", *inputs, "--worst", "<b>MBR</b>", "-n", "2"]) == 0
-    shown = capsys.readouterr().out
+    shown = mbr_esd("show", inputs, "--worst <b>MBR</b> -n 2").out
     assert re.findall(r"^\d+$", shown, re.MULTILINE) == ["4", "1"]
     assert "\x1b" not in shown
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert main(["show", *inputs, "--id", "3"]) == 0
-    assert "\x1b[1m3\x1b[0m" in capsys.readouterr().out
+    assert "\x1b[1m3\x1b[0m" in mbr_esd("show", inputs, "--id 3").out
 
 
-def test_stored_scores_are_shown_and_ranked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stored_scores_are_shown_and_ranked(tmp_path: Path, mbr_esd: Command) -> None:
     candidates, decided = tmp_path / "candidates.jsonl", tmp_path / "decided.jsonl"
     error = {"error_span": "weg", "category": "fluency", "sub_category": "punctuation", "severity": "minor"}
     marked = record("source", "weg damit", render_answer([error]), number="marked")
     write_records(candidates, [marked, record("source", " ", answer(), number="blank")])
-    assert main(["decide", str(candidates), "-o", str(decided), "--mqm", "google", "--quiet"]) == 0
-    assert main(["show", str(decided), str(candidates), "--worst", "decided"]) == 0
-    shown = capsys.readouterr().out
+    mbr_esd("decide", candidates, "-o", decided, "--mqm google --quiet")
+    shown = mbr_esd("show", decided, candidates, "--worst decided").out
     assert re.findall("^(marked|blank)$", shown, re.MULTILINE) == ["blank", "marked"]
     assert "decided  score 0.0000  MQM -25  blank translation\n" in shown
     assert "decided  score 0.9960  MQM -0.1\n" in shown
@@ -264,19 +256,16 @@ def test_stored_scores_are_shown_and_ranked(tmp_path: Path, capsys: pytest.Captu
     assert page["columns"][0]["mqm"] == [-0.1, -25.0]
 
 
-def test_an_error_without_characters_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_without_characters_counts(tmp_path: Path, mbr_esd: Command) -> None:
     """A table of the quality estimation task, by its first line alone."""
     path = tmp_path / "people.txt"
     path.write_text("A\tdoc\t1\tr1\tA dog barks.\tEin Hund bellt.\t4 0\t4 3\tmajor minor\n", encoding="utf-8")
-    assert main(["show", str(path)]) == 0
-    shown = capsys.readouterr().out
+    shown = mbr_esd("show", path).out
     assert "score 0.7600  MQM -6" in shown
     assert "major  [4, 4)" in shown
 
 
-def test_blank_translations_and_what_our_scores_suspect_are_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_blank_translations_and_what_our_scores_suspect_are_shown(tmp_path: Path, mbr_esd: Command) -> None:
     rows = [
         row("eins", 0.8, error(0, 4, "major")),
         row("", 0.0),
@@ -284,8 +273,7 @@ def test_blank_translations_and_what_our_scores_suspect_are_shown(
         row("source", 1.0) | {"errors": [], "data_warning": "equal to its source"},
     ]
     path = comet_file(tmp_path / "ours.json", {"a": rows})
-    assert main(["show", str(path), "--worst", "ours"]) == 0
-    assert re.findall("^ours.*$", capsys.readouterr().out, re.MULTILINE) == [
+    assert re.findall("^ours.*$", mbr_esd("show", path, "--worst ours").out, re.MULTILINE) == [
         "ours  score 0.0000  MQM -25  blank translation",
         "ours  score 0.0000  MQM 0",
         "ours  score 0.8000  MQM -5",
@@ -300,27 +288,22 @@ def test_blank_translations_and_what_our_scores_suspect_are_shown(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["report", "-o", "x.html"], "there is nothing to read"),
-        (["report", str(CANDIDATES), "-o", "no/such/folder/x.html"], "the folder does not exist"),
-        (["show", str(CANDIDATES), "--metric", "XCOMET"], "--metric changes nothing with files alone"),
-        (["show", str(CANDIDATES), "--raters", "mqm.merged"], "--raters changes nothing with files alone"),
-        (["report", "-o", "x.html", "--test-set", "wmt23"], "give its language pair"),
-        (["show", str(CANDIDATES), "--id", "99"], "no segment is named 99"),
-        (["show", str(CANDIDATES), "--system", "A"], "unknown system 'A'"),
-        (["show", str(CANDIDATES), "--worst", "A"], "unknown column 'A'"),
-        (["show", str(CANDIDATES), "-n", "0"], "-n is a number from 1, not 0"),
+        ("report -o x.html", "there is nothing to read"),
+        (f"report {CANDIDATES} -o no/such/folder/x.html", "the folder does not exist"),
+        (f"show {CANDIDATES} --metric XCOMET", "--metric changes nothing with files alone"),
+        (f"show {CANDIDATES} --raters mqm.merged", "--raters changes nothing with files alone"),
+        ("report -o x.html --test-set wmt23", "give its language pair"),
+        (f"show {CANDIDATES} --id 99", "no segment is named 99"),
+        (f"show {CANDIDATES} --system A", "unknown system 'A'"),
+        (f"show {CANDIDATES} --worst A", "unknown column 'A'"),
+        (f"show {CANDIDATES} -n 0", "-n is a number from 1, not 0"),
     ],
 )
 def test_wrong_use(
-    arguments: list[str],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(arguments) == 1
-    assert message in capsys.readouterr().err
+    assert message in mbr_esd(arguments, status=1).err
 
 
 def test_distribution_counts_characters() -> None:
@@ -336,18 +319,18 @@ def test_distribution_counts_characters() -> None:
     assert [(strips.count, strips.logprob) for strips in summary.annotations] == [(2, None), (1, None)]
 
 
-def test_candidates_are_read_as_they_were_decided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_candidates_are_read_as_they_were_decided(tmp_path: Path, mbr_esd: Command) -> None:
     texts = answer("und", "und", severity="minor"), "not JSON"
     candidates, out = tmp_path / "candidates.jsonl", tmp_path / "decisions.jsonl"
     for location, words in (("first", 1), ("successive", 2)):
         write_records(candidates, [record("and and", "und und", *texts, decision={"location": location})])
-        assert main(["decide", str(candidates), "-o", str(out), "--quiet"]) == 0
+        mbr_esd("decide", candidates, "-o", out, "--quiet")
         sheet = read_table([Source(out), Source(candidates)])
         (summary,) = (d for d in sheet.candidates[0].distributions if d)
         assert [len(strips.annotation) for strips in summary.annotations] == [words]
         assert annotations(sheet, "decisions") == [summary.annotations[0].annotation]
-        assert main(["show", str(candidates)]) == 0
-        assert capsys.readouterr().out.endswith(["[und](minor) und\n", "[und](minor) [und](minor)\n"][words - 1])
+        shown = mbr_esd("show", candidates).out
+        assert shown.endswith(["[und](minor) und\n", "[und](minor) [und](minor)\n"][words - 1])
 
 
 @pytest.mark.parametrize(("mt", "runs"), [("", []), ("abc", [(3, 0, 0)])])

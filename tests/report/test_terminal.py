@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
@@ -90,12 +92,8 @@ def test_no_text_drives_the_terminal() -> None:
 def test_colour_by_terminal_and_environment(
     monkeypatch: pytest.MonkeyPatch, tty: bool, environment: dict[str, str], color: bool
 ) -> None:
-    class Stream:
-        def isatty(self) -> bool:
-            return tty
-
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert wants_color(Stream()) is color
+    assert wants_color(SimpleNamespace(isatty=lambda: tty)) is color
