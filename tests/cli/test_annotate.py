@@ -69,7 +69,7 @@ def test_a_campaign_is_blind_and_counts_as_pearmut_does(scored: None) -> None:
 
 
 def test_fewer_spans_are_marked(scored: None) -> None:
-    """Those of low confidence are not, nor any in half of the documents."""
+    """None of low confidence, and none in half of the documents."""
     spans = [s for screen in _screens(_export("--min-confidence 0.5")) for s in screen[0]["error_spans"].values()]
     assert sum(len(each) for each in spans) == 5
     assert sum("error_spans" not in screen[0] for screen in _screens(_export("--bare 0.5"))) == 3

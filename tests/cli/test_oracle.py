@@ -123,13 +123,6 @@ def test_sweep_of_a_stored_metric_and_of_comets_output(small: Small, mbr_esd: Co
         assert stored[0]["en-de"][name] == pytest.approx(entry["en-de"][name], abs=1e-12)
 
 
-def test_sweep_of_two_files_of_one_name(small: Small, tmp_path: Path, mbr_esd: Command) -> None:
-    again = shutil.copy(small.xcomet, tmp_path)
-    printed = mbr_esd("lambda-sweep --metric", small.xcomet, again, *small.arguments).out
-    titles = {line for line in printed.splitlines() if "xcomet (src), small: spans of lower confidence" in line}
-    assert len(titles) == 2
-
-
 @pytest.mark.parametrize("verb", ["lambda-sweep", "oracle"])
 def test_curves_are_plotted(small: Small, tmp_path: Path, mbr_esd: Command, verb: str) -> None:
     pytest.importorskip("matplotlib")

@@ -96,13 +96,6 @@ def test_a_file_of_candidates_is_replayed_unless_another_engine_is_named(files: 
     assert "a dry run changes nothing with engine=replay" in mbr_esd(SCORE, MODEL, "--dry-run", status=1).err
 
 
-def test_crlf_and_byte_order_mark_change_nothing(files: None, mbr_esd: Command) -> None:
-    plain = mbr_esd(SCORE, MODEL).out
-    for name in ("src.txt", "mt.txt"):
-        Path(name).write_bytes(b"\xef\xbb\xbf" + Path(name).read_bytes().replace(b"\n", b"\r\n"))
-    assert mbr_esd(SCORE, MODEL).out == plain
-
-
 def test_a_segment_without_valid_candidate_is_named_and_not_scored(files: None, mbr_esd: Command) -> None:
     first, _ = read_candidates("candidates.jsonl")
     write_records("candidates.jsonl", [first, record(SOURCES[1], TRANSLATIONS[1], "{")])
@@ -138,11 +131,6 @@ def test_a_blank_translation_gets_the_lowest_score_and_is_counted(files: None, m
     assert [row.get("data_warning") for row in written()] == [None, "blank translation", "blank source"]
     assert "mt.txt\tscore: 0.9000" in mbr_esd(SCORE, f"{MODEL}&blank=skip --to_json out.json").out
     assert written()[1]["COMET"] is None
-
-
-def test_a_prompt_file_that_is_missing_is_named_as_a_file(files: None, mbr_esd: Command) -> None:
-    message = mbr_esd(SCORE, "mbr-esd-phi4?prompt=mine.txt&server=http://x/v1", status=1).err
-    assert "mine.txt: there is no such prompt file" in message
 
 
 @pytest.mark.parametrize(

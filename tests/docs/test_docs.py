@@ -16,7 +16,7 @@ from mbr_esd_metric.metric.card import OPTIONS
 from tests.helpers.document import ROOT, Block, DocumentError, Session, blocks_of, documents
 
 #: Where the repository's files are on the web, as absolute links name them; setup.cfg has the address.
-OWN_URLS = tuple(
+REPOSITORY_URLS = tuple(
     address + "/"
     for url in re.findall(r"^url = https://github\.com/(.+)$", (ROOT / "setup.cfg").read_text("utf-8"), re.MULTILINE)
     for address in (f"https://github.com/{url}/blob/main", f"https://raw.githubusercontent.com/{url}/main")
@@ -55,11 +55,11 @@ def test_links_lead_somewhere(document: Path) -> None:
     """Links to files of the repository, and to headings of these pages."""
     text = _prose(document)
     for target in re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r"<img[^>]* src=\"([^\"]+)\"", text):
-        own = next((target.removeprefix(url) for url in OWN_URLS if target.startswith(url)), None)
-        if own is None and re.match(r"[a-z]+:", target):
+        local = next((target.removeprefix(url) for url in REPOSITORY_URLS if target.startswith(url)), None)
+        if local is None and re.match(r"[a-z]+:", target):
             continue
-        path, _, heading = (own or target).partition("#")
-        file = ((ROOT if own else document.parent) / path).resolve() if path else document
+        path, _, heading = (local or target).partition("#")
+        file = ((ROOT if local else document.parent) / path).resolve() if path else document
         assert file.exists(), f"{document}: {target}"
         if heading and file.suffix == ".md":
             assert heading in _anchors(file), f"{document}: {target} has no such heading"
@@ -69,24 +69,22 @@ def test_the_readme_works_in_a_clone() -> None:
     """Links to the repository are relative (`scripts/build.sh` makes them absolute), and the files that name
     the repository's address name the same."""
     links = re.findall(r"\]\(([^)\s]+)\)", _prose(ROOT / "README.md"))
-    repository = OWN_URLS[0].removesuffix("/blob/main/")
+    repository = REPOSITORY_URLS[0].removesuffix("/blob/main/")
     assert [target for target in links if repository in target] == []
     for name in ("CITATION.cff", "mkdocs.yml"):
         text = (ROOT / name).read_text(encoding="utf-8")
-        own = re.findall(r"https://github\.com/[\w-]*mbr-esd[\w-]*/[\w-]+", text)
-        assert set(own) == {repository}, name
+        assert set(re.findall(r"https://github\.com/[\w-]*mbr-esd[\w-]*/[\w-]+", text)) == {repository}, name
 
 
 def test_every_page_is_in_the_navigation_of_the_site() -> None:
     named = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
     pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
     assert not pages - named, "add these pages to mkdocs.yml"
-    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-    top = {page.name for page in (ROOT / "docs").glob("*.md")}
-    assert [page for page in sorted(top - {"README.md"}) if f"({page})" not in index] == []
-    index = (ROOT / "docs" / "evidence" / "README.md").read_text(encoding="utf-8")
-    evidence = {page.name for page in (ROOT / "docs" / "evidence").glob("*.md")}
-    assert [page for page in sorted(evidence - {"README.md"}) if f"({page})" not in index] == []
+    for folder in (ROOT / "docs", ROOT / "docs" / "evidence"):
+        index = (folder / "README.md").read_text(encoding="utf-8")
+        assert [
+            page for page in folder.glob("*.md") if f"({page.name})" not in index and page.name != "README.md"
+        ] == []
 
 
 def _options(parser: argparse.ArgumentParser, verb: str) -> Iterator[tuple[str, Sequence[str]]]:
@@ -102,17 +100,14 @@ def _options(parser: argparse.ArgumentParser, verb: str) -> Iterator[tuple[str, 
 def test_every_option_stands_in_some_page() -> None:
     """By one of its names; what a parser has by itself, as --help, need not."""
     text = "\n".join(page.read_text("utf-8") for page in (ROOT / "docs").glob("*.md"))
-    said = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", text)) | {"--help"}
+    documented = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", text)) | {"--help"}
     missing = []
     for verb, (module, _) in VERBS.items():
         parser = argparse.ArgumentParser(verb)
         functions_of(module)[0](parser)
-        missing += [(verb, names) for verb, names in _options(parser, verb) if not said.intersection(names)]
+        missing += [(verb, names) for verb, names in _options(parser, verb) if not documented.intersection(names)]
     assert missing == []
-
-
-def test_the_options_of_a_model_stand_in_some_page() -> None:
-    text = "\n".join(page.read_text("utf-8") for page in (ROOT / "docs").glob("*.md"))
+    # So do the options of a model.
     assert [name for name in OPTIONS if not re.search(rf"(?<![\w-]){name}(?![\w-])", text)] == []
 
 

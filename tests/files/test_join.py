@@ -1,4 +1,4 @@
-"""Which record of a file speaks of which translation: one answer, by every command."""
+"""The translation to which a record of a file belongs: the same for every command."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def test_a_known_system_is_bound_and_an_unknown_one_is_not() -> None:
     assert occurrences([*places, SegmentKey("A", "s ", "t")]) == [0, 0, 0, 0, 1]
 
 
-#: For each translation of A and B, the words that the records speak of it.
-SAID = {"A": ["eins", "vier", "drei"], "B": ["zwei", "sechs", "acht"]}
+#: For each translation of A and B, the word that its record marks.
+MARKED = {"A": ["eins", "vier", "drei"], "B": ["zwei", "sechs", "acht"]}
 
 
 @pytest.mark.parametrize("blank", ["", " "])
@@ -71,12 +71,12 @@ def test_one_file_means_the_same_to_every_command(
     data: Path, tmp_path: Path, blank: str, order: str, mbr_esd: Command
 ) -> None:
     """Two systems with equal translations, one text twice in a system, and translations that end in a space."""
-    records = [record(s, i, SAID[s][i], blank=blank, n=256) for s in order for i in range(3)]
+    records = [record(s, i, MARKED[s][i], blank=blank, n=256) for s in order for i in range(3)]
     path = tmp_path / "llama.en-de.jsonl"
     write_records(path, records)
     test_set = load_test_set(data, "tiny", "en-de")
 
-    def said(annotations: object) -> dict[str, list[str]]:
+    def words_of(annotations: object) -> dict[str, list[str]]:
         return {
             system: [
                 " ".join(TARGETS[system][i][span.start : span.end] for span in annotation)
@@ -86,27 +86,27 @@ def test_one_file_means_the_same_to_every_command(
         }
 
     sampled = read_sampled(test_set, str(path))  # oracle and scaling
-    assert said(choose_all(sampled, DecisionOptions("mbr"))) == SAID
+    assert words_of(choose_all(sampled, DecisionOptions("mbr"))) == MARKED
 
     model = f"mbr-esd-llama?candidates={path}&store={tmp_path / 'store'}"
     mbr_esd(f"wmt score --test-set {data}/tiny --lp en-de --model {model} --name replayed{tmp_path.name} --quiet")
     ratings = test_set.metric(f"replayed{tmp_path.name}-src").ratings
     assert ratings is not None
-    assert said(ratings.of(test_set.systems, 3)) == SAID
+    assert words_of(ratings.of(test_set.systems, 3)) == MARKED
     sheet = read_table([Source(path)], test_set)
     assert len(sheet.rows) == 6
     for text, distribution in zip(sheet.rows, sheet.candidates[0].distributions, strict=True):
         assert distribution is not None
         assert sum(width for width, _, _ in distribution.runs) == len(text.translation)
-        (found,) = distribution.annotations
+        (candidate,) = distribution.annotations
         at = int(text.id) - 1
-        assert [text.translation[s.start : s.end] for s in found.annotation] == [SAID[text.system][at]]
+        assert [text.translation[s.start : s.end] for s in candidate.annotation] == [MARKED[text.system][at]]
 
 
 def test_replay_by_files_of_systems(tmp_path: Path, mbr_esd: Command) -> None:
     """`mbr-esd score` names its systems as `mbr-esd sample` does."""
     path = tmp_path / "candidates.jsonl"
-    write_records(path, [record(s, i, SAID[s][i]) for s in "AB" for i in range(3)])
+    write_records(path, [record(s, i, MARKED[s][i]) for s in "AB" for i in range(3)])
     (tmp_path / "src.txt").write_text("\n".join(SOURCES) + "\n", encoding="utf-8")
     for system, texts in TARGETS.items():
         (tmp_path / f"{system}.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
@@ -114,22 +114,22 @@ def test_replay_by_files_of_systems(tmp_path: Path, mbr_esd: Command) -> None:
     model = f"mbr-esd-llama?n=3&candidates={path}&store={tmp_path / 'store'}"
     files = f"-s {tmp_path}/src.txt -t {tmp_path}/B.txt {tmp_path}/A.txt"
     mbr_esd("score", files, "--model", model, "--quiet --to_json", out)
-    found = json.loads(out.read_text(encoding="utf-8"))
-    assert {Path(p).stem: [row["errors"][0]["text"] for row in rows] for p, rows in found.items()} == SAID
-    assert all("system" not in row for rows in found.values() for row in rows)
+    written = json.loads(out.read_text(encoding="utf-8"))
+    assert {Path(p).stem: [row["errors"][0]["text"] for row in rows] for p, rows in written.items()} == MARKED
+    assert all("system" not in row for rows in written.values() for row in rows)
 
 
-def test_replay_does_not_depend_on_what_is_asked_at_once(tmp_path: Path) -> None:
+def test_replay_does_not_depend_on_the_batch(tmp_path: Path) -> None:
     path = tmp_path / "candidates.jsonl"
     write_records(path, [record("A", 0, "eins"), record("A", 2, "drei"), record("B", 0, "zwei")])
     metric = load_metric(f"mbr-esd-llama?n=3&candidates={path}&store={tmp_path / 'store'}")
     samples = [{"src": "one", "mt": "eins zwei drei", "system": s} for s in ("B", "A", "A")]
     spans = metric.predict(samples, progress_bar=False).metadata.error_spans
-    assert [found[0]["text"] for found in spans] == ["zwei", "eins", "drei"]
+    assert [errors[0]["text"] for errors in spans] == ["zwei", "eins", "drei"]
     # Without systems: the k-th text takes the k-th record.
     unnamed = [{key: value for key, value in sample.items() if key != "system"} for sample in samples]
     spans = metric.predict(unnamed, progress_bar=False).metadata.error_spans
-    assert [found[0]["text"] for found in spans] == ["eins", "drei", "zwei"]
+    assert [errors[0]["text"] for errors in spans] == ["eins", "drei", "zwei"]
 
 
 def test_a_layer_does_not_take_the_row_of_a_system_that_it_names(tmp_path: Path) -> None:

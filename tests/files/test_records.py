@@ -132,7 +132,7 @@ def test_malformed_lines_are_named(tmp_path: Path, line: object, message: str) -
         list(read_candidates(path))
 
 
-def test_a_file_of_comet_score_is_told_from_candidates(tmp_path: Path) -> None:
+def test_a_file_of_comet_score_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     path.write_text(json.dumps({"mt.txt": [{"src": "a", "mt": "b", "COMET": 1.0}]}, indent=4), encoding="utf-8")
     with pytest.raises(InputError, match=r"out\.json: one JSON value over several lines, .* `mbr-esd sample` writes"):
@@ -148,7 +148,7 @@ def test_malformed_decisions_are_named(tmp_path: Path, key: str) -> None:
         list(read_decisions(path))
 
 
-def test_files_that_are_not_there_or_damaged(tmp_path: Path) -> None:
+def test_missing_and_damaged_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         list(read_candidates(tmp_path / "none.jsonl"))
     pytest.importorskip("zstandard")

@@ -48,10 +48,10 @@ def test_what_is_not_flat_is_one_line_that_names_the_file(tmp_path: Path, conten
     with pytest.raises(MbrEsdError) as raised:
         load_card(str(tmp_path))
     assert time.process_time() - began < 10
-    said = str(raised.value)
-    assert str(path) in said
-    assert len(said) < 1500 + len(str(path))
-    assert said == printable(said)
+    message = str(raised.value)
+    assert str(path) in message
+    assert len(message) < 1500 + len(str(path))
+    assert message == printable(message)
 
 
 @pytest.mark.parametrize("content", [b"just a text", b"- a", b"[[[", b"\xff\xfe", b"a: 1", b"", b"!!map {a: 1}"])

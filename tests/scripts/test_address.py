@@ -15,7 +15,7 @@ def test_all_files_name_the_address_of_setup_cfg() -> None:
     assert address.strangers() == []
 
 
-def test_a_change_reaches_every_file_and_a_stray_one_is_found(tmp_path: Path) -> None:
+def test_a_change_reaches_every_file_and_another_owner_is_named(tmp_path: Path) -> None:
     for file in address.FILES:
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, tmp_path / file)

@@ -30,14 +30,14 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         member = tarfile.TarInfo(human_data.SIDE_BY_SIDE)
         member.size = len(content)
         files.addfile(member, io.BytesIO(content))
-    given = [[b"ted\n"], [archive.getvalue()], [GOLD.encode(), b"One\nTwo\n"]]
+    published = [[b"ted\n"], [archive.getvalue()], [GOLD.encode(), b"One\nTwo\n"]]
     made = [
         "ted\n",
         "\n".join([*CUT, ROWS[0].removesuffix("\t{}"), ""]),
         "lp\tsid\tsource\ttarget\tstart_ids\tend_ids\terrors\nen-de\t1\tTwo\tZwei\t0\t4\tmajor\n",
     ]
     tables = []
-    for table, files, text in zip(human_data.TABLES, given, made, strict=True):
+    for table, files, text in zip(human_data.TABLES, published, made, strict=True):
         for source, content in zip(table.sources, files, strict=True):
             path = tmp_path / "mirror" / source
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ def test_another_text_is_refused_and_nothing_of_it_stays(mirror: str, tmp_path: 
     assert not (tmp_path / "data").exists()
 
 
-def test_a_table_that_was_changed_here_is_named(mirror: str, tmp_path: Path) -> None:
+def test_a_table_that_was_changed_later_is_named(mirror: str, tmp_path: Path) -> None:
     human_data.main([str(tmp_path), "--base", mirror])
     (tmp_path / "mqm" / "mqm_ted_ende.tsv").write_text("TED\n")
     with pytest.raises(SystemExit, match=r"mqm_ted_ende\.tsv: .*remove it and try again"):

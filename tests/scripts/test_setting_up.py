@@ -11,10 +11,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def interpreter(folder: Path, name: str, version: str) -> None:
+def interpreter(path: Path, minor: int) -> None:
     """A "Python" of this version that answers the question that `fits` asks."""
-    minor = version.split(".")[1]
-    path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f'#!/bin/sh\n[ "$2" -le {minor} ] && [ {minor} -le "$3" ]\n')
     path.chmod(0o755)
@@ -29,7 +27,7 @@ def chosen(folder: Path, lowest: int, highest: int, **environment: str) -> tuple
 
 
 @pytest.mark.parametrize(
-    ("there", "bounds", "environment", "expected", "message"),
+    ("installed", "bounds", "environment", "expected", "message"),
     [
         ({"bin/python3": 13}, (10, 14), {}, "python3", ""),
         ({"bin/python3": 13, "bin/python3.12": 12}, (10, 12), {}, "python3.12", "as python3 is no Python 3.10 to 3.12"),
@@ -40,15 +38,15 @@ def chosen(folder: Path, lowest: int, highest: int, **environment: str) -> tuple
 )
 def test_an_interpreter_that_fits_is_taken_or_a_line_says_what_to_do(
     tmp_path: Path,
-    there: dict[str, int],
+    installed: dict[str, int],
     bounds: tuple[int, int],
     environment: dict[str, str],
     expected: str,
     message: str | None,
 ) -> None:
     names = ["bin/python3", *(f"bin/python3.{minor}" for minor in range(10, 15))]  # hides the machine's own
-    for name, minor in (dict.fromkeys(names, 9) | there).items():
-        interpreter(tmp_path, name, f"3.{minor}")
+    for name, minor in (dict.fromkeys(names, 9) | installed).items():
+        interpreter(tmp_path / name, minor)
     status, python, line = chosen(tmp_path, *bounds, **environment)
     assert (status, python) == (0 if expected else 3, expected.format(tmp_path))
     assert message is None or (message in line if message else line == "")
