@@ -10,13 +10,13 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from mbr_esd_metric.errors import EngineError, require
-from mbr_esd_metric.generation.engine import EngineOptions
+from mbr_esd_metric.generation.engine import Engine, EngineOptions
 from mbr_esd_metric.generation.model_files import check_model_folder, made_folder, model_identity
 
 #: Environment variable of OpenMP, read when torch loads its OpenMP library.
@@ -28,15 +28,62 @@ os.environ.setdefault(POLICY, "passive")
 _parked: threading.Thread | None = None
 
 
+class PretrainedEngine(Engine):
+    """An engine whose model is loaded by transformers, in this process."""
+
+    extra: ClassVar[str] = "transformers"
+
+    @classmethod
+    def check(cls, options: EngineOptions) -> None:
+        """Raise `EngineError` if a package is missing or too old, or the model's path is no folder of a model."""
+        for package in ("torch", "transformers", "outlines_core"):
+            require(package, "transformers", f"engine={cls.name}")
+        version = importlib.metadata.version("transformers")
+        if tuple(int(part) for part in version.split(".")[:2]) < (4, 57):
+            raise EngineError(
+                f"engine={cls.name} needs transformers 4.57 or later, not {version}: pip install 'transformers>=4.57'"
+            )
+        check_model_folder(options)
+
+    @classmethod
+    def problem(cls, options: EngineOptions) -> str | None:
+        try:
+            cls.check(options)
+        except EngineError as error:
+            return str(error)
+        if not options.weights_gb:
+            return None
+        import torch
+
+        size = options.weights_gb * (2 if options.dtype == "float32" else 1)
+        if options.device != "cpu" and torch.cuda.is_available():
+            place, room = (
+                "free GPU memory",
+                sum(torch.cuda.mem_get_info(i)[0] for i in range(torch.cuda.device_count())),
+            )
+        else:
+            place, room = "memory", memory()
+        if room is None or size * 1e9 < room:
+            return None
+        return (
+            f"{options.model} needs {size:.0f} GB for its weights, and this machine has {room / 1e9:.0f} GB of "
+            f"{place}; use one with more, a smaller model, or engine=server"
+        )
+
+    @classmethod
+    def identity(cls, options: EngineOptions) -> Mapping[str, str]:
+        return {"engine": cls.name, **model_identity(options)}
+
+
 def load_merged(options: EngineOptions) -> tuple[Any, Any]:
     """Model, with its adapter merged in, and tokenizer."""
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AttentionInterface, AutoModelForCausalLM, AutoTokenizer
 
     from mbr_esd_metric.generation import shared_prompt
 
     wait_passively()
-    shared_prompt.register_attention()
+    AttentionInterface.register(shared_prompt.NAME, shared_prompt.attention)
     with loading(options):
         tokenizer = AutoTokenizer.from_pretrained(options.model, revision=options.revision)
         model = AutoModelForCausalLM.from_pretrained(
@@ -144,41 +191,6 @@ def out_of_memory(what: str) -> str:
         f"out of memory while {what} was worked on; end other programs that hold memory, give dtype=bfloat16, "
         "or let a server do it: engine=server"
     )
-
-
-def problem_of(options: EngineOptions, engine: str) -> str | None:
-    """Why the model cannot be loaded here, and what to do; None if nothing stands against it."""
-    try:
-        check(options, engine)
-    except EngineError as error:
-        return str(error)
-    if not options.weights_gb:
-        return None
-    import torch
-
-    size = options.weights_gb * (2 if options.dtype == "float32" else 1)
-    if options.device != "cpu" and torch.cuda.is_available():
-        place, room = "free GPU memory", sum(torch.cuda.mem_get_info(i)[0] for i in range(torch.cuda.device_count()))
-    else:
-        place, room = "memory", memory()
-    if room is None or size * 1e9 < room:
-        return None
-    return (
-        f"{options.model} needs {size:.0f} GB for its weights, and this machine has {room / 1e9:.0f} GB of {place}; "
-        "use one with more, a smaller model, or engine=server"
-    )
-
-
-def check(options: EngineOptions, engine: str) -> None:
-    """Raise `EngineError` if a package is missing or too old, or the model's path is no folder of a model."""
-    for package in ("torch", "transformers", "outlines_core"):
-        require(package, "transformers", f"engine={engine}")
-    version = importlib.metadata.version("transformers")
-    if tuple(int(part) for part in version.split(".")[:2]) < (4, 57):
-        raise EngineError(
-            f"engine={engine} needs transformers 4.57 or later, not {version}: pip install 'transformers>=4.57'"
-        )
-    check_model_folder(options)
 
 
 def memory() -> int | None:

@@ -1,6 +1,6 @@
 """Attention of many samples over one prompt. The prompt's keys and values are kept once, not once for each sample.
 
-Load a transformers model with ``attn_implementation=NAME`` (after `register_attention`) and give it a
+Load a transformers model with ``attn_implementation=NAME``, under which `attention` is registered, and give it a
 `SharedPromptCache`. It then reads the prompt in blocks, and decodes a batch of samples that all continue it. For B
 samples of t tokens after a prompt of P tokens, keys and values take P + B t places instead of B (P + t). Nothing is
 copied when they grow, and one matrix product is enough for the prompt's part of all samples.
@@ -25,14 +25,7 @@ NAME = "mbr_esd_shared_prompt"
 BLOCK = 64
 
 
-def register_attention() -> None:
-    """Make the attention function known to transformers; safe to call again."""
-    from transformers import AttentionInterface
-
-    AttentionInterface.register(NAME, _attention)
-
-
-def _attention(
+def attention(
     module: Any,
     query: Tensor,
     key: _Layer,

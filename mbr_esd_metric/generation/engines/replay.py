@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -34,9 +35,7 @@ class ReplayEngine(Engine):
         if (problem := self.problem(options)) is not None:
             raise EngineError(problem)
         self._path = Path(options.model)
-        self._places: list[SegmentKey] | None = None
         self._systems: set[str] = set()
-        self._format: str | None = None
 
     @classmethod
     def problem(cls, options: EngineOptions) -> str | None:
@@ -54,6 +53,11 @@ class ReplayEngine(Engine):
         first = None if cls.problem(options) else next(read_candidates(Path(options.model)), None)
         return None if first is None else first.columns.format
 
+    @cached_property
+    def _records(self) -> list[tuple[SegmentKey, str | None]]:
+        """The place and the format of each record."""
+        return [(record.place, record.columns.format) for record in read_candidates(self._path)]
+
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         """The candidates of the file for each request; `sampling` was decided when the file was made.
 
@@ -66,15 +70,9 @@ class ReplayEngine(Engine):
         requests = list(requests)
         if not requests:
             return
-        if self._places is None:
-            self._places = []
-            for record in read_candidates(self._path):
-                if not self._places:
-                    self._format = record.columns.format
-                self._places.append(record.place)
         # A later call may ask for a part only; which record belongs to a translation must not depend on that.
         self._systems |= {request.system for request in requests}
-        join = Join(((place, number) for number, place in enumerate(self._places)), self._systems)
+        join = Join(((place, number) for number, (place, _) in enumerate(self._records)), self._systems)
         by_record: dict[int, list[Request]] = {}
         missing: list[Request] = []
         for request in requests:
@@ -111,10 +109,10 @@ class ReplayEngine(Engine):
                 "candidates of several models, whose weights a replay would lose; decide with: mbr-esd decide "
                 f"{self._path}, or sample each model by itself"
             )
-        elif columns.format != self._format:
+        elif columns.format != (first := self._records[0][1]):
             problem = (
                 f"candidates in several formats ({record.label} is in {columns.format or 'none'}, the first in "
-                f"{self._format or 'none'}), which one model cannot have; decide with: mbr-esd decide {self._path}, or "
+                f"{first or 'none'}), which one model cannot have; decide with: mbr-esd decide {self._path}, or "
                 "give each format a file of its own"
             )
         elif end > count:

@@ -38,9 +38,8 @@ from mbr_esd_metric.elicit.formats.tags import TAGS, tagged_texts, words_of
 from mbr_esd_metric.elicit.sentences import Part, parts
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
-from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling
-from mbr_esd_metric.generation.model_files import model_identity
-from mbr_esd_metric.generation.pretrained import bf16_works, check, loading, placement, problem_of, wait_passively
+from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
+from mbr_esd_metric.generation.pretrained import PretrainedEngine, bf16_works, loading, placement, wait_passively
 
 _SECTION = "mbr_esd_metric"
 _LABELS = ("ok", "minor", "major")
@@ -69,18 +68,17 @@ class _Window:
     encoding: Any
 
 
-class TaggerEngine(Engine):
+class TaggerEngine(PretrainedEngine):
     """An encoder loaded by transformers; uses `model`, `revision`, `dtype`, `device` and `max_model_len`."""
 
     name: ClassVar[str] = "tagger"
     description: ClassVar[str] = "an encoder that tags tokens, in this process"
     packages: ClassVar[tuple[str, ...]] = ("torch", "transformers")
-    extra: ClassVar[str] = "transformers"
     only_format: ClassVar[str] = "tags"
     rank: ClassVar[int | None] = 4
 
     def __init__(self, options: EngineOptions) -> None:
-        check(options, self.name)
+        self.check(options)
         if options.adapter is not None:
             raise OptionError("engine=tagger takes no adapter; merge it into the model's weights")
         import torch
@@ -110,14 +108,6 @@ class TaggerEngine(Engine):
             )
         offset = 2 if config.model_type in ("roberta", "xlm-roberta", "camembert") else 0
         self._most: int = config.max_position_embeddings - offset
-
-    @classmethod
-    def problem(cls, options: EngineOptions) -> str | None:
-        return problem_of(options, cls.name)
-
-    @classmethod
-    def identity(cls, options: EngineOptions) -> Mapping[str, str]:
-        return {"engine": cls.name, **model_identity(options)}
 
     @classmethod
     def left_out(cls, options: EngineOptions, sampling: Sampling) -> tuple[str, ...]:
@@ -180,7 +170,9 @@ class TaggerEngine(Engine):
         self, request: Request, windows: Sequence[tuple[_Window, Matrix]], sampling: Sampling
     ) -> tuple[Candidate, ...]:
         sides = self._probabilities(request, windows)
-        score = self._score(self._features(sides, [values for _, values in windows]))
+        features = self._features(sides, [values for _, values in windows])
+        z = self._mix.get("intercept", 0.0) + sum(self._mix.get(name, 0.0) * value for name, value in features.items())
+        score = -min(25.0, math.expm1(max(0.0, min(-z, 4.0))))
         chain = TagChain(sides, self._persistence)
         if sampling.greedy:
             paths = chain.likeliest()[None].repeat(request.n, 0)
@@ -197,11 +189,6 @@ class TaggerEngine(Engine):
                 by_token = TokenLogprobs.spelling([word.encode("utf-8", "surrogatepass") for word in words], each, text)
             samples.append(Candidate(text + ending, logprob=sum(each), tokens=len(words), token_logprobs=by_token))
         return tuple(samples)
-
-    def _score(self, features: Mapping[str, float]) -> float:
-        z = self._mix.get("intercept", 0.0)
-        z += sum(self._mix.get(name, 0.0) * value for name, value in features.items())
-        return -min(25.0, math.expm1(max(0.0, min(-z, 4.0))))
 
     def _probabilities(self, request: Request, windows: Sequence[tuple[_Window, Matrix]]) -> list[Matrix]:
         """The probabilities of the tags of each word of translation and source, (words, 3) each."""
@@ -282,10 +269,8 @@ def _loaded(options: EngineOptions) -> tuple[Any, Any]:
 
 def _halves(request: Request, part: Part) -> list[Part]:
     """Two windows of a part that is too long, cut between sentences, or else in the middle of both texts."""
-    source, translation = (
-        request.source[part.source_start : part.source_end],
-        request.translation[part.start : part.end],
-    )
+    source = request.source[part.source_start : part.source_end]
+    translation = request.translation[part.start : part.end]
     sentences = parts(source, translation)
     if len(sentences) > 1:
         cut = min(sentences[1:], key=lambda one: abs(one.start - len(translation) / 2))

@@ -11,23 +11,15 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
 from mbr_esd_metric.errors import EngineError, useless
-from mbr_esd_metric.generation.engine import (
-    CHAT_TEMPLATE_ARGUMENTS,
-    Engine,
-    EngineOptions,
-    Generated,
-    Request,
-    Sampling,
-)
-from mbr_esd_metric.generation.model_files import model_identity
-from mbr_esd_metric.generation.pretrained import check, in_fast_type, load_merged, out_of_memory, problem_of
+from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, EngineOptions, Generated, Request, Sampling
+from mbr_esd_metric.generation.pretrained import PretrainedEngine, in_fast_type, load_merged, out_of_memory
 from mbr_esd_metric.generation.token_grammar import TokenGrammar, Vocabulary
 
 if TYPE_CHECKING:
@@ -38,7 +30,7 @@ _FIRST_GROUPS = (16, 64)
 _GROUP = 64
 
 
-class TransformersEngine(Engine):
+class TransformersEngine(PretrainedEngine):
     """A causal language model loaded by transformers, on the CPU or on one or several GPUs.
 
     Uses `model`, `adapter`, `revision`, `dtype` and `device`. Several GPUs share one model.
@@ -47,7 +39,6 @@ class TransformersEngine(Engine):
     name: ClassVar[str] = "transformers"
     description: ClassVar[str] = "the model in this process, on the CPU or on GPUs"
     packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "outlines_core")
-    extra: ClassVar[str] = "transformers"
     rank: ClassVar[int | None] = 3
 
     def __init__(self, options: EngineOptions) -> None:
@@ -56,7 +47,7 @@ class TransformersEngine(Engine):
             raise useless(
                 f"vllm={','.join(options.vllm)}", "engine=transformers; it is for engine=vllm and mbr-esd serve"
             )
-        check(options, self.name)
+        self.check(options)
         import torch
 
         model, self._tokenizer = load_merged(options)
@@ -78,19 +69,17 @@ class TransformersEngine(Engine):
         self._cache = SharedPromptCache()
         self._try(options.model)
 
-    @classmethod
-    def problem(cls, options: EngineOptions) -> str | None:
-        return problem_of(options, cls.name)
-
-    @classmethod
-    def identity(cls, options: EngineOptions) -> Mapping[str, str]:
-        return {"engine": cls.name, **model_identity(options)}
-
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         for request in requests:
             with _reported(request), self._no_grad():
                 tokens = self._tokens(request)
-                self._check_length(request, len(tokens), sampling.max_tokens)
+                if len(tokens) + sampling.max_tokens > self._context:
+                    raise EngineError(
+                        f"{request.label or 'a segment'}: its prompt has {len(tokens)} tokens, and with "
+                        f"max_tokens={sampling.max_tokens} for the answer that is more than the model's context of "
+                        f"{self._context} tokens; split the segment, lower max_tokens, or take a model with a longer "
+                        "context"
+                    )
                 grammar = self._grammar(request.grammar)
                 logits = self._cache.read(self._model, tokens)
             last = request.first + request.n
@@ -138,15 +127,6 @@ class TransformersEngine(Engine):
         )
         tokens: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
         return tokens
-
-    def _check_length(self, request: Request, length: int, answer: int) -> None:
-        if length + answer <= self._context:
-            return
-        raise EngineError(
-            f"{request.label or 'a segment'}: its prompt has {length} tokens, and with max_tokens={answer} for the "
-            f"answer that is more than the model's context of {self._context} tokens; split the segment, lower "
-            "max_tokens, or take a model with a longer context"
-        )
 
     def _decode(
         self, request: Request, indices: Sequence[int], logits: Tensor, grammar: TokenGrammar, sampling: Sampling

@@ -213,7 +213,7 @@ class Client:
                 f"{ADVICE}, with a max_cost of its own"
             )
         if self._failed:
-            raise EngineError(f"{self._failures()}. {ADVICE}")
+            raise EngineError(f"{first_of([*self._failed.values()], between='; ')}. {ADVICE}")
 
     async def _prepare(self, http: Http) -> int:
         """Cut the requests into parts, and set each server's limit; returns the number of workers."""
@@ -228,9 +228,6 @@ class Client:
         self._limits = {address: asyncio.Semaphore(limit) for address, limit in limits.items()}
         self._parts = (part for request in self._requests for part in request.parts(per_request))
         return min(job.concurrency, sum(limits.values()))
-
-    def _failures(self) -> str:
-        return first_of(list(self._failed.values()), between="; ")
 
     async def _worker(self, http: Http) -> None:
         most = self._job.prices.most
@@ -306,7 +303,8 @@ class Client:
         """Note why a segment failed. The others go on, unless five segments failed and none ever succeeded."""
         self._failed.setdefault(part.key, f"{part.label}: {reason}")
         if self._last_success < 0 and len(self._failed) >= 5:
-            raise EngineError(f"every request so far was refused; {self._failures()}")
+            messages = first_of([*self._failed.values()], between="; ")
+            raise EngineError(f"every request so far was refused; {messages}")
 
     def _rest(self, address: Address, error: TransientError, failures: int) -> None:
         """Leave the server alone for as long as it says, or twice as long as the last time."""

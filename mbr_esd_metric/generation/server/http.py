@@ -26,11 +26,7 @@ _Result = TypeVar("_Result")
 
 
 class Http:
-    """Connections to servers; an asynchronous context manager.
-
-    Args:
-        seconds: the most that a request may take, from the connection to the last byte.
-    """
+    """Connections to servers, an asynchronous context manager. A request takes at most so many seconds in all."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
