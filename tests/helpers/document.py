@@ -28,6 +28,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -97,63 +98,49 @@ class DocumentError(AssertionError):
     """A document breaks the convention, or shows what is not so."""
 
 
-_COMMENT = re.compile(r"<!-- docs: (.*?) -->")
-_FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})\s*(\w*)")
+#: A comment on the blocks below it, or a fenced block.
+_PART = re.compile(
+    r"<!-- docs: (?P<note>.*?) -->|^ *(?P<ticks>`{3,}) *(?P<language>\w*)[^\n]*\n(?P<text>.*?)^ *(?P=ticks)$",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 def blocks_of(document: Path) -> list[Block]:
     """The blocks of a document that are run or say why not.
 
     Raises:
-        DocumentError: a block in bash, an unknown comment or need, a fence that is not closed.
+        DocumentError: a block in bash, an unknown comment or need, a console block without a command.
     """
     blocks: list[Block] = []
     notes: list[str] = []
-    lines = iter(enumerate(document.read_text(encoding="utf-8").splitlines(), 1))
-    for number, line in lines:
-        notes += _COMMENT.findall(line)
-        fence = _FENCE.match(line)
-        if fence is None:
-            continue
-        indent, ticks, language = fence.groups()
-        inside: list[str] = []
-        for _, text in lines:
-            if text.strip() == ticks:
-                break
-            inside.append(text.removeprefix(indent))
-        else:
-            raise DocumentError(f"{document}:{number}: this fence is not closed")
-        if language in ("bash", "sh", "shell"):
-            raise DocumentError(f"{document}:{number}: write commands as a console block, with $ before each")
-        if language in ("console", "python"):
-            blocks.append(_block(document, number, language, "\n".join(inside), notes))
+    content = document.read_text(encoding="utf-8")
+    for part in _PART.finditer(content):
+        line, language = content.count("\n", 0, part.start()) + 1, part["language"]
+        if part["note"]:
+            notes.append(part["note"])
+        elif language in ("bash", "sh", "shell"):
+            raise DocumentError(f"{document}:{line}: write commands as a console block, with $ before each")
+        elif language in ("console", "python"):
+            text = textwrap.dedent(part["text"]).removesuffix("\n")
+            blocks.append(_block(document, line, language, text, notes))
             notes = []
     return blocks
 
 
 def _block(document: Path, line: int, language: str, text: str, notes: list[str]) -> Block:
-    where = f"{document}:{line}"
-    before: list[str] = []
-    needs: list[str] = []
-    not_run, fails = None, False
+    values: dict[str, list[str]] = {"not run:": [], "needs": [], "run": [], "fails": []}
     for note in notes:
-        kind, _, rest = note.partition(" ")
-        if note.startswith("not run: "):
-            not_run = note.removeprefix("not run: ")
-        elif kind == "needs" and rest:
-            needs += rest.split()
-        elif kind == "run" and rest:
-            before.append(rest)
-        elif note == "fails":
-            fails = True
-        else:
-            raise DocumentError(f"{where}: what does the comment {note!r} mean? see {__name__}")
-    unknown = set(needs) - set(NEEDS)
-    if unknown:
-        raise DocumentError(f"{where}: unknown need {', '.join(unknown)}; there are: {', '.join(NEEDS)}")
+        kind = next((kind for kind in values if note.startswith(kind)), None)
+        if kind is None:
+            raise DocumentError(f"{document}:{line}: what does the comment {note!r} mean? see {__name__}")
+        values[kind].append(note.removeprefix(kind).strip())
+    needs = " ".join(values["needs"]).split()
+    if unknown := set(needs) - set(NEEDS):
+        raise DocumentError(f"{document}:{line}: unknown need {', '.join(unknown)}; there are: {', '.join(NEEDS)}")
+    not_run = next(iter(values["not run:"]), None)
     if language == "console" and not_run is None and not text.startswith("$ "):
-        raise DocumentError(f"{where}: a console block begins with a command, '$ ...'")
-    return Block(document, line, language, text, tuple(before), tuple(needs), not_run, fails)
+        raise DocumentError(f"{document}:{line}: a console block begins with a command, '$ ...'")
+    return Block(document, line, language, text, tuple(values["run"]), tuple(needs), not_run, bool(values["fails"]))
 
 
 def steps_of(text: str) -> list[tuple[str, str | None]]:

@@ -9,8 +9,6 @@ import clean_pairs
 import pytest
 from spoilt import Pair
 
-from mbr_esd_metric.errors import InputError
-
 
 @pytest.mark.parametrize(
     ("tokens", "language", "text"),
@@ -65,8 +63,3 @@ def test_a_set_without_alignments_has_pairs_without_links(tmp_path: Path) -> Non
     folder = folder_of([("We go to Beijing .", "我 去 。", "我 明天 去 北京 。", "")], tmp_path / "other", "en-zh")
     (folder / "en-zh-dev" / "dev.src-mt.alignments").unlink()
     assert list(clean_pairs.pairs(folder, "en-zh", "dev")) == [Pair("We go to Beijing.", "我明天去北京。", "en-zh", ())]
-
-
-def test_a_folder_without_corrections_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"en-de-train: no train\.pe; unpack the archives"):
-        list(clean_pairs.pairs(tmp_path, "en-de", "train"))

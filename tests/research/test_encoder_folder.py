@@ -11,7 +11,6 @@ pytest.importorskip("transformers")
 
 import encoder_folder
 
-from mbr_esd_metric.errors import InputError
 from tests.generation.engines.test_tagger import made
 
 
@@ -46,13 +45,6 @@ def test_several_models_become_their_mean(tmp_path: Path) -> None:
     encoder_folder.pack([first, second], tmp_path / "small", {})
     mean = load_file(tmp_path / "small" / "model.safetensors")["classifier.bias"].float()
     assert mean.tolist() == pytest.approx((before + 0.5).tolist(), abs=1e-3)
-
-
-def test_the_mix_is_numbers_by_name() -> None:
-    assert encoder_folder.weights_of(["total=0.5", "intercept=-1"]) == {"total": 0.5, "intercept": -1.0}
-    for items in (["total"], ["total=much"]):
-        with pytest.raises(InputError, match="NAME=NUMBER"):
-            encoder_folder.weights_of(items)
 
 
 @pytest.mark.model

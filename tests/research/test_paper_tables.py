@@ -342,25 +342,6 @@ def test_every_row_of_the_paper_has_a_row(test_set: TestSet) -> None:
     assert marks == ["spa_paper", "softf1_paper", "f1_paper"]
 
 
-def test_edits_are_counted_by_severity(test_set: TestSet) -> None:
-    rows = cells(Study([test_set]).table("synthetic"))
-    human = test_set.human_ratings()[0].of(test_set.systems, test_set.segments)
-    for severity in ("major", "minor"):
-        # Up to six are deleted, and nobody marked so many.
-        marked = sum(a.count(severity) for row in human for a in row if a)  # type: ignore[arg-type]
-        assert rows[f"delete, with errors, {severity}"]["edits_ours"] == marked
-    assert rows["add, no error before, major"]["softf1_ours"] == 1
-    assert rows["add, no error before, major"]["f1_ours"] < 0.6
-
-
-def test_difference_to_the_paper(test_set: TestSet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paper_tables.PAPER", {("main", "empty", "softdice-corpus"): 0.25})
-    row = cells(Study([test_set]).table("main"))["empty"]
-    keys = [f"softdice-corpus_{kind}" for kind in ("ours", "paper", "difference")]
-    assert [row[key] for key in keys] == [0.0, 0.25, -0.25]
-    assert row["spa_paper"] is None
-
-
 def test_the_script(
     test_set: TestSet, candidates: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

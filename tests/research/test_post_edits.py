@@ -9,7 +9,6 @@ import post_edits
 import pytest
 
 from mbr_esd_metric.adapters.qe_tsv import read_qe
-from mbr_esd_metric.errors import InputError
 
 
 def marked(translation: str, corrected: str) -> list[str] | None:
@@ -55,33 +54,3 @@ def test_the_worst_rated_have_major_errors(
     assert [r.errors[0].severity for r in ratings[:10]] == ["major"] * 3 + ["minor"] * 7
     assert [(s.start, s.end) for s in ratings[0].annotation.spans] == [(6, 12)]
     assert not ratings[10].errors
-
-
-def test_missing_files_and_columns_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nowhere is no folder"):
-        post_edits.rows(tmp_path / "nowhere", "en-de")
-    with pytest.raises(InputError, match=r"no en-de-\*/\*\.pe"):
-        post_edits.rows(tmp_path, "en-de")
-    folder = folder_of([("A tree.", "Ein Baum.", "Ein Baum.", 5.0)], tmp_path)
-    table = folder / "en-de-dev" / "dev.ende.df.short.tsv"
-    whole = table.read_text()
-    table.write_text(whole + whole.splitlines()[-1])
-    with pytest.raises(InputError, match=r"has 2 translations, and .*dev\.pe has 1"):
-        post_edits.rows(folder, "en-de")
-    table.write_text(whole.replace("mean", "average"))
-    with pytest.raises(InputError, match="no column 'mean'"):
-        post_edits.rows(folder, "en-de")
-    table.unlink()
-    with pytest.raises(InputError, match="dev.ende.df.short.tsv"):
-        post_edits.rows(folder, "en-de")
-
-
-def test_the_language_pair_is_in_the_name_of_the_output(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(
-        sys, "argv", ["post_edits.py", str(tmp_path), "--lp", "en-de", "-o", str(tmp_path / "rows.tsv")]
-    )
-    with pytest.raises(SystemExit):
-        post_edits.main()
-    assert "give mlqe_en-de.tsv or the like" in capsys.readouterr().err
