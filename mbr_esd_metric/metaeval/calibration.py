@@ -25,12 +25,13 @@ import numpy.typing as npt
 from mbr_esd_metric.core.annotation import Annotation, as_annotation
 from mbr_esd_metric.core.kernels import Floats, covered
 from mbr_esd_metric.core.recalibration import Recalibration
-from mbr_esd_metric.errors import InputError, OptionError, labelled
+from mbr_esd_metric.errors import InputError, labelled
 from mbr_esd_metric.metaeval.matrices import place
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix
 
 CalibrationLevel: TypeAlias = Literal["span", "character"]
 CALIBRATION_LEVELS: tuple[CalibrationLevel, ...] = ("span", "character")
+_BINS = 10
 
 
 @dataclass(frozen=True)
@@ -115,23 +116,21 @@ class Bin:
     confirmed: float
 
 
-def reliability(predicted: Predicted, bins: int = 10) -> list[Bin]:
-    """The predicted spans in bins of equal width, without the empty ones. Raises `OptionError` below one bin."""
-    if bins < 1:
-        raise OptionError(f"{bins} bins are too few; give 1 or more")
-    at = np.minimum((predicted.confidence * bins + 1e-12).astype(np.intp), bins - 1)
+def reliability(predicted: Predicted) -> list[Bin]:
+    """The predicted spans in ten bins of equal width, without the empty ones."""
+    at = np.minimum((predicted.confidence * _BINS + 1e-12).astype(np.intp), _BINS - 1)
     filled, of, count = np.unique(at, return_inverse=True, return_counts=True)
     c = np.bincount(of, predicted.confidence) / count
     y = np.bincount(of, predicted.confirmed) / count
-    edges = ((k / bins, (k + 1) / bins) for k in filled.tolist())
+    edges = ((k / _BINS, (k + 1) / _BINS) for k in filled.tolist())
     return [Bin(*edge, *means) for edge, *means in zip(edges, count.tolist(), c.tolist(), y.tolist(), strict=True)]
 
 
-def calibration_error(predicted: Predicted, bins: int = 10) -> float:
+def calibration_error(predicted: Predicted) -> float:
     """The expected calibration error, in [0, 1], lower is better; NaN without any predicted span."""
     if not len(predicted):
         return math.nan
-    parts = [b.count * abs(b.confidence - b.confirmed) for b in reliability(predicted, bins)]
+    parts = [b.count * abs(b.confidence - b.confirmed) for b in reliability(predicted)]
     return sum(parts) / len(predicted)
 
 

@@ -343,7 +343,7 @@ class Tried:
 
 
 def cross_validated(
-    judged: Sequence[Judged], labels: Sequence[bool], precision: float | None = None, seed: int = 0
+    judged: Sequence[Judged], labels: Sequence[bool], precision: float | None = None
 ) -> tuple[list[Tried], FloatVector]:
     """The model beside simpler ways, each learnt on four fifths of the documents and tried on the last; and the model's
     probabilities where it was not learnt.
@@ -355,7 +355,7 @@ def cross_validated(
     documents, document = np.unique([one.document for one in judged], return_inverse=True)
     if len(documents) < 2:
         raise InputError("the rated translations are of one document; a cross-validation needs several")
-    hashes = np.array([zlib.crc32(f"{seed} {name}".encode()) for name in documents.tolist()])
+    hashes = np.array([zlib.crc32(f"0 {name}".encode()) for name in documents.tolist()])
     order = np.lexsort((documents, hashes))
     fold = np.argsort(order)[document] % min(_FOLDS, len(documents))
     scores = np.array([one.score for one in judged])
@@ -376,7 +376,7 @@ def cross_validated(
     for name, yes in answers.items():
         by_pair = {str(lp): error_free(gold[lps == lp], yes[lps == lp]) for lp in np.unique(lps)}
         counts = np.stack([np.bincount(document, cell) for cell in _cells(gold, yes)], axis=1)
-        draws = np.random.default_rng(seed).integers(0, len(counts), (_DRAWS, len(counts)))
+        draws = np.random.default_rng(0).integers(0, len(counts), (_DRAWS, len(counts)))
         interval = middle([ErrorFree(*map(int, counts[chosen].sum(axis=0))).mcc for chosen in draws])
         tried.append(Tried(name, error_free(gold, yes), interval, by_pair))
     return tried, probabilities

@@ -169,7 +169,6 @@ class CurvePoint:
 class PrecisionRecallCurve:
     """A measure's points, from the threshold that leaves no span down to the one that leaves all."""
 
-    measure: str
     points: tuple[CurvePoint, ...]
 
     @property
@@ -200,4 +199,4 @@ def precision_recall_curve(
         raise OptionError(f"{measure}: a curve needs a measure of the corpus, such as f1-corpus or mpp-corpus")
     thresholds, sums = SpanEvaluator(human, lengths, [measure], raters).sums(measure, predicted)
     values = (thresholds, corpus_precision(sums), corpus_recall(sums), CORPUS_MEASURES[measure].value(sums))
-    return PrecisionRecallCurve(measure, tuple(CurvePoint(*map(float, row)) for row in zip(*values, strict=True)))
+    return PrecisionRecallCurve(tuple(CurvePoint(*map(float, row)) for row in zip(*values, strict=True)))

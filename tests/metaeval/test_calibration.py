@@ -10,7 +10,7 @@ import pytest
 
 from mbr_esd_metric import Annotation, ErrorSpan
 from mbr_esd_metric.core.recalibration import Recalibration
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval.calibration import (
     Predicted,
     calibration_error,
@@ -80,8 +80,6 @@ def test_the_calibration_error_is_the_mean_gap_of_the_bins() -> None:
     assert calibration_error(predicted) == pytest.approx(sum(gaps) / 5)
     assert [b.count for b in reliability(predicted)] == [1, 2, 2]
     assert math.isnan(calibration_error(made([], [])))
-    with pytest.raises(OptionError, match="bins"):
-        reliability(predicted, 0)
 
 
 def test_what_is_learnt_never_falls_and_is_the_best_of_all_that_do_not() -> None:
