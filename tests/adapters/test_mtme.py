@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from mbr_esd_metric.adapters.mtme import annotation_of, evaluate_spans_of, metrics_of
@@ -84,18 +83,6 @@ class EvalSet:
 
 
 OURS: dict[str, list[Any]] = {"good": [Annotation([ErrorSpan(0, 4, "minor")]), EMPTY], "bad": [Rating(), Rating()]}
-
-
-def test_systems_metrics_and_spans() -> None:
-    data = metrics_of(EvalSet(), spans={"ours-src": OURS})
-    np.testing.assert_array_equal(data.gold, [[-6, np.nan], [-1, np.nan]])
-    assert [(e.name, e.uses_reference) for e in data.entries] == [("BLEU", True), ("ours", False)]
-    np.testing.assert_array_equal(data.entries[0].scores, [[10, 2], [90, 1]])
-    np.testing.assert_array_equal(data.lengths, [[4, 3], [4, 4]])
-    minor, major = Annotation([ErrorSpan(0, 4, "minor")]), Annotation([ErrorSpan(0, 3, "major")])
-    assert data.human == [[[major, None], [minor, None]]]
-    assert data.entries[1].spans == [[EMPTY, EMPTY], [minor, EMPTY]]
-    assert data.entries[0].spans is None
 
 
 def test_what_is_left_out_or_cut_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,6 +109,9 @@ def test_compare(comet_command: Command, files: Files) -> None:
     assert info["model"] == files.model
     for system, expected in zip(info["translations"], (SCORES, SCORES[::-1]), strict=True):
         assert system["scores"] == pytest.approx(expected, abs=1e-6)
+    [result] = info["statistical_results"]
+    kinds = {name: type(value) for name, value in result["paired_t-test"].items()}
+    assert kinds == {"statistic": float, "p_value": float}
 
 
 def test_a_sacrebleu_test_set_on_disk(comet_command: Command, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,17 +50,6 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {kind: make_checkpoint(tmp_path_factory.mktemp(kind), kind) for kind in SCORES}
 
 
-@pytest.fixture
-def _texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of sources, translations, other translations and references, and three translations of each source."""
-    monkeypatch.chdir(tmp_path)
-    columns = {name: [sample[name] for sample in SAMPLES] for name in ("src", "mt", "ref")}
-    columns["other"] = columns["mt"][::-1]
-    columns["several"] = [text for i in range(4) for text in (columns["mt"][i], columns["ref"][i], columns["src"][i])]
-    for name, lines in columns.items():
-        Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-
-
 @pytest.mark.parametrize("kind", SCORES)
 def test_stock_models_score_as_with_comets_requirements(kind: str, checkpoints: dict[str, Path]) -> None:
     result = load_from_checkpoint(str(checkpoints[kind])).predict(SAMPLES, gpus=0, progress_bar=False, batch_size=2)
@@ -71,28 +60,17 @@ def test_stock_models_score_as_with_comets_requirements(kind: str, checkpoints: 
             assert [s["confidence"] for s in spans] == pytest.approx([span[3] for span in expected], abs=1e-5)
 
 
-@pytest.mark.usefixtures("_texts")
-def test_stock_checkpoints_in_comet_compare(
-    checkpoints: dict[str, Path], comet_command: Callable[..., Outcome]
-) -> None:
-    model = ("--gpus", "0", "--quiet", "--model", str(checkpoints["regression"]))
-    done = comet_command("compare", "-s", "src", "-t", "mt", "other", "-r", "ref", *model, "--to_json", "out.json")
-    assert done.status == 0, done.err
-    [result] = json.loads(Path("out.json").read_text(encoding="utf-8"))["statistical_results"]
-    kinds = {name: type(value) for name, value in result["paired_t-test"].items()}
-    assert kinds == {"statistic": float, "p_value": float}
-
-
-@pytest.mark.usefixtures("_texts")
 def test_stock_checkpoints_in_comet_mbr(
-    checkpoints: dict[str, Path], comet_command: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+    checkpoints: dict[str, Path], files: Files, comet_command: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """This command of COMET moves its model to a GPU, whatever `--gpus` says."""
     import pytorch_lightning
 
     monkeypatch.setattr(pytorch_lightning.LightningModule, "cuda", lambda self: self)
+    sources = files.write("src", *(sample["src"] for sample in SAMPLES))
+    translations = files.write("several", *(text for sample in SAMPLES for text in sample.values()))
     models = ("--gpus", "0", "--model", str(checkpoints["regression"]), "--qe_model", str(checkpoints["unified"]))
-    words = ("-s", "src", "-t", "several", "--num_samples", "3", "--rerank_top_k", "2", "-o", "chosen")
+    words = ("-s", sources, "-t", translations, "--num_samples", "3", "--rerank_top_k", "2", "-o", "chosen")
     done = comet_command("mbr", *words, *models)
     assert done.status == 0, done.err
     chosen = Path("chosen").read_text(encoding="utf-8").splitlines()
