@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.errors import InputError, OptionError, unknown, useless
+from mbr_esd_metric.files.paths import plain_name
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
@@ -95,7 +96,6 @@ def load_test_sets(
 
 def named_metrics(metrics: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
     """The names of these metrics, and the files of those that are files."""
-    from mbr_esd_metric.files.paths import plain_name
     from mbr_esd_metric.report.inputs import Source, kind_of_input, tell_apart
 
     sources = [Source.parse(text) for text in metrics]

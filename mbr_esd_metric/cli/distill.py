@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.files.paths import check_distinct, check_folder, check_output
 
 if TYPE_CHECKING:
     from mbr_esd_metric.distill.training_folder import Method, TrainingRow
@@ -116,7 +117,6 @@ def _checked(args: argparse.Namespace) -> tuple[ModelCard, list[str | None]]:
     """The model, and the language pair of each input where it is given; arguments are checked before any work."""
     from mbr_esd_metric.distill.training_folder import question_of
     from mbr_esd_metric.elicit.prompt import language_names
-    from mbr_esd_metric.files.paths import check_distinct, check_folder, check_output
     from mbr_esd_metric.metric.cards import load_card
 
     card = load_card(args.model)

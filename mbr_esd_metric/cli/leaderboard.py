@@ -11,6 +11,17 @@ from mbr_esd_metric.cli.data import add_systems, load_test_sets, named_metrics
 from mbr_esd_metric.cli.shared_options import add_measures, add_metrics, print_tables
 from mbr_esd_metric.errors import OptionError, unknown, useless
 from mbr_esd_metric.files.streams import progress_bar
+from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
+from mbr_esd_metric.metaeval.score_statistics import (
+    TASK_SETS,
+    clusters,
+    evaluate,
+    overall,
+    score_statistic,
+    testable,
+    wmt_tasks,
+)
+from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.metaeval.spans import RATERS
 from mbr_esd_metric.report.tables import Table, with_status
@@ -116,8 +127,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _year(args: argparse.Namespace) -> str | None:
     """The year whose tasks are asked for; None for another view."""
-    from mbr_esd_metric.metaeval.score_statistics import TASK_SETS
-
     if args.tasks is None or args.tasks in (_SPANS, _ERROR_FREE):
         return None
     name = args.test_set.rstrip("/").rpartition("/")[2]
@@ -146,7 +155,6 @@ def _measuring(args: argparse.Namespace, measures: Sequence[str] = DEFAULT_MEASU
 
 def _board(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> Table:
     from mbr_esd_metric.adapters.wmt.metric_sets import metric_set_of, missing_notes
-    from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
     from mbr_esd_metric.report.leaderboard_table import leaderboard_table
 
     measuring = _measuring(args)
@@ -175,8 +183,6 @@ def _board(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequen
 
 def _statistics(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> Table:
     from mbr_esd_metric.adapters.wmt.metric_sets import missing_notes, scored_set_of
-    from mbr_esd_metric.metaeval.score_statistics import evaluate, score_statistic
-    from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
     from mbr_esd_metric.report.leaderboard_table import correlation_table
 
     statistic_names = args.statistics or _STATISTICS
@@ -198,8 +204,6 @@ def _statistics(args: argparse.Namespace, test_sets: Sequence[TestSet], names: S
 
 def _overall(args: argparse.Namespace, year: str, test_sets: Sequence[TestSet], names: Sequence[str]) -> Table:
     from mbr_esd_metric.adapters.wmt.metric_sets import missing_notes, scored_set_of
-    from mbr_esd_metric.metaeval.score_statistics import clusters, overall, testable, wmt_tasks
-    from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
     from mbr_esd_metric.report.leaderboard_table import overall_table
 
     sets = [scored_set_of(test_set, names) for test_set in test_sets]

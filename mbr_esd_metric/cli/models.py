@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mbr_esd_metric._version import __version__
 from mbr_esd_metric.errors import install_command, printable, useless
 
 if TYPE_CHECKING:
@@ -150,7 +151,6 @@ def _check(name: str | None) -> int:
 
 def _print_machine() -> None:
     """Print what is installed on this machine, the engines, and what other packages offer."""
-    from mbr_esd_metric._version import __version__
     from mbr_esd_metric.core.rules import RULES
     from mbr_esd_metric.core.similarities import SIMILARITIES
     from mbr_esd_metric.elicit.formats import FORMATS

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from mbr_esd_metric.cli.data import add_test_set, load_test_sets, test_set_folder, used_option
 from mbr_esd_metric.cli.shared_options import add_dry_run, add_model, card_of, print_estimates, trial_of
 from mbr_esd_metric.errors import InputError, OptionError, number_of, useless
+from mbr_esd_metric.files.paths import check_distinct, check_output, short_names
+from mbr_esd_metric.files.streams import read_segments
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
@@ -39,7 +41,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Sample what the store lacks, then write the file."""
-    from mbr_esd_metric.files.paths import check_output
     from mbr_esd_metric.files.records import write_records
     from mbr_esd_metric.metric.card import with_pair
     from mbr_esd_metric.metric.plan import members
@@ -95,8 +96,6 @@ def _records(card: ModelCard, names: Sequence[Named], progress: bool, cut: Count
 
 def _from_files(args: argparse.Namespace) -> list[Named]:
     from mbr_esd_metric.cli.score_inputs import read_translations
-    from mbr_esd_metric.files.paths import check_distinct, short_names
-    from mbr_esd_metric.files.streams import read_segments
     from mbr_esd_metric.metric.plan import Segment
 
     if not args.sources or not args.translations:

@@ -9,19 +9,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.adapters.comet.checkpoints import looks_like_checkpoint
+from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions, looks_like_checkpoint
 from mbr_esd_metric.cli.gate import Check, add_gate, check_gate, close_gate
-from mbr_esd_metric.cli.score_inputs import Texts, add_outputs, add_texts, errors_of, read_translations
+from mbr_esd_metric.cli.score_inputs import Texts, errors_of, read_translations
 from mbr_esd_metric.cli.shared_options import add_dry_run, add_model, card_of, print_estimates, trial_of
+from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import OptionError, printable, useless
 from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.streams import json_text, write_whole
 from mbr_esd_metric.metric.cards import is_ours
+from mbr_esd_metric.metric.data_warnings import warnings
+from mbr_esd_metric.metric.plan import Segment
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
 if TYPE_CHECKING:
     from mbr_esd_metric.metric.metric import Prediction
-    from mbr_esd_metric.metric.plan import Segment
 
 #: A mean of scores is rounded; one at the limit passes.
 _TOLERANCE = 1e-9
@@ -29,12 +31,25 @@ _TOLERANCE = 1e-9
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments named as those of ``comet-score``, and a translator's file in place of plain ones."""
-    add_texts(parser)
+    parser.add_argument("document", nargs="?", metavar="FILE", help="XLIFF, TMX, PO, CSV or TSV, instead of -s and -t")
+    parser.add_argument("--all", action="store_true", help="of FILE, also units that are new, fuzzy or locked")
+    parser.add_argument("-s", "--sources", metavar="SRC", help="source file, one segment a line")
+    parser.add_argument(
+        "-t", "--translations", nargs="+", default=[], metavar="MT", help="one file of translations a system"
+    )
+    parser.add_argument(
+        "--documents",
+        metavar="FILE",
+        help="the document of each source, for ?context=document: one id a line, or WMT's file (.docs, JSON lines)",
+    )
+    parser.add_argument("--lp", metavar="LP", help="language pair, such as en-de; short for ?lp=...")
     add_model(parser)
     parser.add_argument(
         "-r", "--references", metavar="REF", help="reference file, for models of COMET's own; xCOMET needs none"
     )
-    add_outputs(parser)
+    parser.add_argument("-o", "--output", metavar="OUT", help="FILE again, with its errors marked")
+    parser.add_argument("--to_json", default="", metavar="OUT", help="write scores and error spans to this file")
+    parser.add_argument("--to_csv", metavar="OUT", help="write one error a row to this file")
     parser.add_argument("--only_system", action="store_true", help="print the system scores only")
     parser.add_argument("--fail-under", type=float, metavar="X", help="exit status 3 if a system scores less")
     parser.add_argument("--error-free", metavar="FILE", help="say which segments are without error, as it was learnt")
@@ -54,9 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Score every system; the output has the form of ``comet-score``'s."""
-    from mbr_esd_metric.metric.data_warnings import warnings
     from mbr_esd_metric.metric.metric import Metric
-    from mbr_esd_metric.metric.plan import Segment
 
     if args.fail_under is not None and not 0 <= args.fail_under <= 1:
         raise OptionError(f"--fail-under {args.fail_under:g}: give a score in [0, 1], on which 1 is without an error")
@@ -95,8 +108,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _score_by_comet(args: argparse.Namespace) -> int:
     """Score every system with a checkpoint of COMET's own. Rows have "errors" if the model finds error spans."""
-    from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions
-
     for option in ("documents", "dry_run"):
         if getattr(args, option) is not None:
             raise useless(f"--{option.replace('_', '-')}", f"--model {args.model}, which COMET runs")
@@ -137,7 +148,6 @@ def _signature(args: argparse.Namespace, signature: str) -> str:
 
 def _error_free(path: str, data: Mapping[str, Sequence[dict[str, Any]]], lp: str | None) -> dict[str, float]:
     """The share of segments without error of each system; rows get "error_free". A blank translation is not."""
-    from mbr_esd_metric.core.annotation import Annotation
     from mbr_esd_metric.metaeval.error_free import Judged, read_error_free
 
     model = read_error_free(path)

@@ -11,40 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.elicit.formats import get_format
+from mbr_esd_metric.elicit.prompt import language_names
 from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, useless
 from mbr_esd_metric.files.paths import check_distinct, check_output
 from mbr_esd_metric.files.streams import read_segments
 from mbr_esd_metric.files.untrusted import decoded, reading
+from mbr_esd_metric.metric.card import ModelCard, with_pair
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.documents import Document
-    from mbr_esd_metric.metric.card import ModelCard
 
 #: A segment as it is written: src, mt, COMET, and errors and omissions where there are any.
 WrittenSegment = Mapping[str, Any]
-
-
-def add_texts(parser: argparse.ArgumentParser) -> None:
-    """Add FILE, ``-s``, ``-t`` and ``--lp``."""
-    parser.add_argument("document", nargs="?", metavar="FILE", help="XLIFF, TMX, PO, CSV or TSV, instead of -s and -t")
-    parser.add_argument("--all", action="store_true", help="of FILE, also units that are new, fuzzy or locked")
-    parser.add_argument("-s", "--sources", metavar="SRC", help="source file, one segment a line")
-    parser.add_argument(
-        "-t", "--translations", nargs="+", default=[], metavar="MT", help="one file of translations a system"
-    )
-    parser.add_argument(
-        "--documents",
-        metavar="FILE",
-        help="the document of each source, for ?context=document: one id a line, or WMT's file (.docs, JSON lines)",
-    )
-    parser.add_argument("--lp", metavar="LP", help="language pair, such as en-de; short for ?lp=...")
-
-
-def add_outputs(parser: argparse.ArgumentParser) -> None:
-    """Add ``-o``, ``--to_json`` and ``--to_csv``."""
-    parser.add_argument("-o", "--output", metavar="OUT", help="FILE again, with its errors marked")
-    parser.add_argument("--to_json", default="", metavar="OUT", help="write scores and error spans to this file")
-    parser.add_argument("--to_csv", metavar="OUT", help="write one error a row to this file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +89,6 @@ class Texts:
     def card(self, card: ModelCard, lp: str | None) -> ModelCard:
         """The card with the language pair for the prompt: as given, as in the model's name, or as the file says, which
         need not where no prompt names languages."""
-        from mbr_esd_metric.elicit.formats import get_format
-        from mbr_esd_metric.elicit.prompt import language_names
-        from mbr_esd_metric.metric.card import with_pair
-
         card = with_pair(card, lp)
         if self.document is None:
             return card
@@ -150,7 +126,6 @@ class Texts:
             write_errors(table, _error_rows(data, [self.id(number) for number in range(1, len(self.sources) + 1)]))
         if self.document is not None and output:
             from mbr_esd_metric.adapters.documents import Checked
-            from mbr_esd_metric.core.annotation import Annotation
 
             checked = [Checked(Annotation(errors_of(row)), row["COMET"]) for rows in data.values() for row in rows]
             self.document.mark(checked, Path(output))

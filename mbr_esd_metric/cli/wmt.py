@@ -6,14 +6,15 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
+from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.cli.data import add_systems, add_test_set, load_test_sets
 from mbr_esd_metric.cli.shared_options import add_dry_run, add_verbs, print_estimates, run_verb, trial_of
 from mbr_esd_metric.errors import EngineError, InputError, OptionError, number_of, useless
+from mbr_esd_metric.files.untrusted import finite
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
-    from mbr_esd_metric.adapters.wmt.test_set import TestSet
     from mbr_esd_metric.metaeval.error_free import ErrorFreeModel
     from mbr_esd_metric.metric.estimate import Machine
 
@@ -71,7 +72,6 @@ def configure_score(parser: argparse.ArgumentParser) -> None:
 
 def run_score(args: argparse.Namespace) -> int:
     """Score every system of a test set, and write scores and error spans into the data folder."""
-    from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
     from mbr_esd_metric.adapters.wmt.scorers import make_scorer
     from mbr_esd_metric.adapters.wmt.scoring import score_test_set
 
@@ -180,7 +180,6 @@ def run_submit(args: argparse.Namespace) -> int:
 
 def _error_free(text: str | None) -> ErrorFreeModel | float | None:
     """A score, or the model in a file."""
-    from mbr_esd_metric.files.untrusted import finite
     from mbr_esd_metric.metaeval.error_free import read_error_free
 
     if text is None:

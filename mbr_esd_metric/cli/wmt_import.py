@@ -8,15 +8,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mbr_esd_metric.adapters.qe_tsv import lp_in_name, read_qe
+from mbr_esd_metric.adapters.rating_formats import read_mqm
+from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
+from mbr_esd_metric.adapters.wmt.importing import Target, import_esa, import_mqm, import_task, read_task
 from mbr_esd_metric.adapters.wmt.kind import IMPORT_KINDS, kind_of_import
+from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
 from mbr_esd_metric.cli.data import folder_and_name, used_option
 from mbr_esd_metric.errors import InputError, OptionError, useless
 from mbr_esd_metric.files.paths import check_folder
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.ratings import MqmData
-    from mbr_esd_metric.adapters.wmt.importing import Target
-    from mbr_esd_metric.adapters.wmt.test_set import TestSet
 
 #: Option -> the kinds of files that it belongs to; those of a submission are "submission" here.
 _BELONGS = {
@@ -103,8 +106,6 @@ def _renamed(args: argparse.Namespace) -> dict[str, str]:
 
 
 def _target(args: argparse.Namespace, kind: str, lp: str) -> Target:
-    from mbr_esd_metric.adapters.wmt.importing import Target
-
     data, name = folder_and_name(args.test_set)
     return Target(data, name, lp, args.reference, _renamed(args), _WEIGHTS[kind], args.overwrite)
 
@@ -118,16 +119,12 @@ def _pairs(args: argparse.Namespace, in_file: Sequence[str | None]) -> list[str]
 
 
 def _mqm(args: argparse.Namespace, kind: str) -> None:
-    from mbr_esd_metric.adapters.rating_formats import read_mqm
-
     human = read_mqm(args.files[0])
     for lp in _pairs(args, [rating.lp for rating in human]):
         _write_ratings(human, _target(args, kind, lp))
 
 
 def _qe(args: argparse.Namespace, kind: str) -> None:
-    from mbr_esd_metric.adapters.qe_tsv import lp_in_name, read_qe
-
     (path,) = args.files
     for lp in args.lp or _pairs(args, [rating.lp for rating in read_qe(path)]):
         named = lp_in_name(path)
@@ -138,8 +135,6 @@ def _qe(args: argparse.Namespace, kind: str) -> None:
 
 def _write_ratings(human: MqmData, target: Target) -> None:
     """Write a test set of human ratings, and say what was read, changed and written."""
-    from mbr_esd_metric.adapters.wmt.importing import import_mqm
-
     done = import_mqm(human, target)
     print(human.report())
     for note in done.notes:
@@ -155,7 +150,6 @@ def _write_ratings(human: MqmData, target: Target) -> None:
 
 def _esa(args: argparse.Namespace, kind: str) -> None:
     from mbr_esd_metric.adapters.esa_files import read_esa
-    from mbr_esd_metric.adapters.wmt.importing import import_esa
     from mbr_esd_metric.adapters.wmt26_esa import read_wmt26_esa
 
     if kind == "cesa":
@@ -172,15 +166,12 @@ def _esa(args: argparse.Namespace, kind: str) -> None:
 
 
 def _task(args: argparse.Namespace, kind: str) -> None:
-    from mbr_esd_metric.adapters.wmt.importing import import_task, read_task
-
     segments = read_task(args.files[0])
     for lp in args.lp or sorted({segment.lp for segment in segments}):
         print(import_task(segments, _target(args, kind, lp)))
 
 
 def _submission(args: argparse.Namespace, kind: str) -> None:
-    from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
     from mbr_esd_metric.adapters.wmt.submitting import import_submission
 
     (path,) = args.files
@@ -210,8 +201,6 @@ def _check_name(args: argparse.Namespace, kind: str) -> None:
 
 def _to_be_scored(args: argparse.Namespace, in_file: Sequence[str | None]) -> Iterator[TestSet]:
     """The test set in each language pair; `in_file` are those that the file names."""
-    from mbr_esd_metric.adapters.wmt import load_test_set
-
     for lp in _pairs(args, in_file):
         reference = args.reference[-1] if args.reference else None
         yield load_test_set(*folder_and_name(args.test_set), lp, reference=reference, blind=True)
