@@ -7,12 +7,12 @@ from types import MappingProxyType
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.elicit.formats import AnswerFormat
-from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser, Written
+from mbr_esd_metric.elicit.parse import AnswerParser, Invalid, Parsed, Written
 
 _ERROR = re.compile(r"\[([^\[\]]+)\]")
 
 
-class Parser(PlainParser):
+class Parser(AnswerParser):
     """Reads what `Bracketed` asks for."""
 
     def read(self, text: str) -> Parsed | Invalid:
