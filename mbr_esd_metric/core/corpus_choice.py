@@ -107,13 +107,13 @@ def candidates_front(problem: DecisionProblem, statistics: Floats) -> Shortlist:
 
 def annotations_front(problem: DecisionProblem) -> Shortlist:
     """The annotations that are best at some F in [0, 1] among all annotations, those that mark less first."""
-    options = best_options(problem.table, problem.columns, problem.weights)[::-1]
+    options, statistics = best_options(problem.table, problem.columns, problem.weights)
     known = {
         span.key: span for annotation in reversed(problem.table.annotations) for span in reversed(annotation.spans)
     }
-    spans = {key: known.get(key) or _voted(problem, key) for option in options for key in option.spans}
-    answers = [Annotation.of_keys({key: spans[key] for key in option.spans}) for option in options]
-    return Shortlist(answers, np.array([(option.overlap, option.size) for option in options]))
+    spans = {key: known.get(key) or _voted(problem, key) for option in options for key in option}
+    answers = [Annotation.of_keys({key: spans[key] for key in option}) for option in reversed(options)]
+    return Shortlist(answers, statistics[::-1])
 
 
 def _voted(problem: DecisionProblem, key: SpanKey) -> ErrorSpan:
@@ -157,19 +157,9 @@ def maximise_ratio(segments: Sequence[Floats]) -> CorpusChoice:
         chosen = proposal
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """The sorted spans of an annotation, and its A and B in the sums of the test set."""
-
-    spans: tuple[SpanKey, ...]
-    overlap: float
-    size: float
-
-
-def best_options(table: AnnotationTable, columns: slice, weights: Floats) -> list[Option]:
-    """Every annotation that is the best one at some F in [0, 1] among all; those that mark more first.
-
-    Arguments as of `with_confidence`.
+def best_options(table: AnnotationTable, columns: slice, weights: Floats) -> tuple[list[tuple[SpanKey, ...]], Floats]:
+    """The sorted spans of every annotation that is the best one at some F in [0, 1] among all, those that mark more
+    first; and A and B of each, shape (options, 2). Arguments are as of `with_confidence`.
     """
     both = np.zeros_like(table.marked) if table.both is None else table.both
     # p of each level in each of K elementary intervals: all that the optimum depends on. It falls with the level.
@@ -179,14 +169,10 @@ def best_options(table: AnnotationTable, columns: slice, weights: Floats) -> lis
     values = np.unique(shares[shares > 0])
     # At F = 2 p what is as likely as p is not taken any more; no p above a half can be dropped.
     thresholds = [shares > 0, *(shares > value + TIE for value in values if value <= 0.5)]
-    return [
-        Option(
-            spans=level_spans(table.bounds.tolist(), table.joined, taken.sum(0)),
-            overlap=2 * float((sizes * shares * taken).sum()),
-            size=float((sizes * taken).sum() + (sizes * shares).sum()),
-        )
-        for taken in thresholds
-    ]
+    options = [level_spans(table.bounds.tolist(), table.joined, taken.sum(0)) for taken in thresholds]
+    overlaps = [2 * (sizes * shares * taken).sum() for taken in thresholds]
+    totals = [(sizes * taken).sum() + (sizes * shares).sum() for taken in thresholds]
+    return options, np.stack([overlaps, totals], axis=1)
 
 
 def level_spans(

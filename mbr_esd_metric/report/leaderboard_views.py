@@ -27,7 +27,7 @@ from mbr_esd_metric.metaeval.error_free import (
 from mbr_esd_metric.metaeval.omissions import evaluate_omissions
 from mbr_esd_metric.metaeval.score_statistics import SCORE_STATISTICS
 from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
-from mbr_esd_metric.metaeval.spans import SpanEvaluator, rater_agreement
+from mbr_esd_metric.metaeval.spans import SpanCounts, SpanEvaluator, rater_agreement
 from mbr_esd_metric.report.evaluations import Measuring
 from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, input_of, measure_column, row_name, statistic_title
 from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, Value, finite_or_empty, table_of
@@ -62,23 +62,17 @@ def span_table(test_set: TestSet, measuring: Measuring, metrics: Sequence[str] =
     with_omissions = any(cell is not None and len(cell) > 0 for matrix in omissions for row in matrix for cell in row)
 
     def row(
-        name: str,
-        source: str | None,
-        major: float,
-        minor: float,
-        ratio: float | None,
-        values: Mapping[str, float],
-        left_out: object = None,
+        name: str, source: str | None, of: SpanCounts, values: Mapping[str, float], left_out: object = None
     ) -> TableRow:
-        both = major + minor
+        both = of.major + of.minor
         cells: dict[Column, Value | Cell] = {
             Column("metric", "metric"): name,
             Column("input", "input"): source,
-            Column("major", "major", digits=0): major,
-            Column("minor", "minor", digits=0): minor,
+            Column("major", "major", digits=0): of.major,
+            Column("minor", "minor", digits=0): of.minor,
             Column("per_translation", "per translation", digits=2): both / nothing.rated,
-            Column("major_share", "% major", digits=1, percent=True): major / both if both else None,
-            Column("ratio", "ratio", digits=2): finite_or_empty(ratio),
+            Column("major_share", "% major", digits=1, percent=True): of.major / both if both else None,
+            Column("ratio", "ratio", digits=2): finite_or_empty(of.ratio),
         }
         for measure in measuring.measures:
             cells[measure_column(measure)] = value = values.get(measure)
@@ -91,16 +85,15 @@ def span_table(test_set: TestSet, measuring: Measuring, metrics: Sequence[str] =
         return cells
 
     rows = [
-        row("human", None, counts.gold_major, counts.gold_minor, None, among_people),
-        row("no error", None, counts.major, counts.minor, counts.ratio, nothing.values),
+        row("human", None, SpanCounts(counts.gold_major, counts.gold_minor, 0, 0), among_people),
+        row("no error", None, counts, nothing.values),
     ]
     for (metric, ratings), left_out in zip(with_spans, omissions, strict=True):
         with labelled(f"{metric.name}, {test_set.lp}"):
             scores = evaluator.evaluate(ratings.of(test_set.systems, test_set.segments))
         base, uses_reference = base_name(metric.name)
-        of = scores.counts
         omitted = evaluate_omissions(left_out, people) if with_omissions else None
-        rows.append(row(base, input_of(uses_reference), of.major, of.minor, of.ratio, scores.values, omitted))
+        rows.append(row(base, input_of(uses_reference), scores.counts, scores.values, omitted))
     legend = [
         f"{number_of(nothing.rated, 'rated translation')}, {number_of(len(test_set.systems), 'system')}, raters: "
         f"{', '.join(human)}",

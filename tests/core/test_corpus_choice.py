@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan
-from mbr_esd_metric.core.corpus_choice import Option, best_options, level_spans, maximise_ratio
+from mbr_esd_metric.core.corpus_choice import best_options, level_spans, maximise_ratio
 from mbr_esd_metric.core.kernels import AnnotationTable, severity_vector
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
@@ -30,20 +30,21 @@ def sums(vector: np.ndarray, items: list[Annotation], weights: np.ndarray) -> tu
 def test_the_optimum_equals_brute_force() -> None:
     rng = random.Random(1)
     for _ in range(60):
-        segments: list[list[Option]] = []
+        segments = []
         brute: list[list[tuple[float, float]]] = []
         for _ in range(2):
             items = [drawn(rng, LENGTH, 2) for _ in range(rng.randint(1, 4))]
             weights = np.array([rng.random() + 0.1 for _ in items])
             weights /= weights.sum()
             table = AnnotationTable(items, LENGTH)
-            segments.append(best_options(table, slice(0, len(items)), weights))
-            for option in segments[-1]:
-                vector = severity_vector(Annotation(ErrorSpan(*key) for key in option.spans), LENGTH)
-                assert (option.overlap, option.size) == pytest.approx(sums(vector, items, weights))
+            options, statistics = best_options(table, slice(0, len(items)), weights)
+            segments.append(statistics)
+            for option, parts in zip(options, statistics, strict=True):
+                vector = severity_vector(Annotation(ErrorSpan(*key) for key in option), LENGTH)
+                assert tuple(parts) == pytest.approx(sums(vector, items, weights))
             every = itertools.product([0.0, 0.5, 1.0, 1.5], repeat=LENGTH)
             brute.append([sums(np.array(levels), items, weights) for levels in every])
-        choice = maximise_ratio([np.array([(o.overlap, o.size) for o in options]) for options in segments])
+        choice = maximise_ratio(segments)
         best = max((a + c) / (b + d) if b + d else 1.0 for (a, b), (c, d) in itertools.product(*brute))
         assert choice.ratio == pytest.approx(best, abs=1e-9)
 
