@@ -106,15 +106,6 @@ class Parsed:
     ranges: Ranges | None = field(default=None, compare=False)
 
 
-class Written(NamedTuple):
-    """An error, given by its words and the text in which they stand."""
-
-    severity: Severity
-    text: str
-    side: Side = "translation"
-    category: str | None = None
-
-
 @dataclass(eq=False)
 class AnswerParser(ABC):
     """The reader of the candidates of one segment; each different text is read once. A text that is no answer gives a
@@ -171,6 +162,19 @@ class AnswerParser(ABC):
         if start >= 0 and self.location == "successive":
             ends[side, text] = start + len(text)
         return start
+
+
+class Written(NamedTuple):
+    """An error, given by its words and the text in which they stand."""
+
+    severity: Severity
+    text: str
+    side: Side = "translation"
+    category: str | None = None
+
+
+class PlainParser(AnswerParser):
+    """The reader of answers that give each error by its words."""
 
     def located(self, errors: Sequence[tuple[Written, tuple[int, int]]]) -> Parsed:
         """The annotation of errors, each with the characters of the answer that say it."""

@@ -13,7 +13,7 @@ from typing import cast
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, Severity, Side
 from mbr_esd_metric.elicit.answer_format import AnswerFormat, spans_by_text
-from mbr_esd_metric.elicit.parse import AnswerParser, Invalid, Parsed, Written
+from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser, Written
 from mbr_esd_metric.elicit.prompt import TEXTS_V1
 from mbr_esd_metric.elicit.words import grounded_spans, writable
 
@@ -58,7 +58,7 @@ _ERROR = {False: re.compile("()" + _SPAN), True: re.compile(f"({_OMITTED})?{_SPA
 _ESCAPE = re.compile(r"\\[\\<>nrt]")
 
 
-class CompactParser(AnswerParser):
+class CompactParser(PlainParser):
     """The reader of compact answers. Blanks and line ends around an answer are allowed."""
 
     def read(self, text: str) -> Parsed | Invalid:

@@ -24,7 +24,7 @@ from types import MappingProxyType
 from mbr_esd_metric.core.annotation import Annotation, Severity, Side
 from mbr_esd_metric.elicit.answer_format import AnswerFormat, spans_by_text
 from mbr_esd_metric.elicit.formats.json import answer_category
-from mbr_esd_metric.elicit.parse import AnswerParser, Invalid, Parsed, Written, is_omission
+from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser, Written, is_omission
 from mbr_esd_metric.elicit.prompt import TEXTS_V1, Prompt
 from mbr_esd_metric.elicit.words import grounded_spans, writable
 from mbr_esd_metric.errors import InputError, MissingDependencyError
@@ -61,7 +61,7 @@ _CATEGORY = r"[a-z][a-z -]*(/[a-z][a-z -]*)?"
 _PENALTIES, _COUNTED, _HIGHEST = MappingProxyType({"critical": 25, "major": 5, "minor": 1}), 5, 25
 
 
-class GembaMqmParser(AnswerParser):
+class GembaMqmParser(PlainParser):
     """The reader of lists of errors, in any letter case and with any white space at the ends of lines."""
 
     def read(self, text: str) -> Parsed | Invalid:
