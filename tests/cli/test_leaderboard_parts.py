@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.layout import write_scores
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.elicit.words import word_count
 from mbr_esd_metric.metaeval import spa
 from mbr_esd_metric.metaeval.error_free import error_free
 from mbr_esd_metric.metaeval.evaluation import precision_recall_curve
@@ -101,18 +98,8 @@ def test_breakdown(data: Path, test_set: TestSet, mbr_esd: Command) -> None:
     documents = {row["document"]: row["segments"] for row in rows(data, mbr_esd, "leaderboard --by document")}
     assert documents == {"n1": 8, "n2": 4, "t1": 12}
     lengths = rows(data, mbr_esd, "leaderboard --by length --metric noise")
-    assert [row["length"] for row in lengths] == length_names(test_set)
+    assert [row["length"] for row in lengths] == ["0-6", "7-7", "8-"]
     assert sum(row["segments"] for row in lengths) == len(DOCUMENTS)
-
-
-def length_names(test_set: TestSet) -> list[str]:
-    """Buckets between the quartiles, the shortest first."""
-    outputs = list(test_set.outputs.values())
-    words = [[word_count(texts[i]) for texts in outputs if texts[i] is not None] for i in range(len(test_set.sources))]
-    lengths = [round(sum(some) / len(some)) for some in words]
-    edges = sorted({math.ceil(at) for at in np.quantile(lengths, [0.25, 0.5, 0.75])})
-    bounds = [0, *(edge for edge in edges if edge > min(lengths))]
-    return [f"{low}-{high - 1}" for low, high in itertools.pairwise(bounds)] + [f"{bounds[-1]}-"]
 
 
 def omission_board(data: Path, mbr_esd: Command) -> dict[str, dict[str, Any]]:

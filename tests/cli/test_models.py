@@ -36,15 +36,14 @@ def test_models_lists_every_card_on_a_line_with_what_it_needs(mbr_esd: Command) 
     assert "N = 256, mbr-softf1 unless" in lines[-2]
 
 
-def test_models_of_the_tests_are_listed_with_a_variable(mbr_esd: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MBR_ESD_DEMO", "1")
-    assert "\nmbr-esd-demo " in mbr_esd("models").out
-
-
-def test_models_lists_every_option(mbr_esd: Command) -> None:
+def test_models_lists_every_option_and_models_of_the_tests_with_a_variable(
+    mbr_esd: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shown = mbr_esd("models --options").out
     assert all(f"\n  {option} " in shown for option in ("n", "utility", "engine", "grounded", "rule"))
     assert "mbr-esd-demo" not in shown
+    monkeypatch.setenv("MBR_ESD_DEMO", "1")
+    assert "\nmbr-esd-demo " in mbr_esd("models").out
 
 
 def test_models_shows_one_card_with_its_options_applied(mbr_esd: Command) -> None:
@@ -58,22 +57,17 @@ def test_models_shows_one_card_with_its_options_applied(mbr_esd: Command) -> Non
 def test_a_misspelt_model_names_the_nearest(mbr_esd: Command) -> None:
     message = mbr_esd("models mbr-esd-lama", status=1).err
     assert "unknown model 'mbr-esd-lama'; did you mean 'mbr-esd-llama'" in message
-    assert "? `mbr-esd models` lists them all; or give the path of a model folder, or the name of a model" in message
-    assert message.endswith("on a server of yours: mbr-esd-server?model=NAME&server=URL\n")
+    assert message.endswith("mbr-esd-server?model=NAME&server=URL\n")
     assert "mbr-esd-qwen" not in message
-    message = mbr_esd("models mbr-esd-llama?temprature=1", status=1).err
-    assert message.endswith("did you mean 'temperature'? `mbr-esd models --options` lists them all\n")
+    assert "did you mean 'temperature'?" in mbr_esd("models mbr-esd-llama?temprature=1", status=1).err
 
 
-def test_models_shows_no_password(mbr_esd: Command) -> None:
+def test_no_password_or_key_is_shown(mbr_esd: Command) -> None:
     shown = mbr_esd("models mbr-esd-llama?server=http://me:hunter2@host/v1").out
     assert "hunter2" not in shown
     assert "http://***@host/v1" in shown
-
-
-def test_serve_shows_no_key() -> None:
-    shown = _without_keys(["vllm", "--api-key", "s3cret", "t0ken", "--port", "1", "--api-key=s3cret"])
-    assert shown == ["vllm", "--api-key", "***", "***", "--port", "1", "--api-key=***"]
+    command = _without_keys(["vllm", "--api-key", "s3cret", "t0ken", "--port", "1", "--api-key=s3cret"])
+    assert command == ["vllm", "--api-key", "***", "***", "--port", "1", "--api-key=***"]
 
 
 def test_models_are_grouped_by_what_this_machine_can_run() -> None:
@@ -137,12 +131,9 @@ def test_check_names_the_engines_that_work_and_fixes_of_the_others(mbr_esd: Comm
     assert "mbr-esd-demo" not in by_name
 
 
-def test_check_fails_for_a_card_that_cannot_run(mbr_esd: Command) -> None:
+def test_a_card_that_cannot_run_says_every_way_with_its_command(tmp_path: Path, mbr_esd: Command) -> None:
     assert "works here" not in mbr_esd("models --check", LARGE, status=1).out
     mbr_esd("models --check mbr-esd-demo?adapter=/nowhere", status=1)
-
-
-def test_a_card_that_cannot_run_says_every_way_with_its_command(tmp_path: Path, mbr_esd: Command) -> None:
     (tmp_path / "text").write_text("one line\n", encoding="utf-8")
     text, store = tmp_path / "text", tmp_path / "store.sqlite"
     [line] = mbr_esd(f"score -s {text} -t {text} --model {LARGE}?store={store}", status=1).err.splitlines()

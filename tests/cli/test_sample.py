@@ -31,6 +31,8 @@ def test_what_is_written_is_what_was_sampled(files: Path, mbr_esd: Command) -> N
     assert [(r.system, r.id) for r in written] == [("mt", r.id) for r in sampled]
     assert [(r.src, r.mt, r.columns) for r in written] == [(r.src, r.mt, r.columns) for r in sampled]
     mbr_esd("decide out.jsonl.gz -o decisions.jsonl")
+    output = mbr_esd(SAMPLE, MODEL.replace("n=8", "n=auto/8")).out
+    assert output == "out.jsonl: 4 segments, at most 8 candidates each\n"
 
 
 def test_files_of_one_name_are_systems_of_two(files: Path, mbr_esd: Command) -> None:
@@ -57,11 +59,6 @@ def test_the_rated_translations_of_a_test_set(files: Path, mbr_esd: Command) -> 
     for path in Path("data/tiny/human-scores").iterdir():
         path.rename(path.with_name(path.name.replace(".mqm.", ".other.")))
     mbr_esd(sample)  # the only gold there is
-
-
-def test_as_many_as_needed_is_at_most(files: Path, mbr_esd: Command) -> None:
-    output = mbr_esd(SAMPLE, MODEL.replace("n=8", "n=auto/8")).out
-    assert output == "out.jsonl: 4 segments, at most 8 candidates each\n"
 
 
 @pytest.mark.parametrize(
