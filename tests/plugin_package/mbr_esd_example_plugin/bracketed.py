@@ -7,12 +7,12 @@ from types import MappingProxyType
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.elicit.formats import AnswerFormat
-from mbr_esd_metric.elicit.parse import AnswerParser, Invalid, Parsed, Written
+from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser, Written
 
 _ERROR = re.compile(r"\[([^\[\]]+)\]")
 
 
-class Parser(AnswerParser):
+class Parser(PlainParser):
     """Reads what `Bracketed` asks for."""
 
     def read(self, text: str) -> Parsed | Invalid:
