@@ -7,6 +7,7 @@ import importlib.util
 import io
 import json
 import random
+import runpy
 import sys
 import types
 from pathlib import Path
@@ -20,7 +21,6 @@ from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.formats.gemba_mqm import gemba_score
 from mbr_esd_metric.elicit.parse import Invalid, Parsed
 from mbr_esd_metric.errors import InputError, MissingDependencyError
-from tests.helpers.foreign import module_of
 
 CATEGORIES = ("accuracy/mistranslation", "fluency/grammar", "style/awkward", "non-translation", "other")
 SRC = "The bank on the corner closed last week."
@@ -44,7 +44,7 @@ def theirs(monkeypatch: pytest.MonkeyPatch) -> Any:
     if spec is None or spec.origin is None:
         pytest.skip("the package gemba is not installed (pip install --no-deps gemba==0.1.3)")
     monkeypatch.setitem(sys.modules, "ipdb", types.ModuleType("ipdb"))  # a debugger that the module imports
-    return module_of(Path(spec.origin).with_name("gemba_mqm_utils.py"))
+    return types.SimpleNamespace(**runpy.run_path(str(Path(spec.origin).with_name("gemba_mqm_utils.py"))))
 
 
 def test_the_messages_are_the_packages(theirs: Any) -> None:

@@ -1,12 +1,10 @@
-"""Write what google-research/mt-metrics-eval says about the cases of tests/helpers/metaeval_cases.py: metaeval.json.
+"""Write metaeval.json, metaeval_real.json and correlations.json: google-research/mt-metrics-eval on the cases of
+tests/helpers/metaeval_cases.py, drawn and real.
 
 Needs the toolkit, from its GitHub repository (the package of that name on the index is another one), with its
-dependencies:
+dependencies, and the folder of the human annotations:
 
-    PYTHONPATH=MT_METRICS_EVAL_CHECKOUT:. python tests/golden/make_metaeval.py COMMIT_OF_THE_CHECKOUT
-
-With the folder of the human annotations as a second argument it writes metaeval_real.json instead, on those, and
-correlations.json, on both.
+    PYTHONPATH=MT_METRICS_EVAL_CHECKOUT:. python tests/golden/make_metaeval.py COMMIT_OF_THE_CHECKOUT MQM_FOLDER
 """
 
 from __future__ import annotations
@@ -123,32 +121,31 @@ def average() -> dict[str, Any]:
     }
 
 
-if __name__ == "__main__":
-    golden: dict[str, Any] = {
-        "provenance": {
-            "made by": "tests/golden/make_metaeval.py",
-            "toolkit": f"https://github.com/google-research/mt-metrics-eval at {sys.argv[1]}",
-        }
+def main(commit: str, folder: str) -> None:
+    provenance = {
+        "made by": "tests/golden/make_metaeval.py",
+        "toolkit": f"https://github.com/google-research/mt-metrics-eval at {commit}",
     }
-    if len(sys.argv) > 2:
-        path = Path(__file__).with_name("metaeval_real.json")
-        real = real_cases(Path(sys.argv[2]))
-        golden["statistics"] = statistics(real)
-        # Is one rater better than another, by what the third says?
-        raters = {case.name: case for case in real[:6]}
-        trials = [(raters[f"rater {a} against {c}"], raters[f"rater {b} against {c}"]) for a, b, c in TRIALS]
-        golden["p_values"] = {"k": K, "pairs": p_values([(a.gold, a.metric, b.metric) for a, b in trials])}
-        every = [*cases(), *real]
-        both: dict[str, Any] = {"correlations": {case.name: correlations(case) for case in every}}
-        both |= {"agreement": {case.name: agreement(case) for case in every}}
-        path.with_name("correlations.json").write_text(
-            json.dumps({"provenance": golden["provenance"], **both}, indent=1) + "\n"
-        )
-    else:
-        path = Path(__file__).with_name("metaeval.json")
-        golden["statistics"] = statistics(cases())
-        golden["p_values"] = {"k": K, "pairs": p_values([pair(number) for number in range(PAIRS)])}
-        golden["clusters"] = clusters()
-        golden["average"] = average()
-    path.write_text(json.dumps(golden, indent=1) + "\n", encoding="utf-8")
-    print(f"wrote {path}: {len(golden['statistics'])} cases, {len(golden['p_values']['pairs'])} pairs")
+
+    def write(name: str, **content: Any) -> None:
+        text = json.dumps({"provenance": provenance, **content}, indent=1)
+        Path(__file__).with_name(name).write_text(text + "\n", encoding="utf-8")
+
+    drawn = {"k": K, "pairs": p_values([pair(number) for number in range(PAIRS)])}
+    write("metaeval.json", statistics=statistics(cases()), p_values=drawn, clusters=clusters(), average=average())
+    real = real_cases(Path(folder))
+    # Is one rater better than another, by what the third says?
+    raters = {case.name: case for case in real}
+    trials = [(raters[f"rater {a} against {c}"], raters[f"rater {b} against {c}"]) for a, b, c in TRIALS]
+    tests = {"k": K, "pairs": p_values([(a.gold, a.metric, b.metric) for a, b in trials])}
+    write("metaeval_real.json", statistics=statistics(real), p_values=tests)
+    every = [*cases(), *real]
+    write(
+        "correlations.json",
+        correlations={case.name: correlations(case) for case in every},
+        agreement={case.name: agreement(case) for case in every},
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -18,17 +18,17 @@ import random
 import subprocess
 import sys
 from collections import defaultdict
+from importlib import import_module
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide, f1, soft_f1
+from mbr_esd_metric import Annotation, Candidate, decide, f1, soft_f1
 from mbr_esd_metric.adapters.mqm_tsv import read_mqm_tsv
 from mbr_esd_metric.core.similarities.f1 import wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.similarities.mpp import Mpp
 from tests.helpers.annotations import drawn
 from tests.helpers.candidates import answer
-from tests.helpers.foreign import module_of
 
 PAIRS, DECISIONS = 150, 60
 MPP_OPTIONS: tuple[dict[str, Any], ...] = (
@@ -106,18 +106,27 @@ def corpus_f1(counts: list[tuple[float, float, float]]) -> float:
     return float(2 * credit / (size_c + size_s))
 
 
+def micro(mpp: Mpp, pairs: list[Pair]) -> float:
+    """F1 of the sums of credits and masses."""
+    counts = [mpp.counts(a, b) for a, b, _ in pairs]
+    precision = sum(c.precision_credit for c in counts) / sum(c.candidate_mass for c in counts)
+    recall = sum(c.recall_credit for c in counts) / sum(c.support_mass for c in counts)
+    return 2 * precision * recall / (precision + recall)
+
+
 def main() -> None:
     tsv, released, mtme, wmt23_path, wmt25_path = sys.argv[1:]
     logging.disable(logging.WARNING)
-    sys.path[:0] = [released, mtme]
-    softf1, rerank = module_of(f"{released}/softf1.py"), module_of(f"{released}/rerank.py")
-    wmt23, wmt25 = module_of(wmt23_path), module_of(wmt25_path)
-    from span_mt_metrics_eval import compute
-
+    sys.path[:0] = [released, mtme, *(str(Path(path).parent) for path in (wmt23_path, wmt25_path))]
+    softf1, rerank, wmt23, wmt25 = map(
+        import_module, ("softf1", "rerank", Path(wmt23_path).stem, Path(wmt25_path).stem)
+    )
+    compute = import_module("span_mt_metrics_eval").compute
     real, dense = rater_pairs(tsv), drawn_pairs(2000)
     largest: dict[str, float] = defaultdict(float)
     counts: dict[str, int] = defaultdict(int)
     stored: list[dict[str, Any]] = []
+    few: list[Pair] = []
 
     def compare(name: str, ours: float, theirs: float) -> float:
         largest[name] = max(largest[name], abs(ours - theirs))
@@ -145,35 +154,26 @@ def main() -> None:
         }
         if number % (len(real) // 100) == 0 if number < len(real) else len(stored) < PAIRS:
             stored.append(case)
+            few.append((a, b, length))
 
-    corpora: dict[str, Any] = {}
+    def theirs(pairs: list[Pair]) -> dict[str, list[float]]:
+        gold, system = ({"x": {str(i): wmt23_fields(p[side], p[2]) for i, p in enumerate(pairs)}} for side in (1, 0))
+        golds, systems = ([dicts(pair[side]) for pair in pairs] for side in (1, 0))
+        return {
+            "wmt23": [wmt23.score_new(system, gold)["x"][2]],
+            "wmt25": [wmt25.get_char_f1([length for *_, length in pairs], golds, systems)[2]],
+            "mpp": [compute(systems, golds, **options).f_score for options in MPP_OPTIONS],
+        }
+
     for pairs in (real, dense):
-        gold = {"x": {str(i): wmt23_fields(b, length) for i, (_, b, length) in enumerate(pairs)}}
-        system = {"x": {str(i): wmt23_fields(a, length) for i, (a, _, length) in enumerate(pairs)}}
-        compare("wmt23", corpus_f1([wmt23_counts(*p) for p in pairs]), wmt23.score_new(system, gold)["x"][2])
-        errors = [dicts(b) for _, b, _ in pairs], [dicts(a) for a, _, _ in pairs]
-        theirs = wmt25.get_char_f1([p[2] for p in pairs], *errors)[2]
-        compare("wmt25", corpus_f1([wmt25_counts(*p) for p in pairs]), theirs)
-        options: dict[str, Any]
-        for options in MPP_OPTIONS:
-            sums = [0.0] * 4
-            for a, b, _ in pairs:
-                c = Mpp(**options).counts(a, b)
-                one = (c.precision_credit, c.candidate_mass, c.recall_credit, c.support_mass)
-                sums = [x + y for x, y in zip(sums, one, strict=True)]
-            precision, recall = sums[0] / sums[1], sums[2] / sums[3]
-            theirs = compute([dicts(a) for a, _, _ in pairs], [dicts(b) for _, b, _ in pairs], **options).f_score
-            compare("mpp micro", 2 * precision * recall / (precision + recall), theirs)
-    few = [
-        (*(Annotation(ErrorSpan(*key) for key in c[side]) for side in ("candidate", "support")), c["length"])
-        for c in stored
-    ]
-    gold = {"x": {str(i): wmt23_fields(b, length) for i, (_, b, length) in enumerate(few)}}
-    system = {"x": {str(i): wmt23_fields(a, length) for i, (a, _, length) in enumerate(few)}}
-    corpora["wmt23"] = wmt23.score_new(system, gold)["x"][2]
-    ours, golds = [dicts(a) for a, _, _ in few], [dicts(b) for _, b, _ in few]
-    corpora["wmt25"] = wmt25.get_char_f1([length for _, _, length in few], golds, ours)[2]
-    corpora["mpp"] = compute(ours, golds).f_score
+        ours = {
+            "wmt23": [corpus_f1([wmt23_counts(*pair) for pair in pairs])],
+            "wmt25": [corpus_f1([wmt25_counts(*pair) for pair in pairs])],
+            "mpp": [micro(Mpp(**options), pairs) for options in MPP_OPTIONS],
+        }
+        for measure, values in theirs(pairs).items():
+            for our, their in zip(ours[measure], values, strict=True):
+                compare(f"{measure} of a corpus", our, their)
 
     rng = random.Random(11)
     decisions = []
@@ -184,8 +184,9 @@ def main() -> None:
         for method, (rule, utility) in METHODS.items():
             _, chosen = rerank.select(method, [c.logprob for c in candidates], list(scores), list(spans), len(text))
             indices[method] = next(i for i, each in enumerate(spans) if each is chosen)
-            ours = decide(candidates, text, rule=rule, utility=utility, invalid="empty")
-            compare(method, ours.expected_utilities[ours.index], ours.expected_utilities[indices[method]])
+            decision = decide(candidates, text, rule=rule, utility=utility, invalid="empty")
+            utilities = decision.expected_utilities
+            compare(method, utilities[decision.index], utilities[indices[method]])
         if number < DECISIONS:
             texts = [[c.text, c.logprob] for c in candidates]
             decisions.append({"translation": text, "candidates": texts, "chosen": indices})
@@ -204,7 +205,7 @@ def main() -> None:
         "methods": METHODS,
         "mpp_options": MPP_OPTIONS,
         "pairs": stored,
-        "corpora": corpora,
+        "corpora": {measure: values[0] for measure, values in theirs(few).items()},
         "decisions": decisions,
     }
     target = Path(__file__).with_name("similarities.json")
