@@ -59,20 +59,18 @@ def choose_all(
     """
     if options.rule not in choosing_rules():
         raise unknown("rule", options.rule, choosing_rules())
-    prefixes = _each(sampled, lambda cell, *_: replace(cell, candidates=_prefix(cell.candidates, size)))
+    prefixes = _each(
+        sampled,
+        lambda cell, i, j: replace(cell, candidates=_prefix(cell.candidates, size), label=cell.label or place(i, j)),
+    )
     if not options.whole_set:
         return _each(
             prefixes,
             lambda cell, *_: decide_segment(cell.candidates, cell.translation, options, source=cell.source).annotation,
         )
-    cells = [
-        (cell, cell.label or place(i, j))
-        for i, row in enumerate(prefixes)
-        for j, cell in enumerate(row)
-        if cell is not None
-    ]
-    pairs = [(cell.candidates, cell.translation) for cell, _ in cells]
-    sources, labels = [cell.source for cell, _ in cells], [label for _, label in cells]
+    cells = [cell for row in prefixes for cell in row if cell is not None]
+    pairs = [(cell.candidates, cell.translation) for cell in cells]
+    sources, labels = [cell.source for cell in cells], [cell.label for cell in cells]
     chosen = iter(decide_corpus(pairs, options, sources=sources, labels=labels).decisions)
     return _each(prefixes, lambda *_: next(chosen).annotation)
 
