@@ -11,13 +11,7 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval import (
-    acc_eq,
-    average_ranking,
-    correlation,
-    rank_metrics,
-    system_correlation,
-)
+from mbr_esd_metric.metaeval import acc_eq, average_ranking, correlation, rank_metrics, system_correlation
 from mbr_esd_metric.metaeval.metric_set import ScoredSet, Scores
 from mbr_esd_metric.metaeval.score_statistics import clusters, evaluate, overall, score_statistic, wmt_tasks
 from mbr_esd_metric.metaeval.significance import STATISTICS

@@ -13,15 +13,7 @@ import pytest
 from scipy.stats import binom
 
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval import (
-    EarlyStop,
-    Ranking,
-    acc_eq,
-    assign_ranks,
-    average_ranking,
-    perm_both,
-    rank_metrics,
-)
+from mbr_esd_metric.metaeval import EarlyStop, Ranking, acc_eq, assign_ranks, average_ranking, perm_both, rank_metrics
 from mbr_esd_metric.metaeval.significance import STATISTICS, prepare
 from mbr_esd_metric.metaeval.spa import pairwise_p_values, spa_of_p_values
 from tests.helpers.metaeval_cases import Matrix, pair, plain_credits, real_cases

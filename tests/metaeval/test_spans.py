@@ -20,13 +20,7 @@ from mbr_esd_metric.core.kernels import AnnotationTable
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval import (
-    Evaluator,
-    acc_eq,
-    evaluate_spans,
-    lambda_sweep,
-    spa,
-)
+from mbr_esd_metric.metaeval import Evaluator, acc_eq, evaluate_spans, lambda_sweep, spa
 from mbr_esd_metric.metaeval.span_measures import expanded
 from mbr_esd_metric.metaeval.spans import SpanCounts, rater_agreement
 from tests.helpers.annotations import matrix
