@@ -212,7 +212,7 @@ class FakeServer(LocalServer):
         self.listen(Handler)
 
     def describe(self, path: str) -> tuple[int, Any]:
-        """What a GET of this path says."""
+        """The reply to a GET of this path."""
         if path == "/v1/models":
             owner = OWNERS.get(self.dialect, "somebody")
             return 200, {"object": "list", "data": [{"id": self.model, "object": "model", "owned_by": owner}]}

@@ -79,19 +79,15 @@ def transitions(chances: Any, persistence: float = 0.9) -> Any:
     return TagChain([chances], persistence)._exact
 
 
-def test_the_chain_has_the_marginals_that_it_is_made_of() -> None:
+def test_the_chain_has_the_marginals_that_it_is_made_of_and_neighbours_agree_more_often() -> None:
     chances = np.array([[0.9, 0.05, 0.05], [0.2, 0.3, 0.5], [0.6, 0.1, 0.3], [1 - 2e-6, 1e-6, 1e-6]])
     marginal, steps = chances[0], transitions(chances)
     for number in range(1, len(chances)):
         marginal = marginal @ steps[number]
         assert marginal == pytest.approx(chances[number], abs=1e-9)
     assert np.allclose(steps.sum(2), 1)
-
-
-def test_neighbours_agree_more_often_than_independent_ones() -> None:
-    chances = np.tile([0.6, 0.1, 0.3], (20, 1))
-    assert transitions(chances, 0.0)[5, 2, 2] == pytest.approx(0.3)
-    assert transitions(chances, 0.9)[5, 2, 2] == pytest.approx(0.93)
+    for persistence, agreement in ((0.0, 0.3), (0.9, 0.93)):
+        assert transitions(np.tile([0.6, 0.1, 0.3], (20, 1)), persistence)[5, 2, 2] == pytest.approx(agreement)
 
 
 def test_the_likeliest_path_is_the_likeliest_of_both_texts() -> None:
@@ -149,21 +145,12 @@ def test_greedy_is_one_candidate_at_least_as_likely_as_any_sample(engine: Tagger
     assert all((one.logprob or 0) <= (greedy[0].logprob or 0) + 1e-9 for one in sampled(engine, request()))
 
 
-def test_a_long_pair_is_read_in_parts(engine: TaggerEngine) -> None:
-    source, translation = " ".join([SOURCE] * 12), " ".join([TRANSLATION] * 12)
-    (one,) = sampled(engine, request(source, translation, 1), GREEDY)
-    assert one.tokens == len(tagged_texts(translation, source))
-
-
-def test_the_score_is_mixed_as_the_configuration_says(tmp_path: Path) -> None:
+def test_the_score_is_mixed_as_the_configuration_says_and_others_are_refused(tmp_path: Path) -> None:
     options = EngineOptions(model=str(made(tmp_path, score={"intercept": -math.log(3)})), device="cpu")
     (one,) = sampled(TaggerEngine(options), request(n=1))
     assert (one.text or "").endswith("\nScore: -2.0000")
     with pytest.raises(EngineError, match="'luck'"):
         TaggerEngine(EngineOptions(model=str(made(tmp_path, score={"luck": 1}))))
-
-
-def test_other_labels_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="no label 'ok' but O, B-PER"):
         TaggerEngine(EngineOptions(model=str(made(tmp_path, ("O", "B-PER")))))
 
@@ -235,6 +222,7 @@ def test_a_batch_gives_what_one_by_one_gives(engine: TaggerEngine) -> None:
     parts = list(engine.generate(iter(requests), EXACT))
     assert [one.key for one in parts] == [one.key for one in requests]
     for one, generated in zip(requests, parts, strict=True):
+        assert generated.samples[0].tokens == len(tagged_texts(one.translation, one.source))
         samples = sampled(engine, one)
         assert [candidate.text for candidate in generated.samples] == [candidate.text for candidate in samples]
         for left, right in zip(generated.samples, samples, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -173,12 +174,9 @@ def test_temperature_then_top_k() -> None:
     assert shares(scores, Sampling(top_k=0)) == pytest.approx([e / sum(expected) for e in expected], abs=1e-4)
     expected = [0, hot[1], 0, hot[2], 0]
     assert shares(scores, Sampling(top_k=2)) == pytest.approx([e / sum(expected) for e in expected], abs=1e-4)
-
-
-def test_more_places_than_admissible_tokens_never_choose_another() -> None:
-    scores = torch.full((3, 50), float("-inf"))
-    scores[:, 7] = 1.0
-    assert _choose(scores, [0.0, 0.5, 1 - 2**-53], Sampling(top_k=10)).tolist() == [7, 7, 7]
+    single = torch.full((3, 50), float("-inf"))  # fewer admissible tokens than places
+    single[:, 7] = 1.0
+    assert _choose(single, [0.0, 0.5, 1 - 2**-53], Sampling(top_k=10)).tolist() == [7, 7, 7]
 
 
 def test_random_numbers_are_even_and_fixed() -> None:
@@ -238,10 +236,8 @@ def test_a_template_that_asks_for_the_date_gets_a_fixed_one(tiny: Path, tmp_path
 def test_problem_is_none_or_the_fix(tiny: Path) -> None:
     assert TransformersEngine.problem(EngineOptions(model=str(tiny))) is None
     assert TransformersEngine.problem(EngineOptions(model="org/huge", weights_gb=0.1)) is None
-    problem = TransformersEngine.problem(EngineOptions(model="org/huge", weights_gb=1e6))
-    assert problem is not None
-    assert "needs 1000000 GB" in problem
-    assert "engine=server" in problem
+    problem = TransformersEngine.problem(EngineOptions(model="org/huge", weights_gb=1e6)) or ""
+    assert re.search("needs 1000000 GB .*engine=server", problem)
 
 
 @pytest.mark.parametrize(

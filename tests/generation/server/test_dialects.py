@@ -74,17 +74,12 @@ def test_a_server_that_is_down_is_waited_for_once_and_looked_at_again(monkeypatc
         ServerEngine(options(server.url, "auto"), QUICK)
 
 
-def test_openai_is_known_by_its_address_and_others_by_name_alone() -> None:
+def test_openai_is_known_by_its_address_alone_and_two_dialects_do_not_mix() -> None:
     assert ServerEngine.identity(options("https://api.openai.com/v1", "auto"))["dialect"] == "openai"
-    with FakeServer(MODEL, dialect="openai") as server:
-        assert ServerEngine.identity(options(server.url, "auto"))["dialect"] == "plain"
-
-
-def test_servers_of_two_dialects_do_not_mix() -> None:
-    with FakeServer(MODEL) as one, FakeServer(MODEL, dialect="llamacpp") as two:
-        both = EngineOptions(model=MODEL, server=(one.url, two.url))
-        with pytest.raises(EngineError, match=r"several dialects \(.*vllm.*llamacpp.*must not mix"):
-            ServerEngine.identity(both)
+    with FakeServer(MODEL, dialect="openai") as one, FakeServer(MODEL, dialect="llamacpp") as two:
+        assert ServerEngine.identity(options(one.url, "auto"))["dialect"] == "plain"
+        with pytest.raises(EngineError, match=r"several dialects \(.*plain.*llamacpp.*must not mix"):
+            ServerEngine.identity(EngineOptions(model=MODEL, server=(one.url, two.url)))
 
 
 @pytest.mark.parametrize("name", ALL)
