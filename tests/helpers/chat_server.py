@@ -145,7 +145,6 @@ class FakeServer(LocalServer):
         most: largest n that it takes.
         refuse: an error message for every request, if any.
         plain: ignore the grammar.
-        short: most choices in a reply, whatever n is.
         delay: seconds that a reply takes.
         turned_away: requests that are answered with 429 first.
         retry_after: what such an answer says of the time to wait, if anything.
@@ -164,7 +163,6 @@ class FakeServer(LocalServer):
     most: int = 1000
     refuse: str | None = None
     plain: bool = False
-    short: int = 1000
     delay: float = 0.0
     turned_away: int = 0
     retry_after: str | None = None
@@ -239,7 +237,7 @@ class FakeServer(LocalServer):
         if message:
             return 400, {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}
         seed = body.get("options", body).get("seed")
-        drawn = [answer(prompt, next(self._drawn) if seed is None else seed + i) for i in range(min(n, self.short))]
+        drawn = [answer(prompt, next(self._drawn) if seed is None else seed + i) for i in range(n)]
         tokens = sum(len(logprobs) for _, logprobs, _ in drawn)
         if self.dialect == "ollama":
             ((text, _, cut),) = drawn

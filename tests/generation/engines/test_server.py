@@ -57,7 +57,7 @@ def test_a_server_that_takes_or_returns_few_samples_gets_further_requests() -> N
         whole = sampled(server, 2, 20)
     with FakeServer(MODEL, most=3) as server:
         assert sampled(server, 2, 20) == whole
-    with FakeServer(MODEL, short=6) as server:
+    with FakeServer(MODEL, spoil=lambda reply, number: reply.update(choices=reply["choices"][:6])) as server:
         assert sampled(server, 2, 20) == whole
         assert sorted(body["n"] for body in server.bodies) == [4, 4, 4, 4, 10, 10, 16, 16]
 

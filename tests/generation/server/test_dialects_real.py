@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.generation.engine import Generated
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import annotate, sample
@@ -48,12 +47,6 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield running
 
 
-def sampled(url: str, options: str) -> list[Generated]:
-    card = load_card(f"{CARD}&n=4&server={url}{options}")
-    requests = plan(card, SEGMENTS).requests.values()
-    return list(ServerEngine(card.engine_options("server")).generate(requests, card.sampling))
-
-
 def test_it_is_recognised_by_asking(server: RealServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = load_card(f"mbr-esd-demo?server={server.url}").engine_options("server")
     assert ServerEngine.problem(options) is None
@@ -64,14 +57,15 @@ def test_it_is_recognised_by_asking(server: RealServer, tmp_path: Path, monkeypa
 @only_llamacpp
 @pytest.mark.parametrize("grounded", ["true", "false"])
 def test_candidates_are_in_the_grammar(server: RealServer, grounded: str) -> None:
-    samples = collect(sampled(server.url, f"&grounded={grounded}"))
     card = load_card(f"{CARD}&grounded={grounded}&n=4&server={server.url}")
-    grammars = {key: request.grammar for key, request in plan(card, SEGMENTS).requests.items()}
+    requests = plan(card, SEGMENTS).requests
+    samples = collect(ServerEngine(card.engine_options("server")).generate(requests.values(), card.sampling))
     assert len(samples) == 8
     whole = [(key, sample) for (key, _), sample in samples.items() if not sample.truncated]
     assert whole
-    assert all(re.fullmatch(grammars[key], sample.text) for key, sample in whole)
+    assert all(re.fullmatch(requests[key].grammar, sample.text or "") for key, sample in whole)
     assert len({sample.text for sample in samples.values()}) > 2, "the samples of a request are not drawn apart"
+    assert all(sample.tokens > 0 for sample in samples.values())
 
 
 @only_llamacpp
@@ -81,17 +75,6 @@ def test_a_long_translation_is_grounded(server: RealServer) -> None:
     card = load_card(f"{CARD}&grounded=true&format=compact&n=1&server={server.url}")
     requests = plan(card, [long]).requests.values()
     assert len(list(ServerEngine(card.engine_options("server")).generate(requests, card.sampling))) == 1
-
-
-@only_llamacpp
-def test_one_sample_a_request_is_what_several_are(server: RealServer) -> None:
-    """Where the run does not say how many requests the server gets, each sample is a request, and stored when done."""
-    single = collect(sampled(server.url, ""))
-    together = collect(sampled(server.url, "&concurrency=2"))
-    assert single.keys() == together.keys()
-    same = [together[key].text == sample.text for key, sample in single.items()]
-    assert sum(same) >= 2, "rounding differs with the size of a batch and may change some"
-    assert all(sample.tokens > 0 for sample in single.values())
 
 
 @pytest.mark.parametrize("server", ["transformers"], indirect=True)
