@@ -205,7 +205,7 @@ def test_the_probability_of_beginning_words_and_severity_but_not_of_the_category
     assert [span.confidence for span in annotation] == pytest.approx([expected(candidate, *part) for part in parts])
 
 
-def test_repeated_spans_have_their_own_probabilities() -> None:
+def test_each_repeated_span_has_a_probability() -> None:
     text = json_answer(("die", "style", "minor"), ("nke", "style", "major"), ("nke", "style", "major"))
     annotation = decide([in_tokens(text)], "die Bänke, Bänke", location="successive").annotation
     assert len({span.confidence for span in annotation}) == 3
