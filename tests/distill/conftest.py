@@ -10,10 +10,11 @@ import pytest
 from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.files.records import write_records
 from tests.helpers.candidates import answer, record
+from tests.helpers.made_tokenizer import byte_level_tokenizer
 
 CHAT_TEMPLATE = (
-    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    "{% for m in messages %}<|{{ 'user' if m['role'] == 'user' else 'model' }}|>{{ m['content'] }}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|model|>{% endif %}"
 )
 SENTENCE = "Der schnelle Fuchs springt über den faulen Hund."
 
@@ -25,42 +26,18 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed here; the environment of scripts/constraints-new.txt has it")
     import torch
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    from transformers import LlamaConfig, LlamaForCausalLM
 
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-    raw = Tokenizer(models.BPE())
-    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    raw.decoder = decoders.ByteLevel()
     # Words of the prompt, and those of a translation, are tokens: byte by byte, training would take five times as long.
-    words = trainers.BpeTrainer(vocab_size=1000, special_tokens=special, initial_alphabet=alphabet, show_progress=False)
-    raw.train_from_iterator([load_prompt().render("", "Der Hund laut " * 9, "en-de")], words)
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=raw,
-        bos_token="<|im_start|>",
-        eos_token="<|im_end|>",
-        pad_token="<|endoftext|>",
-        clean_up_tokenization_spaces=False,
-    )
+    tokenizer = byte_level_tokenizer([load_prompt().render("", "Der Hund laut " * 9, "en-de")], 1000)
     tokenizer.chat_template = CHAT_TEMPLATE
+    tokenizer.pad_token = "<|user|>"
     torch.manual_seed(0)
-    model = LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=len(tokenizer),
-            hidden_size=32,
-            intermediate_size=64,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            num_key_value_heads=2,
-            max_position_embeddings=4096,
-            pad_token_id=0,
-            bos_token_id=1,
-            eos_token_id=2,
-        )
-    )
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "max_position_embeddings": 4096}
+    heads = {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+    config = LlamaConfig(vocab_size=len(tokenizer), **sizes, **heads, pad_token_id=1, bos_token_id=2, eos_token_id=0)
     folder = tmp_path_factory.mktemp("tiny")
-    model.save_pretrained(folder)
+    LlamaForCausalLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 

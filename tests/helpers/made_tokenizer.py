@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 TEXTS = [
@@ -16,8 +17,8 @@ TEMPLATE = (
 WIDTH = 512  # logits of the models: more than the tokenizer has tokens, as in many published models
 
 
-def byte_level_tokenizer() -> Any:
-    """A byte-level BPE tokenizer of about 400 tokens with a chat template."""
+def byte_level_tokenizer(texts: Sequence[str] = TEXTS, size: int = 400) -> Any:
+    """A byte-level BPE tokenizer of about so many tokens with a chat template, trained on these texts."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -25,11 +26,11 @@ def byte_level_tokenizer() -> Any:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=400,
+        vocab_size=size,
         min_frequency=1,
         show_progress=False,
         special_tokens=["<|end|>", "<|user|>", "<|model|>"],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
-    tokenizer.train_from_iterator(TEXTS, trainer)
+    tokenizer.train_from_iterator(texts, trainer)
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|end|>", chat_template=TEMPLATE)
