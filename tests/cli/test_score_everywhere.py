@@ -13,12 +13,14 @@ import pytest
 
 from mbr_esd_metric import decide, load_metric
 from mbr_esd_metric.adapters.wmt import load_test_set
+from mbr_esd_metric.adapters.wmt.layout import Layout, write_scores
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.files.records import CandidateRecord, write_records
 from tests.helpers.candidates import record
 from tests.helpers.command import Command
 from tests.helpers.pages import page_data
+from tests.helpers.wmt_folder import write_texts
 
 N = 6
 ODD = [
@@ -136,18 +138,14 @@ def test_comet_score_prints_it(tmp_path: Path) -> None:
 
 def test_a_board_takes_it(tmp_path: Path, mbr_esd: Command) -> None:
     """`wmt score` writes the MQM score beside people's, on their scale."""
-    head = "system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity"
     rated = [one for one in records({"rule": "mbr", "score": "expected"}) if one.mt]
-    rows = [
-        f"{s}\td\t{n}\t{n}\tr\t{o.src}\t{o.mt}\tNo-error\tNo-error" for s in ("mt", "x") for n, o in enumerate(rated, 1)
-    ]
-    (tmp_path / "human.tsv").write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
-    where = f"--test-set {tmp_path}/tiny --lp en-de"
-    mbr_esd("wmt import", tmp_path / "human.tsv", where)
+    layout = Layout(tmp_path, "tiny", "en-de")
+    write_texts(layout, [one.src for one in rated], {s: [one.mt for one in rated] for s in ("mt", "x")})
+    write_scores(layout.human_scores("mqm", "seg"), {s: [0.0] * len(rated) for s in ("mt", "x")})
     path = tmp_path / "c.jsonl"
     write_records(path, [replace(one, system=None) for one in rated])
     model = f"mbr-esd-llama?engine=replay&candidates={path}&n={N}&store={tmp_path / 'store'}"
-    mbr_esd("wmt score", where, "--model", model, "--name M --quiet")
+    mbr_esd(f"wmt score --test-set {tmp_path}/tiny --lp en-de --model", model, "--name M --quiet")
     test_set = load_test_set(tmp_path, "tiny", "en-de")
     expected = [decide(one.candidates, one.mt, score="expected", source=one.src).mqm for one in rated]
     scores = test_set.metric("M-src").scores[test_set.systems.index("mt")]

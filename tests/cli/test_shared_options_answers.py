@@ -6,7 +6,6 @@ import json
 import random
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,15 +39,6 @@ def word_of(rng: random.Random, text: str) -> Annotation:
     return Annotation([ErrorSpan(text.index(word), text.index(word) + len(word), severity)])
 
 
-def record_in(name: str, annotations: list[Annotation], record: CandidateRecord) -> CandidateRecord:
-    """The record with these annotations as answers of a format; says the format as `mbr-esd sample` does."""
-    answers = [get_format(name).answer(annotation, record.mt) for annotation in annotations]
-    assert not any(lost for _, lost in answers)
-    texts = tuple(text for text, _ in answers)
-    columns = replace(record.columns, texts=texts, format=None if name == "json" else name)
-    return replace(record, columns=columns)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A test set in `data`, its texts, and KIND.jsonl for every kind."""
@@ -67,9 +57,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         records = []
         for at, (system, number, text) in enumerate(places):
             name = ALONE[at % len(ALONE)] if kind == "mixed" else kind
-            columns = CandidateColumns((), logprobs[at], (False,) * N)
-            record = CandidateRecord(f"{number + 1}", test_set.sources[number], text, columns, system)
-            records.append(record_in(name, annotations[at], record))
+            answers, lost = zip(*(get_format(name).answer(one, text) for one in annotations[at]), strict=True)
+            assert not any(lost)
+            form = None if name == "json" else name
+            columns = CandidateColumns(answers, logprobs[at], (False,) * N, format=form)
+            records.append(CandidateRecord(f"{number + 1}", test_set.sources[number], text, columns, system))
         write_records(work / f"{kind}.jsonl", records)
     (work / "src.txt").write_text("\n".join(test_set.sources) + "\n", encoding="utf-8")
     for system in test_set.systems:

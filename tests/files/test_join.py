@@ -12,7 +12,7 @@ import pytest
 from mbr_esd_metric import load_metric
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.joined_files import read_sampled
-from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.adapters.wmt.layout import Layout, write_scores
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.files.join import Join, SegmentKey, occurrences
 from mbr_esd_metric.files.records import CandidateRecord, write_records
@@ -20,6 +20,7 @@ from mbr_esd_metric.metaeval.choosing import choose_all
 from mbr_esd_metric.report.inputs import Source, read_table
 from tests.helpers import candidates
 from tests.helpers.command import Command
+from tests.helpers.wmt_folder import write_texts
 
 #: Three segments of two systems: the first two translations are equal, and so are A's first and third.
 TARGETS = {"A": ["eins zwei drei", "vier fünf", "eins zwei drei"], "B": ["eins zwei drei", "sechs sieben", "acht"]}
@@ -34,16 +35,10 @@ def record(system: str, number: int, *words: str, blank: str = "", n: int = 3) -
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("joined")
-    lines = ["system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity"]
-    for number, source in enumerate(SOURCES):
-        for system, texts in TARGETS.items():
-            marked = texts[number].replace("eins", "<v>eins</v>") if system == "B" else texts[number]
-            error = ("Style", "Major") if "<v>" in marked else ("No-error", "No-error")
-            lines.append("\t".join([system, "d", str(number), str(number + 1), "r1", source, marked, *error]))
-    (folder / "mqm.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert main(["wmt", "import", str(folder / "mqm.tsv"), "--test-set", f"{folder}/tiny", "--lp", "en-de"]) == 0
-    return folder
+    layout = Layout(tmp_path_factory.mktemp("joined"), "tiny", "en-de")
+    write_texts(layout, SOURCES, TARGETS)
+    write_scores(layout.human_scores("mqm", "seg"), {"A": [0.0, 0.0, 0.0], "B": [-5.0, 0.0, 0.0]})
+    return layout.data
 
 
 def test_a_known_system_is_bound_and_an_unknown_one_is_not() -> None:
