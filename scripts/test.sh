@@ -53,7 +53,7 @@ if [ -n "$named" ] || [ ${#worlds[@]} = 2 ]; then
   # the older Python, training and vLLM with the newer one.
   once=(adapters/pearmut adapters/wmt adapters/test_{documents,esa_files,mqm_tsv,qe_tsv,wmt26_esa}.py
     adapters/comet/test_model_class_demo.py cli docs elicit files report scripts
-    generation/server/test_{client,client_cost,dialects,failures}.py generation/engines/test_{batch,server}.py
+    generation/server/test_{client,dialects,failures}.py generation/engines/test_{batch,server}.py
     metric/test_{estimate,sampler}.py
     research/test_{bench_generation,clean_pairs,paper_tables,post_edits,rater_tables,rules_page,spoilt,spoilt_table,synthetic}.py
     test_{api,layers,patterns,plugins}.py)
