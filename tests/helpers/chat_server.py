@@ -135,11 +135,9 @@ class LocalServer:
 
 @dataclass(eq=False)
 class FakeServer(LocalServer):
-    """Serves `model`.
+    """Serves `model` in a dialect.
 
     Attributes:
-        model: the name it serves.
-        dialect: how it is asked and answers.
         key: the API key it wants, if any.
         context: longest prompt in characters.
         most: largest n that it takes.

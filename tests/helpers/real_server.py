@@ -25,16 +25,7 @@ from mbr_esd_metric.metric.plan import Segment
 
 
 class RealServer:
-    """A server on a port of its own, a context manager; can be killed and started again.
-
-    Args:
-        command: of the server, given its port.
-        log: file of its output.
-        environment: its variables; None takes those of the tests.
-
-    Attributes:
-        dialect: which it speaks.
-    """
+    """A server on a port of its own, a context manager; it can be killed and started again, by a command of its port."""
 
     dialect = "vllm"
 

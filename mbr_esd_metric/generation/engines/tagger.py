@@ -225,9 +225,8 @@ class TaggerEngine(PretrainedEngine):
             before = np.vstack([[1.0, 0.0, 0.0], side[:-1]]) if len(side) else side
             starts = self._persistence * np.maximum(side - before, 0) + (1 - self._persistence) * side * (1 - before)
             expected += float((starts @ _POINTS).sum())
-        of = {
-            name: [float(w[:, self._labels[name]].mean()) for w in windows] for name in _MEANS if name in self._labels
-        }
+        columns = {name: self._labels[name] for name in _MEANS if name in self._labels}
+        of = {name: [float(window[:, column].mean()) for window in windows] for name, column in columns.items()}
         means = {name: float(np.mean(values)) for name, values in of.items()}
         if len(windows) > 1 and "quality" in of:
             means["quality"] = -math.log1p(sum(max(0.0, math.expm1(-value)) for value in of["quality"]))
