@@ -25,7 +25,7 @@ from mbr_esd_metric.metric.plan import Segment
 
 
 class RealServer:
-    """A server on a port of its own, a context manager; it can be killed and started again, by a command of its port."""
+    """A server on a port of its own, a context manager. A command of the port starts it, also after a kill."""
 
     dialect = "vllm"
 
