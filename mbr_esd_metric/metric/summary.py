@@ -51,7 +51,7 @@ def summary(card: ModelCard, engine: str, segments: Sequence[Segment], decisions
     if lowest:  # further errors changed nothing
         judged = number_of(sum(one.valid > 0 for one in decisions), "segment")
         line += f"; {len(lowest)} of {judged} reached the lowest score"
-    if card.unit != "sentence" and engine != "replay":
+    if lowest and card.unit != "sentence" and engine != "replay":
         from mbr_esd_metric.elicit.sentences import parts
 
         if any(len(parts(one.source, one.translation, card.lp)) > 1 for one in lowest):

@@ -194,7 +194,7 @@ def test_tables_say_the_errors_beside_the_text(tmp_path: Path) -> None:
     assert (tmp_path / "o.tsv").read_text(encoding="utf-8").splitlines()[2] == "8\tA cat\t\ten-de\t\t[]"
 
 
-@pytest.mark.parametrize(("name", "delimiter"), [("t.csv", ","), ("t.tsv", "\t")])
+@pytest.mark.parametrize(("name", "delimiter"), [("t.csv", ","), ("t.csv", ";"), ("t.tsv", "\t")])
 def test_every_text_of_a_table_comes_back_as_it_was(tmp_path: Path, name: str, delimiter: str) -> None:
     """Also one that a spreadsheet takes for a formula: nothing is put before it."""
     texts = ["=SUM(A1)", "+1", "-1", "@me", '=HYPERLINK("x")', 'say "it"', "two\nlines", "a,b\tc", "'", " =x "]
@@ -218,7 +218,7 @@ def test_quotation_marks_of_a_tsv_are_characters(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["\n", "\n\n", "\r\n\r\n", "\n \n"])
-@pytest.mark.parametrize(("name", "delimiter"), [("t.csv", ","), ("t.tsv", "\t")])
+@pytest.mark.parametrize(("name", "delimiter"), [("t.csv", ","), ("t.csv", ";"), ("t.tsv", "\t")])
 def test_blank_last_lines_and_the_byte_order_mark(tmp_path: Path, name: str, delimiter: str, ending: str) -> None:
     content = "\ufeffsource,target\nA dog,Ein Hund".replace(",", delimiter) + ending
     table = _read(tmp_path, name, content)
@@ -273,9 +273,6 @@ def test_no_text_of_the_errors_is_a_formula_and_all_come_back(texts: list[tuple[
         # The time grew with the square of the depth: minutes for 1 MB.
         ("p.xlf", '<xliff version="1.2">' + "\n<g>" * 100_000, "line 201: more than 200 elements inside one another"),
         ("p.docx", "", "give a file that ends in .xlf"),
-        ("t.csv", "source;target\nA dog;Ein Hund\n", "line 1: columns are divided by ';'"),
-        ("t.csv", '"source";"target"\n', "line 1: columns are divided by ';'"),
-        ("t.tsv", "source,target\n", "line 1: columns are divided by ','"),
         ("t.tsv", 'source\ttarget\nA dog\t"Ein\nHund\n', "t.tsv, line 3: 1 columns, and 2 in the header; perhaps"),
         ("t.csv", "source,target\nA dog,Ein Hund\n\nA cat,Eine Katze\n", "line 3: 0 columns, and 2 in the header"),
         ("t.csv", "a,b\n", "line 1: no column source or src"),

@@ -53,16 +53,13 @@ def _formula(text: str) -> bool:
 def read_table(path: Path, every: bool = False) -> Document:
     """The rows of a table with a header; those without a source are left out. No row says that it is not ready.
 
-    Cells of a TSV are literal, unless `is_quoted` says that they are quoted as in CSV.
+    Columns are divided by commas, of a TSV by tabs; where the header has none, by semicolons and the like, as
+    spreadsheets write them in many countries. Cells of a TSV are literal, unless `is_quoted` says that they are quoted.
     """
-    literal = path.suffix.lower() == ".tsv" and not is_quoted(path)
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    tabs = path.suffix.lower() == ".tsv"
     first = next((line for _, line in numbered_lines(path)), "")
-    if delimiter not in first and (other := next((one for one in ";\t|," if one in first), "")):
-        raise InputError(
-            f"{path}, line 1: columns are divided by {other!r}; divide them by {delimiter!r}, or save it as .tsv, "
-            "with tabs"
-        )
+    delimiter = next((one for one in ("\t" if tabs else ",", *";\t|,") if one in first), ",")
+    literal = tabs and delimiter == "\t" and not is_quoted(path)
     rows = list(table_rows(path, delimiter, not literal))
     while rows and not "".join(rows[-1][1]).strip() and len(rows[-1][1]) < 2:
         rows.pop()
