@@ -24,9 +24,9 @@ in_venv() {
     pip=$!
     trap 'kill "$pip" 2>/dev/null; exit 130' INT TERM
     while kill -0 "$pip" 2>/dev/null; do
-        sleep "$pause"
-        pause=10
-        say "  $(($(date +%s) - started)) s: $(grep -E '^ *(Collecting|Downloading|Building|Installing)' "$log" | tail -n 1 | cut -c 1-90)"
+        sleep 1
+        seconds=$(($(date +%s) - started))
+        [ $((seconds % 10)) != 0 ] || say "  $seconds s: $(grep -E '^ *(Collecting|Downloading|Building|Installing)' "$log" | tail -n 1 | cut -c 1-90)"
     done
     wait "$pip" || {
         tail -n 20 "$log" >&2
@@ -41,12 +41,11 @@ if ! [ -x "$venv/bin/comet-score" ] || ! [ -x "$venv/bin/mbr-esd" ]; then
     say "1 of 3: installing COMET, torch and transformers into $venv: about 70 packages, 1.5 GB on disk (more where pip takes"
     say "torch with CUDA); a minute with a package index near by, else as long as the downloads take"
     environment "$venv" "$python"
-    log=$venv/install.log started=$(date +%s) pause=10
+    log=$venv/install.log started=$(date +%s)
     if fits "$venv/bin/python" 10 12; then
         in_venv --constraint "$root/scripts/constraints.txt" -e "$root[comet,transformers]"
     else
         in_venv --constraint "$root/scripts/constraints-new.txt" -e "$root[comet-new,transformers]"
-        pause=2
         in_venv --constraint "$root/scripts/constraints-new.txt" --no-deps unbabel-comet
     fi
 fi

@@ -55,7 +55,8 @@ if [ -n "$named" ] || [ ${#worlds[@]} = 2 ]; then
     adapters/comet/test_model_class_demo.py cli docs elicit files report scripts
     generation/server/test_{client,dialects,failures}.py generation/engines/test_{batch,server}.py
     metric/test_{estimate,sampler}.py
-    research/test_{bench_generation,clean_pairs,paper_tables,post_edits,rater_tables,rules_page,spoilt,spoilt_table,synthetic}.py
+    research/test_{bench_generation,clean_pairs,paper_tables,planted,post_edits,rater_tables,rules_page,spoilt,spoilt_table}.py
+    research/test_synthetic.py
     test_{api,layers,patterns,plugins}.py)
   trained=(distill research/test_miniature.py generation/engines/test_vllm.py)
 else
