@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from mbr_esd_metric import load_metric
-from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.files.records import read_candidates, write_records
 from mbr_esd_metric.metric.cards import load_card
+from tests.helpers.command import Command
 
 #: What makes a run of a tiny model short, and lets a processor do it.
 SHORT = [
@@ -31,20 +31,20 @@ def lines(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def model_folder(tiny_model: Path, folder: Path) -> str:
-    """The tiny model as a model name."""
+@pytest.fixture
+def model(tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The tiny model as a model folder."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
     hparams = f"class_identifier: mbr_esd_metric\nmodel: {tiny_model}\nn: 4\ngrounded: true\nmax_tokens: 77\n"
-    (folder / "hparams.yaml").write_text(hparams, encoding="utf-8")
-    return str(folder)
+    (tmp_path / "hparams.yaml").write_text(hparams, encoding="utf-8")
+    return tmp_path
 
 
 @pytest.fixture
-def pairs(tiny_model: Path, candidates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
-    model = model_folder(tiny_model, tmp_path)
-    assert main(["distill", "pairs", str(candidates), "--model", model, "-o", str(tmp_path / "pairs")]) == 0
-    return tmp_path / "pairs"
+def pairs(model: Path, candidates: Path, mbr_esd: Command) -> Path:
+    mbr_esd("distill pairs", candidates, "--model", model, "-o", model / "pairs")
+    return model / "pairs"
 
 
 def parsed(method: str, config: Path, *arguments: str) -> Any:
@@ -146,12 +146,10 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been_and_its_result_scores(pairs
 
 
 def test_examples_are_trained_and_people_and_choices_give_different_cards(
-    tiny_model: Path, candidates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: Path, candidates: Path, tmp_path: Path, mbr_esd: Command
 ) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
-    model, folder = model_folder(tiny_model, tmp_path), tmp_path / "sft"
-    assert main(["distill", "sft", str(candidates), "--model", model, "-o", str(folder)]) == 0
+    folder = tmp_path / "sft"
+    mbr_esd("distill sft", candidates, "--model", model, "-o", folder)
     assert load_card(str(folder / "model")).decision.rule == "greedy"
     trl("sft", folder / "sft.yaml", "--num_train_epochs", "2")
     state = json.loads((folder / "model" / "checkpoint-6" / "trainer_state.json").read_text("utf-8"))
@@ -161,16 +159,16 @@ def test_examples_are_trained_and_people_and_choices_give_different_cards(
     head = "system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\n"
     rows = [f"A\td\t1\t{i}\tr\ts{i}\tDer <v>Hund</v>\tOther\tMajor\n" for i in range(4)]
     people.write_text("".join([head, *rows]), "utf-8")
-    started = tmp_path / "started"
-    assert main(["distill", "sft", str(people), "--lp", "en-de", "--model", model, "-o", str(started)]) == 0
-    assert (load_card(str(started / "model")).decision.rule, load_card(str(started / "model")).n) == ("mbr", 4)
+    mbr_esd("distill sft", people, "--lp en-de --model", model, "-o", tmp_path / "started")
+    card = load_card(str(tmp_path / "started" / "model"))
+    assert (card.decision.rule, card.n) == ("mbr", 4)
 
 
-def test_a_prompt_file_is_copied_into_the_result(candidates: Path, tmp_path: Path) -> None:
+def test_a_prompt_file_is_copied_into_the_result(candidates: Path, tmp_path: Path, mbr_esd: Command) -> None:
     prompt = tmp_path / "mine.txt"
     prompt.write_text("{source} {translation}", encoding="utf-8")
-    model, folder = f"mbr-esd-llama?prompt={prompt}", tmp_path / "pairs"
-    assert main(["distill", "pairs", str(candidates), "--model", model, "-o", str(folder)]) == 0
+    folder = tmp_path / "pairs"
+    mbr_esd("distill pairs", candidates, f"--model mbr-esd-llama?prompt={prompt} -o", folder)
     prompt.unlink()
     for result in ("model", "lora"):
         assert Path(load_card(str(folder / result)).prompt).read_text(encoding="utf-8") == "{source} {translation}"
@@ -178,23 +176,20 @@ def test_a_prompt_file_is_copied_into_the_result(candidates: Path, tmp_path: Pat
 
 
 def test_language_pairs_are_those_of_the_files_or_of_the_option(
-    candidates: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    candidates: Path, tmp_path: Path, mbr_esd: Command
 ) -> None:
     plain = tmp_path / "plain.jsonl"
     write_records(plain, [replace(record, lp=None, src=f"b {record.src}") for record in read_candidates(candidates)])
     folder = tmp_path / "pairs"
-    command = ["distill", "pairs", str(plain), "-o", str(folder), "--split", "random"]
-    assert main([*command, "--lp", "en-fr"]) == 0
+    command = f"distill pairs {plain} -o {folder} --split random --lp en-fr"
+    mbr_esd(command)
     assert "French" in lines(folder / "train.jsonl")[0]["prompt"][0]["content"]
     assert "|split:random" in (folder / "dpo.yaml").read_text(encoding="utf-8").splitlines()[0]
-    assert main([*command, "--lp", "en-fr", "en-de"]) == 1
-    assert "--lp en-fr en-de: give one language pair, or one for each of 1 files" in capsys.readouterr().err
-    assert main(["distill", "pairs", str(candidates), "-o", str(folder), "--lp", "en-fr"]) == 1
-    assert "segment '0': its language pair is en-de, not en-fr" in capsys.readouterr().err
-
-
-def test_a_file_without_candidates_leaves_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    message = mbr_esd(f"{command} en-de", status=1).err
+    assert "--lp en-fr en-de: give one language pair, or one for each of 1 files" in message
+    message = mbr_esd(f"distill pairs {candidates} -o {folder} --lp en-fr", status=1).err
+    assert "segment '0': its language pair is en-de, not en-fr" in message
     (tmp_path / "decisions.jsonl").write_text('{"id": 1, "spans": []}\n', encoding="utf-8")
-    assert main(["distill", "pairs", str(tmp_path / "decisions.jsonl"), "-o", str(tmp_path / "pairs")]) == 1
-    assert "decisions.jsonl, line 1: this is a decision" in capsys.readouterr().err
-    assert not (tmp_path / "pairs").exists()
+    message = mbr_esd("distill pairs", tmp_path / "decisions.jsonl", "-o", tmp_path / "none", status=1).err
+    assert "decisions.jsonl, line 1: this is a decision" in message
+    assert not (tmp_path / "none").exists()
