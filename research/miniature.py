@@ -329,8 +329,7 @@ def run_dpo(run: Run) -> None:
     """dpo/lora: the model of the supervised start, trained further on the pairs."""
     card = run.card("sft/lora")
     pairs = make_pairs(_records(run, "paired"), card)
-    rows = [pair.row() for pair in pairs.pairs]
-    _write(run.path("dpo.json"), _trained(run, "dpo", "dpo", rows, card, pairs_signature(card), run.size.dpo))
+    _write(run.path("dpo.json"), _trained(run, "dpo", "dpo", pairs.rows, card, pairs_signature(card), run.size.dpo))
 
 
 def run_rounds(run: Run) -> None:

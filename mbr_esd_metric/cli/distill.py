@@ -74,7 +74,7 @@ def _pairs(args: argparse.Namespace) -> int:
         card = replace(card, decision=replace(card.decision, format=form))
     pairs = make_pairs(_records(zip(args.inputs, lps, strict=True)), card)
     print(pairs.report())
-    return _write(args, "dpo", [pair.row() for pair in pairs.pairs], card, pairs_signature(card), greedy=True)
+    return _write(args, "dpo", pairs.rows, card, pairs_signature(card), greedy=True)
 
 
 def _sft(args: argparse.Namespace) -> int:

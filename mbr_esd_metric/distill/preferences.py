@@ -16,7 +16,6 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.decision_problem import TIE
@@ -36,61 +35,29 @@ EQUAL_UTILITY = "all candidates have one utility"
 
 
 @dataclass(frozen=True, slots=True)
-class PreferencePair:
-    """A preference: for this question, `chosen` rather than `rejected`.
-
-    Attributes:
-        record: the segment.
-        prompt: the messages of the question.
-        chosen, rejected: answers as the model wrote them.
-        chosen_utility, rejected_utility: expected utilities, higher is better.
-    """
-
-    record: CandidateRecord
-    prompt: Sequence[Mapping[str, str]]
-    chosen: str
-    rejected: str
-    chosen_utility: float
-    rejected_utility: float
-
-    def row(self) -> TrainingRow:
-        """The row in TRL's conversational preference format, with more facts about the pair."""
-        content: dict[str, Any] = {
-            "prompt": self.prompt,
-            "chosen": answer(self.chosen),
-            "rejected": answer(self.rejected),
-            "chosen_utility": self.chosen_utility,
-            "rejected_utility": self.rejected_utility,
-            "id": self.record.id,
-            "system": self.record.system,
-            "lp": self.record.lp,
-        }
-        return TrainingRow(self.record.src, content)
-
-
-@dataclass(frozen=True, slots=True)
 class PreferenceData:
     """The pairs of a corpus.
 
     Attributes:
-        pairs: in the order of the segments.
+        rows: in the order of the segments, as of `preference`.
         without: why segments gave no pair, and how many for each reason.
     """
 
-    pairs: Sequence[PreferencePair]
+    rows: Sequence[TrainingRow]
     without: Mapping[str, int] = field(default_factory=dict)
 
     def report(self) -> str:
         """Pairs, language pairs, why segments gave none, utility gap and lengths, as lines of text."""
-        lines = [f"{len(self.pairs)} pairs of {len(self.pairs) + sum(self.without.values())} segments"]
-        lps = Counter(pair.record.lp or "no language pair" for pair in self.pairs)
+        pairs = [row.content for row in self.rows]
+        lines = [f"{len(pairs)} pairs of {len(pairs) + sum(self.without.values())} segments"]
+        lps = Counter(pair["lp"] or "no language pair" for pair in pairs)
         if len(lps) > 1:
             lines.append("  " + ", ".join(f"{lp}: {count}" for lp, count in sorted(lps.items())))
         lines += [f"  {count:>6}  no pair: {reason}" for reason, count in sorted(self.without.items())]
         for name, values in (
-            ("utility gap", [pair.chosen_utility - pair.rejected_utility for pair in self.pairs]),
-            ("characters chosen", [len(pair.chosen) for pair in self.pairs]),
-            ("characters rejected", [len(pair.rejected) for pair in self.pairs]),
+            ("utility gap", [pair["chosen_utility"] - pair["rejected_utility"] for pair in pairs]),
+            ("characters chosen", [len(pair["chosen"][0]["content"]) for pair in pairs]),
+            ("characters rejected", [len(pair["rejected"][0]["content"]) for pair in pairs]),
         ):
             low, middle, high = min(values), statistics.median(values), max(values)
             mean = statistics.fmean(values)
@@ -115,8 +82,9 @@ def pairs_signature(card: ModelCard) -> str:
     return "mbr-esd-pairs|" + "|".join(f"{key}:{value}" for key, value in fields.items())
 
 
-def preference(record: CandidateRecord, prompt: Prompt, card: ModelCard) -> PreferencePair | str:
-    """The pair of one segment, or why there is none (`NO_VALID`, `ONE_ANNOTATION`, `EQUAL_UTILITY`).
+def preference(record: CandidateRecord, prompt: Prompt, card: ModelCard) -> TrainingRow | str:
+    """The pair of one segment in TRL's conversational preference format, with the expected utilities of both answers
+    (higher is better); or why there is none (`NO_VALID`, `ONE_ANNOTATION`, `EQUAL_UTILITY`).
 
     Raises:
         InputError: as `decide`, with the segment; or its answers are not in the format of the model.
@@ -143,14 +111,17 @@ def preference(record: CandidateRecord, prompt: Prompt, card: ModelCard) -> Pref
         raise OptionError(f"pairs need a rule that chooses a candidate, not {options.rule!r}")
     logprobs = [-math.inf if one is None else one for one in record.columns.logprobs]
     rejected = max((i for i, value in enumerate(utilities) if value <= lowest + TIE), key=logprobs.__getitem__)
-    return PreferencePair(
-        record,
-        messages(prompt, record.src, record.mt, record.lp),
-        record.texts[decision.index],
-        record.texts[rejected],
-        decision.expected_utility,
-        utilities[rejected],
-    )
+    content = {
+        "prompt": messages(prompt, record.src, record.mt, record.lp),
+        "chosen": answer(record.texts[decision.index]),
+        "rejected": answer(record.texts[rejected]),
+        "chosen_utility": decision.expected_utility,
+        "rejected_utility": utilities[rejected],
+        "id": record.id,
+        "system": record.system,
+        "lp": record.lp,
+    }
+    return TrainingRow(record.src, content)
 
 
 def make_pairs(records: Iterable[CandidateRecord], card: ModelCard) -> PreferenceData:
@@ -168,18 +139,18 @@ def make_pairs(records: Iterable[CandidateRecord], card: ModelCard) -> Preferenc
     if not (rule.by_utility and isinstance(rule, SegmentRule)):
         raise OptionError(f"pairs go by expected utility, as the rule 'mbr' does, not {rule.name!r}; give ?rule=mbr")
     prompt = question_of(card)
-    pairs: list[PreferencePair] = []
+    rows: list[TrainingRow] = []
     without: Counter[str] = Counter()
     for record in records:
-        made = preference(record, prompt, card)
-        if isinstance(made, str):
-            without[made] += 1
+        row = preference(record, prompt, card)
+        if isinstance(row, str):
+            without[row] += 1
         else:
-            pairs.append(made)
-    if not pairs:
+            rows.append(row)
+    if not rows:
         why = ", ".join(f"{count} segments: {reason}" for reason, count in without.most_common()) or "no segments"
         raise InputError(
             f"there is no preference pair ({why}); sample more candidates, at a higher temperature, or check that the "
             "candidates belong to these translations"
         )
-    return PreferenceData(pairs, dict(without))
+    return PreferenceData(rows, dict(without))

@@ -18,7 +18,6 @@ from mbr_esd_metric.distill.preferences import (
     EQUAL_UTILITY,
     NO_VALID,
     ONE_ANNOTATION,
-    PreferencePair,
     make_pairs,
     preference,
 )
@@ -46,8 +45,12 @@ def record(*texts: str, logprobs: Sequence[float] = (), truncated: Sequence[bool
 
 
 def pair_of(item: CandidateRecord) -> Any:
-    """The pair, or the reason why there is none."""
-    return preference(item, load_prompt(), CARD)
+    """The chosen and the rejected answer, or the reason why there is no pair."""
+    row = preference(item, load_prompt(), CARD)
+    if isinstance(row, str):
+        return row
+    assert row.content["chosen_utility"] > row.content["rejected_utility"]
+    return row.content["chosen"][0]["content"], row.content["rejected"][0]["content"]
 
 
 def spans(text: str, mt: str) -> Annotation:
@@ -91,18 +94,15 @@ def test_pairs_are_those_of_the_paper_read_plainly() -> None:
             assert pair in (ONE_ANNOTATION, EQUAL_UTILITY)
             continue
         some += 1
-        assert isinstance(pair, PreferencePair)
-        assert spans(pair.chosen, MT) == spans(texts[expected[0]], MT)
-        assert spans(pair.rejected, MT) == spans(texts[expected[1]], MT)
-        assert pair.chosen_utility > pair.rejected_utility
+        assert [spans(text, MT) for text in pair] == [spans(texts[at], MT) for at in expected]
     assert some > 60
 
 
 def test_ties_go_to_the_likelier_then_to_the_first() -> None:
     a, b = answer(("Fuchs", "major")), answer(("Hund", "major"))
     reworded = a.replace("accuracy", "style")  # the same annotation in other words
-    assert pair_of(record(a, reworded, b, b, b, logprobs=(-5.0, -4.0, -1.0, -1.0, -1.0))).rejected == reworded
-    assert pair_of(record(a, reworded, b, b, b, logprobs=(-4.0, -4.0, -1.0, -1.0, -1.0))).rejected == a
+    assert pair_of(record(a, reworded, b, b, b, logprobs=(-5.0, -4.0, -1.0, -1.0, -1.0)))[1] == reworded
+    assert pair_of(record(a, reworded, b, b, b, logprobs=(-4.0, -4.0, -1.0, -1.0, -1.0)))[1] == a
 
 
 def test_segments_without_a_preference_say_why() -> None:
@@ -115,8 +115,7 @@ def test_segments_without_a_preference_say_why() -> None:
 
 def test_invalid_candidates_are_neither_chosen_nor_rejected() -> None:
     a, b = answer(("Fuchs", "major")), answer()
-    pair = pair_of(record("garbage", a, a, b, '{"errors": [', truncated=(False,) * 4 + (True,)))
-    assert (pair.chosen, pair.rejected) == (a, b)
+    assert pair_of(record("garbage", a, a, b, '{"errors": [', truncated=(False,) * 4 + (True,))) == (a, b)
 
 
 def corpus(sources: int = 20, systems: int = 4) -> list[CandidateRecord]:
@@ -148,7 +147,7 @@ def test_the_report_counts_everything() -> None:
     assert "6 pairs of 8 segments" in text
     assert ONE_ANNOTATION in text
     assert NO_VALID in text
-    gaps = [pair.chosen_utility - pair.rejected_utility for pair in pairs.pairs]
+    gaps = [row.content["chosen_utility"] - row.content["rejected_utility"] for row in pairs.rows]
     assert f"utility gap: mean {sum(gaps) / 6:.4g}" in text
 
 
@@ -169,9 +168,9 @@ def test_no_pairs_is_an_error_with_the_reason() -> None:
 
 
 def test_a_row_is_a_conversation_with_the_question() -> None:
-    pair = pair_of(replace(corpus()[0], lp="en-de"))
-    row = pair.row().content
+    item = replace(corpus()[0], lp="en-de")
+    (row,) = (row.content for row in make_pairs([item], CARD).rows)
     assert row["prompt"] == [{"role": "user", "content": load_prompt().render("s0", MT, "en-de")}]
-    assert row["chosen"] == [{"role": "assistant", "content": pair.chosen}]
-    assert row["rejected"] == [{"role": "assistant", "content": pair.rejected}]
-    assert (row["chosen_utility"], row["lp"]) == (pair.chosen_utility, "en-de")
+    answers = [row[side] for side in ("chosen", "rejected")]
+    assert answers == [[{"role": "assistant", "content": text}] for text in pair_of(item)]
+    assert (row["id"], row["lp"]) == (item.id, "en-de")
