@@ -44,9 +44,12 @@ def test_round_trip(tmp_path: Path, suffix: str) -> None:
     record = CandidateRecord.from_json(RECORD)
     assert record.candidates == (Candidate("x", None, -1.5), Candidate("y", truncated=True))
     bare = CandidateRecord("8", "s", "\ud800\u2028", CandidateColumns(("t",), (-0.5,), (False,)))
+    tokens = TokenLogprobs((2, 3, 0), (-0.5, -0.25, -1.0))
+    single = CandidateRecord("9", "s", "t", CandidateColumns(("xyü.",), (-1.75,), (False,), token_logprobs=tokens))
+    assert single.candidates[0].token_logprobs == tokens
     path = tmp_path / f"c.jsonl{suffix}"
-    write_records(path, [record, bare] * 3)
-    assert list(read_candidates(path)) == [record, bare] * 3
+    write_records(path, [record, bare, single] * 2)
+    assert list(read_candidates(path)) == [record, bare, single] * 2
     assert len(list(numbered_lines(path))) == 6
     assert not list(tmp_path.glob("*.part"))
 
@@ -132,13 +135,6 @@ def test_malformed_lines_are_named(tmp_path: Path, line: object, message: str) -
         list(read_candidates(path))
 
 
-def test_a_file_of_comet_score_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "out.json"
-    path.write_text(json.dumps({"mt.txt": [{"src": "a", "mt": "b", "COMET": 1.0}]}, indent=4), encoding="utf-8")
-    with pytest.raises(InputError, match=r"out\.json: one JSON value over several lines, .* `mbr-esd sample` writes"):
-        list(read_candidates(path))
-
-
 @pytest.mark.parametrize("key", ["id", "index", "score", "spans", "expected_utility", "valid", "distinct", "invalid"])
 def test_malformed_decisions_are_named(tmp_path: Path, key: str) -> None:
     record = CandidateRecord.from_json(RECORD)
@@ -165,15 +161,6 @@ def test_lines_of_json() -> None:
     assert json.loads(json_line({"a": "\ud800"})) == {"a": "\ud800"}
     with pytest.raises(ValueError, match="JSON"):
         json_line({"a": float("nan")})
-
-
-def test_the_tokens_of_a_single_answer_come_back(tmp_path: Path) -> None:
-    tokens = TokenLogprobs((2, 3, 0), (-0.5, -0.25, -1.0))
-    record = CandidateRecord("8", "s", "t", CandidateColumns(("xyü.",), (-1.75,), (False,), token_logprobs=tokens))
-    write_records(tmp_path / "c.jsonl", [record])
-    (read,) = read_candidates(tmp_path / "c.jsonl")
-    assert read == record
-    assert read.candidates[0].token_logprobs == read.columns.token_logprobs == tokens
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a": 1, "a": 2}', "NaN", '{"a": 1' + "0" * 5000 + "}", "", "[]"])
