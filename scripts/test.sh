@@ -63,7 +63,7 @@ else
   echo "all tests run in the environment \"${worlds[0]}\""
 fi
 for world in "${worlds[@]}"; do
-  chosen=("${workers[@]}")
+  chosen=("${workers[@]}" --durations 12)
   if [ "$world" = new ] && [ ${#once[@]} != 0 ]; then
     chosen+=("${once[@]/#/--ignore=tests/}")
   else
