@@ -38,10 +38,11 @@ def left_out(data: EsaData) -> Counter[str]:
 def unified(path: Path, **changes: Any) -> Path:
     lines = []
     for number, source in enumerate(SOURCES):
-        scores: dict[str, list[dict[str, Any]]] = {}
-        for segment, system, score, annotator, errors in RATINGS:
-            if segment == number:
-                scores[system] = [{"score": score, "annotator": annotator, "errors": errors, "times": [1, 2]}]
+        scores = {
+            system: [{"score": score, "annotator": annotator, "errors": errors, "times": [1, 2]}]
+            for segment, system, score, annotator, errors in RATINGS
+            if segment == number
+        }
         texts = {system: rows[number] for system, rows in TEXTS.items()}
         item = {"doc_id": f"en-cs_#_news_#_d1_#_{number}", "src_text": source, "tgt_text": texts, "scores": scores}
         lines.append(json.dumps({**item, **changes}, ensure_ascii=False) + "\n")
@@ -50,24 +51,13 @@ def unified(path: Path, **changes: Any) -> Path:
 
 
 def single(path: Path) -> Path:
-    lines = [
-        json.dumps(
-            {
-                "langs": "en-cs",
-                "line_id": segment,
-                "src": SOURCES[segment],
-                "tgt": TEXTS[system][segment],
-                "doc_id": "d1",
-                "domain": "news",
-                "esa_spans": [{**error, "error_type": None} for error in errors],
-                "esa_score": str(int(score)),
-                "system": system,
-                "annotator": annotator,
-            }
-        )
-        for segment, system, score, annotator, errors in RATINGS
-    ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    lines = []
+    for segment, system, score, annotator, errors in RATINGS:
+        texts = {"line_id": segment, "src": SOURCES[segment], "tgt": TEXTS[system][segment], "system": system}
+        spans = [{**error, "error_type": None} for error in errors]
+        answer = {"esa_spans": spans, "esa_score": str(int(score)), "annotator": annotator}
+        lines.append(json.dumps({"langs": "en-cs", "doc_id": "d1", "domain": "news", **texts, **answer}) + "\n")
+    path.write_text("".join(lines), encoding="utf-8")
     return path
 
 
@@ -82,12 +72,8 @@ def table(path: Path, *, overall: bool = True) -> Path:
         # Half-open, as the task's scorer takes it.
         ends = [str(e["end_i"] + 1) if e["end_i"] != "missing" else "missing" for e in errors]
         spans = [[str(e["start_i"]) for e in errors], ends, [e["severity"] for e in errors]]
-        row += [
-            TEXTS["refA"][segment],
-            "news",
-            "ESA",
-            *map(" ".join, spans if errors else (["-1"], ["-1"], ["no-error"])),
-        ]
+        row += [TEXTS["refA"][segment], "news", "ESA"]
+        row += map(" ".join, spans if errors else (["-1"], ["-1"], ["no-error"]))
         rows.append([*row, annotator, *([str(score)] if overall else [])])
     rows.append([*rows[1][:4], "challenge_x", *rows[1][5:]])
     path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")

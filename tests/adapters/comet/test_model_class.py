@@ -106,17 +106,13 @@ def test_a_model_folder(files: Files, monkeypatch: pytest.MonkeyPatch, name: str
     path = download_model(f"{name}?utility=f1")
     card = load_from_checkpoint(path).metric.card
     assert (card.model, card.n, card.decision.utility) == ("some/model", 4, "f1")
+    file = Path(name, "checkpoints", "model.ckpt")  # COMET's form of a path; the file may be empty
+    file.parent.mkdir()
+    file.touch()
+    assert load_from_checkpoint(str(file)).metric.card.model == "some/model"
     # The name of the folder is absolute, so that the path works from elsewhere too.
     monkeypatch.chdir(files.folder.parent)
     assert load_from_checkpoint(path).metric.card.n == 4
-
-
-def test_a_checkpoint_file_in_a_model_folder(files: Files) -> None:
-    """The option `--model mine/checkpoints/model.ckpt`; the file may be empty."""
-    path = model_folder(Path("mine")) / "checkpoints" / "model.ckpt"
-    path.parent.mkdir()
-    path.touch()
-    assert load_from_checkpoint(str(path)).metric.card.model == "some/model"
 
 
 @pytest.mark.parametrize("name", ["somebody/esd", "mbr-esd-fans/esd"])
@@ -130,6 +126,9 @@ def test_a_model_folder_on_the_hub(files: Files, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(comet.models, "snapshot_download", download)
     register()
+    registered = comet.models.snapshot_download
+    register()
+    assert comet.models.snapshot_download is registered
     card = load_from_checkpoint(download_model(f"{name}?n=2", local_files_only=True)).metric.card
     assert (card.model, card.n) == ("some/model", 2)
     assert downloads == [{"repo_id": name, "cache_dir": None, "local_files_only": True}]
@@ -147,12 +146,6 @@ def test_the_folder_of_a_name_holds_no_pickle_and_is_for_the_user_alone(files: F
     }
     assert download_model(files.model, saving_directory="models") == str(path)
     assert "hunter2" not in checkpoint_folder("mbr-esd-demo?server=http://me:hunter2@host/v1", "models")
-
-
-def test_registering_twice_changes_nothing(files: Files) -> None:
-    before = comet.models.snapshot_download
-    register()
-    assert comet.models.snapshot_download is before
 
 
 def test_installed_and_uninstalled(files: Files, tmp_path: Path) -> None:

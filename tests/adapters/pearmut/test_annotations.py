@@ -49,25 +49,12 @@ def _log(made: dict[str, Any], spans: list[dict[str, Any]], *times: float, score
     }
 
 
-def test_what_is_left_out_is_shown_as_missing_and_keeps_its_place_in_the_source(tmp_path: Path) -> None:
+def test_fates(tmp_path: Path) -> None:
+    """What is left out is shown as missing and keeps its place in the source."""
     made = _made()
-    before = made["data"][0][0][0]["error_spans"]["system1"]
+    before = first, missing = made["data"][0][0][0]["error_spans"]["system1"]
     behind = utf16_units(TEXT, len(TEXT))
     assert [(s["start_i"], s["end_i"]) for s in before] == [(3, 4), (behind, behind)]
-    (rating,) = ratings_of(made, _log(made, before, 2.0)).ratings
-    assert rating.rating.errors == (
-        MqmError("minor", "", "target", 3, 4),
-        MqmError("major", "Accuracy/Omission", "source", 7, 10),
-    )
-    assert [one.fate for one in rating.suggested or ()] == ["kept", "kept"]
-    assert rating.added == 0
-    write_person_ratings(tmp_path / "r.jsonl", [rating])
-    assert read_person_ratings(tmp_path / "r.jsonl") == (rating,)
-
-
-def test_fates() -> None:
-    made = _made()
-    first, missing = made["data"][0][0][0]["error_spans"]["system1"]
     longer = {**first, "end_i": first["end_i"] + 3}
     del longer["confidence"]
     new = {"start_i": 0, "end_i": 1, "severity": "major", "category": None}
@@ -75,10 +62,15 @@ def test_fates() -> None:
         ([longer, {**missing, "severity": "minor"}, new], ["changed", "changed"], 1),
         ([new], ["deleted", "deleted"], 1),
         ([], ["deleted", "deleted"], 0),
+        (before, ["kept", "kept"], 0),
     ):
         (rating,) = ratings_of(made, _log(made, spans, 1.0)).ratings
         assert [one.fate for one in rating.suggested or ()] == fates
         assert rating.added == added
+    omission = MqmError("major", "Accuracy/Omission", "source", 7, 10)
+    assert rating.rating.errors == (MqmError("minor", "", "target", 3, 4), omission)
+    write_person_ratings(tmp_path / "r.jsonl", [rating])
+    assert read_person_ratings(tmp_path / "r.jsonl") == (rating,)
 
 
 def test_times_of_all_visits_since_a_reset_count_and_a_pause_at_most_a_minute() -> None:
@@ -249,7 +241,7 @@ def test_protocols(tmp_path: Path) -> None:
         Campaign.of(_theirs("ranking"), "en-de")
 
 
-def test_ratings_that_cannot_stand_in_one_table() -> None:
+def test_ratings_that_cannot_stand_in_one_table_or_are_out_of_range(tmp_path: Path) -> None:
     made = _made()
     (one,) = ratings_of(made, _log(made, [], 1.0)).ratings
     for change, message in (
@@ -261,12 +253,7 @@ def test_ratings_that_cannot_stand_in_one_table() -> None:
     with pytest.raises(InputError, match="give ESA and MQM to a report each"):
         check_comparable([one, replace(one, score=None)])
     check_comparable([one, replace(one, rating=replace(one.rating, source="unrelated", target="Another"))])
-
-
-@pytest.mark.parametrize(("key", "value"), [("score", 1e9), ("score", -1), ("seconds", -0.5)])
-def test_ratings_out_of_range(tmp_path: Path, key: str, value: float) -> None:
-    made = _made()
-    (one,) = ratings_of(made, _log(made, [], 1.0)).ratings
-    (tmp_path / "r.jsonl").write_text(json.dumps({**one.to_json(), key: value}), encoding="utf-8")
-    with pytest.raises(InputError, match="line 1: "):
-        read_person_ratings(tmp_path / "r.jsonl")
+    for key, value in (("score", 1e9), ("score", -1), ("seconds", -0.5)):
+        (tmp_path / "r.jsonl").write_text(json.dumps({**one.to_json(), key: value}), encoding="utf-8")
+        with pytest.raises(InputError, match="line 1: "):
+            read_person_ratings(tmp_path / "r.jsonl")
