@@ -62,18 +62,8 @@ def test_gold_is_the_mean_over_raters_and_nan_where_nobody_rated(tmp_path: Path)
     assert (first.name, second.name) == ("mqm.r1", "mqm.r2")
     assert second.annotations["A"] == (Annotation(), None)  # the source side is no span of the translation
     assert first.annotations["B"] == (Annotation(), None)  # an error without a place is none either
-
-
-def test_one_rater_a_translation_makes_a_merged_set(tmp_path: Path) -> None:
-    _, test_set = imported(tmp_path, rating("A", "1", "r1"), rating("A", "2", "r2"), rating("B", "1", "r2"))
-    (merged,) = test_set.human_ratings()
-    assert merged.name == "mqm.merged"
-    assert merged.raters == {"A": ("r1", "r2"), "B": ("r2", None)}
-
-
-def test_the_paper_weights_instead_of_googles(tmp_path: Path) -> None:
     errors = (MqmError("minor", "Fluency/Punctuation"), MqmError("major", "Non-translation!"))
-    assert imported(tmp_path, rating("A", "1", errors=errors), weights="paper")[1].gold.item() == -6
+    assert imported(tmp_path / "paper", rating("A", "1", errors=errors), weights="paper")[1].gold.item() == -6
 
 
 @pytest.mark.parametrize(

@@ -64,13 +64,12 @@ def test_several_annotations_count_their_mean_and_each_by_itself(tmp_path: Path)
     second = load_test_set(tmp_path, "wmt24", "en-cs", gold="esa-human2")
     assert second.systems == ("A_B",)
     assert np.array_equal(second.gold, [[70.0, np.nan, np.nan]], equal_nan=True)
-
-
-def test_the_standard_gold_of_wmt25_is_the_first_annotation(tmp_path: Path) -> None:
     import_esa(esa((90.0,), (70.0,), lp="cs-uk_UA"), Target(tmp_path, "wmt25", "cs-uk_UA"))
-    test_set = load_test_set(tmp_path, "wmt25", "cs-uk_UA")
-    assert (test_set.info.gold, test_set.notes) == ("esa-human1", ())
-    assert [ratings.name for ratings in test_set.human_ratings()] == ["esa-human1.merged"]
+    first = load_test_set(tmp_path, "wmt25", "cs-uk_UA")  # the standard gold of WMT25 is the first annotation
+    assert (first.info.gold, first.notes) == ("esa-human1", ())
+    assert [ratings.name for ratings in first.human_ratings()] == ["esa-human1.merged"]
+    for gold, name in (("mqm", "mqm.rater1.merged"), ("esa", "esa.merged")):
+        assert choose_ratings(["esa.merged", "mqm.rater1.merged"], gold) == [name]
 
 
 def test_annotations_without_a_score_are_mqm(tmp_path: Path) -> None:
@@ -82,11 +81,6 @@ def test_annotations_without_a_score_are_mqm(tmp_path: Path) -> None:
         import_esa(esa((90.0, None)), Target(tmp_path, "mixed", "en-cs"))
     with pytest.raises(InputError, match="there are: en-cs"):
         import_esa(esa((90.0,)), Target(tmp_path, "made", "en-de"))
-
-
-def test_gold_spans_are_of_the_gold_scores_kind() -> None:
-    for gold, name in (("mqm", "mqm.rater1.merged"), ("esa", "esa.merged")):
-        assert choose_ratings(["esa.merged", "mqm.rater1.merged"], gold) == [name]
 
 
 def test_from_a_file_to_a_board(tmp_path: Path, mbr_esd: Command) -> None:

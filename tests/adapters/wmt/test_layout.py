@@ -12,7 +12,7 @@ import pytest
 from mbr_esd_metric.adapters.wmt import MQM_TEST_SETS, TestSet, TestSetInfo, load_test_set
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
-from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice, info_of, preferred_gold
+from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice, info_of, metric_status, preferred_gold
 from mbr_esd_metric.adapters.wmt.metric_sets import metric_set_of
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
@@ -64,18 +64,13 @@ def test_what_is_written_reads_back(folder: Path) -> None:
     first = Annotation([ErrorSpan(0, 2, "major", "Accuracy/Mistranslation")])
     assert ratings.of(["a-sys", "sys.b"], 3) == [[None, None, None], [first, None, Annotation()]]
     assert ratings.annotations["sys.b"][0].spans == first.spans  # type: ignore[union-attr]
-
-
-def test_metrics_read_back_exactly(folder: Path) -> None:
-    test_set = load(folder)
     assert test_set.metric_names() == ("BLEU-refA", "good-src")
     bleu, good = test_set.metric("BLEU-refA"), test_set.metric("good-src")
     np.testing.assert_array_equal(bleu.scores, [[1, 2, 3], [1 / 3, 1e-17, 3]])
     assert bleu.ratings is None
     assert good.ratings is not None
-    assert good.ratings.annotations["sys.b"][0] == Annotation([ErrorSpan(1, 3, "minor")])
-    span = good.ratings.annotations["sys.b"][0].spans[0]  # type: ignore[union-attr]
-    assert span.confidence == 0.75
+    (span,) = good.ratings.annotations["sys.b"][0].spans  # type: ignore[union-attr]
+    assert span == ErrorSpan(1, 3, "minor", None, 0.75)
 
 
 def test_json_lines_serve_as_texts(folder: Path) -> None:
@@ -165,22 +160,26 @@ def rated(*spans: tuple[int, int]) -> str:
 
 
 def test_a_span_past_the_end_is_cut_and_counted_once(folder: Path) -> None:
+    """One that is marked twice stays twice, which is noted of metrics alone."""
     path = folder / "tiny" / RATING
-    replace_line(path, 1, "sys.b\t" + rated((1, 2), (2, 9), (4, 9), (3, 3)))
+    replace_line(path, 1, "sys.b\t" + rated((1, 2), (1, 2), (2, 9), (4, 9), (3, 3)))
     test_set = load(folder)
     (ratings,) = test_set.ratings
-    assert ratings.annotations["sys.b"][0] == Annotation([ErrorSpan(1, 2, "minor"), ErrorSpan(2, 4, "minor")])
+    twice, cut = [ErrorSpan(1, 2, "minor")] * 2, ErrorSpan(2, 4, "minor")
+    assert list(ratings.annotations["sys.b"][0] or ()) == [*twice, cut]
     assert test_set.notes == (
         "error spans of people, en-de in 2 translations: 1 end past the translation and are cut there, "
         "2 begin past it or have no characters and are no spans",
     )
     path.with_name("en-de.mqm.merged.seg.rating").write_bytes(path.read_bytes())
     assert load(folder).notes == test_set.notes
-    replace_line(folder / "tiny" / "metric-ratings/en-de/good-src.seg.rating", 4, "sys.b\t" + rated((0, 0), (1, 5)))
+    path = folder / "tiny" / "metric-ratings/en-de/good-src.seg.rating"
+    replace_line(path, 4, "sys.b\t" + rated((1, 2), (1, 2), (0, 0), (2, 5)))
     metric = load(folder).metric("good-src")
     assert metric.ratings is not None
-    assert metric.ratings.annotations["sys.b"][0] == Annotation([ErrorSpan(1, 4, "minor")])
+    assert list(metric.ratings.annotations["sys.b"][0] or ()) == [*twice, cut]
     assert "good-src, en-de in 6 translations: 1 end past" in metric.notes[0]
+    assert any("1 repeat others" in note for note in metric.notes)
 
 
 def test_spans_of_a_system_that_is_not_evaluated_stop_nothing(folder: Path) -> None:
@@ -192,21 +191,7 @@ def test_spans_of_a_system_that_is_not_evaluated_stop_nothing(folder: Path) -> N
     assert load(folder, choice=SystemChoice(human="all")).notes != ()
 
 
-def test_spans_that_are_marked_twice_stay_and_are_noted_of_metrics(folder: Path) -> None:
-    twice = f"sys.b\t{rated((0, 2), (0, 2), (3, 4))}"
-    replace_line(folder / "tiny" / RATING, 1, twice)
-    replace_line(folder / "tiny" / "metric-ratings/en-de/good-src.seg.rating", 4, twice)
-    test_set = load(folder)
-    metric = test_set.metric("good-src")
-    assert metric.ratings is not None
-    human, metrics = test_set.ratings[0].annotations["sys.b"][0], metric.ratings.annotations["sys.b"][0]
-    assert human == metrics
-    assert [len(one or ()) for one in (human, metrics)] == [3, 3]
-    assert any("1 repeat others" in note for note in metric.notes)
-    assert not any("repeat" in note for note in test_set.notes)
-
-
-def test_the_choice_of_systems(folder: Path) -> None:
+def test_the_choice_of_systems(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def systems(**options: object) -> tuple[str, ...]:
         return load(folder, choice=SystemChoice(**options)).systems  # type: ignore[arg-type]
 
@@ -220,13 +205,10 @@ def test_the_choice_of_systems(folder: Path) -> None:
     files.write_text(Layout(folder, "tiny", "en-de").reference("refB"), ["x", "y", "z"])
     assert load(folder, reference="refB").systems == ("a-sys", "refA", "sys.b")
     assert load(folder, reference="refB", choice=SystemChoice(human="none")).systems == ("a-sys", "sys.b")
-
-
-def test_outliers_take_part_on_request(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     info = TestSetInfo("refA", "mqm", frozenset({"sys.b"}))
     monkeypatch.setattr("mbr_esd_metric.adapters.wmt.test_set.info_of", lambda *_: info)
     assert load(folder).systems == ("a-sys",)
-    assert load(folder, choice=SystemChoice(outliers=True)).systems == ("a-sys", "sys.b")
+    assert systems(outliers=True) == ("a-sys", "sys.b")
 
 
 def test_a_usual_reference_that_is_missing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,7 +254,10 @@ def test_missing_and_doubled_files(folder: Path, break_it: Callable[[Path], obje
         load(folder)
 
 
-def test_unknown_names(folder: Path) -> None:
+def test_unknown_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(folder))
+    with pytest.raises(InputError, match=r"\.mt-metrics-eval/mt-metrics-eval-v2/wmt24"):  # the toolkit's folder
+        load_test_set(None, "wmt24", "en-de")
     with pytest.raises(InputError, match="no such test set; there are tiny.*mtme --download"):
         load_test_set(folder, "wmt24", "en-de")
     with pytest.raises(InputError, match="language pairs of tiny: en-de"):
@@ -286,22 +271,15 @@ def test_unknown_names(folder: Path) -> None:
         test_set.human_ratings(["mqm.rater"])
 
 
-def test_the_default_folder_is_the_toolkits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(InputError, match=r"\.mt-metrics-eval/mt-metrics-eval-v2/wmt24"):
-        load_test_set(None, "wmt24", "en-de")
-
-
 def test_the_table_of_test_sets() -> None:
     wmt24 = {d: (i.standard_reference, set(i.outliers)) for (t, d), i in MQM_TEST_SETS.items() if t == "wmt24"}
     assert wmt24 == {"en-de": ("refB", {"MSLC"}), "en-es": ("refA", {"MSLC"}), "ja-zh": ("refA", {"MSLC"})}
     assert info_of("wmt25", "en-cs_CZ") == TestSetInfo("refA", "esa-human1")
     assert info_of("mine", "en-cs") == TestSetInfo()
-
-
-@pytest.mark.parametrize(
-    ("names", "taken"),
-    [("da-sqm mqm", "mqm"), ("esa-human2 esa-human1", "esa-human1"), ("esa-human1 esa", "esa"), ("stars", None)],
-)
-def test_the_gold_that_replaces_the_usual_one(names: str, taken: str | None) -> None:
-    assert preferred_gold(names.split()) == taken
+    golds = {"da-sqm mqm": "mqm", "esa-human2 esa-human1": "esa-human1", "esa-human1 esa": "esa", "stars": None}
+    assert {names: preferred_gold(names.split()) for names in golds} == golds
+    # Before wmt23 the task does not tell baselines from primary submissions.
+    statuses = {"wmt24 XCOMET": "primary", "wmt24 MetricX-24": "contrastive", "wmt23.sent COMET": "baseline"}
+    statuses |= {"wmt21.tedtalks BLEU": "primary"}
+    assert {name: metric_status(*name.split()) for name in statuses} == statuses
+    assert metric_status("wmt26", "BLEU") is None
