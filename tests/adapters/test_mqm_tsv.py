@@ -48,7 +48,7 @@ def test_one_row_per_error_is_one_rating_per_rater(tmp_path: Path) -> None:
     assert data.left_out == ()
 
 
-def test_a_table_of_several_language_pairs_says_them(tmp_path: Path) -> None:
+def test_a_table_of_several_language_pairs(tmp_path: Path) -> None:
     rows = ("A|d|1|7|r1|One|Eins|No-error|No-error|en-de", "A|d|1|7|r1|One|Uno|No-error|No-error|en-es")
     data = read(tmp_path, *rows, header=f"{HEADER} lp")
     assert [(one.lp, one.target) for one in data.ratings] == [("en-de", "Eins"), ("en-es", "Uno")]
