@@ -45,13 +45,8 @@ METRICS = {
     "BLEU-refC": {"good": [80.0, 1.0], "bad": [20.0, 2.0], "MSLC": [0.0, 0.0]},
     "ours-src": {"good": [-1.0, 0.0], "bad": [-5.0, 0.0], "MSLC": [0.0, 0.0], "refB": [0.0, 0.0]},
 }
-HUMAN: dict[str, list[Any]] = {
-    "good": [Rating([Error(0, 4, "Style", "Minor")]), None],
-    "bad": [
-        Rating([Error(0, 3, "x", "major"), Error(0, 9, "y", "major", None, True), Error(3, 4, "z", "neutral")]),
-        None,
-    ],
-}
+BAD = Rating([Error(0, 3, "x", "major"), Error(0, 9, "y", "major", None, True), Error(3, 4, "z", "neutral")])
+HUMAN: dict[str, list[Any]] = {"good": [Rating([Error(0, 4, "Style", "Minor")]), None], "bad": [BAD, None]}
 
 
 class EvalSet:

@@ -54,15 +54,6 @@ def test_nine_fields(tmp_path: Path, header: list[str]) -> None:
     assert "3 ratings" in report
 
 
-def test_other_files_are_not_taken_for_these(tmp_path: Path) -> None:
-    assert is_qe(HEADER)
-    assert is_qe(LAST[0])
-    assert is_qe(ROWS[0])
-    assert not is_qe("system\tdoc\tdocSegId\tglobalSegId\trater\tsource\ttarget\tcategory\tseverity")
-    with pytest.raises(InputError, match="wmt import"):
-        read_qe(write(tmp_path, "other.tsv.gz", ["a\tb"]))
-
-
 @pytest.mark.parametrize("text", ['Er sagte: "Ja" und ging.', '"Er sagte: ""Ja"" und ging."'])
 def test_quoted_texts_whichever_text_the_offsets_are_of(tmp_path: Path, text: str) -> None:
     words = ("sagte", "Ja", "und", "ging.")
@@ -101,6 +92,8 @@ def test_files_without_sources_are_refused(tmp_path: Path, header: str, tab: str
     assert not is_qe("en-de\tm\t0\tHund\t-1\t-1\tno-error")
     with pytest.raises(InputError, match=r"line \d: no sources, as in a submission"):
         read_qe(path)
+    with pytest.raises(InputError, match="wmt import"):
+        read_qe(write(tmp_path, "other.tsv.gz", ["a\tb"]))
 
 
 def test_seven_fields_say_their_language_pair(tmp_path: Path) -> None:

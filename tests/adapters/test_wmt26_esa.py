@@ -31,11 +31,8 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The release's files, in the current folder; returns the annotations."""
     monkeypatch.chdir(tmp_path)
     Path("data/systems").mkdir(parents=True)
-    files = {
-        "wmt26-genmt": GOLDEN["documents"],
-        **{f"systems/{name}": rows for name, rows in GOLDEN["systems"].items()},
-    }
-    for name, rows in files.items():
+    files = {f"systems/{name}": rows for name, rows in GOLDEN["systems"].items()}
+    for name, rows in {**files, "wmt26-genmt": GOLDEN["documents"]}.items():
         text = "".join(json.dumps(row) + "\n" for row in rows)
         Path(f"data/{name}.jsonl").write_text(text, encoding="utf-8")
     path = Path("annotations.json")
@@ -53,9 +50,7 @@ def test_means_and_users_are_those_of_the_tasks_scripts(release: Path) -> None:
             means.setdefault(system, []).append(float(np.mean([one.score or 0.0 for one in each])))
     theirs = {name.replace("Human (from scratch)", "refA"): row for name, row in GOLDEN["theirs"]["systems"].items()}
     assert {system: len(scores) for system, scores in means.items()} == {name: row[1] for name, row in theirs.items()}
-    assert {s: np.mean(scores) for s, scores in means.items()} == pytest.approx(
-        {n: row[0] for n, row in theirs.items()}
-    )
+    assert {s: np.mean(scores) for s, scores in means.items()} == pytest.approx({n: r[0] for n, r in theirs.items()})
     assert data.lps == (LP,)
     left_out = data.left_out[LP]
     assert left_out["user who agrees with the others too little"] == 1

@@ -30,7 +30,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
 
 @pytest.fixture
 def comet_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
-    """Runs `comet-score` ("score"), `comet-compare` ("compare") or `comet-mbr` ("mbr") in this process."""
+    """Runs `comet-score` ("score") or `comet-compare` ("compare") in this process."""
     pytest.importorskip("comet.models")
     from mbr_esd_metric.adapters.comet.registration import supply
 

@@ -111,17 +111,6 @@ def test_compare(comet_command: Command, files: Files) -> None:
     assert kinds == {"statistic": float, "p_value": float}
 
 
-def test_the_signature_is_logged_once_and_not_when_quiet(
-    comet_command: Command, files: Files, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level("INFO", "mbr_esd_metric.adapters.comet.model_class"):
-        score(comet_command, files, systems=2)
-    assert sum(message.startswith("mbr-esd|") for message in caplog.messages) == 1
-    caplog.clear()
-    score(comet_command, files, "--quiet")
-    assert not caplog.messages
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

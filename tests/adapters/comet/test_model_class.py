@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -79,19 +80,16 @@ def test_gpus_0_keeps_a_model_on_the_cpu(model: MbrEsdMetric, monkeypatch: pytes
             model.predict(SAMPLES, gpus=gpus, progress_bar=False)
 
 
-def test_no_samples_and_malformed_ones(model: MbrEsdMetric) -> None:
+def test_no_samples_and_what_stays_an_exception_in_a_library(model: MbrEsdMetric) -> None:
+    hook = sys.excepthook
+    with pytest.raises(OptionError, match="did you mean 'mbr-esd-demo'"):
+        load_from_checkpoint(download_model("mbr-esd-dmo"))
+    assert sys.excepthook is hook
     result = model.predict([], gpus=0, progress_bar=False)
     assert result.scores == result.metadata.error_spans == []
     assert math.isnan(result.system_score)
     with pytest.raises(InputError, match=r"samples\[1\] has no 'mt'"):
         model.predict([SAMPLES[0], {"src": "a"}], gpus=0, progress_bar=False)
-
-
-def test_in_a_library_an_error_stays_an_exception(files: Files) -> None:
-    hook = sys.excepthook
-    with pytest.raises(OptionError, match="did you mean 'mbr-esd-demo'"):
-        load_from_checkpoint(download_model("mbr-esd-dmo"))
-    assert sys.excepthook is hook
 
 
 def model_folder(path: Path) -> Path:
@@ -118,12 +116,7 @@ def test_a_model_folder(files: Files, monkeypatch: pytest.MonkeyPatch, name: str
 @pytest.mark.parametrize("name", ["somebody/esd", "mbr-esd-fans/esd"])
 def test_a_model_folder_on_the_hub(files: Files, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     folder = model_folder(Path("snapshot"))
-    downloads: list[dict[str, object]] = []
-
-    def download(repo_id: str, **options: object) -> str:
-        downloads.append({"repo_id": repo_id, **options})
-        return str(folder)
-
+    download = Mock(spec=[], return_value=str(folder))
     monkeypatch.setattr(comet.models, "snapshot_download", download)
     register()
     registered = comet.models.snapshot_download
@@ -131,7 +124,7 @@ def test_a_model_folder_on_the_hub(files: Files, monkeypatch: pytest.MonkeyPatch
     assert comet.models.snapshot_download is registered
     card = load_from_checkpoint(download_model(f"{name}?n=2", local_files_only=True)).metric.card
     assert (card.model, card.n) == ("some/model", 2)
-    assert downloads == [{"repo_id": name, "cache_dir": None, "local_files_only": True}]
+    download.assert_called_once_with(name, cache_dir=None, local_files_only=True)
 
 
 def test_the_folder_of_a_name_holds_no_pickle_and_is_for_the_user_alone(files: Files) -> None:

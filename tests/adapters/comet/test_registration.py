@@ -10,13 +10,12 @@ import multiprocessing
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.helpers.comet_checkpoint import SENTENCES, make_checkpoint
-from tests.helpers.comet_commands import Files, Outcome
+from tests.helpers.comet_commands import Files
 
 pytest.importorskip("comet.models")
 pytestmark = pytest.mark.comet
@@ -58,24 +57,6 @@ def test_stock_models_score_as_with_comets_requirements(kind: str, checkpoints: 
         for spans, expected in zip(result.metadata.error_spans, SPANS, strict=True):
             assert [(s["start"], s["end"], s["severity"]) for s in spans] == [span[:3] for span in expected]
             assert [s["confidence"] for s in spans] == pytest.approx([span[3] for span in expected], abs=1e-5)
-
-
-def test_stock_checkpoints_in_comet_mbr(
-    checkpoints: dict[str, Path], files: Files, comet_command: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """This command of COMET moves its model to a GPU, whatever `--gpus` says."""
-    import pytorch_lightning
-
-    monkeypatch.setattr(pytorch_lightning.LightningModule, "cuda", lambda self: self)
-    sources = files.write("src", *(sample["src"] for sample in SAMPLES))
-    translations = files.write("several", *(text for sample in SAMPLES for text in sample.values()))
-    models = ("--gpus", "0", "--model", str(checkpoints["regression"]), "--qe_model", str(checkpoints["unified"]))
-    words = ("-s", sources, "-t", translations, "--num_samples", "3", "--rerank_top_k", "2", "-o", "chosen")
-    done = comet_command("mbr", *words, *models)
-    assert done.status == 0, done.err
-    chosen = Path("chosen").read_text(encoding="utf-8").splitlines()
-    assert len(chosen) == len(SAMPLES)
-    assert all(text in sample.values() for text, sample in zip(chosen, SAMPLES, strict=True))
 
 
 COMMAND = """

@@ -63,7 +63,7 @@ def _log(made: dict[str, Any], spans: list[dict[str, Any]], *times: float, score
 
 
 def test_fates(tmp_path: Path) -> None:
-    """What is left out is shown as missing and keeps its place in the source."""
+    """An omission is shown as missing and keeps its place in the source."""
     made = _made()
     before = first, missing = made["data"][0][0][0]["error_spans"]["system1"]
     behind = utf16_units(TEXT, len(TEXT))

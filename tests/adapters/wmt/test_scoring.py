@@ -19,10 +19,9 @@ from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.adapters.wmt.scorers import Scored, ScoredText, Scorer, default_name, make_scorer, xcomet_annotation
 from mbr_esd_metric.adapters.wmt.scoring import score_test_set
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.core.candidate import CandidateColumns
-from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.errors import EngineError, InputError, OptionError
-from mbr_esd_metric.files.records import CandidateRecord, write_records
+from mbr_esd_metric.files.records import write_records
+from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
 from tests.helpers.wmt_folder import write_folder, write_texts
 
@@ -51,16 +50,9 @@ def score(test_set: TestSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mb
 
 def replayed(test_set: TestSet, systems: str, *answers: Sequence[str] | None) -> str:
     """A model with these answers, each the words of its errors or no JSON, to every translation of these systems."""
-    keys = ("error_span", "category", "sub_category", "severity")
-    texts = tuple(
-        render_answer([dict(zip(keys, (word, "style", "", "major"), strict=True)) for word in words])
-        if words is not None
-        else "no JSON"
-        for words in answers
-    )
-    columns = CandidateColumns(texts, (-1.0,) * len(texts), (False,) * len(texts))
+    texts = ["no JSON" if words is None else answer(*words) for words in answers]
     records = [
-        CandidateRecord(str(n), source, text, columns, system)
+        record(source, text, *texts, number=n, system=system)
         for system in systems
         for n, (source, text) in enumerate(zip(test_set.sources, test_set.outputs[system], strict=True), 1)
         if text
@@ -122,10 +114,11 @@ def test_stored_scores_are_left_alone_and_a_new_system_is_scored(test_set: TestS
     assert "C" in files.read_scores(test_set.layout.metric_scores("length-src", "seg"))
     with pytest.raises(InputError, match=r"length\|v:1 instead of length\|v:2.*--overwrite"):
         score_test_set(test_set, Counting(version=2))
-    newer = Counting(version=2)
+    newer = Counting(version=2, marks=False)
     score_test_set(test_set, newer, overwrite=True)
     assert newer.systems == ["A", "B", "refA"]
     assert test_set.signature("length-src") == "length|v:2"
+    assert test_set.metric("length-src").ratings is None  # those of the older scores went with them
 
 
 def test_a_stopped_run_goes_on_and_ends_with_the_same_files(test_set: TestSet) -> None:
@@ -169,12 +162,6 @@ def test_a_killed_write_is_no_metric(
     (written,) = score_test_set(test_set, scorer)
     assert written.scored
     assert test_set.signature("length-src") == scorer.signatures["length-src"]
-
-
-def test_spans_of_older_scores_go_with_them(test_set: TestSet) -> None:
-    score_test_set(test_set, Counting())
-    score_test_set(test_set, Counting(version=2, marks=False), overwrite=True)
-    assert test_set.metric("length-src").ratings is None
 
 
 def test_sacrebleu_is_sacrebleu(test_set: TestSet) -> None:
@@ -255,15 +242,13 @@ def test_names_of_metrics(model: str, name: str) -> None:
 
 def test_xcomet_spans_become_annotations() -> None:
     spans = [
-        {"start": 0, "end": 2, "severity": "critical", "confidence": 0.9, "text": "ab"},
-        {"start": 3, "end": 99, "severity": "minor", "confidence": 0.6, "text": "cd"},
-        {"start": 0, "end": 0, "severity": "major", "confidence": 0.8, "text": ""},
+        {"start": 0, "end": 2, "severity": "critical", "confidence": 0.9},
+        {"start": 3, "end": 99, "severity": "minor", "confidence": 0.6},
+        {"start": 0, "end": 0, "severity": "major", "confidence": 0.8},
     ]
-    assert [(s.start, s.end, s.severity, s.confidence) for s in xcomet_annotation(spans, "ab cd")] == [
-        (0, 2, "major", 0.9),
-        (3, 5, "minor", 0.6),
-    ]
-    assert [s.severity for s in xcomet_annotation(spans, "ab cd", 0.7)] == ["major"]
+    whole, cut = ErrorSpan(0, 2, "major", None, 0.9), ErrorSpan(3, 5, "minor", None, 0.6)
+    assert list(xcomet_annotation(spans, "ab cd")) == [whole, cut]
+    assert list(xcomet_annotation(spans, "ab cd", 0.7)) == [whole]
 
 
 def test_problems_say_what_to_do(score: Command) -> None:
