@@ -33,7 +33,7 @@ SLOW = {
     "test_a_users_file_is_checked",
     "test_command_line.py",
     "test_registration.py",
-    "test_docs.py",
+    "test_block",
     "test_faults_lose_and_double_nothing",
     "test_miniature.py",
     "test_model_class.py",

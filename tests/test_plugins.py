@@ -36,8 +36,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(Path(__file__).parent / "plugin_package", source)
     page = (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")
     for code in re.findall(r"```python\n([^>].*?)```", page, re.DOTALL):
-        name = re.findall(r' name(?:: .*)? = "([\w-]+)"', code)[0].replace("-", "_")
-        (source / "mbr_esd_example_plugin" / f"{name}.py").write_text(code, encoding="utf-8")
+        (name,) = re.findall(r' name(?:: .*)? = "([\w-]+)"', code)
+        # By another name, as a reader of the page may add the class to this package.
+        code = code.replace(f'= "{name}"', f'= "example-{name}"')
+        file = source / "mbr_esd_example_plugin" / f"{name.replace('-', '_')}.py"
+        file.write_text(code, encoding="utf-8")
     command = [sys.executable, "-m", "pip", "install", *offline, "--target", str(folder / "site"), str(source)]
     subprocess.run(command, check=True)
     return folder / "site"
@@ -64,28 +67,36 @@ def mbr_esd(site: Path, *words: str) -> str:
 
 def test_models_list_what_was_added(installed: Path) -> None:
     models = mbr_esd(installed, "models", "--options")
-    assert f"how the model is run: {', '.join(['auto', *ENGINES.builtin, 'first-word'])}\n" in models
-    assert f": {', '.join([*SIMILARITIES.builtin, 'jaccard'])}, or a mean such as" in models
-    assert "; longest: the most error spans" in models
+    assert f"how the model is run: {', '.join(['auto', *ENGINES.builtin, 'example-first-word'])}\n" in models
+    assert f": {', '.join([*SIMILARITIES.builtin, 'example-jaccard'])}, or a mean such as" in models
+    assert "; example-longest: the most error spans" in models
     checked = mbr_esd(installed, "models", "--check")
-    assert "engine=first-word       marks the first word, without a model" in checked
-    added = (("engine", "first-word"), ("similarity", "jaccard"), ("rule", "longest"), ("format", "bracketed"))
+    assert "engine=example-first-word marks the first word, without a model" in checked
+    added = (
+        ("engine", "example-first-word"),
+        ("similarity", "example-jaccard"),
+        ("rule", "example-longest"),
+        ("format", "bracketed"),
+    )
     for kind, name in added:
         assert f"the {kind} {name} comes from mbr-esd-example-plugin 1.2" in checked
-    assert "  first-word    works here" in checked
+    assert "  example-first-word works here" in checked
 
 
 def test_decide_by_the_rule_and_by_the_similarity(installed: Path, tmp_path: Path) -> None:
-    assert "longest: the most error spans" in " ".join(mbr_esd(installed, "decide", "--help").split())
+    assert "example-longest: the most error spans" in " ".join(mbr_esd(installed, "decide", "--help").split())
     rows = {}
-    for name, words in (("longest", ["--rule", "longest"]), ("jaccard", ["--utility", "jaccard+softf1"])):
+    for name, words in (
+        ("example-longest", ["--rule", "example-longest"]),
+        ("example-jaccard", ["--utility", "example-jaccard+softf1"]),
+    ):
         out = tmp_path / name
         mbr_esd(installed, "decide", str(CANDIDATES), "-o", str(out), "--quiet", *words)
         rows[name] = records(out)
-    for record, row in zip(records(CANDIDATES), rows["longest"], strict=True):
+    for record, row in zip(records(CANDIDATES), rows["example-longest"], strict=True):
         answers = [json.loads(candidate["text"])["errors"] for candidate in record["candidates"]]
         assert len(row["spans"]) == max(len({error["error_span"] for error in errors}) for errors in answers)
-    assert all(0 <= row["expected_utility"] <= 1 for row in rows["jaccard"])
+    assert all(0 <= row["expected_utility"] <= 1 for row in rows["example-jaccard"])
 
 
 #: What is done with a file of candidates, in one process; every word is split at blanks.
@@ -144,7 +155,8 @@ def test_score_with_the_engine(installed: Path, tmp_path: Path) -> None:
     src, mt, out = tmp_path / "src.txt", tmp_path / "mt.txt", tmp_path / "out.json"
     src.write_text("one two\nthree\n", encoding="utf-8")
     mt.write_text("eins zwei\ndrei\n", encoding="utf-8")
-    model = f"mbr-esd-demo?engine=first-word&n=4&rule=longest&utility=jaccard&store={tmp_path / 'store'}"
+    decision = "rule=example-longest&utility=example-jaccard"
+    model = f"mbr-esd-demo?engine=example-first-word&n=4&{decision}&store={tmp_path / 'store'}"
     mbr_esd(installed, "score", "-s", str(src), "-t", str(mt), "--model", model, "--to_json", str(out))
     (rows,) = json.loads(out.read_text(encoding="utf-8")).values()
     assert [[error["text"] for error in row["errors"]] for row in rows] == [["eins"], ["drei"]]

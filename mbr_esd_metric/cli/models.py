@@ -142,7 +142,7 @@ def _check(name: str | None) -> int:
     for card in [named, *named.others] if named else [card for card in listed() if card not in CATALOGUE]:
         print(card.title if named else f"\n{card.title}")
         for engine, problem in engine_problems(card).items():
-            print(f"  {engine:<14}{problem or 'works here'}")
+            print(f"  {engine:<13} {problem or 'works here'}")
             works |= problem is None
     if not name:
         print(f"\n{len(CATALOGUE)} more models: mbr-esd models; of one of them: mbr-esd models NAME --check")
