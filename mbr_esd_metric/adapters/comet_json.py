@@ -9,6 +9,7 @@ from typing import Any
 
 from mbr_esd_metric.core.annotation import Annotation, Point, fold_severity
 from mbr_esd_metric.core.decision import ScoredPart
+from mbr_esd_metric.core.mqm import mqm_score, unit_score
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.join import SegmentKey
 from mbr_esd_metric.files.paths import short_names
@@ -24,6 +25,7 @@ class CometRow:
         id: of the segment in its system: its number from 1, or what the file calls it.
         annotation: error spans, with every repeat; an error without characters is one of its points. None where the
             row has no list of errors, or a translation was left out.
+        score: the row's, or that of its spans, (25 + Score(E)) / 25; None without either.
         mqm: the MQM score beside it, in [-25, 0], if there is one.
         parts: the sentences that were judged one by one, with scores in [0, 1]; () where it was judged at once.
     """
@@ -59,6 +61,9 @@ def read_comet_json(path: Path) -> list[CometRow]:
                 annotation = None
                 if "errors" in row and not left_out:
                     annotation = _annotation(row["errors"], row.get("omissions", ()))
+                if score is None and annotation is not None:
+                    mqm = mqm_score(annotation.with_spans(annotation))  # a span given twice counts once
+                    score = unit_score(mqm)
             place = SegmentKey(system, str(row.get("src", "")), row["mt"])
             warning = row.get("data_warning")
             warning = None if warning is None else str(warning)

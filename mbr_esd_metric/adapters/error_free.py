@@ -14,7 +14,6 @@ from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmRating, read_person_ratings
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import fold_severity
-from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.join import Join, SegmentKey
 from mbr_esd_metric.files.paths import plain_name
@@ -32,7 +31,7 @@ def judged_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[lis
     people: dict[SegmentKey, list[tuple[MqmRating, float | None]]] = defaultdict(list)
     for path in ratings:
         beginning = next((line for _, line in numbered_lines(path)), "")
-        if plain_name(path).endswith(".jsonl") and '"checks"' in beginning:
+        if plain_name(path).endswith((".jsonl", ".json")) and '"checks"' in beginning:
             scored = [(one.rating, one.score) for one in read_person_ratings(path)]
         else:
             scored = [(one, None) for one in read_mqm(path)]
@@ -43,10 +42,9 @@ def judged_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[lis
     judged, labels = [], []
     for row in rows:
         human = join.find(row.place)
-        score = row.score if row.score is not None or row.annotation is None else mqm_score(row.annotation)
-        if human is not None and score is not None:
+        if human is not None and row.score is not None:
             first, length = human[0][0], len(row.place.translation)
-            judged.append(Judged(score, row.annotation, length, first.lp or "", first.doc))
+            judged.append(Judged(row.score, row.annotation, length, first.lp or "", first.doc))
             marked = any(fold_severity(error.severity) is not None for one, _ in human for error in one.errors)
             scores = [value for _, value in human if value is not None]
             labels.append(not marked and (not scores or fmean(scores) >= ESA_THRESHOLD))

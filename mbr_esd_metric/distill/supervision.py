@@ -22,7 +22,7 @@ from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.decoding.segment import decide_segment
 from mbr_esd_metric.distill.training_folder import TrainingRow, answer, messages, question_of
 from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, number_of
 from mbr_esd_metric.files.records import CandidateRecord
 from mbr_esd_metric.metric.card import ModelCard
 
@@ -89,8 +89,8 @@ class Examples:
     def report(self) -> str:
         """The numbers of examples, as a line of text."""
         return (
-            f"{len(self.rows)} annotations to learn from; {self.clean} of them without an error; {self.inexpressible} "
-            "errors left out that have no place, or whose text occurs earlier in the translation"
+            f"{number_of(len(self.rows), 'annotation')} to learn from; {self.clean} of them without an error; "
+            f"{self.inexpressible} errors left out that have no place, or whose text occurs earlier in the translation"
         )
 
 

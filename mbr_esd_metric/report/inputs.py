@@ -25,7 +25,7 @@ from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.decision_problem import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable
-from mbr_esd_metric.core.mqm import mqm_score
+from mbr_esd_metric.core.mqm import mqm_score, unit_score
 from mbr_esd_metric.decoding.file import decided_records, file_options
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import read_annotations
@@ -183,8 +183,8 @@ def decision_input(source: Source, texts: Mapping[tuple[str, str], Text]) -> Rat
         text = texts.get((record.system or "", record.id))
         if text is None:
             raise InputError(
-                f"{source.path}: segment {record.id} is in no other input, and decisions do not repeat the "
-                "translation; give the candidates file that they were made from as well"
+                f"{source.path}: segment {record.id} is in no file of candidates and no test set, and "
+                "decisions do not repeat the translation; give the candidates file that they were made from as well"
             )
         for span, stored in zip(record.annotation, record.texts, strict=True):
             whole = text.translation if span.side == "translation" else text.source
@@ -285,14 +285,16 @@ def _test_set_inputs(
 ) -> list[RatingInput]:
     notes += test_set.notes
     human = test_set.human_ratings(ratings) if ratings or test_set.ratings else ()
-    inputs = [_rated(test_set, one, None, human=True) for one in human]
+    inputs = [replace(_rated(test_set, one, {}), human=True) for one in human]
     stored, repairs = test_set.read_metrics(metrics)
     notes += repairs
     for metric in stored:
         if not metrics and metric.ratings is None:
             continue
-        scores = {system: row.tolist() for system, row in zip(test_set.systems, metric.scores, strict=True)}
-        inputs.append(_rated(test_set, metric.ratings or Ratings(metric.name, {}, {}), scores, human=False))
+        scores = dict(zip(test_set.systems, metric.scores.tolist(), strict=True))
+        # Beside people's, `wmt score` writes the MQM scores of its models; the score is that of `mbr-esd score`.
+        mqm = metric.ratings is not None and np.nanmin(metric.scores) >= -25 and np.nanmax(metric.scores) <= 0
+        inputs.append(_rated(test_set, metric.ratings or Ratings(metric.name, {}, {}), scores, mqm=mqm))
     return inputs
 
 
@@ -306,16 +308,20 @@ def _texts(test_set: TestSet) -> list[Text]:
 
 
 def _rated(
-    test_set: TestSet, ratings: Ratings, scores: Mapping[str, Sequence[float]] | None, human: bool
+    test_set: TestSet, ratings: Ratings, scores: Mapping[str, Sequence[float]], mqm: bool = False
 ) -> RatingInput:
+    """The spans of a set and scores beside them, which are `mqm` or not; NaN is none."""
     rated = []
     for text in _texts(test_set):
         at = int(text.id) - 1
         annotation = ratings.both_of(text.system, at)
-        score = scores[text.system][at] if scores else None
-        if annotation is not None or score is not None:
-            rated.append(SegmentRating(text, annotation, score))
-    return RatingInput(ratings.name, rated, human)
+        value = scores[text.system][at] if scores else math.nan
+        if not math.isnan(value):
+            score, penalty = (unit_score(value), value) if mqm else (value, None)
+            rated.append(SegmentRating(text, annotation, score, penalty))
+        elif annotation is not None:
+            rated.append(SegmentRating(text, annotation))
+    return RatingInput(ratings.name, rated)
 
 
 def _without_endings(file: str) -> str:

@@ -36,7 +36,7 @@ def files(workdir: Path) -> None:
     more = {"seconds": 1.0, "suggested": None, "added": 0, "checks": [0, 0]}
     esa = [{**one, **more, "score": 95 if not one["errors"] else 50} for one in ratings]
     esa[0] |= {"score": 84, "errors": []}
-    Path("esa.jsonl").write_text("".join(json.dumps(one) + "\n" for one in esa), encoding="utf-8")
+    Path("esa.json").write_text("".join(json.dumps(one) + "\n" for one in esa), encoding="utf-8")
 
 
 @pytest.mark.usefixtures("files")
@@ -45,7 +45,7 @@ def test_it_is_learnt_and_saved(mbr_esd: Command) -> None:
     assert "of 200 rated translations are without error" in result.out
     assert "e.json: learnt on 200 translations of out.json" in result.err
     assert read_error_free("e.json").aim == "mcc"
-    again = mbr_esd("calibrate out.json --error-free esa.jsonl --precision 0.8 --save e.json")
+    again = mbr_esd("calibrate out.json --error-free esa.json --precision 0.8 --save e.json")
     assert read_error_free("e.json").aim == "precision 0.8"
     # 84 of 100 is not without error, although nothing is marked.
     first = int(result.out.split(" of 200 rated")[0].split()[-1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 from mbr_esd_metric import decide, load_metric
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.layout import Layout, write_scores
+from mbr_esd_metric.core.mqm import unit_score
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.files.records import CandidateRecord, write_records
@@ -137,7 +139,7 @@ def test_comet_score_prints_it(tmp_path: Path) -> None:
 
 
 def test_a_board_takes_it(tmp_path: Path, mbr_esd: Command) -> None:
-    """`wmt score` writes the MQM score beside people's, on their scale."""
+    """`wmt score` writes the MQM score beside people's, on their scale; what is shown of it is the score."""
     rated = [one for one in records({"rule": "mbr", "score": "expected"}) if one.mt]
     layout = Layout(tmp_path, "tiny", "en-de")
     write_texts(layout, [one.src for one in rated], {s: [one.mt for one in rated] for s in ("mt", "x")})
@@ -150,3 +152,19 @@ def test_a_board_takes_it(tmp_path: Path, mbr_esd: Command) -> None:
     expected = [decide(one.candidates, one.mt, score="expected", source=one.src).mqm for one in rated]
     scores = test_set.metric("M-src").scores[test_set.systems.index("mt")]
     assert scores.tolist() == pytest.approx(expected)
+    shown = mbr_esd(f"show --test-set {tmp_path}/tiny --lp en-de --metric M --system mt").out
+    assert re.findall(r"score (\S+)", shown) == [f"{unit_score(mqm):.4f}" for mqm in expected]
+
+
+def test_spans_without_a_score_have_one_everywhere(workdir: Path, mbr_esd: Command) -> None:
+    """Files of other programs; a span that is there twice counts once."""
+    span = {"start": 0, "end": 3, "severity": "minor"}
+    rows = [
+        {"src": "A dog.", "mt": "Ein Hund.", "errors": [span, span]},
+        {"src": "A cat.", "mt": "Katze.", "errors": []},
+    ]
+    Path("spans.json").write_text(json.dumps({"A": rows}), encoding="utf-8")
+    shown = mbr_esd("show spans.json").out
+    assert "score 0.9600  MQM -1\n" in shown
+    assert "score 1.0000  MQM 0\n" in shown
+    assert json.loads(mbr_esd("compare spans.json --table json").out)["rows"][0]["score"] == pytest.approx(0.98)

@@ -96,7 +96,9 @@ def test_decisions_with_their_candidates(decisions: Path) -> None:
 
 
 def test_decisions_without_the_candidates_that_they_were_made_from(decisions: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="segment 1 is in no other input.*give the candidates file"):
+    with pytest.raises(
+        InputError, match="segment 1 is in no file of candidates and no test set.*give the candidates file"
+    ):
         read_table([Source(decisions)])
     other = tmp_path / "other.jsonl"
     write_records(other, [replace(record, mt=f"Anders: {record.mt}") for record in read_candidates(CANDIDATES)])

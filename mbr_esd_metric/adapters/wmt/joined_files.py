@@ -16,7 +16,6 @@ from mbr_esd_metric.adapters.comet_json import CometRow, read_comet_json
 from mbr_esd_metric.adapters.wmt.metric_files import MetricFiles, WrittenMetric
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fitted
 from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
-from mbr_esd_metric.core.mqm import mqm_score, unit_score
 from mbr_esd_metric.core.rules import rules
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError
@@ -130,14 +129,12 @@ def import_file(path: str | Path, test_set: TestSet, name: str, *, overwrite: bo
 
 
 def _score(row: CometRow, path: Path) -> float:
-    if row.score is not None:
-        return row.score
-    if row.annotation is None:
+    if row.score is None:
         raise InputError(
             f"{path}, system {row.place.system}, segment {row.id}: neither a score nor error spans; score it with "
             "blank=worst if it was left out as blank"
         )
-    return unit_score(mqm_score(row.annotation.with_spans(row.annotation)))
+    return row.score
 
 
 def read_sampled(

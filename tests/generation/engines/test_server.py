@@ -121,7 +121,7 @@ def test_a_servers_refusal_is_quoted(message: str, expected: str) -> None:
         ("", MODEL, "no server is named: .*MBR_ESD_SERVER"),
         ("localhost:8000", MODEL, "'localhost:8000' is no server address"),
         ("{1}", MODEL, "mostly ends in /v1"),
-        (closed_port(), MODEL, "no server answers at .*; start the server, or fix the address"),
+        ("{2}", MODEL, "no server answers at .*; start the server, or fix the address"),
         ("{0}/v1", MODEL, "the key .*MBR_ESD_API_KEY"),
         ("{1}/v1", "org/wrong", "does not serve 'org/wrong'; it serves 'test-model'.*model=NAME"),
     ],
@@ -130,7 +130,7 @@ def test_a_server_that_cannot_be_used(url: str, model: str, message: str, monkey
     monkeypatch.delenv("MBR_ESD_API_KEY", raising=False)
     with FakeServer(MODEL, key="secret") as locked, FakeServer(MODEL) as free:
         addresses = [one.url.removesuffix("/v1") for one in (locked, free)]
-        options = EngineOptions(model, server=(url.format(*addresses),) if url else ())
+        options = EngineOptions(model, server=(url.format(*addresses, closed_port()),) if url else ())
         with pytest.raises(EngineError, match=message) as raised:
             ServerEngine(options)
         assert ServerEngine.problem(options) == str(raised.value)
