@@ -73,6 +73,7 @@ def load_test_sets(
     """
     from mbr_esd_metric.adapters.wmt import load_test_set
     from mbr_esd_metric.adapters.wmt.joined_files import with_files
+    from mbr_esd_metric.adapters.wmt.layout import Layout
     from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
 
     for lp in args.lp:
@@ -80,7 +81,10 @@ def load_test_sets(
             raise OptionError(f"--lp {' '.join(args.lp)}: {lp} is there twice; name it once")
     data, name = folder_and_name(args.test_set)
     only, exclude = getattr(args, "systems", ()), getattr(args, "exclude", ())
-    _check_systems(data, name, args.lp, [*only, *exclude])
+    systems = {one for lp in args.lp for one in Layout(data, name, lp).outputs()} if only or exclude else set()
+    for system in (*only, *exclude):
+        if systems and system not in systems:
+            raise unknown(f"system of {name} {' '.join(args.lp)}", system, systems)
     for lp in args.lp:
         test_set = load_test_set(
             data,
@@ -102,13 +106,9 @@ def named_metrics(metrics: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
     for source in sources:
         if plain_name(source.path).endswith(".json") and not source.path.exists():
             raise InputError(f"--metric {source.path}: no such file")
-    is_file = [source.path.is_file() and source.path.suffix != "" for source in sources]
-    files = iter(tell_apart([source for source, is_one in zip(sources, is_file, strict=True) if is_one]))
+    places = [at for at, source in enumerate(sources) if source.path.is_file() and source.path.suffix]
     names, paths = list(metrics), {}
-    for at, is_one in enumerate(is_file):
-        if not is_one:
-            continue
-        source = next(files)
+    for at, source in zip(places, tell_apart([sources[at] for at in places]), strict=True):
         if kind_of_input(source.path) not in ("comet", "decisions"):
             raise InputError(
                 f"{source.path}: a metric is a name, or a file that comet-score --to_json, mbr-esd score --to_json or "
@@ -117,16 +117,6 @@ def named_metrics(metrics: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
         names[at] = source.label
         paths[source.label] = source.path
     return names, paths
-
-
-def _check_systems(data: Path, name: str, lps: Sequence[str], named: Sequence[str]) -> None:
-    """Raise `OptionError` for a system that is in none of the language pairs."""
-    from mbr_esd_metric.adapters.wmt.layout import Layout
-
-    systems = {system for lp in lps for system in Layout(data, name, lp).outputs()} if named else set()
-    for system in named:
-        if systems and system not in systems:
-            raise unknown(f"system of {name} {' '.join(lps)}", system, systems)
 
 
 def test_set_folder(args: argparse.Namespace) -> Path | None:

@@ -70,8 +70,7 @@ def _pairs(args: argparse.Namespace) -> int:
 
     card, lps = _checked(args)
     for first in islice(_records([(args.inputs[0], None)]), 1):
-        form = first.columns.format or card.decision.format
-        card = replace(card, decision=replace(card.decision, format=form))
+        card = replace(card, decision=replace(card.decision, format=first.columns.format or card.decision.format))
     pairs = make_pairs(_records(zip(args.inputs, lps, strict=True)), card)
     print(pairs.report())
     return _write(args, "dpo", pairs.rows, card, pairs_signature(card), greedy=True)
@@ -79,24 +78,16 @@ def _pairs(args: argparse.Namespace) -> int:
 
 def _sft(args: argparse.Namespace) -> int:
     from mbr_esd_metric.adapters.rating_formats import read_mqm
-    from mbr_esd_metric.distill.supervision import (
-        Examples,
-        HumanAnnotation,
-        Limits,
-        choices,
-        examples_signature,
-        select,
-    )
+    from mbr_esd_metric.distill.supervision import HumanAnnotation, Limits, choices, examples_signature, select
     from mbr_esd_metric.report.inputs import kind_of_input
 
     card, lps = _checked(args)
     limits = Limits(args.examples, args.clean_share)
-    parts: list[Examples] = []
+    parts = []
     by_people = False
     for path, lp in zip(args.inputs, lps, strict=True):
         if kind_of_input(Path(path)) == "candidates":
-            every = Limits(None, None)
-            parts.append(select(choices(_records([(path, lp)]), card), card, every))
+            parts.append(select(choices(_records([(path, lp)]), card), card, Limits(None, None)))
             continue
         by_people, ratings = True, read_mqm(path)
         if lp is None and any(rating.lp is None for rating in ratings):

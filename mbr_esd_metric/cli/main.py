@@ -111,11 +111,8 @@ def _main(argv: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         print(f"mbr-esd: interrupted; {RESUME}", file=sys.stderr)
         return 130
-    except MbrEsdError as error:
-        print(f"{args.prog}: error: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"{args.prog}: error: {error}; {RESUME}", file=sys.stderr)
+    except (MbrEsdError, OSError) as error:
+        print(f"{args.prog}: error: {error}{f'; {RESUME}' if isinstance(error, OSError) else ''}", file=sys.stderr)
         return 1
 
 

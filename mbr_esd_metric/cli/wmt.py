@@ -164,14 +164,13 @@ def run_submit(args: argparse.Namespace) -> int:
     for option in ("range", "error_free"):
         if getattr(args, option) is not None and args.task != "wmt26":
             raise useless(f"--{option.replace('_', '-')}", f"--task {args.task}")
-    low_high = None if args.range is None else (args.range[0], args.range[1])
     written = write_submission(
         args.output,
         args.task,
         list(load_test_sets(args, blind=True)),
         args.metric,
         raters=args.people or None,
-        score_range=low_high,
+        score_range=args.range and tuple(args.range),
         error_free=_error_free(args.error_free),
     )
     print(f"{args.output}: {number_of(written, 'translation')} in the format {args.task}")

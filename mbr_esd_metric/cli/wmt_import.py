@@ -89,9 +89,8 @@ def run(args: argparse.Namespace) -> int:
     for option, groups in _BELONGS.items():
         if group not in groups and used_option(args, option):
             raise useless(option, f"{args.files[0]}, which is {kind}")
-    {"mqm": _mqm, "qe": _qe, "esa": _esa, "cesa": _esa, "task": _task, "comet": _comet}.get(kind, _submission)(
-        args, kind
-    )
+    write = {"mqm": _mqm, "qe": _qe, "esa": _esa, "cesa": _esa, "task": _task, "comet": _comet}.get(kind, _submission)
+    write(args, kind)
     return 0
 
 
@@ -127,8 +126,7 @@ def _mqm(args: argparse.Namespace, kind: str) -> None:
 def _qe(args: argparse.Namespace, kind: str) -> None:
     (path,) = args.files
     for lp in args.lp or _pairs(args, [rating.lp for rating in read_qe(path)]):
-        named = lp_in_name(path)
-        if named and named != lp:
+        if (named := lp_in_name(path)) and named != lp:
             print(f"{path}: its name says {named}, and it is imported as {lp}", file=sys.stderr)
         _write_ratings(read_qe(path, lp), _target(args, kind, lp))
 

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
@@ -117,14 +118,11 @@ def _suggested(ratings: Sequence[PersonRating]) -> Table | None:
         inside = [one.fate for one in sure if min(int((one.span.confidence or 0.0) * 5), 4) == fifth]
         if inside:
             groups[f"confidence {fifth / 5:.1f} to {(fifth + 1) / 5:.1f}"] = inside
-    shares: dict[Fate, Column] = {
-        fate: Column(fate, fate, percent=True, digits=0) for fate in ("kept", "changed", "deleted")
-    }
     rows: list[TableRow] = [
         {
             Column("spans", "spans"): name,
             Column("number", "number"): len(fates),
-            **{column: fates.count(fate) / len(fates) for fate, column in shares.items()},
+            **{Column(fate, fate, percent=True, digits=0): fates.count(fate) / len(fates) for fate in get_args(Fate)},
         }
         for name, fates in groups.items()
     ]

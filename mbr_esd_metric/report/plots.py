@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mbr_esd_metric.errors import MissingDependencyError, OptionError
+from mbr_esd_metric.errors import OptionError, require
 from mbr_esd_metric.files.paths import check_output
 
 #: Okabe and Ito's colours, which colour-blind people can tell apart.
@@ -71,7 +70,7 @@ def check_plot(output: str | Path, inputs: Sequence[str | Path | None] = ()) -> 
     check_output(output, inputs)
     for path in _paths(Path(output)):
         check_output(path, inputs)
-    _need_matplotlib()
+    require("matplotlib", "report", "plotting")
 
 
 def _paths(output: Path) -> tuple[Path, Path]:
@@ -80,14 +79,9 @@ def _paths(output: Path) -> tuple[Path, Path]:
     return output.with_suffix(".png"), output.with_suffix(".svg")
 
 
-def _need_matplotlib() -> None:
-    if importlib.util.find_spec("matplotlib") is None:
-        raise MissingDependencyError("matplotlib", "report", "plotting")
-
-
 def _figure(panels: int) -> tuple[Any, list[Any]]:
     """A figure with so many panels, in rows of at most three."""
-    _need_matplotlib()
+    require("matplotlib", "report", "plotting")
     import matplotlib
     from matplotlib.figure import Figure
 

@@ -323,13 +323,9 @@ _LATEX = str.maketrans(
 )
 
 
-def _escaped_latex(text: str) -> str:
-    return text.translate(_LATEX)
-
-
 #: Format of `tabulate` -> what escapes a text, and what stands around the best value.
 _READABLE: Mapping[str, tuple[Callable[[str], str], tuple[str, str]]] = {
     "simple": (str, ("", "")),
     "pipe": (_escaped_markdown, ("**", "**")),
-    "latex_raw": (_escaped_latex, (r"\textbf{", "}")),
+    "latex_raw": (lambda text: text.translate(_LATEX), (r"\textbf{", "}")),
 }

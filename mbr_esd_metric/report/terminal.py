@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Protocol
+from typing import TextIO
 
 from mbr_esd_metric.core.annotation import Annotation, Severity
 from mbr_esd_metric.core.decision import ScoredPart
@@ -20,11 +20,7 @@ _STYLE: dict[Severity, str] = {"major": "\x1b[1;4;31m", "minor": "\x1b[4;33m"}
 _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
 
-class _Stream(Protocol):
-    def isatty(self) -> bool: ...
-
-
-def wants_color(stream: _Stream) -> bool:
+def wants_color(stream: TextIO) -> bool:
     """Whether to use colour: on a terminal that is not dumb, unless NO_COLOR is set; everywhere with FORCE_COLOR."""
     if os.environ.get("NO_COLOR") or os.environ.get("FORCE_COLOR"):
         return not os.environ.get("NO_COLOR")

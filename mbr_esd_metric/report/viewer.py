@@ -63,15 +63,13 @@ _LONE = re.compile("[\ud800-\udfff]")
 
 def payload(table: RatingTable) -> dict[str, Any]:
     """The page's data as plain lists."""
-    systems = list(dict.fromkeys(text.system for text in table.rows))
-    sources = list(dict.fromkeys(text.source for text in table.rows))
+    system_at = {name: at for at, name in enumerate(dict.fromkeys(text.system for text in table.rows))}
+    source_at = {source: at for at, source in enumerate(dict.fromkeys(text.source for text in table.rows))}
     categories: dict[str, int] = {"": 0}
-    system_at = {name: at for at, name in enumerate(systems)}
-    source_at = {source: at for at, source in enumerate(sources)}
     return {
         "weights": asdict(weights_of("paper")),
-        "systems": [_clean(name) for name in systems],
-        "sources": [_clean(source) for source in sources],
+        "systems": [_clean(name) for name in system_at],
+        "sources": [_clean(source) for source in source_at],
         "ids": [_clean(text.id) for text in table.rows],
         "system": [system_at[text.system] for text in table.rows],
         "src": [source_at[text.source] for text in table.rows],
@@ -141,12 +139,7 @@ def _candidates(column: CandidateInput) -> dict[str, Any]:
 
 def _counted(one: AnnotationCount) -> list[Any]:
     missing = one.annotation.on("source")
-    return [
-        one.count,
-        one.logprob,
-        _spans(one.annotation.on("translation")),
-        *([_spans(missing)] if missing else []),
-    ]
+    return [one.count, one.logprob, _spans(one.annotation.on("translation")), *([_spans(missing)] if missing else [])]
 
 
 def _spans(annotation: Annotation) -> Sequence[tuple[int, int, int]]:
