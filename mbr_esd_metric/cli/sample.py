@@ -44,6 +44,7 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.files.records import write_records
     from mbr_esd_metric.metric.card import with_pair
     from mbr_esd_metric.metric.plan import members
+    from mbr_esd_metric.metric.units import units_of
 
     card = card_of(args)
     card = with_pair(card, None if args.test_set and card.lp else next(iter(args.lp), None))
@@ -59,6 +60,13 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("there is no segment to sample")
     if trial is not None:
         return print_estimates(card, [segment for _, _, segment in names], trial)
+    divided = sum(map(bool, units_of(card, [segment for _, _, segment in names]).parts))
+    if divided and not args.quiet:
+        print(
+            f"note: {number_of(divided, 'segment')} of several sentences: `score` judges each sentence, and candidates "
+            "are of the whole, so `decide` may give another score",
+            file=sys.stderr,
+        )
     lost: Counter[bool] = Counter()
     write_records(args.output, _records(card, names, not args.quiet, lost))
     most = "at most " if card.adaptive else ""

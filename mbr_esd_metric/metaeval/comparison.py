@@ -9,6 +9,9 @@ segment k (of K) and e_k the variance of d_k between such draws,
 Each d_k was drawn once, so the sample variance of d already contains the noise of sampling (law of total variance). The
 part that comes from the segments is ``v_all - v_same``; adding v_same to v_all would count it twice. e_k comes from a
 bootstrap: candidates are drawn again from the given ones, with replacement, and decided again.
+
+Whether systems differ on other segments is told by the paired t-test, ``t = mean(d) / sqrt(v_all)`` with K - 1 degrees
+of freedom, as in comet-compare.
 """
 
 from __future__ import annotations
@@ -86,15 +89,24 @@ class SystemPair:
 
     @property
     def other_segments(self) -> tuple[float, float]:
-        """95% interval for new samples of other segments of the same kind."""
-        return self.difference - _Z * self.total_sd, self.difference + _Z * self.total_sd
+        """95% interval for new samples of other segments of the same kind, by Student's t."""
+        half = self._t * self.total_sd
+        return self.difference - half, self.difference + half
+
+    @property
+    def _t(self) -> float:
+        from scipy.special import stdtrit
+
+        return float(stdtrit(self.segments - 1, 0.975))
 
     @property
     def p_value(self) -> float:
-        """Two-sided p-value of the difference on other segments of the same kind, ``erfc(|d| / (sd sqrt 2))``."""
+        """Two-sided p-value of the difference on other segments of the same kind, of the paired t-test."""
+        from scipy.special import stdtr
+
         if not self.total_sd:
             return float(self.difference == 0)
-        return math.erfc(abs(self.difference) / self.total_sd / math.sqrt(2))
+        return 2 * float(stdtr(self.segments - 1, -abs(self.difference) / self.total_sd))
 
     @property
     def sampling_share(self) -> float:
@@ -104,14 +116,14 @@ class SystemPair:
     @property
     def verdict(self) -> str:
         """Whether the systems differ, in words; where sampling adds to the variance, also whether N was enough."""
-        differ = abs(self.difference) > _Z * self.total_sd
+        differ = abs(self.difference) > self._t * self.total_sd
         if not self.sampling_sd:
             return "they differ" if differ else "no difference shown"
         if differ:
             return "they differ; N is enough"
         if self.sampling_share < 0.1:
             return "no difference shown; N is enough, only more segments would help"
-        best = _Z * self.total_sd * math.sqrt(1 - self.sampling_share)
+        best = self._t * self.total_sd * math.sqrt(1 - self.sampling_share)
         if abs(self.difference) > best:
             return f"no difference shown; N may be too small: without sampling noise the interval is +-{best:.3g}"
         return (

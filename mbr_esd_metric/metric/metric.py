@@ -144,7 +144,7 @@ class Metric:
                 ``concurrency=`` and ``vllm=``.
 
         Raises:
-            InputError: no samples, lists of different lengths, or a sample without "src" or "mt" or with a value that
+            InputError: lists of different lengths, or a sample without "src" or "mt" or with a value that
                 is not a text; names it.
             OptionError: `mc_dropout` is not 0.
             EngineError, StoreError, NoValidCandidateError: what was sampled before stays in the store.

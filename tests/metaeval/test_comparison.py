@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from mbr_esd_metric import Candidate, ErrorSpan, decide
 from mbr_esd_metric.core.candidate import CandidateColumns
@@ -116,3 +117,13 @@ def test_the_verb_pairs_systems_by_source(tmp_path: Path, mbr_esd: Command) -> N
     assert row["difference"] == pytest.approx(means["bad"] - means["good"])
     assert (row["a"], row["b"], row["segments"], row["verdict"]) == ("good", "bad", 30, "they differ; N is enough")
     assert row["difference"] < -0.08
+
+
+@pytest.mark.parametrize("n", [2, 3, 20, 400])
+def test_other_segments_are_those_of_the_paired_t_test(n: int) -> None:
+    rng = np.random.default_rng(n)
+    a, b = rng.normal(0.8, 0.1, n), rng.normal(0.82, 0.1, n)
+    pair = compare(*([SampledScore(score, 0.0) for score in scores] for scores in (a.tolist(), b.tolist())))
+    test = scipy.stats.ttest_rel(b, a)
+    assert pair.p_value == pytest.approx(test.pvalue, rel=1e-9)
+    assert pair.other_segments == pytest.approx(tuple(test.confidence_interval(0.95)), rel=1e-9)

@@ -49,9 +49,8 @@ def read_po(path: Path, every: bool = False) -> Document:
         raise InputError(f"{path}: not PO that can be read ({error})") from None
     language = store.gettargetlanguage() or ""
     units, messages, empty, unready = [], [], [], {}
-    for number, message in enumerate(store.units, 1):
-        if message.isheader() or message.isobsolete() or not message.source:
-            continue
+    listed = (one for one in store.units if one.source and not one.isheader() and not one.isobsolete())
+    for number, message in enumerate(listed, 1):
         name = message.getcontext() or str(number)
         sources, targets = _forms(message.source), _forms(message.target) or [""]
         for form, target in enumerate(targets):
