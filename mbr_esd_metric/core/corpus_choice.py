@@ -17,19 +17,19 @@ the levels t_j), write p_ij for the weight of the supports with ``v_s[i] >= t_j`
     A(E) = E_s[2 sum_i min(v_E[i], v_s[i])] = sum over i, j of  2 h_j p_ij 1[v_E[i] >= t_j]
     B(E) = |v_E|_1 + E_s[|v_s|_1]           = sum over i, j of  h_j (1[v_E[i] >= t_j] + p_ij)
 
-and the ratio of the sums of A and B over a test set is maximal at the F at which ``max_E sum (A - F B)`` is 0
-(Dinkelbach 1967). For a given F that maximum falls apart into single characters and levels:
+and the ratio of their sums over a test set is maximal at the F at which ``max_E sum (A - F B)`` is 0 (Dinkelbach 1967).
+For a given F that maximum falls apart into single characters and levels:
 
     A - F B = const + sum over i, j of  h_j (2 p_ij - F) 1[v_E[i] >= t_j]
 
 so character i takes level j exactly where ``p_ij > F / 2``. Higher levels are less likely (p_i1 >= p_i2 >= p_i3), so
 what is taken is always an annotation: minor from the first level, major from the second, both from the third. Nothing
 changes within an elementary interval, so it has one threshold a level. As F goes from 0 to 1 a segment so passes
-through a chain of annotations, one for each different p (`best_options`); these are all that can ever be
-optimal, and choosing among them for a whole test set is what `mbr-corpus` does among candidates.
+through a chain of annotations, one for each different p (`best_options`). Only these can be optimal, and the choice
+among them for a whole test set is that of `mbr-corpus` among candidates.
 
-A span never reaches over a bound over which no candidate's span does, so errors that touch one another but that no
-candidate took for one stay two.
+A span never reaches over a bound over which no candidate's span does, so touching errors that no candidate joined stay
+two.
 """
 
 from __future__ import annotations
@@ -80,11 +80,10 @@ def overlap_and_size(problem: DecisionProblem) -> Floats:
 
     E_s[min(v_h, v_s)] is linear in the supports' level indicators, so no pair of annotations is formed.
     """
-    table = problem.table
-    indicators, widths = table.levels
+    indicators, widths = problem.table.levels
     mean = (problem.weights @ indicators[problem.columns]) * widths
     overlap = 2 * (indicators[problem.rows] @ mean)
-    size = table.norms[problem.rows] + problem.weights @ table.norms[problem.columns]
+    size = problem.table.norms[problem.rows] + problem.weights @ problem.table.norms[problem.columns]
     return np.stack([overlap, size], axis=1)
 
 
@@ -185,11 +184,8 @@ def level_spans(
     """
     spans: list[SpanKey] = []
     inner = joined[1:-1]
-    levelled: tuple[tuple[Severity, npt.NDArray[np.bool_]], ...] = (
-        ("major", levels >= 2),
-        ("minor", (levels & 1).astype(bool)),
-    )
-    for severity, reached in levelled:
+    severities: tuple[Severity, ...] = ("major", "minor")
+    for severity, reached in zip(severities, (levels >= 2, levels % 2 == 1), strict=True):
         goes_on = reached[:-1] & reached[1:] & inner
         begins, ends = reached.copy(), reached.copy()
         begins[1:] &= ~goes_on

@@ -100,8 +100,7 @@ class Hypotheses:
             InputError: "model", if a log-probability is missing or all are -inf.
         """
         if weighting == "uniform" and self._models is None:
-            uniform: Floats = self.counts / self.counts.sum()
-            return uniform
+            return np.asarray(self.counts / self.counts.sum())
         shares: Floats = np.zeros(len(self))
         # An invalid candidate counts for the last hypothesis, and weighs nothing.
         np.add.at(shares, self.of, self.candidate_weights(weighting))
@@ -136,9 +135,8 @@ class Hypotheses:
         if highest == -math.inf:
             raise InputError("every candidate has log-probability -inf, so weights 'model' are undefined")
         copies = Counter(outputs)
-        mass: Floats = np.array([math.exp(chances[output] - highest) / copies[output] for output in outputs])
-        mass /= mass.sum()
-        return mass
+        mass = np.array([math.exp(chances[output] - highest) / copies[output] for output in outputs])
+        return np.asarray(mass / mass.sum())
 
     def models_of(self, annotation: Annotation) -> tuple[tuple[str, ...], ...]:
         """For each span the models that have it, with its severity, in one of their candidates; () of one model."""

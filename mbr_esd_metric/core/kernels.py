@@ -117,13 +117,8 @@ class AnnotationTable:
 
     @cached_property
     def column(self) -> dict[SpanKey, int]:
-        """The number of each span."""
+        """The number of each of the S distinct spans of all annotations."""
         return {key: index for index, key in enumerate(dict.fromkeys(chain.from_iterable(self._keys)))}
-
-    @cached_property
-    def spans(self) -> tuple[SpanKey, ...]:
-        """The S distinct (start, end, severity) of all annotations."""
-        return tuple(self.column)
 
     @cached_property
     def incidence(self) -> _Reals:
@@ -134,19 +129,9 @@ class AnnotationTable:
         return counts.reshape(len(self), width)
 
     @cached_property
-    def starts(self) -> npt.NDArray[np.int64]:
-        """The first character of each span, (S,)."""
-        return np.array([key[0] for key in self.spans], dtype=np.int64)
-
-    @cached_property
-    def ends(self) -> npt.NDArray[np.int64]:
-        """One past the last character of each span, (S,)."""
-        return np.array([key[1] for key in self.spans], dtype=np.int64)
-
-    @cached_property
-    def is_major(self) -> npt.NDArray[np.bool_]:
-        """Whether each span is major, (S,)."""
-        return np.array([key[2] == "major" for key in self.spans], dtype=bool)
+    def edges(self) -> npt.NDArray[np.int64]:
+        """The first character of each span, and one past its last, (2, S)."""
+        return np.array([[key[0] for key in self.column], [key[1] for key in self.column]], dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.annotations)
@@ -187,18 +172,18 @@ class AnnotationTable:
     @cached_property
     def joined(self) -> npt.NDArray[np.bool_]:
         """Over which bounds some annotation's span reaches, shape (K + 1,); the outermost are none."""
-        begun = np.searchsorted(np.sort(self.starts), self.bounds, "left")
-        return np.asarray(begun > np.searchsorted(np.sort(self.ends), self.bounds, "right"))
+        starts, ends = np.sort(self.edges)
+        return np.asarray(np.searchsorted(starts, self.bounds) > np.searchsorted(ends, self.bounds, "right"))
 
     @cached_property
     def major(self) -> _Reals:
         """1 if the annotation has a major span over the interval, shape (n, K)."""
-        return self._cover(self.is_major)
+        return self._covers[0]
 
     @cached_property
     def minor(self) -> _Reals:
         """1 if the annotation has a minor span over the interval, shape (n, K)."""
-        return self._cover(~self.is_major)
+        return self._covers[1]
 
     @cached_property
     def marked(self) -> _Reals:
@@ -235,20 +220,21 @@ class AnnotationTable:
         """The sum over characters of min(vc, vs) for candidates `rows` and supports `columns`; exact."""
         return products(self.levels, rows, columns)
 
-    def _cover(self, of: npt.NDArray[np.bool_]) -> _Reals:
+    @cached_property
+    def _covers(self) -> list[_Reals]:
         # 1 more where a span begins and 1 less where one ends: the running sum is how many cover an interval.
-        width = len(self.bounds)
-        rows, spans = np.nonzero(self.incidence * of)
-        size, row = len(self) * width, rows * width
-        begins = np.bincount(row + np.searchsorted(self.bounds, self.starts)[spans], minlength=size)
-        ends = np.bincount(row + np.searchsorted(self.bounds, self.ends)[spans], minlength=size)
-        covers = np.cumsum((begins - ends).reshape(len(self), width), axis=1)[:, :-1]
-        cover: _Reals = np.minimum(covers, 1).astype(self.dtype)
-        return cover
+        is_major = np.array([key[2] == "major" for key in self.column], dtype=bool)
+        places, width = np.searchsorted(self.bounds, self.edges), len(self.bounds)
+        covers = []
+        for of in (is_major, ~is_major):
+            rows, spans = np.nonzero(self.incidence * of)
+            begins, ends = (np.bincount(at, minlength=len(self) * width) for at in rows * width + places[:, spans])
+            sums = np.cumsum((begins - ends).reshape(len(self), width), axis=1)[:, :-1]
+            covers.append(np.minimum(sums, 1).astype(self.dtype))
+        return covers
 
 
 def products(weighted: tuple[_Reals, _Reals], rows: slice, columns: slice) -> Floats:
     """``indicators[rows] diag(weights) indicators[columns]^T``, shape (R, C)."""
     indicators, weights = weighted
-    shared: Floats = ((indicators[rows] * weights) @ indicators[columns].T).astype(np.float64)
-    return shared
+    return np.asarray((indicators[rows] * weights) @ indicators[columns].T, dtype=np.float64)

@@ -63,10 +63,9 @@ def weights_of(weights: str | MqmWeights) -> MqmWeights:
     """The weight set of that name, or the one given. Raises `OptionError` with the valid names."""
     if isinstance(weights, MqmWeights):
         return weights
-    try:
-        return WEIGHTS[weights]
-    except KeyError:
-        raise unknown("MQM weights", weights, WEIGHTS) from None
+    if weights not in WEIGHTS:
+        raise unknown("MQM weights", weights, WEIGHTS)
+    return WEIGHTS[weights]
 
 
 def mqm_score(annotation: AnnotationLike, weights: str | MqmWeights = "paper") -> float:

@@ -33,12 +33,7 @@ class BreakdownPart:
 
 
 def breakdown(
-    data: MetricSet,
-    labels: Sequence[str],
-    measures: Sequence[str],
-    raters: Raters = "mean",
-    *,
-    exact: bool = False,
+    data: MetricSet, labels: Sequence[str], measures: Sequence[str], raters: Raters = "mean", *, exact: bool = False
 ) -> tuple[BreakdownPart, ...]:
     """Evaluate every metric on every part. `raters` is as in `spans`, and `exact` as in `spa`.
 

@@ -90,10 +90,8 @@ def oracle(
     def chosen(cell: Sampled, i: int, j: int) -> Annotation | None:
         if not (references := _references(human, i, j)):
             return None
-        candidates = _prefix(cell.candidates, size)
-        return decide_segment(
-            candidates, cell.translation, options, source=cell.source, references=references
-        ).annotation
+        prefix = _prefix(cell.candidates, size)
+        return decide_segment(prefix, cell.translation, options, source=cell.source, references=references).annotation
 
     for i, row in enumerate(sampled):
         for j, cell in enumerate(row):

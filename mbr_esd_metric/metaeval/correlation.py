@@ -114,11 +114,8 @@ def pairwise_accuracy(scores: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]) -> 
 def system_means(scores: npt.ArrayLike) -> FloatVector:
     """The mean of each system's rated scores, shape (systems,); NaN if it has none."""
     matrix = np.asarray(scores, dtype=np.float64)
-    rated_cells = ~np.isnan(matrix)
-    counts = rated_cells.sum(axis=1)
-    sums = np.where(rated_cells, matrix, 0.0).sum(axis=1)
-    means: FloatVector = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    return means
+    counts = (~np.isnan(matrix)).sum(axis=1)
+    return np.where(counts > 0, np.nansum(matrix, axis=1) / np.maximum(counts, 1), np.nan)
 
 
 def _groups(gold: FloatMatrix, metric: FloatMatrix, by: Grouping) -> Iterator[tuple[FloatVector, FloatVector]]:

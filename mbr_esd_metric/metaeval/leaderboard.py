@@ -215,12 +215,12 @@ class _Evaluated:
             self.comparisons[measure] = Comparison(ranking, bootstrap)
         self.results: dict[Key, Result] = {}
         for key in self.entries:
-            ranked = {what: one for what, one in self.comparisons.items() if _text(key) in one.ranking.names}
-            values = {what: one.ranking.value(_text(key)) for what, one in ranked.items()}
-            scores = self.spans.get(_text(key))
+            name = _text(key)
+            values: dict[str, float] = {what: self.comparisons[what].ranking.value(name) for what in STATISTICS}
+            scores = self.spans.get(name)
             # As evaluated: sums in another order differ in the last bit.
             values |= scores.values if scores else {}
-            ranks, intervals = _tested(_text(key), ranked) if settings.draws else ({}, {})
+            ranks, intervals = _tested(name, self.comparisons) if settings.draws else ({}, {})
             self.results[key] = Result(values, ranks, scores.counts if scores else None, intervals)
 
 

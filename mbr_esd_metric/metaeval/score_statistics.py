@@ -221,12 +221,7 @@ def testable(tasks: Sequence[Task]) -> bool:
 
 
 def clusters(
-    tasks: Sequence[Task],
-    sets: Sequence[ScoredSet],
-    k: int = 1000,
-    seed: int = 0,
-    *,
-    exact: bool = False,
+    tasks: Sequence[Task], sets: Sequence[ScoredSet], k: int = 1000, seed: int = 0, *, exact: bool = False
 ) -> dict[Key, int]:
     """Significance clusters by the overall score, of the metrics that are in every task; as ``AverageCorrMatrix``.
 

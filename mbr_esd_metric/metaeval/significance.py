@@ -110,12 +110,7 @@ class Contest(ABC):
     values: dict[str, float]
 
     def tests(
-        self,
-        pairs: Sequence[MetricPair],
-        k: int,
-        seed: int,
-        stop: EarlyStop | None,
-        progress: DrawsDone | None = None,
+        self, pairs: Sequence[MetricPair], k: int, seed: int, stop: EarlyStop | None, progress: DrawsDone | None = None
     ) -> dict[MetricPair, PermBoth]:
         """`perm_both` for each pair (a, b) by name; all share their draws, as they share the seed.
 
@@ -146,9 +141,9 @@ class Contest(ABC):
             open_pairs = [pair for pair in open_pairs if pair not in closed]
         return {pair: PermBoth(reached[pair] / len(draws[pair]), deltas[pair], draws[pair]) for pair in pairs}
 
-    @abstractmethod
     def _delta(self, a: str, b: str) -> float:
         """The observed difference, b minus a."""
+        return self.values[b] - self.values[a]
 
     @abstractmethod
     def _sampler(self, k: int, seed: int) -> NextDraws:
@@ -284,8 +279,7 @@ class SpaContest(Contest):
         return draw
 
     def _moved(self, scores: _Singles, swapped: BoolMatrix) -> _Singles:
-        """Sums of the scores that each draw swaps, over the segments with a negative sign, (rows, draws,
-        PERMUTATIONS)."""
+        """Sums of the swapped scores over the segments with a negative sign, (rows, draws, PERMUTATIONS)."""
         rows, draws, segments = swapped.shape
         chosen = np.where(swapped, scores[:, None], np.float32(0)).reshape(-1, segments)
         return np.asarray((chosen @ self._flipped).reshape(rows, draws, PERMUTATIONS))

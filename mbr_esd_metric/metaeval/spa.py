@@ -15,9 +15,8 @@ signs s = +-1 are fair and independent. Here
 
     p[i, j] = P(S > T) + P(S = T) / 2,        p[j, i] = 1 - p[i, j]
 
-The half makes the order of the systems irrelevant. The usual p-value counts all of P(S = T) in favour of the system
-that comes first. With whole-number scores, such as those of error spans, that adds up to some hundredths for each pair,
-however many permutations are drawn. A metric with the same score for everything has p = 1/2 everywhere.
+The half makes the order of the systems irrelevant; the usual p-value counts all of P(S = T) for the system that comes
+first. A metric with the same score for everything has p = 1/2 everywhere.
 
 The distribution of S follows from its characteristic function ``prod cos(d * theta)``:
 
@@ -160,7 +159,11 @@ def exact_p(differences: FloatVector, unit: float | None) -> float:
         return 0.5
     deviation, total = float(np.sqrt((d * d).sum())), float(d.sum())
     if len(d) <= _FEW:
-        return _by_all_signs(d, total, deviation)
+        sums = np.zeros(1)
+        for value in d:
+            sums = np.concatenate([sums + value, sums - value])
+        tied = np.abs(sums - total) <= 1e-9 * deviation
+        return float(((sums > total) & ~tied).mean() + tied.mean() / 2)
     if abs(total) >= _TAIL * deviation:
         return 0.0 if total > 0 else 1.0
     # Davies: P(S < T) + P(S = T) / 2 = 1/2 + sum_m phi(w) sin(w T) / (pi (m + 1/2)), w = (m + 1/2) step.
@@ -212,11 +215,3 @@ def _on_a_grid(whole: npt.NDArray[np.int64]) -> float | None:
     ordered = np.concatenate([probabilities[reach + 1 :], probabilities[: reach + 1]])
     p = float(ordered[reach + total + 1 :].sum() + ordered[reach + total] / 2)
     return min(1.0, max(0.0, p))
-
-
-def _by_all_signs(d: FloatVector, total: float, deviation: float) -> float:
-    sums = np.zeros(1)
-    for value in d:
-        sums = np.concatenate([sums + value, sums - value])
-    tied = np.abs(sums - total) <= 1e-9 * deviation
-    return float(((sums > total) & ~tied).mean() + tied.mean() / 2)

@@ -33,7 +33,7 @@ from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.kernels import severity_vector
 from mbr_esd_metric.core.similarities import get_similarity, similarity_names
 from mbr_esd_metric.core.similarities.f1 import wmt23_counts, wmt25_counts
-from mbr_esd_metric.core.similarities.mpp import Mpp
+from mbr_esd_metric.core.similarities.mpp import Mpp, share
 from mbr_esd_metric.errors import OptionError, unknown
 from mbr_esd_metric.metaeval.matrices import FloatMatrix
 
@@ -64,12 +64,12 @@ class SpanMeasure:
 
 def corpus_precision(sums: FloatMatrix) -> FloatMatrix:
     """The share of the prediction that is right, of the sums of a corpus measure; 1 if nothing is predicted."""
-    return _ratio(sums[..., 0], sums[..., 1])
+    return share(sums[..., 0], sums[..., 1])
 
 
 def corpus_recall(sums: FloatMatrix) -> FloatMatrix:
     """The share of the gold spans that is found, of the sums of a corpus measure; 1 if there are none."""
-    return _ratio(sums[..., 2], sums[..., 3])
+    return share(sums[..., 2], sums[..., 3])
 
 
 def _harmonic_mean(sums: FloatMatrix) -> FloatMatrix:
@@ -81,11 +81,6 @@ def _harmonic_mean(sums: FloatMatrix) -> FloatMatrix:
 _MPP = Mpp()
 
 
-def _mpp(predicted: Annotation, gold: Annotation, length: int) -> tuple[float, ...]:
-    counts = _MPP.counts(predicted, gold)
-    return (counts.precision_credit, counts.candidate_mass, counts.recall_credit, counts.support_mass)
-
-
 def _overlap(name: str, counts: Callable[[Annotation, Annotation, int], tuple[float, float, float]]) -> SpanMeasure:
     """Twice the credit over what both sides could earn, where both earn the same; `counts` gives these three."""
 
@@ -93,7 +88,7 @@ def _overlap(name: str, counts: Callable[[Annotation, Annotation, int], tuple[fl
         credit, most_c, most_s = counts(predicted, gold, length)
         return (credit, most_c, credit, most_s)
 
-    return SpanMeasure(name, statistics, lambda sums: _ratio(sums[..., 0] + sums[..., 2], sums[..., 1] + sums[..., 3]))
+    return SpanMeasure(name, statistics, lambda sums: share(sums[..., 0] + sums[..., 2], sums[..., 1] + sums[..., 3]))
 
 
 def _soft_dice_counts(predicted: Annotation, gold: Annotation, length: int) -> tuple[float, float, float]:
@@ -106,7 +101,7 @@ def _soft_dice_counts(predicted: Annotation, gold: Annotation, length: int) -> t
 CORPUS_MEASURES: Mapping[str, SpanMeasure] = {
     measure.name: measure
     for measure in (
-        SpanMeasure("mpp-corpus", _mpp, _harmonic_mean),
+        SpanMeasure("mpp-corpus", lambda predicted, gold, length: _MPP.counts(predicted, gold), _harmonic_mean),
         _overlap("softdice-corpus", _soft_dice_counts),
         _overlap("f1-corpus", wmt23_counts),
         _overlap("f1-wmt25-corpus", wmt25_counts),
@@ -141,7 +136,7 @@ def span_measure(name: str) -> SpanMeasure:
         return (parts[PARTS.index(part)], 1.0)
 
     full = f"{similarity}-{part}" if part else str(similarity)
-    return SpanMeasure(full, statistics, lambda sums: _ratio(sums[..., 0], sums[..., 1]), width=2)
+    return SpanMeasure(full, statistics, lambda sums: share(sums[..., 0], sums[..., 1]), width=2)
 
 
 def expanded(names: Sequence[str]) -> tuple[str, ...]:
@@ -151,8 +146,3 @@ def expanded(names: Sequence[str]) -> tuple[str, ...]:
         whole = name.removesuffix("-parts")
         measures += [name] if whole == name else [whole, *(f"{whole}-{part}" for part in PARTS)]
     return tuple(dict.fromkeys(measures))
-
-
-def _ratio(numerator: FloatMatrix, denominator: FloatMatrix) -> FloatMatrix:
-    """Numerator / denominator; 1 if both are 0."""
-    return np.asarray(np.where(denominator > 0, numerator / np.where(denominator > 0, denominator, 1.0), 1.0))

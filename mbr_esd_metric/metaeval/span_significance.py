@@ -69,9 +69,6 @@ class SpanContest(Contest):
         self._totals = {name: sums.sum(axis=0) for name, sums in self._sums.items()}
         self.values = {name: float(self._value(total)) for name, total in self._totals.items()}
 
-    def _delta(self, a: str, b: str) -> float:
-        return self.values[b] - self.values[a]
-
     def _sampler(self, k: int, seed: int) -> NextDraws:
         rng = np.random.default_rng(seed)
         segments = len(next(iter(self._sums.values())))

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, Severity, as_annotation
-from mbr_esd_metric.errors import InputError, unknown
+from mbr_esd_metric.errors import InputError, labelled, unknown
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, place
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, span_measure
 
@@ -119,7 +119,6 @@ class SpanEvaluator:
         measures: Sequence[str] = DEFAULT_MEASURES,
         raters: Raters = "mean",
     ) -> None:
-        """See `evaluate_spans`."""
         if raters not in RATERS:
             raise unknown("treatment of several raters", raters, RATERS)
         if not len(gold):
@@ -226,9 +225,7 @@ class SpanEvaluator:
             for segment, spans in enumerate(row):
                 annotation = None if spans is None else as_annotation(spans).on("translation")
                 if annotation is not None:
-                    try:
+                    with labelled(f"{what}, {place(system, segment)}"):
                         annotation.check_length(int(self._lengths[system, segment]))
-                    except InputError as error:
-                        raise InputError(f"{what}, {place(system, segment)}: {error}") from None
                 cells[system, segment] = annotation
         return cells

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -59,8 +59,7 @@ def mpp(
     return Mpp(severity_penalty, severity_weights).scalar(as_annotation(candidate), as_annotation(support), 0)
 
 
-@dataclass(frozen=True, slots=True)
-class MppCounts:
+class MppCounts(NamedTuple):
     """The numerator and denominator of P, and those of R; those of a corpus are the sums of its segments'."""
 
     precision_credit: float
@@ -146,7 +145,7 @@ class Mpp(Similarity):
         for (i, j), parts in several.items():
             fronts = [[(float(precision[i, j]), float(recall[i, j]))], *parts]
             precision[i, j], recall[i, j] = _best(_combined(fronts), float(mass_c[i]), float(mass_s[j]))
-        precision, recall = _share(precision, mass_c[:, None]), _share(recall, mass_s)
+        precision, recall = share(precision, mass_c[:, None]), share(recall, mass_s)
         total = precision + recall
         return np.asarray(2 * precision * recall / np.where(total > 0, total, 1.0))
 
@@ -172,7 +171,6 @@ class Mpp(Similarity):
 
 
 def _matchings(edges: _Edges) -> list[_Credits]:
-    """The sums of credits of the matchings that no other one beats in both; of a tangle, of one matching."""
     last = {at: number for number, row in enumerate(edges) for at, _, _ in row}
     if len(last) == sum(map(len, edges)) and max(map(len, edges), default=0) < 2:
         alone = [row[0] for row in edges if row]
@@ -248,6 +246,6 @@ def _harmonic_mean(precision: float, recall: float) -> float:
     return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
 
 
-def _share(credit: Floats, mass: Floats) -> Floats:
-    """credit / mass; 1 if there is nothing to find."""
+def share(credit: Floats, mass: Floats) -> Floats:
+    """credit / mass, of one shape or a shape that NumPy broadcasts; 1 where the mass is 0."""
     return np.divide(credit, mass, out=np.ones_like(credit), where=mass > 0)

@@ -37,15 +37,13 @@ class ScoreSim(Similarity):
 
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
         scores, span = self._scores(table)
-        similar: Floats = 1.0 - np.abs(scores[rows, None] - scores[None, columns]) / span
-        return similar
+        return np.asarray(1.0 - np.abs(scores[rows, None] - scores[None, columns]) / span)
 
     def expected(self, table: AnnotationTable, rows: slice, columns: slice, weights: Floats) -> Floats:
         scores, span = self._scores(table)
         # Supports may be many, but they have few different scores.
         different, of = np.unique(scores[columns], return_inverse=True)
-        similar: Floats = (1.0 - np.abs(scores[rows, None] - different) / span) @ np.bincount(of, weights)
-        return similar
+        return np.asarray((1.0 - np.abs(scores[rows, None] - different) / span) @ np.bincount(of, weights))
 
     def _scores(self, table: AnnotationTable) -> tuple[Floats, float]:
         """The annotations' MQM scores, shape (n,), and how far apart scores can be."""
@@ -67,5 +65,4 @@ class ScoreSimMean(ScoreSim):
 
     def expected(self, table: AnnotationTable, rows: slice, columns: slice, weights: Floats) -> Floats:
         scores, span = self._scores(table)
-        nearness: Floats = 1.0 - np.abs(scores[rows] - scores[columns] @ weights) / span
-        return nearness
+        return np.asarray(1.0 - np.abs(scores[rows] - scores[columns] @ weights) / span)
