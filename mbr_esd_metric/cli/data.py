@@ -85,16 +85,10 @@ def load_test_sets(
     for system in (*only, *exclude):
         if systems and system not in systems:
             raise unknown(f"system of {name} {' '.join(args.lp)}", system, systems)
+    choice = choice or SystemChoice(tuple(only), tuple(exclude))
+    reference = getattr(args, "reference", None)
     for lp in args.lp:
-        test_set = load_test_set(
-            data,
-            name,
-            lp,
-            reference=getattr(args, "reference", None),
-            gold=gold,
-            choice=choice or SystemChoice(tuple(only), tuple(exclude)),
-            blind=blind,
-        )
+        test_set = load_test_set(data, name, lp, reference=reference, gold=gold, choice=choice, blind=blind)
         yield with_files(test_set, files) if files else test_set
 
 
@@ -166,12 +160,8 @@ def read_inputs(args: argparse.Namespace) -> RatingTable:
 
     if not args.inputs and not args.test_set:
         raise OptionError("there is nothing to read; name a file, or a test set with --test-set and --lp")
-    table = read_table(
-        [Source.parse(text) for text in args.inputs],
-        load_optional_test_set(args),
-        ratings=args.raters,
-        metrics=args.metric,
-    )
+    sources = [Source.parse(text) for text in args.inputs]
+    table = read_table(sources, load_optional_test_set(args), ratings=args.raters, metrics=args.metric)
     alone = (f"{count} of the segments of {name} are in no other input" for name, count in table.unmatched)
     for note in (*table.notes, *alone):
         print(f"note: {note}", file=sys.stderr)

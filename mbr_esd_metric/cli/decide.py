@@ -70,19 +70,17 @@ def run(args: argparse.Namespace) -> int:
             line += f", {number_of(len(summary.skipped), 'line')} left out"
         if summary.candidates:
             line += f"; {summary.invalid} of {number_of(summary.candidates, 'candidate')} could not be read"
-        print(line, file=sys.stderr)
+        lines = [line]
         if summary.score is not None:
             advice = "; --score expected takes the mean over the candidates" if options.score == "chosen" else ""
-            print(f"all {summary.segments} segments have the score {summary.score:g}{advice}", file=sys.stderr)
+            lines.append(f"all {summary.segments} segments have the score {summary.score:g}{advice}")
         if summary.ratios:
-            print(
-                f"expected corpus {options.maximised} {summary.ratios[-1]:.4f}, {len(summary.ratios)} passes",
-                file=sys.stderr,
-            )
+            lines.append(f"expected corpus {options.maximised} {summary.ratios[-1]:.4f}, {len(summary.ratios)} passes")
         if summary.blank:
-            print(f"blank translations: {summary.blank} (--blank {options.blank})", file=sys.stderr)
+            lines.append(f"blank translations: {summary.blank} (--blank {options.blank})")
         if changes:
-            print(signature_of_file(args.candidates, options), file=sys.stderr)
+            lines.append(signature_of_file(args.candidates, options))
+        print(*lines, sep="\n", file=sys.stderr)
     for reason in summary.skipped[:10]:
         print(f"left out: {reason}", file=sys.stderr)
     if len(summary.skipped) > 10:

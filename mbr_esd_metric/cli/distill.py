@@ -98,8 +98,7 @@ def _sft(args: argparse.Namespace) -> int:
             if r.annotation or not r.errors  # errors without a place are none to be taught as "no error"
         ]
         parts.append(select(annotations, card, limits))
-    for part in parts:
-        print(part.report())
+    print(*(part.report() for part in parts), sep="\n")
     rows = [row for part in parts for row in part.rows]
     return _write(args, "sft", rows, card, examples_signature(card), greedy=not by_people)
 

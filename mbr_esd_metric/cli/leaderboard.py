@@ -211,9 +211,7 @@ def _overall(args: argparse.Namespace, year: str, test_sets: Sequence[TestSet], 
     exact = args.spa == "exact"
     notes = [note for one in sets for note in one.notes]
     if any(task.statistic.kind == "spa" for task in tasks):
-        notes += exact_notes(exact)
-        for test_set in test_sets:
-            notes += missing_notes(test_set)
+        notes += [*exact_notes(exact), *(note for test_set in test_sets for note in missing_notes(test_set))]
         notes += constant_notes({one.lp: one.constant for one in sets}, exact)
     scores = overall(tasks, sets, exact=exact)
     draws = args.k if args.k is not None else 1000 if testable(tasks) else 0

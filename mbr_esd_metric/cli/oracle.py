@@ -110,8 +110,7 @@ def _evaluate(
         for rule in args.rules
         for size in sizes
     }
-    for size in sizes:
-        evaluations[row("oracle", size)] = everybody.evaluate(oracle(sampled, raters, args.utility, size))
+    evaluations |= {row("oracle", n): everybody.evaluate(oracle(sampled, raters, args.utility, n)) for n in sizes}
     if len(human) > 1 and not args.sizes:
         for name, matrix in human.items():
             try:

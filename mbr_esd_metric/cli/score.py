@@ -91,8 +91,7 @@ def run(args: argparse.Namespace) -> int:
         for name, (path, translations) in zip(names, systems.items(), strict=True)
         for number, (source, translation) in enumerate(zip(sources, translations, strict=True), 1)
     ]
-    trial = trial_of(args)
-    if trial is not None:
+    if (trial := trial_of(args)) is not None:
         return print_estimates(metric.card, segments, trial)
     prediction = metric.predict_segments(segments, progress=not args.quiet)
     if not args.quiet:

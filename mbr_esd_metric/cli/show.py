@@ -40,10 +40,8 @@ def run(args: argparse.Namespace) -> int:
     if args.id:
         rows = [row for row in rows if table.rows[row].id in args.id]
         if not rows:
-            last = table.rows[-1].id
-            raise InputError(
-                f"no segment is named {' or '.join(args.id)}; the first is {table.rows[0].id}, the last {last}"
-            )
+            first, last = table.rows[0].id, table.rows[-1].id
+            raise InputError(f"no segment is named {' or '.join(args.id)}; the first is {first}, the last {last}")
     if args.worst is not None:
         columns = {column.name: column for column in table.columns}
         if args.worst not in columns:

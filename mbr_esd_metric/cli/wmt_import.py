@@ -134,10 +134,7 @@ def _qe(args: argparse.Namespace, kind: str) -> None:
 def _write_ratings(human: MqmData, target: Target) -> None:
     """Write a test set of human ratings, and say what was read, changed and written."""
     done = import_mqm(human, target)
-    print(human.report())
-    for note in done.notes:
-        print(f"  {note}")
-    print(done)
+    print(human.report(), *(f"  {note}" for note in done.notes), done, sep="\n")
     if not done.references:
         print(
             "no system is a reference: metrics that need one cannot be scored, and mt-metrics-eval reads no "
@@ -158,9 +155,7 @@ def _esa(args: argparse.Namespace, kind: str) -> None:
         human = read_esa(args.files)
     for lp in args.lp or human.lps:
         done = import_esa(human, _target(args, kind, lp))
-        print(done)
-        for note in done.notes:
-            print(f"  {note}")
+        print(done, *(f"  {note}" for note in done.notes), sep="\n")
 
 
 def _task(args: argparse.Namespace, kind: str) -> None:

@@ -69,11 +69,10 @@ class CandidateRecord:
         """The same as `Candidate` values."""
         columns = self.columns
         models = columns.models or (None,) * len(columns)
+        values = zip(columns.texts, columns.logprobs, columns.truncated, models, strict=True)
         return tuple(
             Candidate(text, None, logprob, cut, model, columns.token_logprobs, columns.format)
-            for text, logprob, cut, model in zip(
-                columns.texts, columns.logprobs, columns.truncated, models, strict=True
-            )
+            for text, logprob, cut, model in values
         )
 
     @property
@@ -346,9 +345,8 @@ def _token_logprobs(tokens: object, text: str) -> TokenLogprobs | None:
 
 
 def _severities(values: object) -> list[Severity]:
-    folded = (
-        [fold_severity(one) if isinstance(one, str) else None for one in values] if isinstance(values, list) else [None]
-    )
+    names = values if isinstance(values, list) else [None]
+    folded = [fold_severity(one) if isinstance(one, str) else None for one in names]
     if None in folded:
         raise InputError('"unplaced" is the list of the severities of omissions without a place')
     return cast("list[Severity]", folded)

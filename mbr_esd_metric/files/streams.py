@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from mbr_esd_metric.errors import InputError, MissingDependencyError
+from mbr_esd_metric.errors import InputError, require
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -165,10 +165,9 @@ def _decompressed(file: IO[bytes], suffix: str) -> IO[bytes]:
 
 
 def _zstandard() -> Any:
-    try:
-        import zstandard
-    except ImportError:
-        raise MissingDependencyError("zstandard", "zstd", "reading and writing .zst files") from None
+    require("zstandard", "zstd", "reading and writing .zst files")
+    import zstandard
+
     return zstandard
 
 

@@ -293,7 +293,7 @@ def _test_set_inputs(
             continue
         scores = dict(zip(test_set.systems, metric.scores.tolist(), strict=True))
         # Beside people's, `wmt score` writes the MQM scores of its models; the score is that of `mbr-esd score`.
-        mqm = metric.ratings is not None and np.nanmin(metric.scores) >= -25 and np.nanmax(metric.scores) <= 0
+        mqm = metric.ratings is not None and bool(np.nanmin(metric.scores) >= -25 and np.nanmax(metric.scores) <= 0)
         inputs.append(_rated(test_set, metric.ratings or Ratings(metric.name, {}, {}), scores, mqm=mqm))
     return inputs
 

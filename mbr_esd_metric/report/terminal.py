@@ -81,12 +81,9 @@ def mark(translation: str, annotation: Annotation, *, color: bool) -> str:
     parts = []
     for piece, severity in severity_runs(translation, annotation):
         shown = visible(piece)
-        if severity is None:
-            parts.append(shown)
-        elif color:
-            parts.append(f"{_STYLE[severity]}{shown}{_RESET}")
-        else:
-            parts.append(f"[{shown}]({severity})")
+        if severity is not None:
+            shown = f"{_STYLE[severity]}{shown}{_RESET}" if color else f"[{shown}]({severity})"
+        parts.append(shown)
     return "".join(parts)
 
 
