@@ -61,14 +61,13 @@ def junit(verb: str, checks: Sequence[Check]) -> str:
     """JUnit XML with one test case a check."""
     from xml.etree import ElementTree
 
+    title = f"mbr-esd {verb}"
     failures = str(sum(check.problem is not None for check in checks))
     root = ElementTree.Element("testsuites")
-    suite = ElementTree.SubElement(
-        root, "testsuite", {"name": f"mbr-esd {verb}", "tests": str(len(checks)), "failures": failures}
-    )
+    suite = ElementTree.SubElement(root, "testsuite", {"name": title, "tests": str(len(checks)), "failures": failures})
     for check in checks:
         name = printable(check.name)
-        case = ElementTree.SubElement(suite, "testcase", {"classname": f"mbr-esd {verb}", "name": name})
+        case = ElementTree.SubElement(suite, "testcase", {"classname": title, "name": name})
         if check.problem is not None:
             ElementTree.SubElement(case, "failure", {"message": printable(check.problem)})
     ElementTree.indent(root)
