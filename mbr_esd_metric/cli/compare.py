@@ -15,7 +15,7 @@ from mbr_esd_metric.cli.gate import Check, add_gate, check_gate, close_gate
 from mbr_esd_metric.cli.shared_options import add_table
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, number_of
 from mbr_esd_metric.files.paths import check_distinct, short_names
-from mbr_esd_metric.report.tables import Column, Table, TableRow, render_all, table_of
+from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, render_all, table_of
 
 if TYPE_CHECKING:
     from mbr_esd_metric.metaeval.comparison import SampledScore, SystemPair
@@ -204,7 +204,7 @@ def _pairs(systems: Mapping[str, _System], sampled: bool) -> Table:
                 Column("a", "a"): a,
                 Column("b", "b"): b,
                 Column("segments", "segments"): pair.segments,
-                Column("difference", "b - a", digits=4): pair.difference,
+                Column("difference", "b - a", digits=4): Cell(pair.difference, interval=pair.other_segments),
                 **_intervals(pair, sampled, "+"),
                 Column("p", "p"): pair.p_value,
                 **(shares if sampled else {}),
