@@ -80,7 +80,7 @@ def read_qe(path: str | Path, lp: str | None = None) -> MqmData:
     for row in rows_of_pair:
         errors = _errors(row, reading, left_out)
         if errors is not None:
-            if row.text != row.target:
+            if row.rating.target != row.target:
                 kind = "quoted" if reading.quoted else "unquoted"
                 why = f"text quoted as in CSV: read without quotes, offsets as those of the {kind} text"
                 left_out.append(LeftOut(row.rating.line, why))
@@ -118,11 +118,6 @@ class _Row:
     target: str
     columns: tuple[str, str, str]
 
-    @property
-    def text(self) -> str:
-        """The translation."""
-        return self.rating.target
-
     def spans(self) -> list[tuple[int, int, str]]:
         """Start, end and severity of each error, as they stand."""
         return [(int(start), int(end), severity) for start, end, severity in span_columns(*self.columns)]
@@ -148,7 +143,7 @@ class _Reading:
         """Where in the text an error of the row is, from its offsets as they stand."""
         if self.moves(start, end):
             end -= self.further
-        if self.quoted and row.text != row.target:
+        if self.quoted and row.rating.target != row.target:
             return _within(row, start), _within(row, end)
         return start, end
 
@@ -159,7 +154,10 @@ def _rows(path: Path, lp: str | None, left_out: list[LeftOut]) -> list[_Row]:
     for number, line in numbered_lines(path):
         cells = line.split("\t")
         if len(cells) in (_WITH_SYSTEM + 1, _WITH_LP + 1) and not cells[-1].strip():
-            cells = _without_tab_at_the_end(cells)
+            cells.pop()
+            source, target = cells[-5], cells[-4]  # some rows of 2022 have both texts in one pair of quotes
+            if source.startswith('"') and target.endswith('"') and source.count('"') == target.count('"') == 1:
+                cells[-5:-3] = source[1:], target[:-1]
         if without_source(cells):
             raise InputError(f"{path}, line {number}: no sources, as in a submission or its gold; give the test set")
         if cells[0] in _HEADERS or not line.strip():
@@ -186,32 +184,23 @@ def without_source(cells: list[str]) -> bool:
     return len(cells) == _WITH_LP and cells[2].isdigit() and not cells[1].isdigit()
 
 
-def _without_tab_at_the_end(cells: list[str]) -> list[str]:
-    """The row without its last, empty field; some rows of 2022 have both texts in one pair of quotes."""
-    *cells, _ = cells
-    source, target = cells[-5], cells[-4]
-    if source.startswith('"') and target.endswith('"') and source.count('"') == target.count('"') == 1:
-        cells[-5:-3] = source[1:], target[:-1]
-    return cells
-
-
 def _reading(rows: Iterable[_Row]) -> _Reading:
     """The reading of a file that puts most of its offsets between words, see above."""
     quoted = shown_quoted = spans = 0
     ends = [0] * (_FURTHER + 1)
     for row in rows:
         places = []
-        if not _WITHOUT_BLANKS.search(row.text):
+        if not _WITHOUT_BLANKS.search(row.rating.target):
             with suppress(ValueError):  # such a row is left out, with a note, where the errors are read
                 places = [(start, end) for start, end, _ in row.spans() if 0 <= start < end]
         for start, end in places:
-            if row.text != row.target:
+            if row.rating.target != row.target:
                 quoted += 1
-                shown_quoted += _between_words(row.target, start) - _between_words(row.text, start)
+                shown_quoted += _between_words(row.target, start) - _between_words(row.rating.target, start)
             else:
                 spans += 1
                 for further in range(_FURTHER + 1):
-                    ends[further] += start < end - further and _between_words(row.text, end - further)
+                    ends[further] += start < end - further and _between_words(row.rating.target, end - further)
     best = max(range(_FURTHER + 1), key=lambda further: (ends[further], further))  # a word, not the blank after it
     return _Reading(_shown(shown_quoted, quoted), best if _shown(ends[best] - ends[0], spans) else 0)
 
@@ -242,7 +231,7 @@ def span_columns(starts: str, ends: str, severities: str) -> list[tuple[str, str
 
 def _errors(row: _Row, reading: _Reading, left_out: list[LeftOut]) -> tuple[MqmError, ...] | None:
     """The errors of a row; None if they do not fit together, which is noted."""
-    line, cells, target = row.rating.line, row.columns, row.text
+    line, cells, target = row.rating.line, row.columns, row.rating.target
     if cells[2].split() == ["no-error"]:
         return ()
     try:

@@ -110,13 +110,9 @@ class CometCheckpoint:
             import torch
 
             gpus = int(torch.cuda.is_available())
+        rows, batch_size = [dict(sample) for sample in samples], self.options.batch_size
         with _quiet():
-            return self._model.predict(
-                [dict(sample) for sample in samples],
-                batch_size=self.options.batch_size,
-                gpus=gpus,
-                progress_bar=progress,
-            )
+            return self._model.predict(rows, batch_size=batch_size, gpus=gpus, progress_bar=progress)
 
     def cut_note(self, samples: Sequence[Mapping[str, str]]) -> str:
         """A note of how many samples COMET cuts without a word, as the model does not read to their end; "" if none.

@@ -15,14 +15,8 @@ __all__ = ["Checked", "Document", "TranslationUnit", "read_document"]
 
 #: Ending of a file name -> its reader.
 _READERS = {
-    ".xlf": read_xliff,
-    ".xliff": read_xliff,
-    ".sdlxliff": read_xliff,
-    ".mqxliff": read_xliff,
-    ".tmx": read_tmx,
-    ".po": read_po,
-    ".csv": read_table,
-    ".tsv": read_table,
+    **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mqxliff"), read_xliff),
+    **{".tmx": read_tmx, ".po": read_po, ".csv": read_table, ".tsv": read_table},
 }
 
 
