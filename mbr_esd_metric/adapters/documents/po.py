@@ -84,9 +84,8 @@ def _mark(
     comments: dict[int, list[str]] = defaultdict(list)
     for message, unit, one in zip(messages, units, checked, strict=True):
         for span in one.annotation:
-            comments[id(message)].append(
-                issue_comment(span, unit.translation if span.side == "translation" else unit.source)
-            )
+            text = unit.translation if span.side == "translation" else unit.source
+            comments[id(message)].append(issue_comment(span, text))
     entries = [unit for unit in store.units if not unit.isobsolete()]
     lines = path.read_bytes().splitlines(keepends=True)
     starts = _starts(lines)
@@ -115,10 +114,8 @@ def _starts(lines: Sequence[bytes]) -> list[int]:
     starts: list[int] = []
     in_context = False
     for at, line in enumerate(lines):
-        keyword = _KEYWORD.match(line.removeprefix(codecs.BOM_UTF8))
-        if keyword is None:
-            continue
-        if not in_context:
-            starts.append(at)
-        in_context = keyword[1] == b"msgctxt"
+        if keyword := _KEYWORD.match(line.removeprefix(codecs.BOM_UTF8)):
+            if not in_context:
+                starts.append(at)
+            in_context = keyword[1] == b"msgctxt"
     return starts

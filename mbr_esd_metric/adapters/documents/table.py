@@ -119,9 +119,5 @@ def _mark(
 
 
 def _errors(annotation: Annotation) -> str:
-    return json_text(
-        [
-            {"start": s.start, "end": s.end, "severity": s.severity, "category": s.category, "side": s.side}
-            for s in annotation
-        ]
-    )
+    keys = ("start", "end", "severity", "category", "side")
+    return json_text([{key: getattr(span, key) for key in keys} for span in annotation])

@@ -33,9 +33,7 @@ _NAME = r"\w.+=*-"
 
 #: Options of a model name that say where and how it runs, not what it is. They are not in the name of the metric.
 #: Those that change scores are in the signature, so that different scores are never taken for each other.
-_SILENT = frozenset(
-    ("engine", "lp", "candidates", "store", "server", "price", "max_cost", "dtype", "concurrency", "vllm")
-)
+_SILENT = {"engine", "lp", "candidates", "store", "server", "price", "max_cost", "dtype", "concurrency", "vllm"}
 
 
 @dataclass(frozen=True, slots=True)
