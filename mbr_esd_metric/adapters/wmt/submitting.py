@@ -102,20 +102,12 @@ def _rows(test_set: TestSet, stored: MetricFiles, form: str, gold: bool) -> Iter
             spans = stored.annotations[system][number] if system in stored.annotations else None
             if gold and stored.annotations and spans is None:
                 continue  # rated, but not by these
-            yield SubmissionRow(
-                test_set.lp,
-                task_systems.get(system, system),
-                document,
-                place,
-                labels[number] if labels else str(place if form == "wmt26" else number + 1),
-                None if spans is None else fitted(spans, len(text or "")),
-                stored.scores[system][number],
-                test_set.documents[number][0],
-                test_set.sources[number],
-                text,
-                reference[number] if reference else None,
-                kind,
-            )
+            name = task_systems.get(system, system)
+            label = labels[number] if labels else str(place if form == "wmt26" else number + 1)
+            cut = None if spans is None else fitted(spans, len(text or ""))
+            score, domain = stored.scores[system][number], test_set.documents[number][0]
+            texts = (test_set.sources[number], text, reference[number] if reference else None)
+            yield SubmissionRow(test_set.lp, name, document, place, label, cut, score, domain, *texts, kind)
 
 
 def _task_names(test_set: TestSet) -> tuple[dict[str, str], list[str]]:
