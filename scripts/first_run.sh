@@ -26,7 +26,8 @@ in_venv() {
     while kill -0 "$pip" 2>/dev/null; do
         sleep 1
         seconds=$(($(date +%s) - started))
-        [ $((seconds % 10)) != 0 ] || say "  $seconds s: $(grep -E '^ *(Collecting|Downloading|Building|Installing)' "$log" | tail -n 1 | cut -c 1-90)"
+        [ $((seconds % 10)) != 0 ] || say "  $seconds s: $(grep -E '^ *(Collecting|Downloading|Building|Installing)' "$log" |
+            tail -n 1 | sed 's/collected packages.*/them/' | cut -c 1-90)"
     done
     wait "$pip" || {
         tail -n 20 "$log" >&2

@@ -11,13 +11,14 @@ from mbr_esd_metric.errors import OptionError, number_of
 from mbr_esd_metric.files.paths import check_output
 
 _EXAMPLE = """\
+A file says how the model that was sampled decides; options change that.
+
 example:
   mbr-esd decide candidates.jsonl.gz -o decisions.jsonl --utility softf1 --workers 2
 
 CANDIDATES is JSON lines, a segment a line,
   {"id": "1", "system": "A", "src": "...", "mt": "...", "candidates": [{"text": "...", "logprob": -9.1}, ...]}
 or the released code's *.gen.json; both may be compressed (.gz, .zst). The output is JSON lines in the same order.
-It is decided as the model's card does that sampled it, which the file says; options change it.
 """
 
 
@@ -30,8 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("candidates", metavar="CANDIDATES", help="candidates file")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="decisions file to write")
     for name, option in FIELDS.items():
-        meaning = option_help(name) + (f" (default {option.default})" if option.default is not None else "")
-        parser.add_argument(flag(name), metavar=name.upper(), help=meaning)
+        parser.add_argument(flag(name), metavar=name.upper(), help=f"{option_help(name)} (default {option.default})")
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes (default 1)")
     parser.add_argument(
         "--skip-invalid",

@@ -90,7 +90,7 @@ def engine_problems(card: ModelCard) -> dict[str, str | None]:
     on a server of the user's."""
     return {
         name: _problem(card, cls)
-        for name, cls in _ranked().items()
+        for name, cls in _ranked(card).items()
         if (cls.stored or getattr(card, cls.place, True)) and not (card.any_model and cls.loads_weights)
     }
 
@@ -104,7 +104,7 @@ def choose_engine(card: ModelCard) -> str:
         return card.engine
     problems: list[str] = []
     late = None
-    for name, cls in _ranked().items():
+    for name, cls in _ranked(card).items():
         if cls.rank is None:
             continue
         if cls.place and getattr(card, cls.place):
@@ -122,8 +122,9 @@ def choose_engine(card: ModelCard) -> str:
     raise EngineError(f"{card.name} cannot run here. {' '.join(problems)} {fix}")
 
 
-def _ranked() -> dict[str, type[Engine]]:
-    engines = ENGINES.all().items()
+def _ranked(card: ModelCard) -> dict[str, type[Engine]]:
+    """The engines that answer in the card's format."""
+    engines = (item for item in ENGINES.all().items() if _other_format(card, item[0]) is None)
     return dict(sorted(engines, key=lambda item: (item[1].rank is None, item[1].rank or 0)))
 
 
@@ -135,8 +136,6 @@ def _problem(card: ModelCard, cls: type[Engine]) -> str | None:
             f"name the service and your key: export MBR_ESD_SERVER=URL (or {card.name}?server=URL, such as "
             "https://api.openai.com/v1), and export MBR_ESD_API_KEY=KEY"
         )
-    if other := _other_format(card, cls.name):
-        return other
     if card.any_model and not card.servers and cls.stored:
         return f"name your server: {card.name}?server=URL, with &model=NAME where it serves several"
     if cls.place and not getattr(card, cls.place):

@@ -194,7 +194,7 @@ class TestSet:
         scores = np.zeros((len(self.systems), self.segments))
         for row, system in enumerate(self.systems):
             if system not in stored:
-                raise InputError(f"{path}: no scores for system {system}; complete the file, or leave the system out")
+                raise InputError(f"{path}: no scores for system {system}; score all systems, or leave it out")
             for column, (line, score) in enumerate(stored[system]):
                 if score is None and not np.isnan(self.gold[row, column]):
                     raise InputError(f"{path}, line {line}: a metric has a score for every segment that is rated")
