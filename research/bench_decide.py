@@ -40,7 +40,7 @@ from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses
 from mbr_esd_metric.core.rules import Mbr
 from mbr_esd_metric.core.similarities import Similarity, get_similarity, similarity_names
 from mbr_esd_metric.elicit.formats.json import render_answer
-from mbr_esd_metric.elicit.parse import CandidateParser, Parsed
+from mbr_esd_metric.elicit.parse import JsonParser, Parsed
 from mbr_esd_metric.files.records import CandidateRecord, DecisionRecord, json_line
 
 CATEGORIES = (("accuracy", "mistranslation"), ("fluency", "grammar"), ("style", "awkward"))
@@ -95,7 +95,7 @@ def draw_different(translation: str, n: int, rng: random.Random) -> list[str]:
     texts: dict[Annotation, str] = {}
     while len(texts) < n:
         for text in draw_texts(translation, n, rng):
-            parsed = CandidateParser(translation).parse(text)
+            parsed = JsonParser(translation).parse(text)
             assert isinstance(parsed, Parsed)
             texts.setdefault(parsed.annotation, text)
     return list(texts.values())[:n]
@@ -158,7 +158,7 @@ def grid(sizes: Sequence[int], lengths: Sequence[int], utilities: Sequence[str],
             candidates = [Candidate(text, logprob=-rng.random() * 40) for text in texts]
             annotations: list[Annotation] = []
             for text in texts:
-                parsed = CandidateParser(translation).parse(text)
+                parsed = JsonParser(translation).parse(text)
                 assert isinstance(parsed, Parsed)
                 annotations.append(parsed.annotation)
             logprobs = [candidate.logprob for candidate in candidates]
@@ -211,7 +211,7 @@ def profile(n: int, length: int) -> None:
         at = step("JSON decoding", at)
         record = CandidateRecord.from_json(value)
         at = step("checking the record", at)
-        parser = CandidateParser(record.mt)
+        parser = JsonParser(record.mt)
         parsed = [parser.parse(text) for text in record.texts]
         annotations = [one.annotation for one in parsed if isinstance(one, Parsed)]
         at = step("reading and locating answers", at)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mbr_esd_metric import Annotation, Candidate, soft_f1
 from mbr_esd_metric.decoding.segment import decide_segment
-from mbr_esd_metric.elicit.parse import CandidateParser, Parsed
+from mbr_esd_metric.elicit.parse import JsonParser, Parsed
 from mbr_esd_metric.errors import NoValidCandidateError
 from mbr_esd_metric.files.streams import read_segments
 from mbr_esd_metric.metric.card import ModelCard, with_options
@@ -33,7 +33,7 @@ def row(name: str, drawn: Drawn, seconds: float) -> str:
     """One row of the table."""
     count = cut = silent = located = lost = tokens = 0
     for segment, samples in drawn:
-        parser = CandidateParser(segment.translation)
+        parser = JsonParser(segment.translation)
         for one in samples:
             count, tokens, cut = count + 1, tokens + one.tokens, cut + one.truncated
             read = None if one.truncated else parser.parse(one.text)

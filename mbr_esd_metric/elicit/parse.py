@@ -205,7 +205,7 @@ class _Error(NamedTuple):
     omission: bool
 
 
-class CandidateParser(AnswerParser):
+class JsonParser(AnswerParser):
     """The reader of answers in JSON; errors that repeat are read once too."""
 
     def __post_init__(self) -> None:

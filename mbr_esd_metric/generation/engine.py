@@ -158,15 +158,15 @@ class Engine(ABC):
     rank: ClassVar[int | None] = None
     #: The attribute of a model card that says where its candidates come from, such as "servers". `engine=auto` takes
     #: the engine if the card has a value there, and otherwise passes it over. "" if the engine needs no such place.
-    place: ClassVar[str] = ""
+    card_field: ClassVar[str] = ""
     #: How to give that place; "{card}" stands for the model's name.
-    how_to_place: ClassVar[str] = ""
+    how_to_set_field: ClassVar[str] = ""
     #: Whether it loads the model's weights from this machine.
     loads_weights: ClassVar[bool] = True
     #: Whether samples are kept in the store; no if they already come from a file.
-    stored: ClassVar[bool] = True
+    keeps_samples: ClassVar[bool] = True
     #: Whether segments with the same source and translation share their candidates, so that they are sampled once.
-    shared: ClassVar[bool] = True
+    shares_equal_pairs: ClassVar[bool] = True
     #: The only answer format that it answers in; "" where it takes any that names no engine.
     only_format: ClassVar[str] = ""
 

@@ -224,9 +224,9 @@ class ModelCard:
         card names no model and no server that answers serves just one."""
         cls = engine_class(engine)
         model, revision = name_and_revision(self.model)
-        if cls.place == "candidates":
+        if cls.card_field == "candidates":
             if self.candidates is None:
-                raise OptionError(cls.how_to_place)
+                raise OptionError(cls.how_to_set_field)
             model = self.candidates
         elif fetch and cls.loads_weights:
             from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights

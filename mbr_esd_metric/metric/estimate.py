@@ -228,7 +228,7 @@ def _estimate(card: ModelCard, segments: Sequence[Segment], trial: int, machine:
     per_request = cls.samples_a_request(options) or card.samples
     stored, prompts, characters, prompt_bytes, requests = 0, 0, 0, 0, 0
     guess, bound, lengths = 0, 0.0, list[int]()
-    with CandidateStore.open(card.store, keep=cls.stored and store_path(card.store).exists()) as store:
+    with CandidateStore.open(card.store, keep=cls.keeps_samples and store_path(card.store).exists()) as store:
         for request in run.requests.values():
             samples = {at: one for at, one in enumerate(store.get(request.key, request.n)) if one is not None}
             stored += len(samples)

@@ -120,7 +120,7 @@ def _sampled_models(plans: Sequence[Plan], stores: ExitStack, progress: bool) ->
     """Each model with its candidates; `stores` closes the stores."""
     models = []
     for one in plans:
-        store = stores.enter_context(CandidateStore.open(one.card.store, keep=one.engine_class.stored))
+        store = stores.enter_context(CandidateStore.open(one.card.store, keep=one.engine_class.keeps_samples))
         with Sampler(one, store, progress=progress) as sampler:
             models.append(SampledModel(one, store, _sampled(sampler, one, store)))
     return models

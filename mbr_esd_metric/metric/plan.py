@@ -91,7 +91,7 @@ def engine_problems(card: ModelCard) -> dict[str, str | None]:
     return {
         name: _problem(card, cls)
         for name, cls in _ranked(card).items()
-        if (cls.stored or getattr(card, cls.place, True)) and not (card.any_model and cls.loads_weights)
+        if (cls.keeps_samples or getattr(card, cls.card_field, True)) and not (card.any_model and cls.loads_weights)
     }
 
 
@@ -107,14 +107,14 @@ def choose_engine(card: ModelCard) -> str:
     for name, cls in _ranked(card).items():
         if cls.rank is None:
             continue
-        if cls.place and getattr(card, cls.place):
+        if cls.card_field and getattr(card, cls.card_field):
             return name
         problem = _problem(card, cls)
         if problem is None:
             if not cls.starts_late(card.engine_options(name, fetch=False)):
                 return name
             late = late or name
-        elif cls.stored:  # users who have candidates in a file know it; the others need not read about `replay`
+        elif cls.keeps_samples:  # users who have candidates in a file know it; the others need not read about `replay`
             problems.append(f"[{len(problems) + 1}] engine={name}: {problem}.")
     if late is not None:
         return late
@@ -131,15 +131,15 @@ def _ranked(card: ModelCard) -> dict[str, type[Engine]]:
 def _problem(card: ModelCard, cls: type[Engine]) -> str | None:
     if card.hosted and cls.loads_weights:
         return f"{card.model} is hosted, and its weights are not published; take engine=server"
-    if card.hosted and not card.servers and cls.stored:
+    if card.hosted and not card.servers and cls.keeps_samples:
         return (
             f"name the service and your key: export MBR_ESD_SERVER=URL (or {card.name}?server=URL, such as "
             "https://api.openai.com/v1), and export MBR_ESD_API_KEY=KEY"
         )
-    if card.any_model and not card.servers and cls.stored:
+    if card.any_model and not card.servers and cls.keeps_samples:
         return f"name your server: {card.name}?server=URL, with &model=NAME where it serves several"
-    if cls.place and not getattr(card, cls.place):
-        return cls.how_to_place.format(card=card.name)
+    if cls.card_field and not getattr(card, cls.card_field):
+        return cls.how_to_set_field.format(card=card.name)
     try:
         return cls.problem(card.engine_options(cls.name, fetch=False))
     except MbrEsdError as error:
@@ -149,7 +149,7 @@ def _problem(card: ModelCard, cls: type[Engine]) -> str | None:
 def _other_format(card: ModelCard, engine: str) -> str | None:
     """Why an engine cannot answer in the card's format; None if it can."""
     only, cls = get_format(card.decision.format).engine, engine_class(engine)
-    if not cls.stored or not (only or cls.only_format) or engine == only:
+    if not cls.keeps_samples or not (only or cls.only_format) or engine == only:
         return None
     fix = f"engine={only}" if only else f"format={cls.only_format}"
     return f"it does not answer in format={card.decision.format}; take {fix}"
@@ -168,7 +168,7 @@ def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
     if other := _other_format(card, engine):
         raise OptionError(f"engine={engine}: {other}")
     options = card.engine_options(engine, fetch=bool(segments))
-    if not cls.stored and (problem := cls.problem(options)):
+    if not cls.keeps_samples and (problem := cls.problem(options)):
         raise EngineError(problem)
     _check_abilities(card, answers, cls, options)
     shots = None
@@ -186,7 +186,7 @@ def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
             keys.append(None)
             continue
         texts = (segment.source, segment.translation)
-        pair = (*texts, segment.context, *(("", 0) if cls.shared else (segment.system, occurrence)))
+        pair = (*texts, segment.context, *(("", 0) if cls.shares_equal_pairs else (segment.system, occurrence)))
         if pair not in by_pair:
             text = prompt.render(*texts, card.lp, segment.context)
             # All parts of a text get the same examples, so that their prompts begin alike.
@@ -196,7 +196,7 @@ def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
             # What can change a candidate, and nothing else: neither N nor an index, so that more can be added.
             content = [identity, asdict(card.sampling), text, grammar, answers.name, turns]
             key = hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
-            if not cls.shared:
+            if not cls.shares_equal_pairs:
                 key = f"{key} {occurrence} {segment.system}"
             by_pair[pair] = key
             requests[key] = Request(

@@ -62,7 +62,7 @@ class Sampler(AbstractContextManager["Sampler"]):
             parts = self._missing(requests)
         if not parts:
             return
-        card, prompt, stored = self._plan.card, self._plan.prompt, self._plan.engine_class.stored
+        card, prompt, stored = self._plan.card, self._plan.prompt, self._plan.engine_class.keeps_samples
         if self._engine is None and self._progress and stored and prompt.names_languages and card.lp is None:
             texts = [one.source for one in requests], [one.translation for one in requests]
             print(language_note(card.name, *texts), file=sys.stderr)

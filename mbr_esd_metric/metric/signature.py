@@ -58,7 +58,7 @@ def _joined(runs: Sequence[Mapping[str, Any]]) -> str:
 
 def _fields(run: Plan) -> dict[str, Any]:
     """Name of an option or of another field -> value."""
-    card, decision, sampled = run.card, run.card.decision, run.engine_class.stored
+    card, decision, sampled = run.card, run.card.decision, run.engine_class.keeps_samples
     fields: dict[str, Any] = _model(run) if sampled else {"candidates": _digest(run.options.model)}
     fields |= {"engine": run.engine, "rule": decision.rule}
     fields["n"] = f"auto/{card.samples}" if card.adaptive else card.samples

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mbr_esd_metric import Annotation, ErrorSpan
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.formats.json import render_answer
-from mbr_esd_metric.elicit.parse import KEYS, MOST_ERRORS, CandidateParser, Invalid, Parsed
+from mbr_esd_metric.elicit.parse import KEYS, MOST_ERRORS, Invalid, JsonParser, Parsed
 from mbr_esd_metric.errors import OptionError
 from tests.helpers.annotations import parse_candidate
 from tests.helpers.candidates import answer
@@ -54,7 +54,7 @@ ERRORS = st.lists(
 @example([error('x", "category": "a", "sub_category": "b", "severity": "minor"}, {"error_span": "Hund')])
 def test_well_formed_answers(errors: list[dict[str, str]]) -> None:
     for text in (render_answer(errors), json.dumps({"errors": errors}, indent=1)):
-        parsed = CandidateParser(TEXT).parse(text)
+        parsed = JsonParser(TEXT).parse(text)
         assert isinstance(parsed, Parsed)
         assert parsed.annotation == plain(text, TEXT)
         located = [e for e in errors if e["severity"].strip().lower() in ("critical", "major", "minor")]
@@ -68,11 +68,11 @@ def test_an_unknown_severity_is_never_a_silent_no_error(severity: str) -> None:
         render_answer([error("Hund"), error("Hund", severity)]),
         json.dumps({"errors": [error("Hund", severity)]}, indent=1),
     ):
-        assert CandidateParser(TEXT).parse(text) == Invalid("an error of unknown severity")
+        assert JsonParser(TEXT).parse(text) == Invalid("an error of unknown severity")
 
 
 def test_each_text_keeps_its_category() -> None:
-    parser = CandidateParser(TEXT)
+    parser = JsonParser(TEXT)
     parsed = [parser.parse(render_answer([error("Hund", sub=sub)])) for sub in ("omission", "", "addition")]
     categories = [one.annotation.spans[0].category for one in parsed if isinstance(one, Parsed)]
     assert categories == ["accuracy/omission", "accuracy", "accuracy/addition"]
@@ -84,11 +84,11 @@ def test_location() -> None:
     assert parse_candidate(text, TEXT) == Annotation(
         [ErrorSpan(4, 8, "major"), ErrorSpan(4, 8, "minor"), ErrorSpan(1, 3, "major")]
     )
-    successive = CandidateParser(TEXT, "successive").parse(text)
+    successive = JsonParser(TEXT, "successive").parse(text)
     places = [(1, 3, "major"), (4, 8, "major"), (14, 16, "major"), (17, 21, "minor")]
     assert successive == Parsed(Annotation([ErrorSpan(*place) for place in places]), 1)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="successive"):
-        CandidateParser(TEXT, "last")
+        JsonParser(TEXT, "last")
 
 
 #: Besides what no format takes; see `test_formats.py`.
@@ -133,7 +133,7 @@ def test_malformed_is_never_no_error(text: str) -> None:
     parsed = parse_candidate(text, TEXT)
     assert isinstance(parsed, Invalid)
     assert parsed.reason
-    assert isinstance(CandidateParser(TEXT, "successive").parse(text), Invalid)
+    assert isinstance(JsonParser(TEXT, "successive").parse(text), Invalid)
 
 
 @pytest.mark.parametrize("value", [None, 3, b"{}", ["x"], {}])

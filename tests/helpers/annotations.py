@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from mbr_esd_metric import Annotation, ErrorSpan
-from mbr_esd_metric.elicit.parse import CandidateParser, Invalid
+from mbr_esd_metric.elicit.parse import Invalid, JsonParser
 
 
 @st.composite
@@ -59,5 +59,5 @@ def matrix(
 
 def parse_candidate(text: object, translation: str, location: str = "first") -> Annotation | Invalid:
     """The annotation that one text spells, or why it spells none."""
-    parsed = CandidateParser(translation, location).parse(text)
+    parsed = JsonParser(translation, location).parse(text)
     return parsed if isinstance(parsed, Invalid) else parsed.annotation

@@ -15,7 +15,7 @@ from typing import Any
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.elicit.answer_format import AnswerFormat, spans_by_text
-from mbr_esd_metric.elicit.parse import KEYS, OMITTED_KEY, CandidateParser
+from mbr_esd_metric.elicit.parse import KEYS, OMITTED_KEY, JsonParser
 from mbr_esd_metric.elicit.prompt import CATEGORIES, OMISSION_TEMPLATES, SEVERITIES, TEMPLATES
 from mbr_esd_metric.elicit.words import grounded_spans
 
@@ -80,7 +80,7 @@ class JsonFormat(AnswerFormat):
 
     name = "json"
     templates = TEMPLATES
-    reader = CandidateParser
+    reader = JsonParser
     schema = json.dumps(output_schema())
 
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:

@@ -51,7 +51,7 @@ class BatchEngine(ServerEngine):
     name: ClassVar[str] = "batch"
     description: ClassVar[str] = "the batch API of a hosted service: half the price, answers within a day"
     rank: ClassVar[int | None] = None
-    place: ClassVar[str] = ""
+    card_field: ClassVar[str] = ""
 
     def __init__(self, options: EngineOptions, policy: RetryPolicy | None = None) -> None:
         """Read the options; the server is not asked yet."""

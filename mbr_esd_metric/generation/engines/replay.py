@@ -25,11 +25,13 @@ class ReplayEngine(Engine):
     name: ClassVar[str] = "replay"
     description: ClassVar[str] = "candidates from a file"
     rank: ClassVar[int | None] = 0
-    place: ClassVar[str] = "candidates"
-    how_to_place: ClassVar[str] = "engine=replay needs the file of candidates: add candidates=PATH to the model name"
+    card_field: ClassVar[str] = "candidates"
+    how_to_set_field: ClassVar[str] = (
+        "engine=replay needs the file of candidates: add candidates=PATH to the model name"
+    )
     loads_weights: ClassVar[bool] = False
-    stored: ClassVar[bool] = False
-    shared: ClassVar[bool] = False
+    keeps_samples: ClassVar[bool] = False
+    shares_equal_pairs: ClassVar[bool] = False
 
     def __init__(self, options: EngineOptions) -> None:
         if (problem := self.problem(options)) is not None:

@@ -35,8 +35,8 @@ class ServerEngine(Engine):
     packages: ClassVar[tuple[str, ...]] = ("aiohttp",)
     extra: ClassVar[str] = "server"
     rank: ClassVar[int | None] = 1
-    place: ClassVar[str] = "servers"
-    how_to_place: ClassVar[str] = (
+    card_field: ClassVar[str] = "servers"
+    how_to_set_field: ClassVar[str] = (
         "start a server on a machine with GPUs (mbr-esd serve {card}), then here: "
         "export MBR_ESD_SERVER=http://HOST:8000/v1"
     )
