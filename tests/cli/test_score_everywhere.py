@@ -136,6 +136,7 @@ def test_comet_score_prints_it(tmp_path: Path) -> None:
     rows = json.loads((tmp_path / "o.json").read_text(encoding="utf-8"))["mt.txt"]
     expected = [decide(one.candidates, one.mt, score="expected", source=one.src).score for one in made]
     assert [row["COMET"] for row in rows] == pytest.approx(expected)
+    assert {"blank translation", None} <= {row.get("data_warning") for row in rows}
 
 
 def test_a_board_takes_it(tmp_path: Path, mbr_esd: Command) -> None:

@@ -128,3 +128,6 @@ def _write_beside(samples: Sequence[Any], metadata: Mapping[str, Any]) -> None:
             for sample, value in zip(samples, metadata[name], strict=True):
                 if isinstance(sample, dict):
                     sample[key] = None if value != value else value  # NaN of what was skipped is no JSON
+    for sample, data_warning in zip(samples, metadata["data_warnings"], strict=True):
+        if data_warning is not None and isinstance(sample, dict):
+            sample["data_warning"] = data_warning
