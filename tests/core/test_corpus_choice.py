@@ -14,17 +14,10 @@ from mbr_esd_metric.core.corpus_choice import best_options, level_spans, maximis
 from mbr_esd_metric.core.kernels import AnnotationTable, severity_vector
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
-from tests.helpers.annotations import drawn
+from tests.helpers.annotations import drawn, overlap_and_size
 
 LENGTH = 3
 CONSENSUS = DecisionOptions("consensus-corpus")
-
-
-def sums(vector: np.ndarray, items: list[Annotation], weights: np.ndarray) -> tuple[float, float]:  # type: ignore[type-arg]
-    """A and B by their definitions."""
-    supports = [severity_vector(item, LENGTH) for item in items]
-    overlap = sum(w * 2 * np.minimum(vector, v).sum() for w, v in zip(weights, supports, strict=True))
-    return float(overlap), float(vector.sum() + sum(w * v.sum() for w, v in zip(weights, supports, strict=True)))
 
 
 def test_the_optimum_equals_brute_force() -> None:
@@ -41,9 +34,9 @@ def test_the_optimum_equals_brute_force() -> None:
             segments.append(statistics)
             for option, parts in zip(options, statistics, strict=True):
                 vector = severity_vector(Annotation(ErrorSpan(*key) for key in option), LENGTH)
-                assert tuple(parts) == pytest.approx(sums(vector, items, weights))
+                assert tuple(parts) == pytest.approx(overlap_and_size(vector, items, weights))
             every = itertools.product([0.0, 0.5, 1.0, 1.5], repeat=LENGTH)
-            brute.append([sums(np.array(levels), items, weights) for levels in every])
+            brute.append([overlap_and_size(np.array(levels), items, weights) for levels in every])
         choice = maximise_ratio(segments)
         best = max((a + c) / (b + d) if b + d else 1.0 for (a, b), (c, d) in itertools.product(*brute))
         assert choice.ratio == pytest.approx(best, abs=1e-9)

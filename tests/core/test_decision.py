@@ -1,12 +1,14 @@
-"""Decision rules against a plain reading of their definitions."""
+"""Decision rules, scores and weights against a plain reading of their definitions."""
 
 from __future__ import annotations
 
 import itertools
 import math
 import random
+import statistics
 import tracemalloc
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,14 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mbr_esd_metric import Annotation, Candidate, Decision, ErrorSpan, decide, decide_many, mqm_score, soft_f1
-from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses
+from mbr_esd_metric.core.candidate import CandidateColumns
+from mbr_esd_metric.core.decision_problem import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable, severity_vector
-from mbr_esd_metric.core.rules import MbrCorpus
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
-from tests.helpers.annotations import drawn, several
+from tests.helpers.annotations import drawn, overlap_and_size, several
 
 A = [ErrorSpan(0, 4, "major")]
 B = [ErrorSpan(0, 4, "minor")]
@@ -193,12 +195,6 @@ def test_scoresim_mean_is_not_scoresim() -> None:
     assert decide(scores, TEXT, utility="scoresim").index == 0
 
 
-def sums(c: Annotation, items: list[Annotation], length: int) -> tuple[float, float]:
-    v_c, others = severity_vector(c, length), [severity_vector(s, length) for s in items]
-    overlap = sum(2 * np.minimum(v_c, v_s).sum() for v_s in others) / len(items)
-    return float(overlap), float(v_c.sum() + sum(v_s.sum() for v_s in others) / len(items))
-
-
 @pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("seed", range(8))
 def test_mbr_corpus_is_the_best_of_all_combinations(seed: int, apart: bool) -> None:
@@ -211,7 +207,8 @@ def test_mbr_corpus_is_the_best_of_all_combinations(seed: int, apart: bool) -> N
     assert all(a < b for a, b in itertools.pairwise(choice.ratios))
 
     def ratio(annotations: Sequence[Annotation]) -> float:
-        parts = [sums(one, items, n) for one, items, n in zip(annotations, supports, lengths, strict=True)]
+        vectors = [severity_vector(one, n) for one, n in zip(annotations, lengths, strict=True)]
+        parts = [overlap_and_size(vector, items) for vector, items in zip(vectors, supports, strict=True)]
         overlap, size = map(sum, zip(*parts, strict=True))
         return overlap / size if size else 1.0
 
@@ -223,23 +220,6 @@ def test_mbr_corpus_is_the_best_of_all_combinations(seed: int, apart: bool) -> N
         for span in decision.annotation:
             marks = [(severity_vector(support, length) > 0)[span.start : span.end].mean() for support in items]
             assert span.confidence == pytest.approx(np.mean(marks))
-
-
-def test_the_front_holds_every_possible_choice() -> None:
-    rng = random.Random(3)
-    on_front = everyone = 0
-    for _ in range(40):
-        items = [drawn(rng, 20) for _ in range(12)]
-        folded = Hypotheses(items)
-        problem = DecisionProblem(folded, 20, get_similarity("softdice"))
-        statistics = MbrCorpus().statistics(problem)
-        front = np.array(MbrCorpus().shortlist(problem, statistics).answers)
-        on_front, everyone = on_front + len(front), everyone + len(folded)
-        for ratio in np.linspace(0, 1, 21):
-            values = statistics[:, 0] - ratio * statistics[:, 1]
-            chosen = next(h for h in range(len(folded)) if values[h] >= values.max() - 1e-9)
-            assert values[front].max() == pytest.approx(values[chosen], abs=1e-9)
-    assert on_front < everyone
 
 
 @pytest.mark.parametrize("rule", ["empty", "consensus-corpus"])
@@ -280,3 +260,57 @@ def test_many_spans_take_memory_by_their_number() -> None:
     assert not table.joined[[0, -1]].any()
     assert tracemalloc.get_traced_memory()[1] < 500_000_000
     tracemalloc.stop()
+
+
+MAJOR, MINOR = [ErrorSpan(0, 4, "major")], [ErrorSpan(6, 9, "minor", "fluency/punctuation")]
+ITEMS = [Candidate(annotation=spans) for spans in ([], [], MAJOR, MINOR, [*MAJOR, *MINOR])]
+
+
+@pytest.mark.parametrize("rule", ["mbr", "majority", "empty"])
+def test_the_expected_score_is_the_mean_over_the_candidates_whatever_is_chosen(rule: str) -> None:
+    decision = decide(ITEMS, TEXT, rule=rule, score="expected")
+    scores = [0.0, 0.0, -5.0, -1.0, -6.0]
+    assert decision.mqm == pytest.approx(statistics.fmean(scores))
+    assert decision.mqm_sd == pytest.approx(statistics.pstdev(scores))
+    chosen = decide(ITEMS, TEXT, rule=rule)
+    assert (chosen.annotation, chosen.index, chosen.expected_utility) == (
+        decision.annotation,
+        decision.index,
+        decision.expected_utility,
+    )
+    assert chosen.mqm_sd is None
+
+
+def test_the_weights_of_mqm_count() -> None:
+    assert decide(ITEMS, TEXT, mqm="google", score="expected").mqm == pytest.approx((-5 - 0.1 - 5.1) / 5)
+
+
+def test_the_mean_is_over_supports_apart() -> None:
+    decision = decide(ITEMS[:1], TEXT, supports=ITEMS[2:3], score="expected")
+    assert (decision.mqm, decision.mqm_sd, decision.annotation.spans) == (-5.0, 0.0, ())
+
+
+@pytest.mark.parametrize("weighting", ["uniform", "model"])
+@pytest.mark.parametrize("models", [None, ["A", "A", "B", "A", "B", "A", "B", "A"]])
+def test_the_weights_of_candidates_sum_to_those_of_their_annotation(weighting: str, models: list[str] | None) -> None:
+    one, other = Annotation(MAJOR), Annotation(MINOR)
+    annotations = [one, one, other, None, one, one, other, other]
+    texts = ["a", "a", "b", "c", "a", "A", "B", "b"]
+    logprobs = [-1.0, -1.0, -2.0, None, -3.0, -1.5, -2.5, -0.5]
+    hypotheses = Hypotheses(annotations, logprobs, texts, models)
+    weights = hypotheses.candidate_weights(weighting)
+    assert weights[3] == 0
+    assert weights.sum() == pytest.approx(1)
+    folded = [sum(weights[i] for i in range(8) if hypotheses.of[i] == h) for h in range(2)]
+    assert folded == pytest.approx(hypotheses.weights(weighting).tolist(), abs=1e-15)
+    assert weights[0] == weights[1], "equal answers of one model weigh the same"
+    if weighting == "model" and models is None:
+        assert folded[0] == pytest.approx((np.exp(-1) + np.exp(-1.5)) / (np.exp([-1, -1.5, -0.5, -2.5]).sum()))
+
+
+def test_picked_candidates_keep_all_that_is_known() -> None:
+    columns = CandidateColumns.of([replace(one, model="A", logprob=-float(i)) for i, one in enumerate(ITEMS)])
+    picked = columns.picked([3, 0, 3])
+    assert picked.models == ["A"] * 3
+    assert picked.logprobs == [-3.0, 0.0, -3.0]
+    assert picked.annotations == [MINOR, [], MINOR]

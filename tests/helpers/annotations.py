@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 from hypothesis import strategies as st
 
 from mbr_esd_metric import Annotation, ErrorSpan
+from mbr_esd_metric.core.kernels import severity_vector
 from mbr_esd_metric.elicit.parse import Invalid, JsonParser
 
 
@@ -55,6 +58,15 @@ def matrix(
         [Annotation([span() for _ in range(rng.integers(0, most + 1))]) for _ in range(segments)]
         for _ in range(systems)
     ]
+
+
+def overlap_and_size(
+    vector: npt.NDArray[np.float64], items: Sequence[Annotation], weights: npt.NDArray[np.float64] | None = None
+) -> tuple[float, float]:
+    """Numerator and denominator of the expected corpus softdice of a severity vector, by their definitions."""
+    supports = [severity_vector(item, len(vector)) for item in items]
+    overlaps, sizes = [2 * np.minimum(vector, v).sum() for v in supports], [v.sum() for v in supports]
+    return float(np.average(overlaps, weights=weights)), float(vector.sum() + np.average(sizes, weights=weights))
 
 
 def parse_candidate(text: object, translation: str, location: str = "first") -> Annotation | Invalid:

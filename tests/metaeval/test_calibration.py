@@ -100,16 +100,6 @@ def test_what_is_learnt_never_falls_and_is_the_best_of_all_that_do_not() -> None
             assert f[i] == pytest.approx(max(min(mean(a, b) for b in levels[i:]) for a in levels[: i + 1])), level
 
 
-def test_recalibration_holds_on_what_it_was_not_learnt_on() -> None:
-    rng = np.random.default_rng(2)
-    confidence = rng.random(8000)
-    confirmed = (rng.random(8000) < confidence**2 * 0.6).astype(float)
-    learnt = Recalibration.fit(confidence[:4000], confirmed[:4000])
-    test = made(confidence[4000:].tolist(), confirmed[4000:].tolist())
-    assert calibration_error(test) > 0.2
-    assert calibration_error(test.recalibrated(learnt)) < 0.05
-
-
 def test_a_recalibration_changes_confidences_alone() -> None:
     learnt = Recalibration.fit([0.2, 0.4, 0.8], [0.5, 0.1, 0.9], learnt_on="three")
     assert Recalibration.from_json(learnt.to_json()) == learnt

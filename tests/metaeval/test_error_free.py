@@ -1,14 +1,29 @@
-"""Translations without error: labels, MCC and threshold, against plain definitions."""
+"""Translations without error: labels, MCC and threshold, against plain definitions; and the small model of them."""
 
 from __future__ import annotations
 
+import json
 import math
+from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mbr_esd_metric import ErrorSpan
-from mbr_esd_metric.metaeval.error_free import ErrorFree, best_threshold, error_free, gold_labels, unmarked
+from mbr_esd_metric import Annotation, ErrorSpan
+from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.metaeval.error_free import (
+    ErrorFree,
+    ErrorFreeModel,
+    Judged,
+    best_threshold,
+    cross_validated,
+    error_free,
+    gold_labels,
+    read_error_free,
+    unmarked,
+    write_error_free,
+)
 
 SPAN = [ErrorSpan(0, 2, "minor")]
 
@@ -30,9 +45,6 @@ def test_counts_and_measures_are_their_definitions() -> None:
     assert result.mcc == pytest.approx(np.corrcoef(labels[0, :7], predicted[0, :7])[0, 1], abs=1e-12)
     assert (result.precision, result.recall, result.f1) == (pytest.approx(2 / 3),) * 3
     assert result.accuracy == pytest.approx(5 / 7)
-
-
-def test_one_sided_predictions() -> None:
     labels = np.array([[1, 0, 0]])
     wrong = error_free(labels, [[0, 1, 0]])
     assert (wrong.precision, wrong.recall, wrong.f1) == (0.0, 0.0, 0.0)
@@ -56,3 +68,88 @@ def test_the_threshold_is_the_best_and_the_area_that_of_the_definition(seed: int
     wins = [(a > b) + 0.5 * (a == b) for a in clean for b in others]
     assert best.auc == pytest.approx(np.mean(wins), abs=1e-12)
     assert math.isnan(best_threshold([[1.0, 1.0]], [[0.0, 1.0]]).auc)
+
+
+def _data(count: int = 400, spans: bool = True, seed: int = 0) -> tuple[list[Judged], list[bool]]:
+    """Translations whose error grows with their length and falls with the score; the second pair has more errors."""
+    rng = np.random.default_rng(seed)
+    judged, labels = [], []
+    for number in range(count):
+        lp, length, score = ("en-de", "en-zh")[number % 2], int(rng.integers(5, 200)), float(rng.uniform(0, 1))
+        odds = 6 * score - 3 - 0.02 * (length - 100) - (1.5 if lp == "en-zh" else 0.0)
+        clean = rng.uniform() < 1 / (1 + math.exp(-odds))
+        marked = not clean and rng.uniform() < 0.3
+        annotation = Annotation([ErrorSpan(0, 3, "major", None, 0.6)] if marked else ())
+        judged.append(Judged(score, annotation if spans else None, length, lp, f"d{number // 8}"))
+        labels.append(bool(clean))
+    return judged, labels
+
+
+def test_it_learns_what_scores_and_spans_alone_do_not_say() -> None:
+    judged, labels = _data()
+    tried, probabilities = cross_validated(judged, labels)
+    mcc = {one.name: one.result.mcc for one in tried}
+    assert mcc["never"] == 0
+    assert mcc["model"] > mcc["score, threshold"] + 0.1
+    assert mcc["model"] > mcc["no span"]
+    model = next(one for one in tried if one.name == "model")
+    assert model.interval[0] < model.result.mcc < model.interval[1]
+    assert set(model.by_pair) == {"en-de", "en-zh"}
+    # Probabilities are what they say, where they were not learnt.
+    high = probabilities > 0.7
+    assert np.mean(np.array(labels)[high]) == pytest.approx(probabilities[high].mean(), abs=0.1)
+
+
+def test_weights_are_those_of_the_penalised_likelihood() -> None:
+    """A plain reference: no step of any size in any direction makes the likelihood better."""
+    judged, labels = _data(120)
+    model = ErrorFreeModel.fit(judged, labels)
+    table = np.array([[one.signals[name] for name in model.signals] for one in judged])
+    inputs = np.hstack(
+        [(table - model.mean) / model.scale, [[one.lp == lp for lp in model.languages] for one in judged]]
+    )
+    weights = np.array([*model.weights, *model.languages.values()])
+
+    def loss(weights: np.ndarray, bias: float) -> float:
+        logits = inputs @ weights + bias
+        return float(np.logaddexp(0, np.where(labels, -logits, logits)).sum() + (weights**2).sum() / 2)
+
+    best = loss(weights, model.bias)
+    for at in range(len(weights)):
+        for step in (-0.01, 0.01):
+            other = weights.copy()
+            other[at] += step
+            assert loss(other, model.bias) > best
+    assert model.probabilities(judged) == pytest.approx(1 / (1 + np.exp(-(inputs @ weights + model.bias))))
+
+
+def test_a_least_precision() -> None:
+    judged, labels = _data(1000)
+    model = ErrorFreeModel.fit(judged, labels, precision=0.95)
+    clean = model.clean(judged)
+    assert np.array(labels)[clean].mean() >= 0.95
+    assert 0 < clean.sum() < ErrorFreeModel.fit(judged, labels).clean(judged).sum()
+    with pytest.raises(InputError, match="no threshold has a precision of 1; the highest is 0"):
+        ErrorFreeModel.fit([Judged(0.5, None, 10)] * 4, [True, False, True, False], precision=1.0)
+
+
+def test_files_and_messages(tmp_path: Path) -> None:
+    judged, labels = _data(60)
+    model = ErrorFreeModel.fit(judged, labels, learnt_on="60 translations")
+    write_error_free(tmp_path / "e.json", model)
+    assert read_error_free(tmp_path / "e.json") == model
+    assert read_error_free(tmp_path / "e.json").digest == model.digest
+    with pytest.raises(InputError, match=r"a score of -25, and the scores it was learnt on go from 0"):
+        model.clean([Judged(-25.0, Annotation(), 5)])
+    with pytest.raises(InputError, match="no span score: it was learnt on a metric with error spans"):
+        model.clean([Judged(0.5, None, 5)])
+    with pytest.raises(InputError, match="all 3 rated translations are without error"):
+        ErrorFreeModel.fit(judged[:3], [True] * 3)
+    with pytest.raises(InputError, match="of one document"):
+        cross_validated([Judged(0.5, None, 5), Judged(0.6, None, 5)], [True, False])
+    (tmp_path / "x.json").write_text("{}")
+    with pytest.raises(InputError, match="x.json: not what `mbr-esd calibrate --error-free` saves"):
+        read_error_free(tmp_path / "x.json")
+    (tmp_path / "x.json").write_text(json.dumps({**asdict(model), "kind": "error-free", "signals": ["taste"]}))
+    with pytest.raises(InputError, match="learn it again"):
+        read_error_free(tmp_path / "x.json")

@@ -1,4 +1,4 @@
-"""Span evaluation, bootstrap and lambda sweep, against plain definitions."""
+"""Span evaluation, lambda sweep and curves of precision and recall, against plain definitions."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mbr_esd_metric import Annotation, ErrorSpan, f1, mpp, soft_dice, soft_f1
+from mbr_esd_metric import Annotation, ErrorSpan, mpp, soft_f1
 from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.core.kernels import AnnotationTable
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval import Evaluator, acc_eq, evaluate_spans, lambda_sweep, spa
+from mbr_esd_metric.metaeval.evaluation import precision_recall_curve
 from mbr_esd_metric.metaeval.span_measures import expanded
-from mbr_esd_metric.metaeval.spans import SpanCounts, rater_agreement
+from mbr_esd_metric.metaeval.spans import SpanCounts, confidence_of, rater_agreement
 from tests.helpers.annotations import matrix
 
 LENGTH = 30
@@ -76,12 +77,17 @@ def test_measures_are_their_definitions(seed: int, most: int) -> None:
     human_matrix: list[list[Annotation | None]] = [list(row) for row in human]
     human_matrix[0][2] = None
     corpus = ("f1-corpus", "softdice-corpus", "f1-wmt25-corpus")
-    measures = expanded(["softf1", "f1", "softdice", *(f"{name}-parts" for name in corpus)])
+    of_segments = ("softf1", "f1", "softdice", "mpp")
+    measures = expanded(["scoresim", "softf1+scoresim", *(f"{name}-parts" for name in (*of_segments, *corpus))])
     scores = evaluate_spans(predicted, [human_matrix], np.full((2, 4), LENGTH), measures)
     pairs = [(predicted[i][j], human[i][j]) for i, j in itertools.product(range(2), range(4)) if (i, j) != (0, 2)]
     assert scores.rated == 7
-    for name, similarity in (("softf1", soft_f1), ("f1", f1), ("softdice", soft_dice)):
-        assert scores.values[name] == pytest.approx(sum(similarity(a, b, LENGTH) for a, b in pairs) / 7)
+    for name in (*of_segments, "scoresim", "softf1+scoresim"):
+        similarity = get_similarity(name)
+        assert scores.values[name] == pytest.approx(np.mean([similarity.scalar(a, b, LENGTH) for a, b in pairs]))
+        if name in of_segments:
+            parts = np.mean([similarity.precision_recall(a, b, LENGTH) for a, b in pairs], axis=0)  # type: ignore[misc]
+            assert [scores.values[f"{name}-{part}"] for part in ("precision", "recall")] == pytest.approx(parts)
     for name in corpus:
         parts = [scores.values[f"{name}{part}"] for part in ("-precision", "-recall", "")]
         assert parts == pytest.approx(plain_corpus(pairs, name), abs=1e-12)
@@ -89,16 +95,6 @@ def test_measures_are_their_definitions(seed: int, most: int) -> None:
     assert scores.counts.gold_minor == sum(s.severity == "minor" for _, b in pairs for s in b)
     for values in scores.statistics.values():
         assert np.argwhere(np.isnan(values).any(axis=2)).tolist() == [[0, 2]]
-
-
-@pytest.mark.parametrize("name", ["softf1", "f1", "softdice", "mpp"])
-def test_parts_of_a_similarity_are_means_of_its_precision_and_recall(name: str) -> None:
-    rng = np.random.default_rng(9)
-    predicted, human = annotations(rng, 1, 20), annotations(rng, 1, 20)
-    values = evaluate_spans(predicted, [human], [[LENGTH] * 20], expanded([f"{name}-parts"])).values
-    similarity = get_similarity(name)
-    parts = [similarity.precision_recall(a, b, LENGTH) for a, b in zip(predicted[0], human[0], strict=True)]
-    assert [*values.values()][1:] == pytest.approx(np.mean(np.array(parts), axis=0), abs=1e-12)
 
 
 def test_perfect_silent_and_empty_predictions() -> None:
@@ -144,13 +140,6 @@ def test_several_raters_count_their_mean_or_the_nearest_of_them() -> None:
     assert mean.counts == best.counts
     same = evaluate_spans(predicted, [one, one], lengths)
     assert same.values == pytest.approx(evaluate_spans(predicted, [one], lengths).values)
-
-
-def test_any_similarity_and_any_mean_of_some_is_a_measure() -> None:
-    annotation, other = Annotation([ErrorSpan(0, 3, "major")]), Annotation([ErrorSpan(1, 3, "minor")])
-    values = evaluate_spans([[annotation]], [[[other]]], [[LENGTH]], ["scoresim", "mpp", "softf1+scoresim"]).values
-    assert values["scoresim"] == pytest.approx(1 - 4 / 25)
-    assert values["softf1+scoresim"] == pytest.approx((soft_f1(annotation, other, LENGTH) + 1 - 4 / 25) / 2)
 
 
 ONE: list[list[Any]] = [[Annotation([ErrorSpan(0, 9, "major")])]]
@@ -253,3 +242,61 @@ def test_one_rater_against_the_others_where_both_rated() -> None:
     assert 0 < scores["softdice-corpus"] < 1
     assert rater_agreement([[[a, None]], [[None, b]]], [[10, 10]], ("softf1",)) == {}
     assert rater_agreement([[[a]]], [[10]], ("softf1",)) == {}
+
+
+@pytest.mark.parametrize("measure", ["f1-corpus", "f1-wmt25-corpus", "mpp-corpus", "softdice-corpus"])
+@pytest.mark.parametrize("raters", ["mean", "best"])
+def test_each_point_is_an_evaluation_of_what_is_left(measure: str, raters: str) -> None:
+    rng = np.random.default_rng(5)
+    predicted = matrix(rng, 3, 8, LENGTH, sure=0.9)  # a span without a confidence is certain
+    human = [matrix(rng, 3, 8, LENGTH) for _ in range(2)]
+    lengths = np.full((3, 8), LENGTH)
+    curve = precision_recall_curve(predicted, human, lengths, measure, raters)  # type: ignore[arg-type]
+    assert [point.threshold for point in curve.points[:3]] == [math.inf, 1.0, 0.9]
+    assert (curve.points[0].precision, curve.points[0].recall) == (1.0, 0.0)
+    for point in curve.points:
+        left = [[Annotation(s for s in a if confidence_of(s) >= point.threshold) for a in row] for row in predicted]
+        names = expanded([f"{measure}-parts"]) if raters == "mean" else (measure,)
+        values = evaluate_spans(left, human, lengths, names, raters).values  # type: ignore[arg-type]
+        assert point.value == pytest.approx(values[measure], abs=1e-12)
+        if raters == "mean":  # else each part chooses the rater that suits it
+            assert point.precision == pytest.approx(values[f"{measure}-precision"], abs=1e-12)
+            assert point.recall == pytest.approx(values[f"{measure}-recall"], abs=1e-12)
+    assert curve.best.value == max(point.value for point in curve.points)
+
+
+def average_precision(positive: list[bool], scores: list[float]) -> float:
+    """By definition: precision at each threshold times the recall that it adds."""
+    area = recall = 0.0
+    for threshold in sorted(set(scores), reverse=True):
+        predicted = [p for p, s in zip(positive, scores, strict=True) if s >= threshold]
+        now = sum(predicted) / sum(positive)
+        area += (now - recall) * sum(predicted) / len(predicted)
+        recall = now
+    return area
+
+
+def test_area_is_average_precision_where_each_character_is_a_span_of_one_severity() -> None:
+    rng = np.random.default_rng(6)
+    scores = np.round(rng.random((2, 5, LENGTH)), 1)
+    positive = rng.random((2, 5, LENGTH)) < 0.3
+    predicted = [
+        [Annotation(ErrorSpan(i, i + 1, "major", confidence=float(c)) for i, c in enumerate(cell)) for cell in row]
+        for row in scores
+    ]
+    human = [
+        [Annotation(ErrorSpan(int(i), int(i) + 1, "major") for i in np.flatnonzero(cell)) for cell in row]
+        for row in positive
+    ]
+    curve = precision_recall_curve(predicted, [human], np.full((2, 5), LENGTH))
+    assert curve.area == pytest.approx(average_precision(positive.ravel().tolist(), scores.ravel().tolist()), abs=1e-12)
+
+
+def test_silence_has_no_area_and_what_cannot_be_drawn_is_refused() -> None:
+    human = [[[[ErrorSpan(0, 4, "minor")]]]]
+    curve = precision_recall_curve([[()]], human, [[LENGTH]])
+    assert (len(curve.points), curve.area, curve.best.value) == (1, 0.0, 0.0)
+    with pytest.raises(OptionError, match="corpus"):
+        precision_recall_curve([[()]], human, [[LENGTH]], "softf1")
+    with pytest.raises(InputError, match="no prediction"):
+        precision_recall_curve([[None]], human, [[LENGTH]])
