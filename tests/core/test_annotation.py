@@ -9,7 +9,6 @@ import warnings
 import pytest
 
 from mbr_esd_metric import Annotation, ErrorSpan, f1, mqm_score, soft_dice, soft_f1
-from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.errors import InputError
 
 SPANS = (ErrorSpan(0, 2, "major"), ErrorSpan(3, 5, "minor"), ErrorSpan(4, 6, "major"))
@@ -60,12 +59,6 @@ def test_both_sides_are_joined_into_one_text_and_split_again() -> None:
     ]
     with pytest.raises(InputError, match=r"\[2, 4\) ends past the translation, which has 3"):
         both.joined(3)
-
-
-def test_one_side_alone_is_not_copied() -> None:
-    one = Annotation([ErrorSpan(2, 4, "minor")])
-    assert one.on("translation") is one is one.joined(10) is one.split(10)
-    assert one.on("source") is EMPTY
 
 
 def test_measures_refuse_a_side_that_is_not_joined() -> None:

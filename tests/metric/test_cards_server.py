@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.adapters.wmt.scorers import default_name
-from mbr_esd_metric.errors import EngineError, OptionError
+from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.estimate import estimates
 from mbr_esd_metric.metric.pipeline import annotate
@@ -81,26 +80,3 @@ def test_only_the_ways_to_a_server_are_listed() -> None:
     assert problems == {"server": None, "batch": batch}
     lacking = engine_problems(load_card("mbr-esd-server")).values()
     assert all("name your server: mbr-esd-server?server=URL" in str(problem) for problem in lacking)
-
-
-@pytest.mark.parametrize(
-    ("name", "fix"),
-    [
-        ("my-model", "mbr-esd-server?model=my-model&server=URL"),
-        ("my-model?server=http://h:1/v1", "mbr-esd-server?model=my-model&server=http://h:1/v1"),
-        ("mbr-esd?model=mine&server=http://h:1/v1", "mbr-esd-server?model=mine&server=http://h:1/v1"),
-        ("my-model?server=http://a:hunter2@h:1/v1", "mbr-esd-server?model=my-model&server=http://***@h:1/v1"),
-        ("x.gguf?server=http://a:hunter2%40h:1/v1", "mbr-esd-server?server=http://***@h:1/v1"),
-        ("Qwen2.5-1.5B.gguf", "mbr-esd-server?server=URL where llama.cpp's server serves that file"),
-        ("x.gguf?server=http://h:1/v1", "mbr-esd-server?server=http://h:1/v1"),
-    ],
-)
-def test_the_error_of_an_unknown_name_suggests_a_server(name: str, fix: str) -> None:
-    with pytest.raises(OptionError, match=re.escape(fix)):
-        load_card(name)
-
-
-def test_a_second_question_mark_shows_no_password() -> None:
-    with pytest.raises(OptionError, match="model option n=") as raised:
-        load_card("mbr-esd-llama?n=1?server=http://alice:hunter2@h:1/v1")
-    assert "hunter2" not in str(raised.value)

@@ -12,7 +12,7 @@ import pytest
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import CandidateColumns
 from mbr_esd_metric.core.decision_problem import Hypotheses
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_decisions, write_records
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import Annotated, annotate
@@ -127,30 +127,13 @@ def test_an_option_at_the_end_is_for_every_model_that_does_not_set_it() -> None:
     assert [one.lp for one in every] == ["en-de"] * 3
     assert [one.engine for one in every] == ["server", "auto", "auto"]
     assert [one.temperature for one in every] == [1.0, 1.0, 1.0]
+    pool = load_card("mbr-esd-llama+mbr-esd-gemma2?n=64&utility=softf1+scoresim")
+    assert [(one.n, one.name) for one in (pool, *pool.others)] == [(64, "mbr-esd-llama"), (64, "mbr-esd-gemma2")]
+    assert str(pool.others[0].decision.utility) == "softf1+scoresim"
     apart = load_card("mbr-esd-llama?n=4+mbr-esd-llama?n=8&candidates=b.jsonl")
     assert [(one.n, one.candidates) for one in (apart, *apart.others)] == [(4, None), (8, "b.jsonl")]
-
-
-def test_the_settings_of_one_model_are_one_and_other_weights_are_numbered() -> None:
-    card = load_card("mbr-esd-llama+mbr-esd-gemma2?n=64&utility=softf1+scoresim")
-    assert [one.n for one in (card, *card.others)] == [64, 64]
-    assert [one.name for one in (card, *card.others)] == ["mbr-esd-llama", "mbr-esd-gemma2"]
-    assert str(card.others[0].decision.utility) == "softf1+scoresim"
+    # Settings of one model have its name, and other weights are numbered.
     twice = load_card("mbr-esd-llama?seed=1+mbr-esd-llama?seed=2")
     assert [one.name for one in (twice, *twice.others)] == ["mbr-esd-llama", "mbr-esd-llama"]
     other = load_card("mbr-esd-llama?seed=1+mbr-esd-llama?seed=2+mbr-esd-llama?adapter=x")
     assert [one.name for one in (other, *other.others)] == ["mbr-esd-llama#1", "mbr-esd-llama#1", "mbr-esd-llama#2"]
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("mbr-esd-llama?utility=f1+mbr-esd-gemma2?utility=softf1", "these say utility=f1 and softf1"),
-        ("mbr-esd-llama+mbr-esd-gemma2?rule=map", "log-probabilities cannot be compared"),
-        ("mbr-esd-llama+mbr-esd-llama", "the same options twice"),
-        ("mbr-esd-llama+mbr-esd-gema2", "unknown model"),
-    ],
-)
-def test_errors_of_a_pool(name: str, message: str) -> None:
-    with pytest.raises(OptionError, match=message):
-        load_card(name)
