@@ -196,7 +196,7 @@ def test_scoresim_mean_is_not_scoresim() -> None:
 
 
 @pytest.mark.parametrize("apart", [False, True])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(16))
 def test_mbr_corpus_is_the_best_of_all_combinations(seed: int, apart: bool) -> None:
     rng = random.Random(seed)
     lengths = [rng.randint(5, 30) for _ in range(4)]

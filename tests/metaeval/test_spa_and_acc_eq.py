@@ -266,13 +266,6 @@ def test_spa_does_not_depend_on_the_order_of_systems(kind: str) -> None:
     assert np.ptp([spa(gold[o], metric[o]) for o in orders]) > 1e-4
 
 
-def test_a_constant_metric_calls_every_pair_even() -> None:
-    gold = scores_of("whole", 5, 60, 0)
-    p = exact_p_values(gold)[np.triu_indices(5, 1)]
-    expected = 1 - np.abs(p - 0.5).mean()
-    assert spa(gold, np.zeros_like(gold), exact=True) == pytest.approx(expected, abs=1e-12)
-
-
 def test_a_ranking_by_exact_spa() -> None:
     rng = np.random.default_rng(4)
     gold = scores_of("whole", 8, 120, 9)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.elicit.sentences import parts
@@ -26,6 +26,7 @@ from mbr_esd_metric.metric.plan import Segment, plan
 from mbr_esd_metric.metric.signature import signature
 from mbr_esd_metric.metric.units import LONG, join_parts, units_of
 from tests.elicit.test_sentences import SOURCE, TEXTS, TRANSLATION, pairs
+from tests.helpers.annotations import annotations
 from tests.helpers.candidates import answer
 from tests.helpers.command import Command
 from tests.helpers.stub_engine import StubEngine, run_stub
@@ -204,13 +205,10 @@ def judged(draw: st.DrawFn) -> tuple[str, str, list[Decision]]:
     source, translation = draw(TEXTS), draw(TEXTS)
     decisions = []
     for part in parts(source, translation):
-        spans = []
-        for side, length in (("translation", part.end - part.start), ("source", part.source_end - part.source_start)):
-            for start, end in draw(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 40)), max_size=3)):
-                if start < min(start + end, length):
-                    severity = draw(st.sampled_from(["major", "minor"]))
-                    spans.append(ErrorSpan(start, min(start + end, length), severity, side=side))  # type: ignore[arg-type]
-        decisions.append(replace(Decision(0, EMPTY, 0.96, -1.0, (), 0.5, 1, 1, 0), annotation=Annotation(spans)))
+        spans = draw(annotations(part.end - part.start))
+        omitted = draw(annotations(part.source_end - part.source_start))
+        both = Annotation([*spans, *(ErrorSpan(s.start, s.end, s.severity, side="source") for s in omitted)])
+        decisions.append(Decision(0, both, 0.96, -1.0, (), 0.5, 1, 1, 0))
     return source, translation, decisions
 
 
