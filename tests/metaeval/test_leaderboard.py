@@ -215,17 +215,6 @@ def test_an_unknown_metric_rater_or_measure_is_one_line(tmp_path: Path, mbr_esd:
     assert "no metric has segment scores; score some with: mbr-esd wmt score" in mbr_esd(command, status=1).err
 
 
-def test_progress_adds_up_to_all_draws(two: list[MetricSet]) -> None:
-    """Four metrics in two language pairs: six tests of SPA each; a test that stops early counts as all its draws."""
-    calls: list[tuple[int, int]] = []
-    compute_leaderboard(
-        "t", two, LeaderboardSettings(draws=200), progress=lambda more, total: calls.append((more, total))
-    )
-    assert {total for _, total in calls} == {2 * 6 * 200}
-    assert sum(more for more, _ in calls) == 2 * 6 * 200
-    assert len(calls) > 2
-
-
 def test_the_settings_name_the_kind_of_spa(one: MetricSet) -> None:
     for exact, field in ((False, "|order:as-given|"), (True, "|spa:exact|")):
         assert field in compute_leaderboard("t", [one], LeaderboardSettings(draws=0, exact=exact)).settings

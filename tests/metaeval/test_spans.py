@@ -1,4 +1,4 @@
-"""Span evaluation, lambda sweep and curves of precision and recall, against plain definitions."""
+"""Span evaluation, omissions, lambda sweep and curves of precision and recall, against plain definitions."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mbr_esd_metric import Annotation, ErrorSpan, mpp, soft_f1
+from mbr_esd_metric import Annotation, Candidate, ErrorSpan, mpp, soft_f1
 from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.core.kernels import AnnotationTable
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.core.similarities import get_similarity
+from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval import Evaluator, acc_eq, evaluate_spans, lambda_sweep, spa
+from mbr_esd_metric.metaeval import Evaluator, acc_eq, evaluate_omissions, evaluate_spans, lambda_sweep, spa
+from mbr_esd_metric.metaeval.choosing import Sampled, choose_all, oracle
 from mbr_esd_metric.metaeval.evaluation import precision_recall_curve
 from mbr_esd_metric.metaeval.span_measures import expanded
 from mbr_esd_metric.metaeval.spans import SpanCounts, confidence_of, rater_agreement
@@ -300,3 +302,48 @@ def test_silence_has_no_area_and_what_cannot_be_drawn_is_refused() -> None:
         precision_recall_curve([[()]], human, [[LENGTH]], "softf1")
     with pytest.raises(InputError, match="no prediction"):
         precision_recall_curve([[None]], human, [[LENGTH]])
+
+
+MT, SRC = "Der Hund bellt.", "The big dog barks at night."
+NIGHT = Annotation([ErrorSpan(18, 26, "major", "omission", side="source")])
+OMISSION = Candidate("omitted major <at night>", format="compact-omissions")
+NOTHING = Candidate("none", format="compact-omissions")
+
+
+def left_out(*places: tuple[int, int], unplaced: int = 0) -> Annotation:
+    spans = [ErrorSpan(start, end, "major", side="source") for start, end in places]
+    return Annotation([*spans, ErrorSpan(0, 9, "minor")]).missing(["minor"] * unplaced)
+
+
+def test_a_span_is_right_if_it_meets_one_of_the_other_side() -> None:
+    human = [[left_out((0, 5), (10, 15)), left_out((3, 4)), left_out(), None]]
+    predicted = [[left_out((4, 11)), left_out((4, 8), (20, 25)), left_out((1, 2)), left_out((1, 2))]]
+    scores = evaluate_omissions(predicted, [human])
+    assert (scores.predicted, scores.right, scores.gold, scores.found) == (4, 1, 3, 2)
+    assert (scores.precision, scores.recall) == (1 / 4, 2 / 3)
+    assert scores.f1 == pytest.approx(2 * (1 / 4) * (2 / 3) / (1 / 4 + 2 / 3))
+    assert scores.rated == 3
+    # Several raters count as several translations, and omissions without a place are counted alone.
+    scores = evaluate_omissions([[left_out((0, 5))]], [[[left_out((3, 9))]], [[left_out()]], [[None]]])
+    assert (scores.precision, scores.recall, scores.rated) == (1 / 2, 1.0, 2)
+    scores = evaluate_omissions([[left_out(unplaced=2), left_out(unplaced=1)]], [[[left_out(unplaced=1), left_out()]]])
+    assert scores.unplaced == 3
+    assert np.isnan([scores.precision, scores.recall, scores.f1]).all()
+
+
+def test_rules_and_the_oracle_choose_over_both_sides() -> None:
+    cell = Sampled(MT, [OMISSION, OMISSION, NOTHING], source=SRC)
+    for rule in ("mbr", "mbr-corpus"):
+        assert choose_all([[cell]], DecisionOptions(rule)) == [[NIGHT]]
+        one_sided = Sampled(MT, [Candidate("none", format="compact")])
+        assert choose_all([[cell, one_sided]], DecisionOptions(rule)) == [[NIGHT, Annotation()]]
+    assert oracle([[cell]], [[[NIGHT]]]) == [[NIGHT]]
+    assert oracle([[cell]], [[[Annotation()]]]) == [[Annotation()]]
+
+
+def test_score_counts_both_sides_and_span_measures_the_translation() -> None:
+    clean = [[[Annotation()], [Annotation()]]]
+    scores = Evaluator([[-5.0], [0.0]], clean, [[len(MT)], [len(MT)]]).evaluate([[NIGHT], [Annotation()]])
+    assert scores.acc_eq == 1.0
+    assert scores.spans is not None
+    assert scores.spans.values["softf1"] == 1.0
