@@ -33,10 +33,10 @@ def records(n: int, seed: int = 0) -> list[CandidateRecord]:
     made = []
     for number in range(n):
         words = [rng.choice(WORDS) for _ in range(rng.randint(3, 12))]
-        texts = []
-        for _ in range(rng.randint(1, 12)):
-            marked = rng.choices(words, k=rng.choice([0, 1, 1, 2]))
-            texts.append(answer(*marked, severity=rng.choice(["major", "minor"])))
+        texts = [
+            answer(*rng.choices(words, k=rng.choice([0, 1, 1, 2])), severity=rng.choice(["major", "minor"]))
+            for _ in range(rng.randint(1, 12))
+        ]
         logprobs = tuple(-rng.random() * 9 for _ in texts)
         columns = CandidateColumns(tuple(texts), logprobs, (False,) * len(texts))
         made.append(CandidateRecord(str(number), "src", " ".join(words), columns, "A"))

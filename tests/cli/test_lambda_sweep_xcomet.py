@@ -9,7 +9,7 @@ import pytest
 
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.metaeval.evaluation import LAMBDAS
-from tests.helpers.comet_checkpoint import make_xcomet_checkpoint
+from tests.helpers.comet_checkpoint import make_checkpoint
 from tests.helpers.command import Command
 from tests.helpers.wmt_folder import write_folder
 
@@ -28,7 +28,7 @@ def test_a_sweep_and_a_calibration_of_comets_own_file(
     texts = [test_set.sources, *([text or "" for text in test_set.outputs[system]] for system in test_set.systems)]
     for name, lines in zip(["src.txt", *systems], texts, strict=True):
         Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    checkpoint = make_xcomet_checkpoint(tmp_path / "toy")
+    checkpoint = make_checkpoint(tmp_path / "toy")
     command = (
         f"comet-score -s src.txt -t {' '.join(systems)} --to_json xcomet.json --model {checkpoint} --gpus 0 --quiet"
     )

@@ -14,11 +14,17 @@ from typing import Any
 
 import pytest
 
+from mbr_esd_metric.adapters.mqm_tsv import read_mqm_tsv
 from mbr_esd_metric.cli.main import main
 from tests.helpers.command import Command
-from tests.helpers.ted import LP, TEST_SET, write_candidates, write_tsv
 
-GOLDEN: dict[str, Any] = json.loads((Path(__file__).parents[1] / "golden/leaderboard_ted.json").read_text("utf-8"))
+FOLDER = Path(__file__).parents[1] / "golden"
+GOLDEN: dict[str, Any] = json.loads((FOLDER / "leaderboard_ted.json").read_text("utf-8"))
+TEST_SET, LP = "wmt21.tedtalks", "en-de"
+SYSTEMS = ("Facebook-AI", "Nemo", "Online-W", "UEdin", "eTranslation", "ref")
+SEGMENTS = ("29", "87", "93", "251")
+#: Candidates as offsets, so that no text of the annotations is in the repository; the file says what sampled them.
+STORED = FOLDER / "ted_candidates.json"
 WHERE = f"--test-set {{}}/{TEST_SET} --lp {LP}"
 RULES = {
     "map": "rule=map",
@@ -27,6 +33,39 @@ RULES = {
     "mbr-f1": "utility=f1",
     "mbr-softdice": "utility=softdice",
 }
+
+
+def write_tsv(mqm_folder: Path, path: Path) -> Path:
+    """The rows of these systems and segments."""
+    header, *lines = (mqm_folder / "mqm_ted_ende.tsv").read_text(encoding="utf-8").split("\n")
+    rows = [line for line in lines if line and line.split("\t")[0] in SYSTEMS and line.split("\t")[3] in SEGMENTS]
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def write_candidates(mqm_folder: Path, path: Path) -> Path:
+    """The stored candidates as a file that `engine=replay` takes."""
+    texts = {(r.segment, r.system): r for r in read_mqm_tsv(write_tsv(mqm_folder, path.with_suffix(".tsv")))}
+    with path.open("w", encoding="utf-8") as file:
+        for item in json.loads(STORED.read_text(encoding="utf-8"))["segments"]:
+            rating = texts[item["segment"], item["system"]]
+            candidates = [
+                {"text": _answer(spans, rating.target), "logprob": logprob} for spans, logprob in item["candidates"]
+            ]
+            record = {"id": item["segment"], "system": item["system"], "src": rating.source, "mt": rating.target}
+            file.write(json.dumps({**record, "candidates": candidates}) + "\n")
+    return path
+
+
+def _answer(spans: list[list[Any]] | None, translation: str) -> str:
+    """An answer with these errors; one that cannot be parsed for None."""
+    if spans is None:
+        return '{"errors": ['
+    errors = [
+        {"error_span": translation[start:end], "category": category, "sub_category": "", "severity": severity}
+        for start, end, severity, category in spans
+    ]
+    return json.dumps({"errors": errors}, ensure_ascii=False)
 
 
 @pytest.fixture(scope="module")

@@ -59,7 +59,6 @@ def test_a_misspelt_model_names_the_nearest(mbr_esd: Command) -> None:
     assert "unknown model 'mbr-esd-lama'; did you mean 'mbr-esd-llama'" in message
     assert message.endswith("mbr-esd-server?model=NAME&server=URL\n")
     assert "mbr-esd-qwen" not in message
-    assert "did you mean 'temperature'?" in mbr_esd("models mbr-esd-llama?temprature=1", status=1).err
 
 
 def test_no_password_or_key_is_shown(mbr_esd: Command) -> None:

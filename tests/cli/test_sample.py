@@ -35,14 +35,6 @@ def test_what_is_written_is_what_was_sampled(files: Path, mbr_esd: Command) -> N
     assert output == "out.jsonl: 4 segments, at most 8 candidates each\n"
 
 
-def test_files_of_one_name_are_systems_of_two(files: Path, mbr_esd: Command) -> None:
-    for folder in ("a", "b"):
-        (files / folder).mkdir()
-        shutil.copy("mt.txt", folder)
-    mbr_esd(SAMPLE.replace("mt.txt", "a/mt.txt b/mt.txt"), MODEL)
-    assert [r.system for r in read_candidates("out.jsonl")] == ["a/mt"] * 4 + ["b/mt"] * 4
-
-
 def test_an_empty_translation_has_no_error(files: Path, mbr_esd: Command) -> None:
     (files / "src.txt").write_text("Nothing.\n", encoding="utf-8")
     (files / "mt.txt").write_text("\n", encoding="utf-8")

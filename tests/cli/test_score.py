@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric.cli.score_inputs import read_document_names
-from mbr_esd_metric.files.records import read_candidates, write_records
+from mbr_esd_metric.files.records import write_records
 from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
 
@@ -94,16 +94,6 @@ def test_a_file_of_candidates_is_replayed_unless_another_engine_is_named(files: 
     message = mbr_esd(SCORE, f"{other}&engine=server", status=1).err
     assert "candidates=candidates.jsonl changes nothing with engine=server" in message
     assert "a dry run changes nothing with engine=replay" in mbr_esd(SCORE, MODEL, "--dry-run", status=1).err
-
-
-def test_a_segment_without_valid_candidate_is_named_and_not_scored(files: None, mbr_esd: Command) -> None:
-    first, _ = read_candidates("candidates.jsonl")
-    write_records("candidates.jsonl", [first, record(SOURCES[1], TRANSLATIONS[1], "{")])
-    model = MODEL.replace("n=3", "n=1")
-    err = mbr_esd(SCORE, model, status=1).err
-    assert "line 2 of mt.txt" in err
-    assert "invalid=empty" in err
-    mbr_esd(SCORE, f"{model}&invalid=empty")
 
 
 @pytest.mark.parametrize("again", ["./mt.txt", "same.txt"])

@@ -23,12 +23,7 @@ SENTENCES = (
 )
 
 
-def make_xcomet_checkpoint(folder: str | Path) -> Path:
-    """`make_checkpoint` of an XCOMET model."""
-    return make_checkpoint(folder, "xcomet")
-
-
-def make_checkpoint(folder: str | Path, kind: str) -> Path:
+def make_checkpoint(folder: str | Path, kind: str = "xcomet") -> Path:
     """Write ``folder/checkpoints/model.ckpt``, ``folder/hparams.yaml`` and ``folder/encoder``; returns the checkpoint.
 
     Args:

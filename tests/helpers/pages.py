@@ -56,16 +56,13 @@ class Page:
         self.driver = driver
         self._folder = folder
 
-    def open(self, table: RatingTable, title: str = "A report", width: int = 1280, height: int = 860) -> float:
+    def open(self, table: RatingTable, title: str = "A report", width: int = 1280) -> float:
         """Write and open the page; returns the seconds until it is ready."""
         path = self._folder / "report.html"
         path.write_text(render_page(table, title), encoding="utf-8")
-        return self.open_file(path, width, height)
-
-    def open_file(self, path: Path, width: int = 1280, height: int = 860) -> float:
         self.driver.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
-            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600},
+            {"width": width, "height": 860, "deviceScaleFactor": 1, "mobile": width < 600},
         )
         self.driver.get("about:blank")
         self.driver.get_log("performance")
@@ -128,26 +125,20 @@ class Page:
         return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
 
 
-def random_annotation(rng: random.Random, length: int, confident: bool) -> Annotation:
-    """Up to five spans, overlapping ones among them."""
-    spans = []
-    for _ in range(rng.choice([0, 0, 1, 1, 2, 3, 5])):
-        start = rng.randrange(length)
-        spans.append(
-            ErrorSpan(
-                start,
-                min(length, start + rng.randint(1, 12)),
-                rng.choice(["major", "minor"]),
-                rng.choice(["accuracy/mistranslation", "Fluency/Punctuation", "non-translation", None]),
-                round(rng.random(), 3) if confident else None,
-            )
-        )
-    return Annotation(spans)
-
-
 def random_ratings(texts: list[Text], seed: int, confident: bool) -> list[Rating]:
+    """Up to five spans each, overlapping ones among them."""
     rng = random.Random(seed)
-    return [Rating(text, random_annotation(rng, len(text.translation), confident)) for text in texts]
+
+    def span(length: int) -> ErrorSpan:
+        start = rng.randrange(length)
+        end, severity = min(length, start + rng.randint(1, 12)), rng.choice(["major", "minor"])
+        category = rng.choice(["accuracy/mistranslation", "Fluency/Punctuation", "non-translation", None])
+        return ErrorSpan(start, end, severity, category, round(rng.random(), 3) if confident else None)
+
+    counts = [0, 0, 1, 1, 2, 3, 5]
+    return [
+        Rating(text, Annotation([span(len(text.translation)) for _ in range(rng.choice(counts))])) for text in texts
+    ]
 
 
 def some_texts(count: int, seed: int = 0, systems: int = 4) -> list[Text]:

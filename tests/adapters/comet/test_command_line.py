@@ -14,7 +14,7 @@ import pytest
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.errors import RESUME
 from mbr_esd_metric.report.inputs import Source, comet_input
-from tests.helpers.comet_checkpoint import make_xcomet_checkpoint
+from tests.helpers.comet_checkpoint import make_checkpoint
 from tests.helpers.comet_commands import ERRORS, SOURCES, TRANSLATIONS, Files, Outcome
 
 pytestmark = pytest.mark.comet
@@ -49,7 +49,7 @@ def test_the_json_has_the_shape_of_xcomets(
     comet_command: Command, files: Files, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     shapes = []
-    for model in (None, str(make_xcomet_checkpoint(tmp_path_factory.mktemp("xcomet")))):
+    for model in (None, str(make_checkpoint(tmp_path_factory.mktemp("xcomet")))):
         assert score(comet_command, files, "--to_json", "out.json", model=model).status == 0
         [(name, rows)] = json.loads(Path("out.json").read_text(encoding="utf-8")).items()
         assert (name, len(rows)) == (files.translations, len(SOURCES))

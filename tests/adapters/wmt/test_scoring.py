@@ -269,9 +269,9 @@ def test_problems_say_what_to_do(score: Command) -> None:
 def test_xcomet_in_its_variants(test_set: TestSet, tmp_path: Path) -> None:
     pytest.importorskip("comet.models", reason="unbabel-comet is not installed")
     from mbr_esd_metric.core.mqm import mqm_score
-    from tests.helpers.comet_checkpoint import make_xcomet_checkpoint
+    from tests.helpers.comet_checkpoint import make_checkpoint
 
-    checkpoint = make_xcomet_checkpoint(tmp_path / "toy")
+    checkpoint = make_checkpoint(tmp_path / "toy")
     scorer = make_scorer(str(checkpoint), reference="refA")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -40,13 +40,6 @@ def test_segments_are_looked_up_by_source_and_translation(candidates: Path) -> N
     assert list(engine.generate([], Sampling())) == []
 
 
-def test_the_released_codes_file_is_read_as_well(tmp_path: Path) -> None:
-    path = tmp_path / "wmt.gen.json"
-    path.write_text(json.dumps({"system": [[["x", -1.5, "a", "src"], ["y", -2.5, "a", "src"]]]}), encoding="utf-8")
-    (part,) = ReplayEngine(EngineOptions(model=str(path))).generate([request("a", 2)], Sampling())
-    assert part.samples == (Candidate("x", logprob=-1.5, tokens=0), Candidate("y", logprob=-2.5, tokens=0))
-
-
 def test_what_the_file_lacks_is_an_error_that_names_the_segment(candidates: Path) -> None:
     engine, greedy = ReplayEngine(EngineOptions(model=str(candidates))), Sampling(temperature=0)
     with pytest.raises(EngineError, match=r"no candidates for segment c \(nor for 1 more\)"):
