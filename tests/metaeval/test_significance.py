@@ -186,16 +186,11 @@ def test_a_ranking_is_its_single_tests(statistic: Statistic) -> None:
         test = perm_both(gold, metrics[worse], metrics[better], statistic, k=200, seed=3)
         assert ranking.p_values[i, j] == test.p_value
         np.testing.assert_array_equal(ranking.draws[better, worse], test.draws)
+    untested = rank_metrics(gold, metrics, statistic, k=0)
+    assert (untested.ranks, untested.draws) == ((1, 2, 3, 4), {})
+    assert average_ranking([untested, untested]).values == untested.values
     assert not np.array_equal(*(perm_both(gold, a, b, statistic, k=200, seed=seed).draws for seed in (3, 4)))
     assert ranking.ranks == assign_ranks(ranking.p_values)
-
-
-def test_no_draws_no_test() -> None:
-    gold, a, b = pair(4)
-    ranking = rank_metrics(gold, {"a": a, "b": b}, "spa", k=0)
-    assert ranking.ranks == (1, 2)
-    assert not ranking.draws
-    assert average_ranking([ranking, ranking]).values == ranking.values
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -21,27 +20,20 @@ SYSTEMS, SEGMENTS, LENGTH = 3, 14, 20
 MEASURES = ("softf1", "f1", "mpp-corpus", "softdice-corpus", "f1-corpus", "f1-wmt25-corpus", "f1-corpus-recall")
 
 
-def annotations(rng: np.random.Generator, like: Sequence[Sequence[Annotation]] | None = None) -> list[list[Annotation]]:
-    """Random spans; with `like`, most of them its own."""
-    rows = matrix(rng, SYSTEMS, SEGMENTS, LENGTH, most=2)
-    if like is None:
-        return rows
-    return [
-        [b if rng.random() < 0.6 else a for a, b in zip(*pair, strict=True)] for pair in zip(rows, like, strict=True)
-    ]
-
-
 @pytest.fixture(scope="module")
 def scores() -> dict[str, SpanScores]:
     rng = np.random.default_rng(1)
-    human = annotations(rng)
+    human, *others = (matrix(rng, SYSTEMS, SEGMENTS, LENGTH, most=2) for _ in range(4))
     rated: list[list[Annotation | None]] = [[*row] for row in human]
     rated[0][2] = rated[2][5] = None
     for row in rated:
         row[7] = None  # nobody rated this segment
     evaluator = SpanEvaluator([rated], np.full((SYSTEMS, SEGMENTS), LENGTH), MEASURES)
-    predicted = {"good": annotations(rng, human), "fair": annotations(rng, human), "poor": annotations(rng)}
-    return {name: evaluator.evaluate(spans) for name, spans in predicted.items()}
+    scores = {}
+    for name, share, other in zip(("good", "fair", "poor"), (0.6, 0.6, 0.0), others, strict=True):
+        pairs = [list(zip(*rows, strict=True)) for rows in zip(human, other, strict=True)]
+        scores[name] = evaluator.evaluate([[a if rng.random() < share else b for a, b in row] for row in pairs])
+    return scores
 
 
 def plain_sums(one: SpanScores, measure: str) -> list[npt.NDArray[np.float64]]:

@@ -26,32 +26,28 @@ SEGMENTS, N = 30, 12
 MODEL = model_name(load_card("mbr-esd-demo").engine_options("server"))
 
 
-@pytest.fixture
-def texts(tmp_path: Path) -> list[str]:
-    for file in ("src", "mt"):
-        (tmp_path / file).write_text("".join(f"{file} {i} with words\n" for i in range(SEGMENTS)))
-    return ["-s", str(tmp_path / "src"), "-t", str(tmp_path / "mt")]
-
-
-def start(texts: list[str], url: str, store: Path, out: Path) -> subprocess.Popen[str]:
-    name = f"mbr-esd-demo?engine=server&n={N}&concurrency=3&server={url}&store={store}"
+def start(folder: Path, url: str, store: str, out: str) -> subprocess.Popen[str]:
+    name = f"mbr-esd-demo?engine=server&n={N}&concurrency=3&server={url}&store={folder}/{store}"
     code = "import sys; from mbr_esd_metric.cli.main import main; sys.exit(main())"
     return subprocess.Popen(
-        [sys.executable, "-c", code, "sample", *texts, "--model", name, "--quiet", "-o", str(out)],
+        [sys.executable, "-c", code, "sample", "-s", "src", "-t", "mt", "--model", name, "--quiet", "-o", out],
+        cwd=folder,
         stderr=subprocess.PIPE,
         text=True,
     )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
-def test_of_a_killed_process_what_is_missing_is_sampled_by_the_one_that_waits(tmp_path: Path, texts: list[str]) -> None:
+def test_of_a_killed_process_what_is_missing_is_sampled_by_the_one_that_waits(tmp_path: Path) -> None:
+    for file in ("src", "mt"):
+        (tmp_path / file).write_text("".join(f"{file} {i} with words\n" for i in range(SEGMENTS)))
     with FakeServer(MODEL, delay=3.0) as server:
-        first = start(texts, server.url, tmp_path / "store", tmp_path / "first.jsonl")
+        first = start(tmp_path, server.url, "store", "first.jsonl")
         end = time.monotonic() + 300
         while not server.busiest:
             assert time.monotonic() < end
             time.sleep(0.02)
-        second = start(texts, server.url, tmp_path / "store", tmp_path / "second.jsonl")
+        second = start(tmp_path, server.url, "store", "second.jsonl")
         assert second.stderr is not None
         while "another process samples mbr-esd-demo into" not in (line := second.stderr.readline()):
             assert line, "the second does not wait"
@@ -62,7 +58,7 @@ def test_of_a_killed_process_what_is_missing_is_sampled_by_the_one_that_waits(tm
         assert second.wait(timeout=300) == 0
         requested = sum(body["n"] for body in server.bodies)
         assert SEGMENTS * N <= requested <= SEGMENTS * N + 4 * N, "no more is lost than was under way"
-        start(texts, server.url, tmp_path / "another store", tmp_path / "alone.jsonl").communicate(timeout=300)
+        start(tmp_path, server.url, "another store", "alone.jsonl").communicate(timeout=300)
     assert (tmp_path / "second.jsonl").read_text() == (tmp_path / "alone.jsonl").read_text()
 
 
