@@ -139,8 +139,12 @@ def test_spa_is_exact_with_the_option(data: Path, mbr_esd: Command) -> None:
                 expected = spa(test_set.gold, test_set.metric(name).scores, exact=True)
                 assert rows[name.split("-")[0]][lp]["spa"] == pytest.approx(expected, abs=1e-12)
                 assert expected != spa(test_set.gold, test_set.metric(name).scores)
-    ranks = {row["metric"]: row["overall_rank"] for row in summed["rows"] if row["overall"] is not None}
-    assert set(ranks) == {"flat", "length", "noise", "spans"}
+    assert {row["metric"] for row in summed["rows"] if row["overall"] is not None} == {
+        "flat",
+        "length",
+        "noise",
+        "spans",
+    }
 
 
 def test_a_metric_that_cannot_be_shown_is_refused_with_its_reason(data: Path, mbr_esd: Command) -> None:
@@ -162,7 +166,7 @@ def test_one_broken_file_stops_no_board(data: Path, mbr_esd: Command) -> None:
     for view in ("--k 0", "--statistics", "--tasks wmt23", "--tasks error-free", "--tasks spans", "--by domain"):
         printed = mbr_esd(board, view).out
         assert printed.count("noise-refA is left out in en-de: ") == 1
-        assert "en-de.noise-refA.seg.score, line 2" in printed or "noise-refA.seg.score" in printed
+        assert "noise-refA.seg.score" in printed
         assert "spans" in printed
         if view != "--tasks spans":
             assert "noise-refA.seg.score" in mbr_esd(board, view, "--metric noise", status=1).err

@@ -40,8 +40,7 @@ class Small:
 
 def put_lines(path: Path, changes: Mapping[int, str]) -> None:
     """Replace lines of a file, by their numbers from 0."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    lines = [changes.get(number, line) for number, line in enumerate(lines)]
+    lines = [changes.get(n, line) for n, line in enumerate(path.read_text(encoding="utf-8").splitlines())]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -252,10 +251,8 @@ def test_every_analysis_counts_the_spans_that_were_cut(small: Small, en_fr: Pair
     oracle = f"oracle {small.candidates}"
     boards = ("leaderboard --k 0", "leaderboard --tasks spans")
     for words in (*boards, "lambda-sweep --metric mine-src", f"{oracle} --rules mbr", f"{oracle} --sizes 4"):
-        notes = [line for line in mbr_esd(words, en_fr.where).out.splitlines() if "are cut there" in line]
-        assert notes == [
-            "error spans of people, en-fr in 69 translations: 1 end past the translation and are cut there"
-        ]
+        (note,) = [line for line in mbr_esd(words, en_fr.where).out.splitlines() if "are cut there" in line]
+        assert note == "error spans of people, en-fr in 69 translations: 1 end past the translation and are cut there"
 
 
 def test_a_sweep_is_printed_beside_empty_and_says_where_nothing_is_left(en_fr: Pair, mbr_esd: Command) -> None:

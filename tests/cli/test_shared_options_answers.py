@@ -102,10 +102,6 @@ def test_every_command_reads_every_format(kind: str, out: Callable[[str, str], t
     for name in ("decisions", "corpus"):
         texts = [(folder / f"{one}.{name}.jsonl").read_text(encoding="utf-8") for one in (kind, "json")]
         assert categories.sub("", texts[0]) == categories.sub("", texts[1])
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "json"])
-def test_the_report_reads_every_format(kind: str, out: Callable[[str, str], tuple[str, str]], folder: Path) -> None:
     pages = []
     for one in (kind, "json"):
         out(one, "report OURS=KIND.jsonl -o KIND.html")

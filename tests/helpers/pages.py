@@ -148,7 +148,6 @@ def some_texts(count: int, seed: int = 0, systems: int = 4) -> list[Text]:
     for number in range(count):
         words = [rng.choice(["Haus", "Straße", "und", "🙂", "läuft", "𝒙", "bald", "sehr,", "weil"]) for _ in range(20)]
         text = " ".join(words)[: rng.randint(20, 120)]
-        texts.append(
-            Text(str(number // systems + 1), f"system {number % systems}", f"source {number // systems}", text)
-        )
+        segment, system = divmod(number, systems)
+        texts.append(Text(str(segment + 1), f"system {system}", f"source {segment}", text))
     return texts
