@@ -144,7 +144,7 @@ except OSError as error:
 
 
 def test_a_process_that_imports_comet_alone_gets_what_python_3_14_dropped(site: Path) -> None:
-    """As a program of your own, or a process that loads data for it; only where torch calls the hook."""
+    """A program of your own, or a process that loads data for it; only where torch calls the hook."""
     (site / "comet" / "models.py").write_text(f"{MODELS}from functools import _HashedSeq\n")
     code = (
         "import functools; vars(functools).pop('_HashedSeq', None); import comet; print(functools._HashedSeq is tuple)"

@@ -28,7 +28,7 @@ class OmissionScores:
 
     Attributes:
         predicted, right: spans that are predicted, and those of them that share a character with a human one.
-        gold, found: human spans, and those of them that share a character with a predicted one.
+        gold, recalled: human spans, and those of them that share a character with a predicted one.
         unplaced: predicted omissions without a place.
         rated: translations that somebody rated.
     """
@@ -36,7 +36,7 @@ class OmissionScores:
     predicted: int
     right: int
     gold: int
-    found: int
+    recalled: int
     unplaced: int
     rated: int
 
@@ -48,15 +48,15 @@ class OmissionScores:
     @property
     def recall(self) -> float:
         """In [0, 1]; NaN without a human span."""
-        return self.found / self.gold if self.gold else math.nan
+        return self.recalled / self.gold if self.gold else math.nan
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of precision and recall, ``(right + found) / (predicted + gold)`` where each span meets one of
-        the other side at most; 0 if neither has a right span, NaN if there is neither a predicted nor a human one."""
+        """Harmonic mean of precision and recall, ``(right + recalled) / (predicted + gold)`` where each span meets one
+        of the other side at most; 0 if neither has a right span, NaN without any span."""
         if not (self.predicted or self.gold):
             return math.nan
-        if not (self.right and self.found):
+        if not (self.right and self.recalled):
             return 0.0
         return 2 * self.precision * self.recall / (self.precision + self.recall)
 
@@ -85,7 +85,7 @@ def evaluate_omissions(predicted: AnnotationMatrix, gold: Sequence[AnnotationMat
                     predicted=len(spans),
                     right=sum(_meets(span, human_spans) for span in spans),
                     gold=len(human_spans),
-                    found=sum(_meets(span, spans) for span in human_spans),
+                    recalled=sum(_meets(span, spans) for span in human_spans),
                     unplaced=len(as_annotation(prediction).unplaced),
                     rated=1,
                 )

@@ -17,7 +17,7 @@ WHERE = ["--test-set", "data/made", "--lp", "en-de"]
 
 
 @pytest.mark.comet
-def test_a_sweep_and_a_calibration_of_comets_own_file(
+def test_a_sweep_and_a_calibration_of_comets_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command
 ) -> None:
     comet = pytest.importorskip("comet.cli.score", reason="needs unbabel-comet")

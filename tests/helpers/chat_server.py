@@ -56,7 +56,7 @@ def answer(prompt: str, seed: int) -> tuple[str, list[float], bool]:
 
 
 def refused(dialect: str, body: dict[str, Any]) -> str | None:
-    """What a service of this dialect says of a request that is not as it describes them; None if it is."""
+    """The answer of a service of this dialect to a request that is not as it describes them; None if it is."""
     if dialect in KNOWN and (unknown := sorted(set(body) - set(KNOWN[dialect].split()))):
         return f"Unrecognized request argument supplied: {unknown[0]}"
     if dialect in ("openai", "plain") and body.get("reasoning_effort") not in (None, "none") and "temperature" in body:

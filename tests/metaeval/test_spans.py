@@ -319,7 +319,7 @@ def test_a_span_is_right_if_it_meets_one_of_the_other_side() -> None:
     human = [[left_out((0, 5), (10, 15)), left_out((3, 4)), left_out(), None]]
     predicted = [[left_out((4, 11)), left_out((4, 8), (20, 25)), left_out((1, 2)), left_out((1, 2))]]
     scores = evaluate_omissions(predicted, [human])
-    assert (scores.predicted, scores.right, scores.gold, scores.found) == (4, 1, 3, 2)
+    assert (scores.predicted, scores.right, scores.gold, scores.recalled) == (4, 1, 3, 2)
     assert (scores.precision, scores.recall) == (1 / 4, 2 / 3)
     assert scores.f1 == pytest.approx(2 * (1 / 4) * (2 / 3) / (1 / 4 + 2 / 3))
     assert scores.rated == 3
