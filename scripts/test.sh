@@ -54,7 +54,7 @@ if [ -n "$named" ] || [ ${#worlds[@]} = 2 ]; then
   once=(adapters/pearmut adapters/wmt adapters/test_{documents,esa_files,mqm_tsv,qe_tsv,wmt26_esa}.py
     adapters/comet/test_model_class_demo.py cli docs elicit files report scripts
     generation/server/test_{client,dialects,failures}.py generation/engines/test_{batch,server}.py
-    metric/test_{estimate,sampler}.py
+    metric/test_{estimate,pipeline_killed,sampler}.py
     research/test_{bench_generation,clean_pairs,paper_tables,planted,post_edits,rater_tables,rules_page,spoilt,spoilt_table}.py
     research/test_synthetic.py
     test_{api,layers,patterns,plugins}.py)
