@@ -174,8 +174,6 @@ def decide_file(
         OptionError: a rule that needs human annotations, which a candidates file does not hold.
     """
     check_output(output, [candidates])
-    if next(raw_records(candidates), None) is None:
-        raise InputError(f"{candidates} holds no segment; give one JSON object a line (mbr-esd sample writes them)")
     first = _first_record(candidates)
     decision = None if first is None else first.decision
     options = file_options(candidates) if options is None else options
@@ -191,6 +189,8 @@ def decide_file(
             for line in shown:
                 if summary.add(line):
                     file.write(line.content)
+        if not summary.segments and not summary.skipped:
+            raise InputError(f"{candidates} holds no segment; give one JSON object a line (mbr-esd sample writes them)")
     return summary
 
 
