@@ -118,13 +118,18 @@ def _decisions(test_set: TestSet, path: Path) -> list[CometRow]:
 
 
 def import_file(path: str | Path, test_set: TestSet, name: str, *, overwrite: bool = False) -> WrittenMetric:
-    """Write a file's scores and spans into the folder, as a metric of that base name; errors as of `metric_of_file`."""
+    """Write a file's scores and spans into the folder, as a metric of that base name. Systems that the file lacks and
+    nobody rated are left out; errors as of `metric_of_file`, and for a file without any of the translations."""
     metric = metric_of_file(test_set, name, Path(path))
     files = MetricFiles()
     for system, row in zip(test_set.systems, metric.scores.tolist(), strict=True):
+        if all(map(math.isnan, row)):
+            continue
         files.scores[system] = [None if math.isnan(score) else score for score in row]
         if metric.ratings:
             files.annotations[system] = list(metric.ratings.both[system])
+    if not files.scores:
+        raise InputError(f"{path}: no translation of {test_set.name} {test_set.lp}; give the file of these texts")
     return files.add(test_set, metric.name, f"comet-json|v:{__version__}", overwrite=overwrite)
 
 

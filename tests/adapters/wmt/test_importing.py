@@ -322,6 +322,19 @@ def test_from_a_file_to_a_board(tmp_path: Path, mbr_esd: Command) -> None:
     assert "gold score of at least 85" in mbr_esd("leaderboard --tasks error-free", where).out
 
 
+def test_scores_of_one_system_of_an_unrated_test_set(tmp_path: Path, mbr_esd: Command) -> None:
+    (tmp_path / "task.jsonl").write_text(
+        json.dumps({"item_id": "official_###_en_###_de_###_n_###_d_###_0", "src": "a", "hyps": {"A": "b", "B": "c"}})
+    )
+    mbr_esd("wmt import", tmp_path / "task.jsonl", f"--test-set {tmp_path}/wmt26")
+    command = f"--test-set {tmp_path}/wmt26 --lp en-de --name"
+    for mt, name in (("b", "one"), ("another", "none")):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"A": [{"src": "a", "mt": mt, "COMET": 0.5}]}, indent=4))
+    assert "scores of 1 translation by 1 system" in mbr_esd("wmt import", tmp_path / "one.json", command, "one").out
+    done = mbr_esd("wmt import", tmp_path / "none.json", command, "none", status=1)
+    assert "none.json: no translation of wmt26 en-de" in done.err
+
+
 _WMT25 = "doc_id\tsegment_id\tsource_lang\ttarget_lang\tset_id\tsystem_id"
 _TEXTS = "source_segment\thypothesis_segment\treference_segment\tdomain_name\tmethod"
 _SPANS = "start_indices\tend_indices\terror_types"
