@@ -34,7 +34,8 @@ SEGMENTS = [
     Segment("I like tea.", "Ich mag Kaffee.", "segment 1"),
     Segment("He slept.", "Er schlief gestern.", "segment 2"),
 ]
-#: More for llama.cpp, which answers all candidates of a segment in one request: faults and kills need several.
+#: More for llama.cpp: where concurrency is named, all candidates of a segment are one request, and faults and kills
+#: need several.
 MORE = [Segment("I like tea.", f"Ich mag {number} Kaffees.", f"segment {number}") for number in range(1, 9)]
 only_llamacpp = pytest.mark.parametrize("server", ["llamacpp"], indirect=True)
 
