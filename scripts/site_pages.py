@@ -23,7 +23,7 @@ PAGES = {
 #: What a folder of the package is for, as headings of the reference; the order is the architecture's.
 FOLDERS = {
     "core": "Annotations, similarities, decisions",
-    "elicit": "Prompts, grammars, parsing",
+    "prompting": "Prompts, grammars, parsing",
     "files": "Files",
     "decoding": "Decoding",
     "generation": "Engines and the store",

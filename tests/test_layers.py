@@ -16,21 +16,21 @@ import mbr_esd_metric
 PACKAGE = Path(mbr_esd_metric.__file__).parent
 TESTS = Path(__file__).parent
 #: Folder -> the folders that it may import besides itself. Imports inside functions count as well. Every folder may
-#: import `errors` and the version.
+#: import `errors`, `plugins` and the version.
 MAY_IMPORT: dict[str, set[str]] = {
     "core": set(),
-    "elicit": {"core"},
-    "files": {"core", "elicit"},
-    "decoding": {"core", "elicit", "files"},
-    "generation": {"core", "elicit", "files", "decoding"},
-    "metric": {"core", "elicit", "files", "decoding", "generation"},
+    "prompting": {"core"},
+    "files": {"core", "prompting"},
+    "decoding": {"core", "prompting", "files"},
+    "generation": {"core", "prompting", "files", "decoding"},
+    "metric": {"core", "prompting", "files", "decoding", "generation"},
     "metaeval": {"core", "files", "decoding"},
-    "adapters": {"core", "elicit", "files", "decoding", "generation", "metric", "metaeval"},
-    "report": {"core", "elicit", "files", "decoding", "metaeval", "adapters"},
-    "distill": {"core", "elicit", "files", "decoding", "generation", "metric", "adapters"},
+    "adapters": {"core", "prompting", "files", "decoding", "generation", "metric", "metaeval"},
+    "report": {"core", "prompting", "files", "decoding", "metaeval", "adapters"},
+    "distill": {"core", "prompting", "files", "decoding", "generation", "metric", "adapters"},
 }
 #: Modules at the root: they import nothing of the package, but for the two doors.
-ROOT = {"errors", "_version", "__init__", "__main__"}
+ROOT = {"errors", "plugins", "_version", "__init__", "__main__"}
 FOLDERS = {*MAY_IMPORT, "cli"}
 
 
@@ -52,7 +52,11 @@ def _imported(path: Path) -> set[str]:
 @pytest.mark.parametrize("folder", sorted(MAY_IMPORT))
 def test_imports_point_one_way(folder: str) -> None:
     for path in sorted((PACKAGE / folder).rglob("*.py")):
-        wrong = {name.split(".")[0] for name in _imported(path)} - MAY_IMPORT[folder] - {folder, "errors", "_version"}
+        wrong = (
+            {name.split(".")[0] for name in _imported(path)}
+            - MAY_IMPORT[folder]
+            - {folder, "errors", "plugins", "_version"}
+        )
         assert not wrong, f"{path.relative_to(PACKAGE)} imports {sorted(wrong)}"
 
 
@@ -127,8 +131,7 @@ def test_tests_mirror_the_package(test: Path) -> None:
     if test.parts[0] in OTHER_TESTS or test.name == "conftest.py":
         return
     assert test.name.startswith("test_"), f"tests/{test}: what several tests import belongs in tests/helpers"
-    beside = test.parts[0] in ("scripts", "research")
-    tested = TESTS.parent / test.parts[0] if beside else PACKAGE / test.parent
+    tested = (TESTS.parent if test.parts[0] == "scripts" else PACKAGE) / test.parent
     stems = {path.stem for path in tested.iterdir()} if tested.is_dir() else set()
     name = test.stem.removeprefix("test_")
     assert any(name == stem or name.startswith(f"{stem}_") for stem in stems), (

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 import mbr_esd_metric.core.similarities as similarities_folder
-from mbr_esd_metric.core.discovery import Catalog
 from mbr_esd_metric.core.rules import Rule
 from mbr_esd_metric.core.similarities import SIMILARITIES
 from mbr_esd_metric.core.similarity import Similarity
 from mbr_esd_metric.errors import OptionError, PluginError, PluginWarning
 from mbr_esd_metric.generation.engine import ENGINES
+from mbr_esd_metric.plugins import Catalog
 
 ROOT = Path(__file__).parents[1]
 CANDIDATES = ROOT / "docs" / "examples" / "candidates.jsonl"

@@ -28,11 +28,11 @@ from typing import Any
 from mbr_esd_metric.adapters.qe_tsv import span_columns
 from mbr_esd_metric.adapters.ratings import MqmError, PersonRating
 from mbr_esd_metric.core.annotation import fold_severity
-from mbr_esd_metric.elicit.parse import is_omission
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.files.tables import table_cells
 from mbr_esd_metric.files.untrusted import finite, json_objects, reading, text_of
+from mbr_esd_metric.prompting.parse import is_omission
 
 #: Separator of language pair, domain, document and segment in the identifiers of WMT24 and WMT25.
 _SEPARATOR = "_#_"

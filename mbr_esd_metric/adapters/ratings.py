@@ -22,11 +22,11 @@ from typing import Any, Literal, TypeVar, get_args
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Point, Severity, Side, fold_severity
 from mbr_esd_metric.core.mqm import MqmWeights, weights_of
-from mbr_esd_metric.elicit.parse import is_omission
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import json_line
 from mbr_esd_metric.files.streams import whole_file
 from mbr_esd_metric.files.untrusted import finite, json_objects, reading
+from mbr_esd_metric.prompting.parse import is_omission
 
 _T = TypeVar("_T")
 

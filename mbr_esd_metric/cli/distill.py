@@ -106,8 +106,8 @@ def _sft(args: argparse.Namespace) -> int:
 def _checked(args: argparse.Namespace) -> tuple[ModelCard, list[str | None]]:
     """The model, and the language pair of each input where it is given; arguments are checked before any work."""
     from mbr_esd_metric.distill.training_folder import question_of
-    from mbr_esd_metric.elicit.prompt import language_names
     from mbr_esd_metric.metric.cards import load_card
+    from mbr_esd_metric.prompting.prompt import language_names
 
     card = load_card(args.model)
     question_of(card)

@@ -153,9 +153,9 @@ def _print_machine() -> None:
     """Print what is installed on this machine, the engines, and what other packages offer."""
     from mbr_esd_metric.core.rules import RULES
     from mbr_esd_metric.core.similarities import SIMILARITIES
-    from mbr_esd_metric.elicit.formats import FORMATS
     from mbr_esd_metric.generation.engine import ENGINES
     from mbr_esd_metric.generation.model_files import cache_folder
+    from mbr_esd_metric.prompting.formats import FORMATS
 
     print(f"mbr-esd-metric {__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, {_gpus()}")
     print(f"cache folder: {cache_folder()}\n")

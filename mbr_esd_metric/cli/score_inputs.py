@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.elicit.prompt import language_names
 from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, useless
 from mbr_esd_metric.files.paths import check_distinct, check_output
 from mbr_esd_metric.files.streams import read_segments
 from mbr_esd_metric.files.untrusted import decoded, reading
 from mbr_esd_metric.metric.card import ModelCard, with_pair
+from mbr_esd_metric.prompting.formats import get_format
+from mbr_esd_metric.prompting.prompt import language_names
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.documents import Document

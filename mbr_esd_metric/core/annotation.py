@@ -44,7 +44,7 @@ Point = tuple[int, Severity]
 def fold_severity(severity: str) -> Severity | None:
     """`severity`, in any letter case and with white space round it, as "major" or "minor"; None for others.
 
-    Those carry no span. Where a model's answer is read, an unknown one makes the answer invalid; see `elicit.parse`.
+    Those carry no span. Where a model's answer is read, an unknown one makes the answer invalid; see `prompting.parse`.
     """
     return SEVERITIES.get(severity.strip().lower())
 

@@ -14,8 +14,8 @@ from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
-from mbr_esd_metric.core.discovery import Catalog
 from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.plugins import Catalog
 
 if TYPE_CHECKING:
     from mbr_esd_metric.core.corpus_choice import CorpusChoice, Shortlist

@@ -16,9 +16,9 @@ from mbr_esd_metric.core.decision import SCORES
 from mbr_esd_metric.core.mqm import WEIGHTS, MqmWeights
 from mbr_esd_metric.core.rules import RULES, CorpusRule, Rule, get_rule, rules
 from mbr_esd_metric.core.similarities import Similarity, check_similarity, get_similarity, similarity_names
-from mbr_esd_metric.elicit.formats import FORMATS, AnswerParser, get_format
-from mbr_esd_metric.elicit.parse import LOCATIONS
 from mbr_esd_metric.errors import InputError, OptionError, unknown, useless
+from mbr_esd_metric.prompting.formats import FORMATS, AnswerParser, get_format
+from mbr_esd_metric.prompting.parse import LOCATIONS
 
 
 def _option(
@@ -43,7 +43,7 @@ class DecisionOptions:
         invalid: what happens to a candidate that cannot be read: "drop" or "empty".
         mqm: weights of the MQM score, by name or a `MqmWeights`.
         location: which occurrence of a span's text is meant, "first" or "successive".
-        format: the answer format of candidates that do not say theirs (see `mbr_esd_metric.elicit.formats`).
+        format: the answer format of candidates that do not say theirs (see `mbr_esd_metric.prompting.formats`).
         score: "chosen" for the MQM score of the answer, "expected" for the mean over the supports, "given" for
             the mean of the scores that they state.
         blank: what a blank translation of a source that is not blank counts as: "worst" gets the lowest score, "skip"

@@ -35,9 +35,9 @@ from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.mqm import unit_score, weights_of
 from mbr_esd_metric.core.rules import CorpusRule, SegmentRule
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.elicit.formats import FORMATS, AnswerParser
-from mbr_esd_metric.elicit.parse import Invalid, Parsed
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, useless
+from mbr_esd_metric.prompting.formats import FORMATS, AnswerParser
+from mbr_esd_metric.prompting.parse import Invalid, Parsed
 
 if TYPE_CHECKING:
     from mbr_esd_metric.core.corpus_choice import CorpusChoice, Shortlist

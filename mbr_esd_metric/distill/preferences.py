@@ -23,10 +23,10 @@ from mbr_esd_metric.core.kernels import BETA, GAMMA
 from mbr_esd_metric.core.rules import SegmentRule
 from mbr_esd_metric.decoding.segment import decide_segment
 from mbr_esd_metric.distill.training_folder import TrainingRow, answer, messages, question_of
-from mbr_esd_metric.elicit.prompt import Prompt
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled
 from mbr_esd_metric.files.records import CandidateRecord
 from mbr_esd_metric.metric.card import ModelCard
+from mbr_esd_metric.prompting.prompt import Prompt
 
 #: Why a segment gives no pair.
 NO_VALID = "no valid candidate"

@@ -6,7 +6,7 @@ output format change that. Two choices keep its samples useful:
 - Most examples carry errors (`Limits.clean_share`): with the natural share of clean translations, a small model
   learns that "no error" is the safest answer.
 - Only errors that the answer can express are taught: an answer says *what* is wrong, and its place is the first
-  occurrence of that text (see `mbr_esd_metric.elicit`). If the third of several commas is wrong, no answer can say
+  occurrence of that text (see `mbr_esd_metric.prompting`). If the third of several commas is wrong, no answer can say
   so.
 """
 
@@ -21,10 +21,10 @@ from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.decoding.segment import decide_segment
 from mbr_esd_metric.distill.training_folder import TrainingRow, answer, messages, question_of
-from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, number_of
 from mbr_esd_metric.files.records import CandidateRecord
 from mbr_esd_metric.metric.card import ModelCard
+from mbr_esd_metric.prompting.formats import get_format
 
 #: Annotations with more errors, or with a longer error text (in characters), are left out.
 MAX_ERRORS, MAX_SPAN = 6, 80

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.elicit.prompt import TEMPLATES, Prompt
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.records import json_line
 from mbr_esd_metric.files.streams import whole_file, write_whole
 from mbr_esd_metric.metric.card import ModelCard, settings
+from mbr_esd_metric.prompting.formats import get_format
+from mbr_esd_metric.prompting.prompt import TEMPLATES, Prompt
 
 Method = Literal["dpo", "sft"]
 Split = Literal["source", "random"]

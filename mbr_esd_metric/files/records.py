@@ -32,12 +32,12 @@ from mbr_esd_metric.core.annotation import SIDES, Annotation, Severity, fold_sev
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns, TokenLogprobs
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.recalibration import Recalibration
-from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.join import SegmentKey
 from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.files.streams import json_text, open_binary, whole_file, write_whole
 from mbr_esd_metric.files.untrusted import decoded, finite, read_json, reading
+from mbr_esd_metric.prompting.formats import get_format
 
 
 @dataclass(frozen=True, slots=True)

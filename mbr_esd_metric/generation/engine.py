@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.core.discovery import Catalog
+from mbr_esd_metric.plugins import Catalog
 
 #: Arguments that every engine gives to a model's chat template. Without them, some templates (Llama 3) write today's
 #: date into the prompt, so that the candidates would change every day. Others (Qwen 3) let the model think first,

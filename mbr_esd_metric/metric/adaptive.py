@@ -13,8 +13,8 @@ is the expected gain from better estimates of the utilities of the candidates se
     gain(n) = U_n(h*) - U_n(the choice after n/2)
 
 is the gain of the last doubling, which includes its new candidates. Sampling stops when neither is above `TOLERANCE`.
-There is no guarantee for a single segment; `research/bench_adaptive.py` measures how often decisions change, and the
-utility that is lost.
+There is no guarantee for a single segment; `scripts/benchmarks/bench_adaptive.py` measures how often decisions
+change, and the utility that is lost.
 """
 
 from __future__ import annotations

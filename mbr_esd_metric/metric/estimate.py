@@ -17,7 +17,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import EngineError, OptionError, useless
 from mbr_esd_metric.generation.server.client import Prices
 from mbr_esd_metric.generation.server.replies import Usage
@@ -26,6 +25,7 @@ from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.plan import Segment, choose_engine, members, plan
 from mbr_esd_metric.metric.sampler import Sampler, missing
 from mbr_esd_metric.metric.units import units_of
+from mbr_esd_metric.prompting.formats import get_format
 
 #: GPU -> memory in GB, and 10^12 operations a second that it reaches in bfloat16 (see above).
 GPUS = {"A100": (80, 117.0), "H100": (80, 233.0), "H200": (141, 303.0)}

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
-from mbr_esd_metric.elicit.prompt import TEMPLATES
 from mbr_esd_metric.errors import InputError, OptionError, printable, unknown
 from mbr_esd_metric.files.untrusted import LARGEST_YAML, read_flat_yaml
 from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.metric.card import ANY_MODEL, OPTIONS, ModelCard, with_options
 from mbr_esd_metric.metric.shots import shots_file
+from mbr_esd_metric.prompting.prompt import TEMPLATES
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 #: The class identifier in the ``hparams.yaml`` of our model folders.

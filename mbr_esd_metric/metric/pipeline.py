@@ -15,7 +15,6 @@ from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.decoding.segment import blank_decision, decide_corpus, decide_segment, read_annotations
-from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import NoValidCandidateError, OptionError, first_of, labelled
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.card import ModelCard
@@ -24,6 +23,7 @@ from mbr_esd_metric.metric.sampler import Sampler
 from mbr_esd_metric.metric.signature import signature
 from mbr_esd_metric.metric.summary import Summary, summary
 from mbr_esd_metric.metric.units import units_of
+from mbr_esd_metric.prompting.formats import get_format
 
 
 @dataclass(frozen=True, slots=True)

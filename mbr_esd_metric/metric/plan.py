@@ -14,12 +14,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
-from mbr_esd_metric.elicit.formats import AnswerFormat, get_format
-from mbr_esd_metric.elicit.prompt import Context, Prompt
 from mbr_esd_metric.errors import EngineError, MbrEsdError, OptionError
 from mbr_esd_metric.files.join import SegmentKey, occurrences
 from mbr_esd_metric.generation.engine import ENGINES, Engine, EngineOptions, Request, engine_class
 from mbr_esd_metric.metric.card import ModelCard
+from mbr_esd_metric.prompting.formats import AnswerFormat, get_format
+from mbr_esd_metric.prompting.prompt import Context, Prompt
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,12 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.elicit.prompt import LANGUAGES
 from mbr_esd_metric.errors import say
 from mbr_esd_metric.files.streams import progress_bar
 from mbr_esd_metric.generation.engine import Engine, Request
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.plan import Plan
+from mbr_esd_metric.prompting.prompt import LANGUAGES
 
 if TYPE_CHECKING:
     from tqdm import tqdm

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.elicit.formats import AnswerFormat
-from mbr_esd_metric.elicit.parse import is_severity
-from mbr_esd_metric.elicit.prompt import Prompt
 from mbr_esd_metric.errors import InputError, OptionError, labelled
 from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.untrusted import decoded
+from mbr_esd_metric.prompting.formats import AnswerFormat
+from mbr_esd_metric.prompting.parse import is_severity
+from mbr_esd_metric.prompting.prompt import Prompt
 
 #: Characters of the pieces by which sources are compared.
 _GRAM = 4

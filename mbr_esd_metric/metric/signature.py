@@ -10,10 +10,10 @@ from typing import Any
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.kernels import BETA, GAMMA
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions
-from mbr_esd_metric.elicit.prompt import CONTEXT_VERSION
 from mbr_esd_metric.generation.model_files import file_digest, model_name, name_and_revision
 from mbr_esd_metric.metric.card import OPTIONS
 from mbr_esd_metric.metric.plan import Plan
+from mbr_esd_metric.prompting.prompt import CONTEXT_VERSION
 
 #: Options of a decision that are in every signature, or in a place of their own. The others are there where they are
 #: not at their default.

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.decoding.segment import CUT
-from mbr_esd_metric.elicit.prompt import TEMPLATES
 from mbr_esd_metric.errors import number_of
 from mbr_esd_metric.generation.engine import engine_class
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.plan import Segment
+from mbr_esd_metric.prompting.prompt import TEMPLATES
 
 #: Fewer candidates than these show nothing of a model.
 _FEW = 8
@@ -52,7 +52,7 @@ def summary(card: ModelCard, engine: str, segments: Sequence[Segment], decisions
         judged = number_of(sum(one.valid > 0 for one in decisions), "segment")
         line += f"; {len(lowest)} of {judged} reached the lowest score"
     if lowest and card.unit != "sentence" and engine != "replay":
-        from mbr_esd_metric.elicit.sentences import parts
+        from mbr_esd_metric.prompting.sentences import parts
 
         if any(len(parts(one.source, one.translation, card.lp)) > 1 for one in lowest):
             line += "; unit=sentence"

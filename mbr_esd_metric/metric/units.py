@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, SpanKey
 from mbr_esd_metric.core.decision import Decision, ScoredPart
-from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.elicit.prompt import Context, Passage
-from mbr_esd_metric.elicit.words import word_count
 from mbr_esd_metric.errors import OptionError, useless
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.plan import Segment
+from mbr_esd_metric.prompting.formats import get_format
+from mbr_esd_metric.prompting.prompt import Context, Passage
+from mbr_esd_metric.prompting.words import word_count
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.elicit.sentences import Part
+    from mbr_esd_metric.prompting.sentences import Part
 
 #: With `unit=auto`, segments of more words than these are divided.
 LONG = 60
@@ -128,7 +128,7 @@ def _parts(card: ModelCard, segment: Segment) -> Sequence[Part]:
     # A word has a character at least, or a half where a script writes no spaces.
     if card.unit == "segment" or (card.unit == "auto" and len(segment.translation) <= LONG):
         return ()
-    from mbr_esd_metric.elicit.sentences import parts
+    from mbr_esd_metric.prompting.sentences import parts
 
     if card.unit == "auto" and word_count(segment.translation) <= LONG:
         return ()

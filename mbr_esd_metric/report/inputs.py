@@ -29,12 +29,12 @@ from mbr_esd_metric.core.mqm import mqm_score, unit_score
 from mbr_esd_metric.decoding.file import decided_records, file_options
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import read_annotations
-from mbr_esd_metric.elicit.parse import Invalid
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
 from mbr_esd_metric.files.paths import plain_name, short_names
 from mbr_esd_metric.files.records import read_decisions
 from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.untrusted import decoded
+from mbr_esd_metric.prompting.parse import Invalid
 from mbr_esd_metric.report.rating_table import (
     AnnotationCount,
     CandidateInput,

@@ -12,7 +12,6 @@ import numpy as np
 from mbr_esd_metric.adapters.wmt.metric_sets import metric_set_of
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, base_name
 from mbr_esd_metric.core.annotation import EMPTY
-from mbr_esd_metric.elicit.words import word_count
 from mbr_esd_metric.errors import InputError, labelled, number_of
 from mbr_esd_metric.metaeval.breakdown import breakdown, length_labels
 from mbr_esd_metric.metaeval.error_free import (
@@ -28,6 +27,7 @@ from mbr_esd_metric.metaeval.omissions import evaluate_omissions
 from mbr_esd_metric.metaeval.score_statistics import SCORE_STATISTICS
 from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
 from mbr_esd_metric.metaeval.spans import SpanCounts, SpanEvaluator, rater_agreement
+from mbr_esd_metric.prompting.words import word_count
 from mbr_esd_metric.report.evaluations import Measuring
 from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, input_of, measure_column, row_name, statistic_title
 from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, Value, finite_or_empty, table_of

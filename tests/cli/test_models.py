@@ -8,10 +8,10 @@ import pytest
 
 from mbr_esd_metric.cli.models import _version, available_gb, grouped, packages
 from mbr_esd_metric.cli.serve import _without_keys
-from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.generation.engine import ENGINES
 from mbr_esd_metric.generation.server.dialects import DIALECTS
 from mbr_esd_metric.metric.cards import CATALOGUE, card_names, get_card, listed
+from mbr_esd_metric.prompting.formats import get_format
 from tests.helpers.command import Command
 
 

@@ -18,9 +18,9 @@ from mbr_esd_metric.adapters.wmt.layout import Layout, write_scores, write_text
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score
-from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval import acc_eq, spa
+from mbr_esd_metric.prompting.formats import get_format
 from tests.helpers.command import Command
 from tests.helpers.wmt_folder import WORDS, spans, write_texts
 

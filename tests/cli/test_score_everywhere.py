@@ -17,8 +17,8 @@ from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.layout import Layout, write_scores
 from mbr_esd_metric.core.mqm import unit_score
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.files.records import CandidateRecord, write_records
+from mbr_esd_metric.prompting.formats.json import render_answer
 from tests.helpers.candidates import record
 from tests.helpers.command import Command
 from tests.helpers.pages import page_data

@@ -18,9 +18,9 @@ from mbr_esd_metric.core.similarities import similarity_names
 from mbr_esd_metric.decoding.file import decide_file
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment
-from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
 from mbr_esd_metric.files.records import CandidateRecord, read_decisions, write_records
+from mbr_esd_metric.prompting.formats import get_format
 
 MT, SRC = "Der Hund bellt.", "The big dog barks at night."
 WRONG, BIG = ErrorSpan(4, 8, "minor"), ErrorSpan(4, 7, "minor", side="source")

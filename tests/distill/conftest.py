@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.files.records import write_records
+from mbr_esd_metric.prompting.prompt import load_prompt
 from tests.helpers.candidates import answer, record
 from tests.helpers.made_tokenizer import byte_level_tokenizer
 

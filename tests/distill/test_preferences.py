@@ -22,11 +22,11 @@ from mbr_esd_metric.distill.preferences import (
     preference,
 )
 from mbr_esd_metric.distill.training_folder import held_out
-from mbr_esd_metric.elicit.formats.json import render_answer
-from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.records import CandidateRecord
 from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.prompting.formats.json import render_answer
+from mbr_esd_metric.prompting.prompt import load_prompt
 
 CARD = load_card("mbr-esd-llama")
 MT = "Der schnelle Fuchs springt über den faulen Hund."

@@ -13,12 +13,12 @@ from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.distill.supervision import HumanAnnotation, Limits, choices, select
-from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.elicit.formats.json import output_grammar
-from mbr_esd_metric.elicit.prompt import CATEGORIES
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import CandidateRecord
 from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.prompting.formats import get_format
+from mbr_esd_metric.prompting.formats.json import output_grammar
+from mbr_esd_metric.prompting.prompt import CATEGORIES
 
 
 def human(source: str, translation: str, *marked: tuple[str, str, str]) -> HumanAnnotation:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mbr_esd_metric import Annotation, ErrorSpan
 from mbr_esd_metric.core.kernels import severity_vector
-from mbr_esd_metric.elicit.parse import Invalid, JsonParser
+from mbr_esd_metric.prompting.parse import Invalid, JsonParser
 
 
 @st.composite

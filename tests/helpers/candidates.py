@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mbr_esd_metric.core.candidate import CandidateColumns
-from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.files.records import CandidateRecord
+from mbr_esd_metric.prompting.formats.json import render_answer
 
 
 def answer(*words: str | tuple[str, str], severity: str = "major") -> str:

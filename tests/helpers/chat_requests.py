@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.elicit.formats.json import output_grammar, output_schema
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server.client import RetryPolicy
+from mbr_esd_metric.prompting.formats.json import output_grammar, output_schema
 from tests.helpers.chat_server import FakeServer
 
 MODEL = "test-model"

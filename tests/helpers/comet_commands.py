@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mbr_esd_metric.elicit.formats.json import render_answer
+from mbr_esd_metric.prompting.formats.json import render_answer
 
 SOURCES = ("The shop is closed on Monday.", "She eats an apple.", "Good morning!")
 TRANSLATIONS = ("Der Laden ist am Montag geöffnet.", "Sie isst ein Apfel.", "Guten Morgen!")

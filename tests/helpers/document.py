@@ -3,7 +3,7 @@
 In a fenced block marked ``console``, a line that begins with ``$ `` is a command (one that ends in a
 backslash goes on in the next line, indented) and the lines below it are its output, standard error included.
 ``python`` blocks are run as well; in those with ``>>>`` the values shown are compared. All blocks of a
-document share one shell, one Python namespace and one folder, in which `docs`, `scripts` and `research` are those of
+document share one shell, one Python namespace and one folder, in which `docs` and `scripts` are those of
 the repository. Other blocks (``text``, ``json``, none) are not run; ``bash`` and ``sh`` are refused, so that no
 command stays untested.
 
@@ -178,7 +178,7 @@ class Session:
     _names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__docs__"})
 
     def __post_init__(self) -> None:
-        for name in ("docs", "scripts", "research"):
+        for name in ("docs", "scripts"):
             (self.folder / name).symlink_to(ROOT / name)
 
     def run(self, block: Block) -> None:

@@ -99,7 +99,7 @@ def test_auto_is_for_mbr_and_means_alone(options: str, kind: str) -> None:
 def test_the_goal_is_reached_on_candidates_made_from_raters(mqm_folder: Path) -> None:
     """With the tolerance of `n=auto`: at most 40% of the samples, at most 0.001 SoftF1 lost."""
     raters = mqm_folder / "sxs_mqm_generalMT2023_ende.3raters.tsv"
-    script = Path(__file__).parents[2] / "research" / "bench_adaptive.py"
+    script = Path(__file__).parents[2] / "scripts" / "benchmarks" / "bench_adaptive.py"
     options = f"--skip 300 --segments 150 --tolerance {TOLERANCE}".split()
     run = subprocess.run([sys.executable, script, "--raters", raters, *options], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.elicit.formats import get_format
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.plan import Segment, plan
 from mbr_esd_metric.metric.shots import Shots
 from mbr_esd_metric.metric.signature import signature
+from mbr_esd_metric.prompting.formats import get_format
 
 UFER = {"start": 4, "end": 8, "severity": "major"}
 SHOTS = [

@@ -14,9 +14,6 @@ from hypothesis import strategies as st
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Decision
-from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.elicit.sentences import parts
-from mbr_esd_metric.elicit.words import word_count
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.engine import Request, Sampling
 from mbr_esd_metric.metric.card import ModelCard, with_options
@@ -25,11 +22,14 @@ from mbr_esd_metric.metric.pipeline import annotate, sample
 from mbr_esd_metric.metric.plan import Segment, plan
 from mbr_esd_metric.metric.signature import signature
 from mbr_esd_metric.metric.units import LONG, join_parts, units_of
-from tests.elicit.test_sentences import SOURCE, TEXTS, TRANSLATION, pairs
+from mbr_esd_metric.prompting.formats import get_format
+from mbr_esd_metric.prompting.sentences import parts
+from mbr_esd_metric.prompting.words import word_count
 from tests.helpers.annotations import annotations
 from tests.helpers.candidates import answer
 from tests.helpers.command import Command
 from tests.helpers.stub_engine import StubEngine, run_stub
+from tests.prompting.test_sentences import SOURCE, TEXTS, TRANSLATION, pairs
 
 ONE = Segment("The dog barks.", "Der Hund bellt.", "line 1")
 TEXT = Segment(SOURCE, TRANSLATION, "line 2")

@@ -17,11 +17,11 @@ from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.decoding.segment import decide
-from mbr_esd_metric.elicit.formats.json import render_answer
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.records import DecisionRecord, read_candidates, write_records
 from mbr_esd_metric.files.streams import write_whole
+from mbr_esd_metric.prompting.formats.json import render_answer
 from mbr_esd_metric.report.inputs import Source, distribution, kind_of_input, read_table
 from mbr_esd_metric.report.rating_table import RatingTable, Text
 from mbr_esd_metric.report.viewer import payload

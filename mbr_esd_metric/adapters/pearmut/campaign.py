@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.elicit.words import UNSPACED
 from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.prompting.words import UNSPACED
 
 Protocol = Literal["ESA", "MQM"]
 

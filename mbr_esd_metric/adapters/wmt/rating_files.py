@@ -12,10 +12,10 @@ from typing import Any, Literal
 from mbr_esd_metric.adapters.ratings import MqmError, annotation_of_errors, omissions_in
 from mbr_esd_metric.adapters.wmt.layout import write_lines
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.elicit.parse import is_omission
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.untrusted import decoded, reading
+from mbr_esd_metric.prompting.parse import is_omission
 
 
 def read_ratings(path: Path) -> dict[str, list[tuple[int, Annotation | None, str | None]]]:

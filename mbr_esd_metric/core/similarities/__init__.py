@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from functools import cache
 
-from mbr_esd_metric.core.discovery import Catalog
 from mbr_esd_metric.core.similarity import Mean, Similarity
 from mbr_esd_metric.errors import OptionError
+from mbr_esd_metric.plugins import Catalog
 
 __all__ = ["SIMILARITIES", "Similarity", "check_similarity", "get_similarity", "similarity_names"]
 

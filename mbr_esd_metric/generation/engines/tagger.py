@@ -34,12 +34,12 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
-from mbr_esd_metric.elicit.formats.tags import TAGS, tagged_texts, words_of
-from mbr_esd_metric.elicit.sentences import Part, parts
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.pretrained import PretrainedEngine, bf16_works, loading, placement, wait_passively
+from mbr_esd_metric.prompting.formats.tags import TAGS, tagged_texts, words_of
+from mbr_esd_metric.prompting.sentences import Part, parts
 
 _SECTION = "mbr_esd_metric"
 _LABELS = ("ok", "minor", "major")

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
-from mbr_esd_metric.elicit.parse import LONGEST_ANSWER
 from mbr_esd_metric.generation.engine import Request
 from mbr_esd_metric.generation.server.address import excerpt
 from mbr_esd_metric.generation.server.dialects import Dialect, Query
 from mbr_esd_metric.generation.server.failures import InvalidResponse, SchemaViolation, token_count
+from mbr_esd_metric.prompting.parse import LONGEST_ANSWER
 
 #: The least log-probability: one that the store and a sum hold.
 LEAST_LOGPROB = -1e9

@@ -18,7 +18,6 @@ pytest.importorskip("torch")
 import ray
 from ray.cluster_utils import Cluster
 
-from mbr_esd_metric.elicit.formats.json import output_grammar
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.engines import ray as module
@@ -28,6 +27,7 @@ from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import sample
 from mbr_esd_metric.metric.plan import Segment
+from mbr_esd_metric.prompting.formats.json import output_grammar
 from tests.helpers.chat_requests import collect
 from tests.helpers.mortal_engine import MortalEngine
 

@@ -11,13 +11,13 @@ import pytest
 
 pytest.importorskip("aiohttp")
 
-from mbr_esd_metric.elicit.formats.json import output_grammar
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.prompting.formats.json import output_grammar
 from tests.helpers.chat_requests import MODEL, QUICK, closed_port, collect, engine, requests, sampled
 from tests.helpers.chat_server import FakeServer
 

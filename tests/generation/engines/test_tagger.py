@@ -17,16 +17,16 @@ import numpy as np
 import pytest
 
 pytest.importorskip("transformers")
-sys.path.insert(0, str(Path(__file__).parents[3] / "research"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "scripts" / "small_model"))
 
 from mbr_esd_metric import load_metric
 from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.elicit.formats.tags import tagged_texts
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling
 from mbr_esd_metric.generation.engines import tagger
 from mbr_esd_metric.generation.engines.tagger import TagChain, TaggerEngine
+from mbr_esd_metric.prompting.formats import get_format
+from mbr_esd_metric.prompting.formats.tags import tagged_texts
 from tests.helpers.made_tokenizer import WIDTH, byte_level_tokenizer
 
 FORMAT = get_format("tags")

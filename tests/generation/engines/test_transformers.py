@@ -18,13 +18,13 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.elicit.formats.json import output_grammar
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation import pretrained
 from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling
 from mbr_esd_metric.generation.engines.tagger import TaggerEngine
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine, _choose, _groups, _uniform
 from mbr_esd_metric.generation.pretrained import merged_folder
+from mbr_esd_metric.prompting.formats.json import output_grammar
 from tests.helpers.chat_requests import collect
 
 PLAIN = output_grammar("[a-z ]+")

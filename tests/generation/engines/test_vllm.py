@@ -24,9 +24,6 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric import Annotation
-from mbr_esd_metric.elicit.formats import get_format
-from mbr_esd_metric.elicit.formats.json import output_grammar
-from mbr_esd_metric.elicit.prompt import load_prompt
 from mbr_esd_metric.generation.engine import Generated, Request, Sampling
 from mbr_esd_metric.generation.engines import transformers as transformers_module
 from mbr_esd_metric.generation.engines.server import ServerEngine
@@ -35,6 +32,9 @@ from mbr_esd_metric.generation.server import client
 from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.plan import Segment
+from mbr_esd_metric.prompting.formats import get_format
+from mbr_esd_metric.prompting.formats.json import output_grammar
+from mbr_esd_metric.prompting.prompt import load_prompt
 from tests.helpers.annotations import parse_candidate
 from tests.helpers.chat_requests import collect
 from tests.helpers.chat_server import FaultyProxy

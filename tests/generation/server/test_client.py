@@ -13,8 +13,6 @@ import pytest
 
 pytest.importorskip("aiohttp")
 
-from mbr_esd_metric.elicit.formats.json import output_grammar
-from mbr_esd_metric.elicit.parse import LONGEST_ANSWER
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
@@ -24,6 +22,8 @@ from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment
+from mbr_esd_metric.prompting.formats.json import output_grammar
+from mbr_esd_metric.prompting.parse import LONGEST_ANSWER
 from tests.helpers.chat_requests import MODEL, QUICK, collect, engine, requests, sampled
 from tests.helpers.chat_server import FakeServer, FaultyProxy, first_two
 

@@ -19,7 +19,6 @@ import pytest
 pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.elicit.formats.json import output_grammar, render_answer
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.engine import EngineOptions, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
@@ -31,6 +30,7 @@ from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment, plan
 from mbr_esd_metric.metric.signature import signature
+from mbr_esd_metric.prompting.formats.json import output_grammar, render_answer
 from tests.helpers.chat_requests import MODEL, QUICK, requests, sampled
 from tests.helpers.chat_server import FakeServer, FaultyProxy, first_two
 

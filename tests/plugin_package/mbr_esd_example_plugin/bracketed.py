@@ -6,8 +6,8 @@ import re
 from types import MappingProxyType
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.elicit.formats import AnswerFormat
-from mbr_esd_metric.elicit.parse import Invalid, Parsed, PlainParser, Written
+from mbr_esd_metric.prompting.formats import AnswerFormat
+from mbr_esd_metric.prompting.parse import Invalid, Parsed, PlainParser, Written
 
 _ERROR = re.compile(r"\[([^\[\]]+)\]")
 

@@ -1,0 +1,55 @@
+"""`format=esa`: the errors as in `compact-omissions`, then a line with a score from 0 to 100, as in ESA.
+
+major <wrong words> omitted minor <words of the source>
+score 71
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from types import MappingProxyType
+
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.mqm import mqm_score
+from mbr_esd_metric.prompting.formats.compact import BOTH_SIDES_V1, CompactOmissionsFormat, CompactParser
+from mbr_esd_metric.prompting.parse import Invalid, Parsed
+from mbr_esd_metric.prompting.prompt import TEXTS_V1
+
+_V1 = f"""\
+You check translations as a professional annotator. First mark the errors in the translation below, and what it leaves \
+out. Then give it a score.
+Write the errors in one line. Without errors, write: none
+{BOTH_SIDES_V1}
+Write the score in a second line, from 0 (nothing of the meaning is there) over 33 (some of it) and 66 (most of it, \
+and few errors) to 100 (perfect): score 66
+
+{TEXTS_V1}"""
+_SCORE = re.compile(r"score (100|[1-9]?[0-9])")
+
+
+class EsaParser(CompactParser):
+    """The reader of a line of errors and a line with the score; an answer needs both."""
+
+    def read(self, text: str) -> Parsed | Invalid:
+        errors, _, score = text.rstrip(" \n").rpartition("\n")
+        number = _SCORE.fullmatch(score)
+        if number is None:
+            return Invalid("no line with a score")
+        return replace(super().read(errors), stated=int(number[1]) / 4 - 25)
+
+
+class EsaFormat(CompactOmissionsFormat):
+    """Errors in one line, and a score from 0 to 100 in the next."""
+
+    name = "esa"
+    templates = MappingProxyType({"v1": _V1})
+    reader = EsaParser
+
+    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
+        return super().grammar(translation, grounded, source) + r"\n" + _SCORE.pattern
+
+    def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
+        """The errors, and as score the rest of 100: a minor one takes 4, a major one 20 (MQM's 1 and 5 of 25)."""
+        errors, lost = super().answer(annotation, translation, source)
+        return f"{errors}\nscore {round(100 + 4 * mqm_score(annotation))}", lost

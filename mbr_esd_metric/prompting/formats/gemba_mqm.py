@@ -1,0 +1,230 @@
+"""`format=gemba-mqm`: the lists of critical, major and minor errors that GEMBA-MQM asks for (Kocmi and Federmann 2023).
+
+    Critical:
+    no-error
+    Major:
+    accuracy/mistranslation - "wrong words"
+    Minor:
+    fluency/grammar - "other words"
+
+The quoted words of an omission are those of the source. `score=given` is the score of GEMBA's own reading, which
+counts what a person would not (`gemba_score`).
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterable
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+
+from mbr_esd_metric.core.annotation import Annotation, Severity, Side
+from mbr_esd_metric.errors import InputError, MissingDependencyError
+from mbr_esd_metric.prompting.answer_format import AnswerFormat, spans_by_text
+from mbr_esd_metric.prompting.formats.json import answer_category
+from mbr_esd_metric.prompting.parse import Invalid, Parsed, PlainParser, Written, is_omission
+from mbr_esd_metric.prompting.prompt import TEXTS_V1, Prompt
+from mbr_esd_metric.prompting.words import grounded_spans, writable
+
+NO_ERROR = "no-error"
+#: The lists of an answer, in their order.
+_LISTS = ("critical", "major", "minor")
+_V1 = f"""\
+You annotate the errors of a translation. List the critical, the major and the minor errors. In each list, write an \
+error in a line of its own: its category, a dash, and the words in double quotes, copied from the translation, or from \
+the source where the translation leaves them out. Write {NO_ERROR} in a list without errors.
+Categories: accuracy (addition, mistranslation, omission, untranslated text), fluency (character encoding, grammar, \
+inconsistency, punctuation, register, spelling), style (awkward), terminology (inappropriate for context, inconsistent \
+use), non-translation, other.
+Critical errors keep a reader from understanding. Major errors break the flow, but the meaning can be made out. Minor \
+errors neither hinder nor mislead.
+
+Example of the form:
+Critical:
+{NO_ERROR}
+Major:
+accuracy/mistranslation - "words"
+Minor:
+{NO_ERROR}
+
+{TEXTS_V1}"""
+#: A quotation mark has no escape, so words with one cannot be written.
+_ESCAPES = MappingProxyType({'"': "\0"})
+#: The module of the package `gemba` with its question, and the names in it.
+_MODULE, _FUNCTION, _EXAMPLES, _USED = "gemba_mqm_utils.py", "mqm_fewshot", "few_shots", "TEMPLATE_GEMBA_MQM"
+_CHARACTERS = r'[^"\x00-\x1f\x7f]'
+_CATEGORY = r"[a-z][a-z -]*(/[a-z][a-z -]*)?"
+#: GEMBA's penalties, of at most so many errors, and the highest sum of them.
+_PENALTIES, _COUNTED, _HIGHEST = MappingProxyType({"critical": 25, "major": 5, "minor": 1}), 5, 25
+
+
+class GembaMqmParser(PlainParser):
+    """The reader of lists of errors, in any letter case and with any white space at the ends of lines."""
+
+    def read(self, text: str) -> Parsed | Invalid:
+        """The range of a span is its line; the severity is that of its list. Texts that cannot be read have GEMBA's
+        score as well."""
+        errors = self._errors(text)
+        if isinstance(errors, Invalid):
+            return Invalid(errors.reason, gemba_score(text))
+        return replace(self.located(errors), stated=gemba_score(text))
+
+    def _errors(self, text: str) -> list[tuple[Written, tuple[int, int]]] | Invalid:
+        """Each error, and the characters of its line."""
+        errors: list[tuple[Written, tuple[int, int]]] = []
+        listed: str | None = None
+        without: set[str] = set()
+        at = 0
+        for line in text.split("\n"):
+            start, at = at, at + len(line) + 1
+            words = line.strip()
+            if words.endswith(":") and words[:-1].lower() in _LISTS:
+                listed = words[:-1].lower()
+            elif listed is None and words:
+                return Invalid("an error outside of the lists")
+            elif listed is not None and words.lower() == NO_ERROR:
+                without.add(listed)
+            elif listed is not None and words:
+                category, quoted = _parts(words)
+                severity: Severity = "minor" if listed == "minor" and "non-translation" not in category else "major"
+                side: Side = "translation"
+                # The words of an omission are the source's, unless only the translation has them.
+                if self.source is not None and is_omission(category):
+                    alone = quoted and quoted not in self.source and quoted in self.translation
+                    side = "translation" if alone else "source"
+                errors.append((Written(severity, quoted, side, category), (start, at - 1)))
+        # A list that was cut off must not look like one without errors.
+        return errors if errors or without.issuperset(_LISTS) else Invalid("no list of errors, or one without an end")
+
+
+class GembaMqmFormat(AnswerFormat):
+    """Three lists of errors, critical, major and minor; each error a category and quoted words."""
+
+    name = "gemba-mqm"
+    templates = MappingProxyType({"v1": _V1})
+    reader = GembaMqmParser
+    both_sides = True
+    free = True
+
+    def prompt(self, name: str) -> Prompt:
+        """The prompt of that name; "gemba-mqm" is GEMBA's own question, from the package `gemba`."""
+        return gemba_mqm_prompt() if name == "gemba-mqm" else super().prompt(name)
+
+    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
+        words: str | None = _CHARACTERS + "+"
+        if grounded:
+            spans = [some for text in (translation, source) if (some := grounded_spans(text, _ESCAPES)) is not None]
+            words = f"({'|'.join(spans)})" if spans else None
+        error = None if words is None else f'{_CATEGORY} - "{words}"'
+        listed = NO_ERROR if error is None else f"({NO_ERROR}|{error}(\\n{error})*)"
+        return "\\n".join(f"{name.capitalize()}:\\n{listed}" for name in _LISTS)
+
+    def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
+        """The lists of errors, none critical. An error cannot be written if its words also stand earlier in the
+        text."""
+        lists: dict[str, list[str]] = {name: [] for name in _LISTS}
+        for span, text in spans_by_text(Annotation(annotation), translation, source):
+            words = writable(text, _ESCAPES)
+            if words is not None:
+                category, sub = answer_category(span.category or ("omission" if span.side == "source" else None))
+                name = category if sub in ("", category) else f"{category}/{sub}"
+                lists[span.severity].append(f'{name} - "{words}"')
+        answer = "\n".join(
+            f"{name.capitalize()}:\n" + "\n".join(errors or [NO_ERROR]) for name, errors in lists.items()
+        )
+        return answer, len(Annotation(annotation)) - sum(map(len, lists.values()))
+
+
+def _parts(line: str) -> tuple[str, str]:
+    """Category and words of an error: those between the first and the last quotation mark; no words without two."""
+    first, last = line.find('"'), line.rfind('"')
+    if first == last:
+        return line.lower(), ""
+    return line[:first].rstrip().removesuffix("-").rstrip().lower(), line[first + 1 : last]
+
+
+def gemba_score(text: str) -> float:
+    """The score that GEMBA-MQM's own reading gives an answer, in [-25, 0], higher is better.
+
+        max(-25, -sum of the penalties of the first five errors)
+
+    The penalty of a critical error is 25, of a major one 5, of a minor one 1; critical errors come first. An error is
+    any line of a list that does not hold "no-error" or "no error"; it counts whatever it says, so one without quoted
+    words does as well. A line that names non-translation is critical in every list. Lines outside of the lists count
+    nothing, so an answer in another form has no error.
+    """
+    counts: dict[str, int] = dict.fromkeys(_LISTS, 0)
+    severity: str | None = None
+    for line in text.lower().split("\n"):
+        words = line.strip()
+        if not words or NO_ERROR in words or "no error" in words:
+            continue
+        if words.endswith(":") and words[:-1] in _LISTS:
+            severity = words[:-1]
+        elif severity is not None:
+            counts["critical" if "non-translation" in words else severity] += 1
+    penalties = [_PENALTIES[name] for name in _LISTS for _ in range(counts[name])][:_COUNTED]
+    return float(-min(sum(penalties), _HIGHEST))
+
+
+def gemba_mqm_prompt() -> Prompt:
+    """The question of GEMBA-MQM, from the user's installation of the package `gemba`: its system message and its three
+    examples as earlier turns, then its template.
+
+    Its wording is not ours to ship (CC BY-SA). The package's source is read and not run: importing it would start a
+    debugger's and a service's libraries.
+
+    Raises:
+        MissingDependencyError: the package is not installed.
+        InputError: this version of the package has the question in another form.
+    """
+    spec = find_spec("gemba")
+    if spec is None or spec.origin is None:
+        raise MissingDependencyError("gemba", "gemba", "prompt=gemba-mqm")
+    path = Path(spec.origin).with_name(_MODULE)
+    try:
+        text = path.read_text(encoding="utf-8")
+        system, template, examples = _read(ast.parse(text))
+        turns = [("system", system)]
+        for example in examples:
+            # As the package does it: Python's own formatting of its own template.
+            turns += [("user", template.format(**example)), ("assistant", example["answer"])]
+    except (OSError, SyntaxError, ValueError, KeyError, StopIteration, AttributeError) as error:
+        raise InputError(
+            f"{path} has GEMBA's question in a form unknown here ({type(error).__name__}); install gemba 0.1.3"
+        ) from None
+    digest = hashlib.sha256(repr((turns, template)).encode()).hexdigest()[:8]
+    return Prompt(f"gemba-mqm:{digest}", template, tuple(turns))
+
+
+def _read(module: ast.Module) -> tuple[str, str, list[dict[str, str]]]:
+    """System message, template of a question, and the examples in their order."""
+    function = next(node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == _FUNCTION)
+    system = ""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Dict):
+            message = dict(zip((_constant(key) for key in node.keys if key is not None), node.values, strict=True))
+            role = message.get("role")
+            if isinstance(role, ast.Constant) and role.value == "system":
+                system = _constant(message["content"])
+    template, values = _constant(_assigned(ast.walk(function))["template"]), _assigned(module.body)
+    examples: dict[str, dict[str, str]] = ast.literal_eval(values[_EXAMPLES])
+    used = [node.slice for node in ast.walk(values[_USED]) if isinstance(node, ast.Subscript)]
+    if not system or not template or not used:
+        raise ValueError
+    return system, template, [examples[_constant(name)] for name in used]
+
+
+def _assigned(nodes: Iterable[ast.AST]) -> dict[str, ast.expr]:
+    """Name -> the value that is assigned to it."""
+    assignments = [node for node in nodes if isinstance(node, ast.Assign)]
+    return {node.targets[0].id: node.value for node in assignments if isinstance(node.targets[0], ast.Name)}
+
+
+def _constant(node: ast.AST) -> str:
+    """A text in the source code, also an f-string without fields."""
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+    return "".join(str(ast.literal_eval(part)) for part in parts)

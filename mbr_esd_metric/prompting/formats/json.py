@@ -1,0 +1,123 @@
+"""`format=json`: the error list of the paper, in exactly the spacing of Python's ``json.dumps``.
+
+A grammar with free whitespace lets a model at temperature 2.0 wander for hundreds of tokens; a fully compact one makes
+models close the list at once. Both would bias what is sampled, so the spacing is fixed to what models write by habit.
+
+`json-omissions` also says what is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.prompting.answer_format import AnswerFormat, spans_by_text
+from mbr_esd_metric.prompting.parse import KEYS, OMITTED_KEY, JsonParser
+from mbr_esd_metric.prompting.prompt import CATEGORIES, OMISSION_TEMPLATES, SEVERITIES, TEMPLATES
+from mbr_esd_metric.prompting.words import grounded_spans
+
+#: The inside of a JSON string: anything but quote, backslash and control characters, or a short escape.
+ANY_WORDS = r'([^"\\\x00-\x1f\x7f]|\\["\\/bfnrt])+'
+#: Escapes of `json.dumps` in its short form; other control characters cannot be in a span.
+_ESCAPES = {'"': r"\"", "\\": r"\\", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
+_SUB_CATEGORY = r"[a-zA-Z][a-zA-Z /-]*"
+#: Second-level names of published MQM typologies -> the prompt's category. First-level names are found by themselves.
+_PARENTS = {
+    **dict.fromkeys(("mistranslation", "untranslated", "addition", "omission"), "accuracy"),
+    **dict.fromkeys(("wrong term", "inconsistent use of terminology"), "terminology"),
+    **dict.fromkeys(("grammar", "spelling", "punctuation", "register", "non fluent", "unintelligible"), "fluency"),
+    **dict.fromkeys(("linguistic conventions", "character encoding"), "fluency"),
+}
+_IN_BRACKETS = re.compile(r"\([^()]*\)")
+_NOT_LETTERS = re.compile(r"[^a-z]+")
+
+
+def output_grammar(error_span: str | None = ANY_WORDS, omitted_span: str | None = None) -> str:
+    """The regular expression of an answer, ``{"errors": [...]}``. Its arguments are regular expressions for the inside
+    of the JSON strings of error spans and of omitted words; None where there can be none."""
+    spans = [f'"{key}": "{words}"' for key, words in ((KEYS[0], error_span), (OMITTED_KEY, omitted_span)) if words]
+    if not spans:
+        return r'\{"errors": \[\]\}'
+    first = spans[0] if len(spans) == 1 else f"({'|'.join(spans)})"
+    category, severity = (f"({'|'.join(names)})" for names in (CATEGORIES, SEVERITIES))
+    others = f'"category": "{category}", "sub_category": "{_SUB_CATEGORY}", "severity": "{severity}"'
+    error = rf"\{{{first}, {others}\}}"
+    return rf'\{{"errors": \[({error}(, {error})*)?\]\}}'
+
+
+def output_schema(omissions: bool = False) -> dict[str, Any]:
+    """The answer, with omissions or without, as a JSON schema for servers that take no grammar. It is strict: every key
+    is required, and no other is allowed."""
+
+    def item(first: str) -> dict[str, Any]:
+        error = {
+            first: {"type": "string"},
+            "category": {"type": "string", "enum": list(CATEGORIES)},
+            "sub_category": {"type": "string"},
+            "severity": {"type": "string", "enum": list(SEVERITIES)},
+        }
+        return {"type": "object", "properties": error, "required": list(error), "additionalProperties": False}
+
+    items = {"anyOf": [item(KEYS[0]), item(OMITTED_KEY)]} if omissions else item(KEYS[0])
+    return {
+        "type": "object",
+        "properties": {"errors": {"type": "array", "items": items}},
+        "required": ["errors"],
+        "additionalProperties": False,
+    }
+
+
+def render_answer(errors: Sequence[dict[str, str]]) -> str:
+    """An answer in the grammar's spacing; each error has error_span, category, sub_category and severity."""
+    return json.dumps({"errors": list(errors)}, ensure_ascii=False)
+
+
+class JsonFormat(AnswerFormat):
+    """``{"errors": [{"error_span": ..., "category": ..., "sub_category": ..., "severity": ...}]}``."""
+
+    name = "json"
+    templates = TEMPLATES
+    reader = JsonParser
+    schema = json.dumps(output_schema())
+
+    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
+        texts = (translation, source) if self.both_sides else (translation,)
+        return output_grammar(*(grounded_spans(text, _ESCAPES) if grounded else ANY_WORDS for text in texts))
+
+    def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
+        """The errors in the order of the text. One cannot be written if its words also stand earlier in the text."""
+        errors = []
+        annotation = Annotation(annotation if self.both_sides else annotation.on("translation"))
+        for span, text in spans_by_text(annotation, translation, source):
+            if any(ord(character) < 32 for character in text):
+                continue
+            key = KEYS[0] if span.side == "translation" else OMITTED_KEY
+            category, sub_category = answer_category(span.category or ("omission" if key == OMITTED_KEY else None))
+            errors.append({key: text, "category": category, "sub_category": sub_category, "severity": span.severity})
+        return render_answer(errors), len(annotation) - len(errors)
+
+
+class JsonOmissionsFormat(JsonFormat):
+    """The answer of `json`, and what the translation leaves out: ``{"omitted_span": words of the source, ...}``."""
+
+    name = "json-omissions"
+    templates = OMISSION_TEMPLATES
+    schema = json.dumps(output_schema(omissions=True))
+    both_sides = True
+
+
+def answer_category(published: str | None) -> tuple[str, str]:
+    """Category and sub-category, in the answer's vocabulary, of a published MQM category.
+
+    >>> answer_category("Accuracy/Omission (Translation 2)")
+    ('accuracy', 'omission')
+    """
+    names = [_NOT_LETTERS.sub(" ", part.lower()).strip() for part in _IN_BRACKETS.sub("", published or "").split("/")]
+    top, sub = names[0], names[-1]
+    if top.startswith("non translation"):
+        return "non-translation", "non-translation"
+    category = top if top in CATEGORIES else _PARENTS.get(top, "other")
+    return category, sub or category

@@ -1,0 +1,272 @@
+"""Times decoding: from annotations, from raw texts, and (`--stream`) from a file of many segments.
+
+    python scripts/benchmarks/bench_decide.py                         every utility, N and L, against a plain reference
+    python scripts/benchmarks/bench_decide.py --different --sizes 1024 --lengths 180
+                                                           the same of candidates no two of which are equal
+    python scripts/benchmarks/bench_decide.py --stream 36000          `mbr-esd decide` end to end, with its memory
+    python scripts/benchmarks/bench_decide.py --profile               where its time goes
+
+Candidates are drawn like those of a model at high temperature: a pool of likely errors per translation, each in or out
+of a candidate, with uncertain edges and severities. At N = 256 about 100 of them are distinct; those that are all
+different are of as many pools as it takes. The plain reference is the scalar definition for each distinct candidate
+against all N, as the authors' released code does it (for softf1 character by character in Python, as there); it is
+timed on some pairs and scaled up. All times are the best of several on one core.
+"""
+
+# ruff: noqa: E402
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")  # before numpy is imported
+
+from mbr_esd_metric import Annotation, Candidate, decide
+from mbr_esd_metric.core.decision import Decision, choose
+from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses
+from mbr_esd_metric.core.rules import Mbr
+from mbr_esd_metric.core.similarities import Similarity, get_similarity, similarity_names
+from mbr_esd_metric.files.records import CandidateRecord, DecisionRecord, json_line
+from mbr_esd_metric.prompting.formats.json import render_answer
+from mbr_esd_metric.prompting.parse import JsonParser, Parsed
+
+CATEGORIES = (("accuracy", "mistranslation"), ("fluency", "grammar"), ("style", "awkward"))
+
+
+def chosen(
+    annotations: Sequence[Annotation], logprobs: Sequence[float | None], length: int, similarity: Similarity
+) -> Decision:
+    """MBR's choice among annotations that are parsed."""
+    return choose(DecisionProblem(Hypotheses(annotations, logprobs), length, similarity), Mbr())
+
+
+def draw_translation(length: int, rng: random.Random) -> str:
+    """A text of words, `length` characters."""
+    letters = "enirsatdhulcgmobwfkzvp"
+    text = ""
+    while len(text) < length:
+        text += "".join(rng.choices(letters, k=rng.randint(2, 10))) + " "
+    return text[: length - 1] + "."
+
+
+def draw_texts(translation: str, n: int, rng: random.Random) -> list[str]:
+    """n answers of a sampled model about one translation."""
+    starts = [0] + [i + 1 for i, character in enumerate(translation) if character == " "]
+    ends = [start - 1 for start in starts[1:]] + [len(translation)]
+    pool = []
+    for _ in range(max(2, min(5, len(starts) // 4))):
+        first = rng.randrange(len(starts))
+        pool.append((first, min(first + rng.randint(0, 3), len(starts) - 1), rng.uniform(0.1, 0.7), rng.random()))
+    texts = []
+    for _ in range(n):
+        errors = []
+        for first, last, likely, major in pool:
+            if rng.random() < likely:
+                first = max(0, first - (rng.random() < 0.08))
+                last = min(len(starts) - 1, last + (rng.random() < 0.08))
+                category, sub_category = rng.choices(CATEGORIES, (8, 1, 1))[0]
+                errors.append(
+                    {
+                        "error_span": translation[starts[first] : ends[last]],
+                        "category": category,
+                        "sub_category": sub_category,
+                        "severity": "major" if rng.random() < 0.15 + 0.7 * (major > 0.5) else "minor",
+                    }
+                )
+        texts.append(render_answer(errors))
+    return texts
+
+
+def draw_different(translation: str, n: int, rng: random.Random) -> list[str]:
+    """n answers that are different annotations."""
+    texts: dict[Annotation, str] = {}
+    while len(texts) < n:
+        for text in draw_texts(translation, n, rng):
+            parsed = JsonParser(translation).parse(text)
+            assert isinstance(parsed, Parsed)
+            texts.setdefault(parsed.annotation, text)
+    return list(texts.values())[:n]
+
+
+def best(function: Callable[[], object], repeats: int) -> float:
+    """Seconds of the fastest run."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def plain_vector(annotation: Annotation, length: int) -> list[float]:
+    vector = [0.0] * length
+    for severity, value in (("major", 1.0), ("minor", 0.5)):
+        for i in range(length):
+            vector[i] += value * any(s.severity == severity and s.start <= i < s.end for s in annotation)
+    return vector
+
+
+def plain_soft_f1(c: list[float], s: list[float], length: int) -> float:
+    distance = sum(abs(x - y) for x, y in zip(c, s, strict=True))
+    precision = max(0.0, 1 - distance / (length + sum(c) + 1))
+    recall = max(0.0, 1 - distance / (length + sum(s) + 1))
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+def plain_seconds(name: str, annotations: Sequence[Annotation], distinct: int, length: int) -> float:
+    """Seconds that a plain loop over pairs takes, scaled up from some of them."""
+    pairs = [(a, b) for a in annotations[:6] for b in annotations[-6:]]
+    if name == "softf1":
+        vectors = {id(a): plain_vector(a, length) for pair in pairs for a in pair}
+
+        def one(a: Annotation, b: Annotation) -> float:
+            return plain_soft_f1(vectors[id(a)], vectors[id(b)], length)
+
+    else:
+        similarity = get_similarity(name)
+
+        def one(a: Annotation, b: Annotation) -> float:
+            return similarity.scalar(a, b, length)
+
+    seconds = best(lambda: [one(a, b) for a, b in pairs], 5)
+    return seconds / len(pairs) * distinct * len(annotations)
+
+
+def grid(sizes: Sequence[int], lengths: Sequence[int], utilities: Sequence[str], different: bool) -> None:
+    """The table of all utilities."""
+    draw = draw_different if different else draw_texts
+    print("| utility | N | L | distinct | decide ms | from raw text ms | plain s | ratio | peak MB |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for length in lengths:
+        for n in sizes:
+            rng = random.Random(1)
+            translation = draw_translation(length, rng)
+            texts = draw(translation, n, rng)
+            candidates = [Candidate(text, logprob=-rng.random() * 40) for text in texts]
+            annotations: list[Annotation] = []
+            for text in texts:
+                parsed = JsonParser(translation).parse(text)
+                assert isinstance(parsed, Parsed)
+                annotations.append(parsed.annotation)
+            logprobs = [candidate.logprob for candidate in candidates]
+            for name in utilities:
+                from_annotations = partial(chosen, annotations, logprobs, length, get_similarity(name))
+                from_text = partial(decide, candidates, translation, utility=name)
+                repeats = (60 if n <= 256 else 15) if name != "mpp" else 3
+                distinct = from_annotations().distinct
+                fast, raw = best(from_annotations, repeats), best(from_text, repeats)
+                plain = plain_seconds(name, annotations, distinct, length)
+                tracemalloc.start()
+                from_text()
+                peak = tracemalloc.get_traced_memory()[1]
+                tracemalloc.stop()
+                print(
+                    f"| {name} | {n} | {length} | {distinct} | {1e3 * fast:.2f} | {1e3 * raw:.2f} | {plain:.3g} "
+                    f"| {plain / fast:,.0f} | {peak / 1e6:.1f} |",
+                    flush=True,
+                )
+
+
+def draw_lines(segments: int, n: int, length: int) -> list[str]:
+    """Lines of a candidates file, without their beginning ``{"id": "...", ``."""
+    rng = random.Random(1)
+    lines = []
+    for _ in range(segments):
+        translation = draw_translation(length, rng)
+        texts = draw_texts(translation, n, rng)
+        candidates = [{"text": text, "logprob": -rng.random() * 40} for text in texts]
+        lines.append(json.dumps({"src": "source", "mt": translation, "candidates": candidates})[1:])
+    return lines
+
+
+def profile(n: int, length: int) -> None:
+    """Where the time of `mbr-esd decide` goes, its steps one after the other as in a run."""
+    lines = [f'{{"id": "1", {line}'.encode() for line in draw_lines(300, n, length)]
+    similarity = get_similarity("softf1")
+    seconds: dict[str, float] = {}
+
+    def step(name: str, start: float) -> float:
+        now = time.perf_counter()
+        seconds[name] = seconds.get(name, 0.0) + now - start
+        return now
+
+    repeats = 3
+    gc.disable()  # as a run does while it works on a block
+    for line in lines * repeats:
+        at = time.perf_counter()
+        value = json.loads(line)
+        at = step("JSON decoding", at)
+        record = CandidateRecord.from_json(value)
+        at = step("checking the record", at)
+        parser = JsonParser(record.mt)
+        parsed = [parser.parse(text) for text in record.texts]
+        annotations = [one.annotation for one in parsed if isinstance(one, Parsed)]
+        at = step("reading and locating answers", at)
+        folded = Hypotheses(annotations, record.columns.logprobs, record.texts)
+        at = step("folding duplicates", at)
+        decision = choose(DecisionProblem(folded, length, similarity), Mbr())
+        at = step("utilities and choice", at)
+        json_line(DecisionRecord.of(record, decision).to_json())
+        step("writing the decision", at)
+    total = sum(seconds.values())
+    print("| step | ms a segment | share |")
+    print("|---|---|---|")
+    for name, spent in {**seconds, "together": total}.items():
+        print(f"| {name} | {1e3 * spent / len(lines) / repeats:.2f} | {spent / total:.0%} |")
+
+
+def stream(segments: int, n: int, length: int, workers: int) -> None:
+    """`mbr-esd decide` over a file of distinct segments, in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "candidates.jsonl")
+        with path.open("w", encoding="utf-8") as file:
+            # Some hundred segments of their own, repeated: the decisions are taken anew each time.
+            lines = draw_lines(min(segments, 300), n, length)
+            for number in range(segments):
+                file.write(f'{{"id": "{number}", {lines[number % len(lines)]}\n')
+        size = path.stat().st_size
+        start = time.perf_counter()
+        command = [sys.executable, "-m", "mbr_esd_metric", "decide", str(path), "-o", str(path) + ".out"]
+        subprocess.run([*command, "--workers", str(workers)], check=True)
+        seconds = time.perf_counter() - start
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        peak, cpu = used.ru_maxrss / 1e3, used.ru_utime + used.ru_stime
+        print(
+            f"{segments} segments x {n} candidates ({size / 1e9:.2f} GB), {workers} workers: {seconds:.1f} s, "
+            f"{cpu:.1f} s of processor time; largest process {peak:.0f} MB"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[16, 64, 256, 1024], metavar="N")
+    parser.add_argument("--lengths", type=int, nargs="+", default=[60, 180, 600, 2000], metavar="L")
+    parser.add_argument("--utilities", nargs="+", default=similarity_names(), metavar="NAME")
+    parser.add_argument("--different", action="store_true", help="no two candidates are the same annotation")
+    parser.add_argument("--stream", type=int, metavar="SEGMENTS", help="time a file of so many segments instead")
+    parser.add_argument("--profile", action="store_true", help="show what each step takes instead")
+    parser.add_argument("--workers", type=int, default=2, help="of --stream")
+    args = parser.parse_args()
+    if args.stream:
+        stream(args.stream, 256, 180, args.workers)
+    elif args.profile:
+        profile(256, 180)
+    else:
+        grid(args.sizes, args.lengths, args.utilities, args.different)
+
+
+if __name__ == "__main__":
+    main()

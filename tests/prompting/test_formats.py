@@ -1,0 +1,340 @@
+"""Every answer format: prompt, grammar and parser agree, and nothing malformed is ever "no error"."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, Severity
+from mbr_esd_metric.core.mqm import mqm_score
+from mbr_esd_metric.prompting.formats import FORMATS, get_format
+from mbr_esd_metric.prompting.formats.compact import MOST
+from mbr_esd_metric.prompting.formats.json import answer_category
+from mbr_esd_metric.prompting.formats.tags import words_of
+from mbr_esd_metric.prompting.parse import LONGEST_ANSWER, TOO_LONG, Invalid, Parsed
+from mbr_esd_metric.prompting.prompt import load_prompt
+
+TEXTS = [
+    "Der Hund, der Hund bellt = laut+leise - oder?",
+    ' <b>Die "Katze"</b> \\ saß\nauf  der\tMatte ',
+    "我喜欢喝 tea。",
+    "none",
+    "a",
+    "major <x> minor <y>",
+    "e\u0301te\u0301 ✓ 🐉",
+]
+MT = "Der Hund, der Hund bellt 🐉."
+EVERY = FORMATS.builtin
+TAGS = get_format("tags")
+BOTH_SIDES = ["json", "compact"]
+BLANK = " \n"
+
+
+def whole_words(text: str, rng: random.Random, most: int = 3) -> Annotation:
+    """Some errors that every format can say: runs of words that stand at their first place, none beside another."""
+    words, spans, at = words_of(text), [], 0
+    while at < len(words) and len(spans) < most:
+        first = rng.randrange(at, len(words))
+        last = min(len(words) - 1, first + rng.randrange(3))
+        start, end = words[first].start, words[last].end
+        if text.find(text[start:end]) == start:
+            spans.append(ErrorSpan(start, end, rng.choice(["major", "minor"])))
+        at = last + 2
+    return Annotation(spans)
+
+
+def no_error(read: Parsed | Invalid) -> bool:
+    """Whether a text was read as "no error"; one whose errors were dropped and counted was not."""
+    return isinstance(read, Parsed) and not (read.annotation or read.dropped or read.no_penalty)
+
+
+def without_score(answer: str) -> str:
+    """An answer but for the score that it may state."""
+    return re.sub(r"score(100|[1-9]?[0-9])$", "", answer)
+
+
+def squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("text", TEXTS)
+def test_answers_are_in_the_grammar_and_read_back(name: str, text: str) -> None:
+    answers = get_format(name)
+    rng = random.Random(len(text))
+    for grounded in (False, True):
+        grammar = re.compile(answers.grammar(text, grounded))
+        for _ in range(40):
+            annotation = whole_words(text, rng)
+            written, lost = answers.answer(annotation, text)
+            if lost:  # JSON's grammar writes no control characters
+                assert name.startswith(("json", "gemba"))
+                continue
+            assert grammar.fullmatch(written), (written, grounded)
+            assert answers.parser(text).parse(written) == Parsed(annotation)
+        assert grammar.fullmatch(answers.answer(Annotation(), text)[0])
+
+
+@pytest.mark.parametrize("one", BOTH_SIDES)
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("source", TEXTS)
+def test_omissions_are_in_the_grammar_and_read_back(one: str, text: str, source: str) -> None:
+    answers, of_one = get_format(f"{one}-omissions"), get_format(one)
+    rng = random.Random(len(text) + 10 * len(source))
+    for grounded in (False, True):
+        grammar = re.compile(answers.grammar(text, grounded, source))
+        for _ in range(20):
+            annotation = both_sides(whole_words(text, rng), whole_words(source, rng))
+            written, lost = answers.answer(annotation, text, source)
+            if lost:  # JSON's grammar writes no control characters
+                assert one == "json"
+                continue
+            assert grammar.fullmatch(written), (written, grounded)
+            parser = answers.parser(text, source=source)
+            assert parser.parse(written) == Parsed(annotation)
+            assert set(parser.ranges(written)) == set(annotation.key)
+            assert (of_one.parser(text).parse(written) == Parsed(annotation)) is not annotation.sided
+            # An answer about one side means the same where both are asked for.
+            plain = of_one.answer(annotation, text, source)[0]
+            assert parser.parse(plain) == Parsed(annotation.on("translation"))
+
+
+def both_sides(translation: Annotation, source: Annotation) -> Annotation:
+    return Annotation([*translation, *(replace(span, side="source", category="omission") for span in source)])
+
+
+ERROR = (
+    '{"errors": [{"omitted_span": "%s", "category": "accuracy", "sub_category": "omission", "severity": "critical"}]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "omitted", "severity"),
+    [("json-omissions", ERROR, "major"), ("compact-omissions", "omitted minor <%s>", "minor")],
+)
+def test_an_omission_that_is_not_in_the_source_is_counted(name: str, omitted: str, severity: Severity) -> None:
+    texts = [omitted % "Katze", omitted % "Hund"]
+    for unplaced in (False, True):
+        parser = get_format(name).parser("The dog, Katze", source="Der Hund", unplaced=unplaced)
+        absent, present = map(parser.parse, texts)
+        assert absent.annotation == Annotation().missing([severity] if unplaced else [])
+        assert [(span.side, span.start, span.end) for span in present.annotation] == [("source", 4, 8)]
+        assert (absent.dropped, absent.unplaced, present.dropped, present.unplaced) == (1, 1, 0, 0)
+        assert mqm_score(absent.annotation) == (0 if not unplaced else -5 if severity == "major" else -1)
+
+
+def test_an_omission_of_the_old_prompt_has_no_place() -> None:
+    """GEMBA's way: the words of the source as an error of the translation."""
+    answer = (
+        '{"errors": [{"error_span": "Hund", "category": "accuracy", "sub_category": "omission", "severity": "major"}, '
+        '{"error_span": "Katze", "category": "accuracy", "sub_category": "addition", "severity": "major"}]}'
+    )
+    for unplaced in (False, True):
+        parser = get_format("json").parser("The dog", source="Der Hund", unplaced=unplaced)
+        parsed = parser.parse(answer)
+        assert parsed.annotation == Annotation().missing(["major"] if unplaced else [])
+        assert (parsed.dropped, parsed.unplaced) == (2, 1)
+    # Where the model is asked for words of the source, that is what these are.
+    both = get_format("json-omissions").parser("The dog", source="Der Hund")
+    assert both.parse(answer).annotation == Annotation([ErrorSpan(4, 8, "major", side="source")])
+    wrong = answer.replace('"error_span": "Hund"', '"error_span": "dog", "omitted_span": "Hund"')
+    assert both.parse(wrong) == Invalid("an error with error_span and omitted_span")
+
+
+def test_prompt_grammar_and_schema_of_json_never_change() -> None:
+    """They are part of the keys of stored candidates."""
+    answers = get_format("json")
+    prompt = load_prompt("v1", answers.templates).render("The big dog barks at night.", MT, "en-de")
+    texts = [prompt, answers.grammar(MT), answers.grammar(MT, True), answers.schema]
+    assert hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:16] == "bb73b14417a27052"
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_prompt_shows_source_and_translation(name: str) -> None:
+    prompt = load_prompt("v1", get_format(name).templates)
+    question = prompt.render("The dog {translation} barks.", "Der Hund {source} bellt.", "en-de")
+    assert "The dog {translation} barks." in question
+    assert "Der Hund {source} bellt." in question
+
+
+NOT_NO_ERROR = [
+    "",
+    " ",
+    "=",
+    "==",
+    "NONE",
+    "none.",
+    "no error",
+    "none none",
+    "none major <Hund>",
+    "minor <>",
+    "major <Hund",
+    "major Hund",
+    "major <Hund>minor <der>",
+    "major <Hund>  minor <der>",
+    "critical <Hund>",
+    "major <a<b>",
+    "major <\\x>",
+    "[]",
+    "null",
+    '{"errors": []}x',
+    "{}",
+    "Der= Hund=",
+    "\x00",
+    "\ud800",
+    "errors: none",
+]
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("text", NOT_NO_ERROR)
+def test_malformed_answers_are_never_no_error(name: str, text: str) -> None:
+    for location in ("first", "successive"):
+        read = get_format(name).parser(TEXTS[0], location).parse(text)
+        assert isinstance(read, Invalid)
+        assert read.reason
+
+
+@pytest.mark.parametrize("name", EVERY)
+@given(text=st.text(), translation=st.text(min_size=1))
+@settings(max_examples=200, deadline=None)
+def test_no_text_is_no_error_by_accident(name: str, text: str, translation: str) -> None:
+    answers = get_format(name)
+    nothing = answers.answer(Annotation(), translation)[0]
+    assert not no_error(answers.parser(translation).parse(text)) or squeezed(text) == squeezed(nothing)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_damaged_answers_say_no_error_only_where_that_is_what_they_spell(name: str) -> None:
+    answers, rng = get_format(name), random.Random(1)
+    for text in TEXTS:
+        parser, nothing = answers.parser(text), answers.answer(Annotation(), text)[0]
+        for _ in range(400):
+            whole = answers.answer(whole_words(text, rng), text)[0]
+            at, end = sorted(rng.choices(range(len(whole) + 1), k=2))
+            inserted = whole[:at] + rng.choice("<>=+-\\ {") + whole[at:]
+            cut = rng.choice([whole[:at] + whole[end:], whole[:end] + whole[at:], inserted])
+            same = without_score(squeezed(cut)) == without_score(squeezed(nothing))
+            assert same or not no_error(parser.parse(cut)), cut
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_translation_without_words_has_one_answer(name: str) -> None:
+    answers = get_format(name)
+    nothing = answers.answer(Annotation(), BLANK)[0]
+    assert re.fullmatch(answers.grammar(BLANK, grounded=True), nothing)
+    assert answers.parser(BLANK).parse(nothing) == Parsed(Annotation())
+    assert isinstance(answers.parser(BLANK).parse(""), Invalid)
+
+
+def test_compact_finds_repeated_texts_where_they_are_meant() -> None:
+    text, answer = "Der Hund, der Hund bellt.", "major <Hund> minor <Hund> major <Katze>"
+    first = get_format("compact").parser(text)
+    assert first.parse(answer) == Parsed(Annotation([ErrorSpan(4, 8, "major"), ErrorSpan(4, 8, "minor")]), 1)
+    successive = get_format("compact").parser(text, "successive")
+    assert successive.parse(answer) == Parsed(Annotation([ErrorSpan(4, 8, "major"), ErrorSpan(14, 18, "minor")]), 1)
+    assert first.parse(answer) is first.parse(answer), "read once"
+
+
+@pytest.mark.parametrize(("name", "before"), [("compact", ""), ("compact-omissions", "omitted ")])
+@pytest.mark.parametrize("grounded", [False, True])
+def test_a_compact_answer_cannot_go_on_for_ever(name: str, before: str, grounded: bool) -> None:
+    """A span was repeated until the answer was cut."""
+    text, answers = "Der Hund bellt.", get_format(name)
+    grammar = answers.grammar(text, grounded, "Der Hund bellt.")
+    errors = [f"{before}minor <Hund>"] * (MOST + 1)
+    assert re.fullmatch(grammar, " ".join(errors[:MOST]))
+    assert not re.fullmatch(grammar, " ".join(errors))
+    repeated = answers.parser(text, source=text).parse(" ".join(["minor <Hund>"] * MOST))
+    assert repeated == Parsed(Annotation([ErrorSpan(4, 8, "minor")])), "a span stands once"
+    words = " ".join(f"w{number}." for number in range(40))
+    spans = [ErrorSpan(at, at + 3, "minor") for at in range(0, 40, 4)]
+    spans += [ErrorSpan(at, at + 3, "major") for at in range(40, 65, 5)]
+    answer, lost = answers.answer(Annotation(spans), words)
+    assert re.fullmatch(answers.grammar(words, False, ""), answer)
+    assert (answer.count("<"), lost) == (MOST, len(spans) - MOST)
+
+
+def test_tags_say_places_not_texts() -> None:
+    text = "Der Hund, der Hund bellt."
+    parser = get_format("tags").parser(text)
+    assert parser.parse("Der= Hund=,= der= Hund+ bellt+.=") == Parsed(Annotation([ErrorSpan(14, 24, "major")]))
+    two = Annotation([ErrorSpan(0, 8, "minor"), ErrorSpan(8, 9, "major")])
+    assert parser.parse("Der- Hund-,+ der= Hund= bellt=.=") == Parsed(two)
+    for wrong in ("Der= Hund=", "Der= Hund=,= der= Hund= bellt=.", "Der=Hund=,= der= Hund= bellt=.=", "Der* Hund=,="):
+        assert isinstance(parser.parse(wrong), Invalid)
+
+
+def test_part_of_a_word_tags_the_word() -> None:
+    # Half a word or more is tagged; less of it only where nothing else would be.
+    for spans, answer, lost in (
+        ([ErrorSpan(7, 9, "minor")], "Sie= gehte- nach= Hause=\nScore: -1", 0),
+        ([ErrorSpan(4, 11, "major")], "Sie= gehte+ nach= Hause=\nScore: -5", 0),
+        ([ErrorSpan(3, 4, "major")], "Sie= gehte= nach= Hause=\nScore: -5", 1),
+        ([ErrorSpan(0, 3, "minor"), ErrorSpan(0, 3, "major")], "Sie+ gehte= nach= Hause=\nScore: -6", 0),
+    ):
+        assert TAGS.answer(Annotation(spans), "Sie gehte nach Hause") == (answer, lost)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_text_beyond_the_limit_is_invalid_and_not_read(name: str) -> None:
+    text = "Sie gehte nach Hause"
+    for answer in ("x" * (LONGEST_ANSWER + 1), get_format(name).answer(EMPTY, text)[0] + " " * LONGEST_ANSWER):
+        parser = get_format(name).parser(text)
+        assert parser.parse(answer) == TOO_LONG
+    assert get_format(name).parser(text).parse(get_format(name).answer(EMPTY, text)[0]) != TOO_LONG
+
+
+def test_the_tags_of_the_source_follow_those_of_the_translation() -> None:
+    source, translation = "It rains, again.", "Es regnet."
+    errors = Annotation([ErrorSpan(3, 9, "minor"), ErrorSpan(8, 15, "major", side="source")])
+    tagged = "Es= regnet-.=\nSource: It= rains=,+ again+.="
+    answer, lost = TAGS.answer(errors, translation, source)
+    assert (answer, lost) == (f"{tagged}\nScore: -6", 0)
+    parser = TAGS.parser(translation, source=source)
+    for score, stated in (("", None), ("\nScore: -6", -6.0), ("\nScore: -2.5000", -2.5), ("\nScore: -99", -25.0)):
+        text = tagged + score
+        assert re.fullmatch(TAGS.grammar(translation, source=source), text)
+        parsed = parser.parse(text)
+        assert isinstance(parsed, Parsed)
+        assert (parsed.annotation, parsed.stated) == (errors, stated)
+        assert set(parsed.ranges or ()) == {span.key for span in errors}
+
+
+@pytest.mark.parametrize(("source", "more"), [("It rains.", ""), ("It rains.", " It= rains=.= now="), ("", " It=")])
+def test_tags_of_another_source_are_invalid(source: str, more: str) -> None:
+    answer = "Es= regnet=.=" + (f"\nSource:{more}" if more else "")
+    assert isinstance(TAGS.parser("Es regnet.", source=source).parse(answer), Invalid)
+
+
+def test_a_span_ends_where_the_translation_ends() -> None:
+    """The last word of the translation and the first of the source are no neighbours."""
+    annotation = Annotation([ErrorSpan(3, 10, "major"), ErrorSpan(0, 2, "major", side="source")])
+    answer, _ = TAGS.answer(annotation, "Es regnet.", "It rains.")
+    assert TAGS.parser("Es regnet.", source="It rains.").parse(answer).annotation == annotation
+    # A source without words adds nothing.
+    assert TAGS.answer(Annotation(), "Es regnet.", " ")[0] == "Es= regnet=.=\nScore: 0"
+
+
+@pytest.mark.parametrize(
+    ("published", "expected"),
+    [
+        ("Accuracy/Omission (Translation 2)", ("accuracy", "omission")),
+        ("Style/Unnatural or awkward", ("style", "unnatural or awkward")),
+        ("Locale convention/Date format", ("other", "date format")),
+        ("Non-translation!", ("non-translation", "non-translation")),
+        ("Linguistic_conventions", ("fluency", "linguistic conventions")),
+        ("Wrong term", ("terminology", "wrong term")),
+        (None, ("other", "other")),
+        ("123", ("other", "other")),
+    ],
+)
+def test_categories_are_put_in_the_prompts_words(published: str | None, expected: tuple[str, str]) -> None:
+    assert answer_category(published) == expected

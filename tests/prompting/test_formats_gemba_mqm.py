@@ -1,0 +1,180 @@
+"""`format=gemba-mqm` and `esa`: question, reading and stated scores; equal to those of the package `gemba`."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import json
+import random
+import runpy
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mbr_esd_metric import Candidate, DecisionOptions, decide
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.errors import InputError, MissingDependencyError
+from mbr_esd_metric.prompting.formats import get_format
+from mbr_esd_metric.prompting.formats.gemba_mqm import gemba_score
+from mbr_esd_metric.prompting.parse import Invalid, Parsed
+
+CATEGORIES = ("accuracy/mistranslation", "fluency/grammar", "style/awkward", "non-translation", "other")
+SRC = "The bank on the corner closed last week."
+MT = "Das Ufer an der Ecke schloss."
+ANSWER = """\
+Critical:
+no-error
+Major:
+accuracy/mistranslation - "Ufer"
+accuracy/omission - "last week"
+Minor:
+fluency/grammar - "schloss"
+"""
+NOTHING = "Critical:\nno-error\nMajor:\nno-error\nMinor:\nno-error"
+
+
+@pytest.fixture
+def theirs(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module of the package, run for itself: the package starts a service's libraries."""
+    spec = importlib.util.find_spec("gemba")
+    if spec is None or spec.origin is None:
+        pytest.skip("the package gemba is not installed (pip install --no-deps gemba==0.1.3)")
+    monkeypatch.setitem(sys.modules, "ipdb", types.ModuleType("ipdb"))  # a debugger that the module imports
+    return types.SimpleNamespace(**runpy.run_path(str(Path(spec.origin).with_name("gemba_mqm_utils.py"))))
+
+
+def test_the_messages_are_the_packages(theirs: Any) -> None:
+    prompt = get_format("gemba-mqm").prompt("gemba-mqm")
+    texts = {"source_lang": "English", "target_lang": "German", "source_seg": "A {b} c.", "target_seg": "Ein {B} c."}
+    ours = [{"role": role, "content": text} for role, text in prompt.turns]
+    ours.append({"role": "user", "content": prompt.render("A {b} c.", "Ein {B} c.", "en-de")})
+    assert ours == theirs.apply_template(theirs.TEMPLATE_GEMBA_MQM, texts)
+    assert prompt.version.startswith("gemba-mqm:")
+
+
+def an_answer(rng: random.Random) -> str:
+    """An answer in the form; every second one is damaged."""
+    lines = []
+    for name in ("Critical:", "Major:", "Minor:"):
+        errors = [f'{rng.choice(CATEGORIES)} - "w{rng.randint(0, 9)}"' for _ in range(rng.choice([0, 0, 1, 2, 4]))]
+        lines += [name, *(errors or ["no-error"])]
+    text = "\n".join(lines)
+    start, end = sorted(rng.choices(range(len(text) + 1), k=2))
+    inserted = text[:start] + rng.choice(["\n", " ", ":", "no error", "MAJOR:\n"]) + text[start:]
+    return rng.choice([text, text, text, text[:start] + text[end:], text[:end] + text[start:], inserted, text.upper()])
+
+
+def test_the_score_is_the_packages_on_whole_and_damaged_answers(theirs: Any) -> None:
+    rng = random.Random(0)
+    for _ in range(2000):
+        answer = an_answer(rng)
+        with contextlib.redirect_stdout(io.StringIO()):
+            expected = theirs.parse_mqm_answer(answer, normalize=False)
+        assert gemba_score(answer) == expected, answer
+
+
+def test_without_the_package_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mbr_esd_metric.prompting.formats.gemba_mqm.find_spec", lambda name: None)
+    with pytest.raises(MissingDependencyError, match="gemba"):
+        get_format("gemba-mqm").prompt("gemba-mqm")
+
+
+def test_another_version_of_the_package_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "gemba"
+    package.mkdir()
+    for name, text in (("__init__.py", "raise RuntimeError('is not run')"), ("gemba_mqm_utils.py", "x = 1")):
+        (package / name).write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "gemba", raising=False)
+    with pytest.raises(InputError, match="in a form unknown here"):
+        get_format("gemba-mqm").prompt("gemba-mqm")
+
+
+def read(text: str, name: str = "gemba-mqm") -> Parsed | Invalid:
+    return get_format(name).parser(MT, source=SRC).parse(text)
+
+
+def test_the_lists_become_spans_of_both_sides() -> None:
+    parsed = read(ANSWER)
+    assert isinstance(parsed, Parsed)
+    assert [(s.start, s.end, s.severity, s.category, s.side) for s in parsed.annotation] == [
+        (4, 8, "major", "accuracy/mistranslation", "translation"),
+        (21, 28, "minor", "fluency/grammar", "translation"),
+        (30, 39, "major", "accuracy/omission", "source"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "spans", "lost"),
+    [
+        (ANSWER.upper().replace("UFER", "Ufer").replace("SCHLOSS", "schloss").replace("LAST WEEK", "last week"), 3, 0),
+        (NOTHING, 0, 0),
+        ('Major:\nnon-translation - "Das Ufer"', 1, 0),
+        ('Minor:\naccuracy/addition - "nicht da"', 0, 1),
+        ("Minor:\nthe style is awkward", 0, 1),  # no words in quotes: counted, and no place
+        ('Minor:\nstyle/awkward - "an" and "der Ecke"', 0, 1),
+    ],
+)
+def test_the_number_of_spans(text: str, spans: int, lost: int) -> None:
+    parsed = read(text)
+    assert isinstance(parsed, Parsed)
+    assert (len(parsed.annotation), parsed.dropped) == (spans, lost)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "no-error", "The translation is fine.", "Critical:\nno-error\nMajor:", NOTHING[:-8], '"Ufer"\n' + ANSWER],
+)
+def test_what_is_cut_or_in_another_form_is_never_no_error(text: str) -> None:
+    assert isinstance(read(text), Invalid)
+
+
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [
+        (NOTHING, 0),
+        (ANSWER, -11),
+        ("", 0),  # whatever cannot be read has no error there
+        ("The translation is fine.", 0),
+        ('Critical:\naccuracy - "a"', -25),
+        ('Minor:\nnon-translation - "a"', -25),
+        ("Minor:\n" + "\n".join(f'style - "{i}"' for i in range(9)), -5),  # five errors count
+        ("Major:\n" + "\n".join(f'style - "{i}"' for i in range(9)), -25),
+        ('Major:\nno-error beside accuracy - "a"\nMinor:\nx', -1),
+    ],
+)
+def test_the_score(text: str, score: float) -> None:
+    assert gemba_score(text) == score
+
+
+def test_the_score_of_real_answers_is_that_of_gembas_parser() -> None:
+    """Answers of SmolLM2-135M-Instruct to GEMBA's own question, without a grammar; scores of its `parse_mqm_answer`."""
+    scores = json.loads((Path(__file__).parents[1] / "golden" / "gemba_answers.json").read_text(encoding="utf-8"))
+    assert len(scores) == 102
+    assert {text: gemba_score(text) for text in scores} == scores
+
+
+def test_the_mean_of_the_stated_scores_of_esa() -> None:
+    candidates = [
+        Candidate("major <Ufer>\nscore 60"),
+        Candidate("major <Ufer>\nscore 80"),
+        Candidate("none\nscore 100"),
+    ]
+    decision = decide(candidates, MT, format="esa", score="given", source=SRC)
+    assert decision.mqm == pytest.approx(25 * (0.8 - 1))
+    assert decision.annotation == Annotation([ErrorSpan(4, 8, "major")])
+    invalid = decide([*candidates, Candidate("score 3")], MT, format="esa", score="given", source=SRC)
+    assert (invalid.mqm, invalid.invalid) == (pytest.approx(-5.0), 1)
+    with pytest.raises(InputError, match="candidate 1 states no score"):
+        decide([Candidate('{"errors": []}')], MT, score="given")
+
+
+def test_the_stated_score_is_gembas() -> None:
+    options = DecisionOptions("greedy", format="gemba-mqm", score="given", invalid="empty")
+    for text, score, errors in ((ANSWER, -11.0, 3), ("The translation is fine.", 0.0, 0)):
+        decision = decide([Candidate(text)], MT, options, source=SRC)
+        assert (decision.mqm, len(decision.annotation)) == (score, errors)

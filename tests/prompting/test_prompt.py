@@ -1,0 +1,75 @@
+"""The question put to the model: the built-in text, template files, and the names of languages."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.prompting.prompt import PLACEHOLDERS, load_prompt
+
+
+def template(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "prompt.txt"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("lp", "source", "target"),
+    [("en-de", "English", "German"), ("ja-zh_TW", "Japanese", "Chinese"), ("EN-mas_KE", "English", "Maasai")],
+)
+def test_languages_by_code(tmp_path: Path, lp: str, source: str, target: str) -> None:
+    prompt = load_prompt(template(tmp_path, "{source_lang}>{target_lang}: {source} {translation}"))
+    assert prompt.render("a", "b", lp) == f"{source}>{target}: a b"
+
+
+@pytest.mark.parametrize(("lp", "nearest"), [("en-dee", "'de'"), ("english-de", "'en'|valid"), ("en-xx", "'xh'")])
+def test_an_unknown_language_is_refused(lp: str, nearest: str) -> None:
+    with pytest.raises(OptionError, match=rf"language pair '{lp}': unknown language code .*{nearest}"):
+        load_prompt().render("a", "b", lp)
+
+
+def test_every_field_is_replaced_once_and_other_braces_stay(tmp_path: Path) -> None:
+    """A segment that looks like a field is not replaced in its turn."""
+    prompt = load_prompt(template(tmp_path, "{source}|{translation}|{source_seg}|{target_seg}|{other}|{{source}}"))
+    assert prompt.render("{translation}", "{source}") == (
+        "{translation}|{source}|{translation}|{source}|{other}|{{translation}}"
+    )
+    assert set(PLACEHOLDERS.values()) == {"source", "translation", "source_lang", "target_lang"}
+
+
+def test_the_version_of_a_file_is_its_text(tmp_path: Path) -> None:
+    text = "Ü {source} {translation}"
+    version = load_prompt(template(tmp_path, text)).version
+    assert version == "file:" + hashlib.sha256(text.encode("utf-8")).hexdigest()[:8]
+    assert load_prompt(template(tmp_path, text + " ")).version != version
+    assert load_prompt().version == "v1"
+
+
+@pytest.mark.parametrize(("text", "missing"), [("{target_lang} {source}", "translation"), ("{target_seg}", "source")])
+def test_a_file_that_hides_the_segment_is_refused(tmp_path: Path, text: str, missing: str) -> None:
+    with pytest.raises(InputError, match=f"has no {{{missing}}}; the model would never see the {missing}"):
+        load_prompt(template(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no/such.txt", "no/such.txt: there is no such prompt file"),
+        ("prompt.txt", "prompt.txt: there is no such prompt file"),
+        ("v2", "unknown prompt 'v2'.*'v1'.*, or the path of a template file"),
+    ],
+)
+def test_an_unknown_prompt_is_refused(name: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        load_prompt(name)
+
+
+def test_a_prompt_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "latin.txt"
+    path.write_bytes("{source} {translation} ü".encode("latin-1"))
+    with pytest.raises(InputError, match=r"is not UTF-8 \(byte 23\)"):
+        load_prompt(str(path))

@@ -1,0 +1,89 @@
+"""The paper in miniature (`--size ci`): every stage but the rounds, with the real model, annotations and TRL."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[3] / "scripts" / "paper" / "miniature.py"
+
+pytestmark = [
+    pytest.mark.model,
+    pytest.mark.skipif(
+        importlib.util.find_spec("trl") is None,
+        reason="trl is not installed here; the environment of scripts/constraints-new.txt has it",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory, bio_mqm: Path) -> Path:
+    """A finished run, made in two parts: what the first left must not be made again by the second."""
+    folder, tables = tmp_path_factory.mktemp("miniature"), bio_mqm.parent
+    miniature(folder, tables, "--stages", "data", "sft")
+    adapter = folder / "sft" / "lora" / "adapter_model.safetensors"
+    before = adapter.stat().st_mtime_ns
+    assert not (folder / "wmt23.candidates.jsonl").exists()
+    miniature(folder, tables, "--stages", "sample", "decide", "evaluate", "pairs", "dpo", "distilled", "table")
+    assert adapter.stat().st_mtime_ns == before
+    return folder
+
+
+def miniature(work: Path, data: Path, *arguments: str) -> None:
+    command = [sys.executable, str(SCRIPT), "--size", "ci", "--data", str(data), "--work", str(work), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def read(work: Path, name: str) -> dict[str, dict[str, float]]:
+    return dict(json.loads((work / name).read_text(encoding="utf-8")))
+
+
+def test_the_supervised_start_learns(work: Path) -> None:
+    figures = json.loads((work / "sft.json").read_text(encoding="utf-8"))
+    assert figures["last_loss"] < 0.7 * figures["first_loss"]
+
+
+def test_the_loss_falls_and_the_chosen_is_rewarded(work: Path) -> None:
+    figures = json.loads((work / "dpo.json").read_text(encoding="utf-8"))
+    assert figures["first_loss"] == pytest.approx(0.6931, abs=0.02)
+    assert figures["last_loss"] < figures["first_loss"]
+    assert figures["last_margin"] > 0
+
+
+def test_every_row_of_the_tables_is_measured(work: Path) -> None:
+    result = json.loads((work / "distilled.json").read_text(encoding="utf-8"))
+    rows = set(result["wmt23"])
+    for size in (4, 8):
+        for rule in ("map", "majority", "mbr scoresim", "mbr f1", "mbr softf1", "mbr softdice", "mbr-corpus"):
+            assert f"{rule} {size}" in rows
+        assert f"oracle softf1 {size}" in rows
+    assert {"empty", "greedy", "distill greedy"} <= rows
+    assert result["wmt23"]["empty"]["major"] == 0
+    assert result["wmt23"]["empty"]["softdice-corpus"] == 0
+    # The oracle looks at the raters: no rule over the same candidates is better by its own measure.
+    for size in (4, 8):
+        best = result["wmt23"][f"oracle softf1 {size}"]["softf1"]
+        assert all(best >= result["wmt23"][f"{rule} {size}"]["softf1"] - 1e-9 for rule in ("map", "mbr softf1"))
+    # Not silence: some candidates mark something.
+    assert result["wmt23"]["oracle softdice 8"]["softdice-corpus"] > 0
+    table = (work / "table.md").read_text(encoding="utf-8")
+    assert all(f"| {row} |" in table for row in rows)
+
+
+def test_the_distilled_folder_scores_with_the_stock_command(work: Path, tmp_path: Path) -> None:
+    pytest.importorskip("comet")
+    comet_score = Path(sys.executable).parent / "comet-score"
+    (tmp_path / "s.txt").write_text("Here are two.\n", encoding="utf-8")
+    (tmp_path / "t.txt").write_text("Hier sind zwei.\n", encoding="utf-8")
+    model = f"{work / 'dpo' / 'lora'}?engine=transformers"
+    command = [str(comet_score), "-s", "s.txt", "-t", "t.txt", "--model", model, "--gpus", "0"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    score = float(done.stdout.strip().splitlines()[-1].rpartition(" ")[2])
+    assert 0 <= score <= 1

@@ -1,0 +1,111 @@
+"""The edits and decline ratios of `scripts/paper/synthetic.py` against the annotations that they are of."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import synthetic
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from synthetic import Edit, add_error, decline_ratio, delete_error, free_stretches
+
+from mbr_esd_metric import Annotation, ErrorSpan
+from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.errors import InputError
+from tests.helpers.annotations import drawn
+
+LENGTH = 30
+
+TSV = """system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity
+A\td\t1\t1\tr1\tone\t<v>alpha</v> beta gamma\tAccuracy\tMajor
+A\td\t1\t1\tr1\tone\talpha beta <v>gamma</v>\tAccuracy\tMinor
+A\td\t2\t2\tr1\ttwo\tdelta epsilon zeta\tNo-error\tNo-error
+B\td\t1\t1\tr1\tone\talpha <v>beta</v> gamma\tAccuracy\tMinor
+B\td\t2\t2\tr1\ttwo\teta theta iota\tNo-error\tNo-error
+"""
+
+
+def test_every_edit_is_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mqm.tsv").write_text(TSV, encoding="utf-8")
+    where = ["--test-set", f"{tmp_path}/tiny", "--lp", "en-de"]
+    assert main(["wmt", "import", str(tmp_path / "mqm.tsv"), *where]) == 0
+    capsys.readouterr()
+    monkeypatch.setattr("sys.argv", ["synthetic.py", *where, "--similarity", "softf1", "f1", "--table", "json"])
+    synthetic.main()
+    by_name = {(row["similarity"], row["edit"]): row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert by_name["softf1", "add"]["all"] == by_name["softf1", "delete"]["all"] == 1.0
+    assert by_name["f1", "add"]["clean"] < 0.5 < by_name["f1", "add"]["marked"]
+    assert by_name["f1", "delete"]["clean"] is None
+    assert by_name["f1", "delete"]["edits"] == 3
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_free_stretches_are_the_maximal_runs_of_unmarked_characters(seed: int) -> None:
+    annotation = drawn(random.Random(seed), LENGTH)
+    free = [all(not span.start <= i < span.end for span in annotation) for i in range(LENGTH)]
+    expected, at = [], 0
+    for is_free, run in itertools.groupby(free):
+        size = len(list(run))
+        if is_free:
+            expected.append((at, at + size))
+        at += size
+    assert free_stretches(annotation, LENGTH) == expected
+
+
+@pytest.mark.parametrize("edit", ["add", "delete"])
+def test_soft_measures_see_every_edit_and_f1_has_its_plateau(edit: Edit) -> None:
+    """The paper's finding: SoftF1 always falls; F1 falls once on an empty annotation and then stays at 0."""
+    marked = [Annotation([ErrorSpan(3 * i, 3 * i + 2, "minor")]) for i in range(8)]
+    originals = [Annotation()] * 100 + marked
+    soft, hard, dice = decline_ratio(originals, [120] * 108, edit, ["softf1", "f1", "softdice"], seed=1)
+    assert (soft.similarity, soft.edit, soft.ratio, dice.ratio) == ("softf1", edit, 1.0, 1.0)
+    if edit == "add":
+        assert hard.clean.falls == 100
+        assert 1 / 6 <= hard.clean.ratio < 0.19
+        assert hard.marked.ratio == 1.0
+    else:
+        assert (hard.clean.edits, hard.marked.edits) == (0, 8)
+        assert math.isnan(hard.clean.ratio)
+
+
+def test_edits_depend_on_the_seed_and_end_where_no_room_is_left() -> None:
+    originals = [Annotation([ErrorSpan(3, 9, "minor")])] * 50
+    results = [decline_ratio(originals, [LENGTH] * 50, "add", ["f1"], seed=seed)[0] for seed in (1, 1, 2)]
+    assert results[0] == results[1]
+    assert results[0].marked.edits != results[2].marked.edits
+    full = Annotation([ErrorSpan(0, LENGTH, "major")])
+    assert decline_ratio([full], [LENGTH], "add")[0].marked.edits == 0
+
+
+def test_an_edit_counts_for_the_severity_of_its_error() -> None:
+    for severity, other in (("major", "minor"), ("minor", "major")):
+        three = Annotation([ErrorSpan(at, at + 2, severity) for at in (0, 4, 8)])  # type: ignore[arg-type]
+        (result,) = decline_ratio([three], [LENGTH], "delete", ["softdice"])
+        assert [one.edits for one in result.by_severity[severity]] == [0, 3]  # type: ignore[index]
+        assert [one.edits for one in result.by_severity[other]] == [0, 0]  # type: ignore[index]
+
+
+def test_at_most_six_edits_each_on_top_of_the_last() -> None:
+    many = Annotation([ErrorSpan(3 * i, 3 * i + 1, "minor") for i in range(10)])
+    (result,) = decline_ratio([many], [LENGTH], "delete", ["scoresim"])
+    assert (result.marked.edits, result.marked.falls) == (6, 6)
+    (result,) = decline_ratio([many], [LENGTH], "delete", ["scoresim"], edits=20)
+    assert (result.marked.edits, result.marked.falls) == (10, 10)
+
+
+def test_a_span_marked_twice_is_two_errors() -> None:
+    once = [ErrorSpan(2, 6, "minor", "Accuracy"), ErrorSpan(8, 9, "major")]
+    twice = Annotation.of_rater([*once, ErrorSpan(2, 6, "minor", "Style")])
+    assert (add_error(twice, 12, np.random.default_rng(0)) or Annotation()).count("minor") >= 2
+    assert len(delete_error(twice, np.random.default_rng(0)) or ()) == 2
+    with pytest.raises(InputError, match=r"annotation 2: error span \[0, 9\)"):
+        decline_ratio([[], [ErrorSpan(0, 9, "major")]], [3, 3], "add")
