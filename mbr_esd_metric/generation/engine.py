@@ -144,6 +144,14 @@ class Generated:
     samples: tuple[Candidate, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A request that will never be answered, such as one that a service filters; `reason` is what it said."""
+
+    key: str
+    reason: str
+
+
 class Engine(ABC):
     """A way to sample from a model. One engine, one file."""
 
@@ -199,7 +207,7 @@ class Engine(ABC):
 
     @abstractmethod
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
-        """Sample every request; yield each part when it is finished.
+        """Sample every request; yield each part when it is finished, or `Refused` for a request that never will be.
 
         Raises:
             EngineError: generation cannot go on; the message names the request and says what to do. The parts that
