@@ -1,7 +1,7 @@
 """Number of candidates that `n=auto` spends, and the cost of fewer: replays stored candidates.
 
     python scripts/benchmarks/bench_adaptive.py candidates.jsonl [--n 256] [--tolerance 0.001 ...]
-    python scripts/benchmarks/bench_adaptive.py --raters sxs_mqm_generalMT2023_ende.3raters.tsv [--skip 300 --segments 1000]
+    python scripts/benchmarks/bench_adaptive.py --raters TSV_OF_THREE_RATERS [--skip 300 --segments 1000]
 
 The first form replays what a model wrote (a file as `mbr-esd decide` takes it). The second makes candidates from
 what human raters marked, for want of a large model: a rater at random, each span kept with probability 0.6, its ends

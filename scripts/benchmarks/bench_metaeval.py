@@ -1,8 +1,8 @@
 """Times the meta-evaluation, beside a plain reference in the same run.
 
-    python scripts/benchmarks/bench_metaeval.py                       one metric, one pair of metrics
-    python scripts/benchmarks/bench_metaeval.py --matrix              also 25 metrics x 3 language pairs, every pair tested
-    python scripts/benchmarks/bench_metaeval.py --board               the board of 25 metrics with error spans, by the command
+    python scripts/benchmarks/bench_metaeval.py            one metric, one pair of metrics
+    python scripts/benchmarks/bench_metaeval.py --matrix   also 25 metrics x 3 language pairs, every pair tested
+    python scripts/benchmarks/bench_metaeval.py --board    the board of 25 metrics with error spans, by the command
 
 Scores are drawn like WMT's: whole MQM penalties for gold, a metric that follows them with noise, 15 systems x 486
 segments. The plain reference is the definition in Python, pair by pair and draw by draw; draws are timed on a few and

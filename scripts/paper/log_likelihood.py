@@ -1,6 +1,6 @@
 """The log-likelihood of people's annotations under a model, beside those of MAP's and MBR's choices (paper, Table 1).
 
-    python scripts/paper/log_likelihood.py ratings.tsv candidates.jsonl --model 'mbr-esd-demo?grounded=true' [--engine vllm]
+    python scripts/paper/log_likelihood.py ratings.tsv candidates.jsonl --model 'mbr-esd-demo?grounded=true'
 
 MAP is right only if the likeliest annotation is the best one. Here each rater's annotation is written in the form of an
 answer, and the model says how likely it is after the prompt: the sum of log M over the answer's tokens and its end, at
