@@ -61,9 +61,8 @@ def run(args: argparse.Namespace) -> int:
     if args.name:
         card = load_card(args.name)
         for key, value in settings(card).items():
-            if card.context_length or key != "context_length":
-                texts = [shown(str(one)) for one in value] if isinstance(value, tuple) else [printable(str(value))]
-                print(f"{key:<18}{', '.join(texts) if value not in (None, ()) else '-'}")
+            texts = [shown(str(one)) for one in value] if isinstance(value, tuple) else [printable(str(value))]
+            print(f"{key:<18}{', '.join(texts) if value not in (None, ()) else '-'}")
     if args.options:
         print("options, as in mbr-esd-llama?n=64&utility=scoresim:\n" + options_help())
     if args.name or args.options:
@@ -72,8 +71,8 @@ def run(args: argparse.Namespace) -> int:
         if cards:
             print("\n".join([title, *map(_line, cards), ""]))
     print(
-        "GB: the weights as published. K: thousands of tokens of context. A model decides with "
-        f"{_USUAL} unless its line\nsays otherwise; all but the paper's models score by the mean over the candidates "
+        f"GB: the weights as published. A model decides with {_USUAL} unless its line says otherwise;\n"
+        " all but the paper's models score by the mean over the candidates "
         "(score=expected). `mbr-esd models NAME` shows all settings of one, and "
         "`mbr-esd models --options` lists the options."
     )
@@ -85,18 +84,15 @@ def grouped(cards: Iterable[ModelCard], memory_gb: float) -> dict[str, list[Mode
     a fifth of it.
     """
     groups: dict[str, list[ModelCard]] = {
-        "== any model, on a server that runs already": [],
+        "== any model: on a server that runs already, or with its weights": [],
         "== small models of this package: they run on any machine with 2 cores and 2 GB of memory": [],
         f"== models that fit into this machine ({memory_gb:.0f} GB): in process, or on a server (mbr-esd serve)": [],
         "== larger models: on a server with GPUs (mbr-esd serve), or on GPUs in process": [],
-        "== hosted models: name the service with server=URL, and put your key into MBR_ESD_API_KEY": [],
     }
-    any_model, small, fitting, larger, hosted = groups.values()
+    any_model, small, fitting, larger = groups.values()
     for card in cards:
-        if card.any_model:
+        if not card.model:
             any_model.append(card)
-        elif card.hosted:
-            hosted.append(card)
         elif card.memory_gb < 1:
             small.append(card)
         else:
@@ -122,30 +118,27 @@ def _line(card: ModelCard) -> str:
     by = card.decision.decided_by
     decides = f"N = {card.samples}, {by}" + (f"-{card.decision.maximised}" if by.by_utility else "")
     size = f"{card.memory_gb:.{card.memory_gb < 10:d}f} GB" if card.memory_gb else ""
-    context = f"{card.context_length // 1000:,} K" if card.context_length else ""
     in_package = not card.model or Path(card.model).is_absolute()
     about = [card.description if in_package else f"{card.model}: {card.description}"]
     if decides != _USUAL:
         about.append(decides)
-    return f"{card.name:<30}{size:>8}{context:>8}  {'; '.join(about)}"
+    return f"{card.name:<30}{size:>8}  {'; '.join(about)}"
 
 
 def _check(name: str | None) -> int:
     """Print what works here, and what to do about the rest. Returns 1 if the named model cannot run here."""
-    from mbr_esd_metric.metric.cards import CATALOGUE, listed, load_card
+    from mbr_esd_metric.metric.cards import listed, load_card
     from mbr_esd_metric.metric.plan import engine_problems
 
     if not name:
         _print_machine()
     works = False
     named = load_card(name) if name else None
-    for card in [named, *named.others] if named else [card for card in listed() if card not in CATALOGUE]:
+    for card in [named, *named.others] if named else [card for card in listed() if card.model or card.any_model]:
         print(card.title if named else f"\n{card.title}")
         for engine, problem in engine_problems(card).items():
             print(f"  {engine:<13} {problem or 'works here'}")
             works |= problem is None
-    if not name:
-        print(f"\n{len(CATALOGUE)} more models: mbr-esd models; of one of them: mbr-esd models NAME --check")
     return 0 if works or not name else 1
 
 

@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = (
         "examples:\n"
-        "  mbr-esd serve mbr-esd-qwen3.5-9b\n"
+        "  mbr-esd serve 'mbr-esd-model?model=Qwen/Qwen3.5-9B'\n"
         "  mbr-esd serve mbr-esd-llama --host 0.0.0.0 --tensor-parallel-size 4 --api-key KEY"
     )
 

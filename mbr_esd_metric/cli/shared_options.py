@@ -16,7 +16,6 @@ from mbr_esd_metric.report.tables import TABLE_FORMATS, Table, blocks, render_al
 
 if TYPE_CHECKING:
     from mbr_esd_metric.metric.card import ModelCard
-    from mbr_esd_metric.metric.estimate import Machine
     from mbr_esd_metric.metric.plan import Segment
 
 #: The best one that any machine can run.
@@ -109,30 +108,28 @@ def add_dry_run(parser: argparse.ArgumentParser) -> None:
         "--dry-run",
         nargs="?",
         const="",
-        metavar="N|4xH100",
+        metavar="N",
         help="say what would be sampled, and sample nothing; with N, sample N segments first, which are kept, and say "
-        "how long the rest takes; or how long such GPUs take",
+        "how long the rest takes",
     )
 
 
-def trial_of(args: argparse.Namespace) -> tuple[int, Machine | None] | None:
-    """Return how many segments a dry run samples first, and the machine that it is about; None if it is no dry run."""
-    from mbr_esd_metric.metric.estimate import Machine
-
-    if args.dry_run is None:
-        return None
-    if args.dry_run.isdecimal():
-        if int(args.dry_run) < 2:
-            raise OptionError(f"--dry-run {args.dry_run}: give 2 or more; the first waits until the model is loaded")
-        return int(args.dry_run), None
-    return 0, Machine.parse(args.dry_run) if args.dry_run else None
+def trial_of(args: argparse.Namespace) -> int | None:
+    """Return how many segments a dry run samples first; None if it is no dry run."""
+    if not args.dry_run:
+        return None if args.dry_run is None else 0
+    if not args.dry_run.isdecimal() or int(args.dry_run) < 2:
+        raise OptionError(
+            f"--dry-run {args.dry_run}: give a number of segments from 2; the first waits until the model is loaded"
+        )
+    return int(args.dry_run)
 
 
-def print_estimates(card: ModelCard, segments: Sequence[Segment], trial: tuple[int, Machine | None]) -> int:
+def print_estimates(card: ModelCard, segments: Sequence[Segment], trial: int) -> int:
     """Print what a run would sample; of several models joined by ``+`` for each of them. Returns the exit code."""
     from mbr_esd_metric.metric.estimate import estimates
 
-    models = estimates(card, segments, *trial)
+    models = estimates(card, segments, trial)
     for one in models:
         if len(models) > 1:
             print(f"{one.card.title}:")

@@ -16,7 +16,6 @@ from mbr_esd_metric.files.untrusted import finite
 
 if TYPE_CHECKING:
     from mbr_esd_metric.metaeval.error_free import ErrorFreeModel
-    from mbr_esd_metric.metric.estimate import Machine
 
 run = run_verb
 
@@ -105,9 +104,7 @@ def run_score(args: argparse.Namespace) -> int:
     return 0
 
 
-def _dry_run(
-    args: argparse.Namespace, test_set: TestSet, model: str, choice: SystemChoice, trial: tuple[int, Machine | None]
-) -> None:
+def _dry_run(args: argparse.Namespace, test_set: TestSet, model: str, choice: SystemChoice, trial: int) -> None:
     """Say what scoring a test set with a model would sample."""
     from mbr_esd_metric.adapters.wmt.scoring import only_rated, texts_to_score
     from mbr_esd_metric.metric.card import with_pair

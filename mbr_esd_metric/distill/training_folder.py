@@ -77,7 +77,7 @@ def question_of(card: ModelCard) -> Prompt:
     """
     if card.others:
         raise OptionError("--model joins several models by +; give the one to train")
-    if card.hosted or not card.model:
+    if not card.model:
         raise OptionError(f"--model {card.name} has no weights to train; give one with weights, such as mbr-esd-llama")
     if card.shots is not None:
         raise OptionError(

@@ -114,6 +114,8 @@ def _option(default: Any, values: Values, meaning: str, *, place: bool = False, 
 
 #: The name of the card for any model on a server of the user's.
 ANY_MODEL = "mbr-esd-server"
+#: The name of the card for any other model with weights.
+LOCAL_MODEL = "mbr-esd-model"
 
 
 @dataclass(frozen=True)
@@ -124,8 +126,7 @@ class ModelCard:
         name, description: as the user wrote it, without the query; and one line for `mbr-esd models`.
         memory_gb: size of the weights in bfloat16, in GB (10^9 bytes), which an engine in process needs at least; 0 if
             a service runs the model.
-        context_length: the model's context in tokens; 0 if the card does not say.
-        hosted: whether a service runs the model, and its weights are not available.
+        needs_prompt: whether the model was trained with a prompt that is not ours, which the user has to give.
         calibration: file of `mbr-esd calibrate` that recalibrates the confidences; "" for none.
         device: as of `EngineOptions`.
         others: further cards whose candidates are pooled with this one's; see `metric/plan.py`.
@@ -135,8 +136,7 @@ class ModelCard:
     name: str
     description: str = ""
     memory_gb: float = 0.0
-    context_length: int = 0
-    hosted: bool = False
+    needs_prompt: bool = False
     calibration: str = ""
     device: str = "auto"
     model: str = _option("", _TEXT, "hub id (NAME or NAME@REVISION) or folder of the language model")
@@ -195,8 +195,8 @@ class ModelCard:
 
     @property
     def title(self) -> str:
-        """The name in spans, headings and tables: the card's, or that of the model on the user's server."""
-        if not (self.any_model and self.model):
+        """The name in spans, headings and tables: the card's, or that of the model that the user names."""
+        if self.name not in (ANY_MODEL, LOCAL_MODEL) or not self.model:
             return self.name
         return Path(self.model).name if Path(self.model).is_absolute() else self.model
 
@@ -257,7 +257,7 @@ class ModelCard:
 
 OPTIONS = {f.name: f for f in fields(ModelCard) if "help" in f.metadata}
 #: Fields that describe the model; no options.
-DESCRIBED = ("name", "description", "memory_gb", "context_length")
+DESCRIBED = ("name", "description", "memory_gb")
 
 
 def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:

@@ -18,95 +18,31 @@ from urllib.parse import quote, unquote
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.generation.server.address import shown
-from mbr_esd_metric.metric.card import ANY_MODEL, ModelCard, with_options
+from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, ModelCard, with_options
 
 #: How models decide whose settings are not the paper's. Where most candidates of a model mark nothing, the answer marks
-#: nothing anywhere, and the mean over the candidates still tells translations apart (docs/models.md has the figures).
+#: nothing anywhere, and the mean over the candidates still tells translations apart (docs/evidence/judges.md).
 _EXPECTED = DecisionOptions(score="expected")
 
 
-def _paper(name: str, model: str, description: str, memory_gb: float, context: int = 131_072, **more: Any) -> ModelCard:
+def _paper(name: str, model: str, description: str, memory_gb: float, **more: Any) -> ModelCard:
     # The length is that of the authors' code.
-    return ModelCard(f"mbr-esd-{name}", description, memory_gb, context, model=model, max_tokens=2048, **more)
+    return ModelCard(f"mbr-esd-{name}", description, memory_gb, model=model, max_tokens=2048, **more)
 
-
-def _open(
-    name: str, model: str, description: str, memory_gb: float, context: int, effort: str | None = None, **more: Any
-) -> ModelCard:
-    """A model with weights. Give an `effort` for one that reasons before it answers; "none" turns that off."""
-    longest = 512 if effort in (None, "none") else 4096  # reasoning counts as part of the answer
-    settings = {"model": model, "unit": "auto", "decision": _EXPECTED, "max_tokens": longest, **more}
-    return ModelCard(f"mbr-esd-{name}", description, memory_gb, context, reasoning_effort=effort, **settings)
-
-
-def _hosted(
-    name: str,
-    model: str,
-    description: str,
-    context: int,
-    effort: str | None = None,
-    dialect: str = "openai",
-    **more: Any,
-) -> ModelCard:
-    """A model of a service, by the name under which it offers it."""
-    more |= {"hosted": True, "engine": "server", "dialect": dialect}
-    return _open(name, model, description, 0, context, effort, **more)
-
-
-#: Models that people use today, beside those of the paper. None of them has been tried in this role here; the paper's
-#: have been, by its authors. The lines were held against public pages in November 2026: names and contexts of hosted
-#: models against OpenAI's, Google's and DeepSeek's documentation, Mistral's against services that pass it on (its API
-#: takes temperatures up to 1.5, its OpenAPI description); the others against their model cards or pages that quote
-#: them. Sizes are those of the files on the hub, with the parts that read images (bfloat16 where nothing else stands).
-# fmt: off
-CATALOGUE = (
-    _open("qwen3.5-2b", "Qwen/Qwen3.5-2B", "Qwen 3.5 2B", 4.5, 262_144),
-    _open("qwen3.5-4b", "Qwen/Qwen3.5-4B", "Qwen 3.5 4B", 9.3, 262_144),
-    _open("qwen3.5-9b", "Qwen/Qwen3.5-9B", "Qwen 3.5 9B", 19.3, 262_144),
-    _open("qwen3.8-27b", "Qwen/Qwen3.8-27B", "Qwen 3.8 27B", 55.6, 262_144),
-    _open("qwen3.6-35b-a3b", "Qwen/Qwen3.6-35B-A3B", "Qwen 3.6 35B, 3B active", 71.9, 262_144),
-    _open("qwen3-14b", "Qwen/Qwen3-14B", "Qwen 3 14B", 29.5, 32_768),
-    _open("qwen3-32b", "Qwen/Qwen3-32B", "Qwen 3 32B", 65.5, 32_768),
-    _open("qwen3-30b-a3b", "Qwen/Qwen3-30B-A3B-Instruct-2507", "Qwen 3 30B, 3B active", 61.1, 262_144),
-    _open("qwen3-235b-a22b", "Qwen/Qwen3-235B-A22B-Instruct-2507", "Qwen 3 235B, 22B active", 470.2, 262_144),
-    _open("qwen2.5-72b", "Qwen/Qwen2.5-72B-Instruct", "Qwen 2.5 72B", 145.4, 32_768),
-    _open("llama3.2-3b", "meta-llama/Llama-3.2-3B-Instruct", "Llama 3.2 3B", 6.4, 131_072),
-    _open("llama3.1-8b", "meta-llama/Llama-3.1-8B-Instruct", "Llama 3.1 8B", 16.1, 131_072),
-    _open("gemma3-4b", "google/gemma-3-4b-it", "Gemma 3 4B", 8.6, 131_072),
-    _open("gemma3-12b", "google/gemma-3-12b-it", "Gemma 3 12B", 24.4, 131_072),
-    _open("gemma3-27b", "google/gemma-3-27b-it", "Gemma 3 27B", 54.9, 131_072),
-    _open("gemma4-12b", "google/gemma-4-12B-it", "Gemma 4 12B", 23.9, 262_144),
-    _open("gemma4-26b-a4b", "google/gemma-4-26B-A4B-it", "Gemma 4 26B, 4B active", 51.6, 262_144),
-    _open("gemma4-31b", "google/gemma-4-31B-it", "Gemma 4 31B", 62.5, 262_144),
-    _open("mistral-nemo", "mistralai/Mistral-Nemo-Instruct-2407", "Mistral Nemo 12B", 24.5, 131_072),
-    _open("mistral-small", "mistralai/Mistral-Small-3.2-24B-Instruct-2506", "Mistral Small 3.2", 48.0, 131_072),
-    _open("phi4-mini", "microsoft/Phi-4-mini-instruct", "Phi 4 mini 3.8B", 7.7, 131_072),
-    _open("gpt-oss-20b", "openai/gpt-oss-20b", "gpt-oss 20B, 4 bits; reasons", 13.8, 131_072, "low"),
-    _open("gpt-oss-120b", "openai/gpt-oss-120b", "gpt-oss 120B, 4 bits; reasons", 65.3, 131_072, "low"),
-    _hosted("gpt-6-luna", "gpt-6-luna", "OpenAI GPT-6 Luna, told not to reason", 1_050_000, "none"),
-    _hosted("gpt-6.1-terra", "gpt-6.1-terra", "OpenAI GPT-6.1 Terra; reasons", 1_050_000, "low"),
-    _hosted("gpt-4.1", "gpt-4.1", "OpenAI GPT-4.1; OpenAI ends it on 14 January 2027", 1_047_576),
-    _hosted("gpt-4.1-mini", "gpt-4.1-mini", "OpenAI GPT-4.1 mini; ends on 14 January 2027", 1_047_576),
-    _hosted("gemini-3.8-flash", "gemini-3.8-flash", "Google Gemini 3.8 Flash; reasons", 1_048_576, "low"),
-    _hosted("gemini-3.5-flash-lite", "gemini-3.5-flash-lite", "Google Flash-Lite; reasons", 1_048_576, "low"),
-    _hosted("deepseek-flash", "deepseek-flash", "DeepSeek V4.1 Flash; reasons", 1_000_000, "low", dialect="plain"),
-    _hosted("mistral-large-api", "mistral-large-latest", "Mistral Large 3, hosted", 262_144, None, "plain",
-            temperature=1.5),
-)
-# fmt: on
 
 CARDS: dict[str, ModelCard] = {
     card.name: card
     for card in (
         _paper("llama", "meta-llama/Llama-3.3-70B-Instruct", "Llama 3.3 70B, the paper's main model", 141.1),
-        _paper("gemma2", "google/gemma-2-27b-it", "Gemma 2 27B", 54.5, 8192),
-        _paper("phi4", "microsoft/phi-4", "Phi 4 14B", 29.3, 16384),
+        _paper("gemma2", "google/gemma-2-27b-it", "Gemma 2 27B", 54.5),
+        _paper("phi4", "microsoft/phi-4", "Phi 4 14B", 29.3),
         _paper("mistral", "mistralai/Mistral-Large-Instruct-2407", "Mistral Large 123B", 245.2),
         _paper(
             "llama-distill",
             "lyu-boxuan/Llama-3.3-70B-ESD-MBR-DPODistill",
             "Llama 3.3 70B distilled from MBR decisions: one greedy pass",
             141.1,
+            needs_prompt=True,
             decision=DecisionOptions("greedy"),
             n=1,
         ),
@@ -117,7 +53,12 @@ CARDS: dict[str, ModelCard] = {
             unit="auto",
             decision=_EXPECTED,
         ),
-        *CATALOGUE,
+        ModelCard(
+            LOCAL_MODEL,
+            "any other model: ?model=HUB_ID or a folder; in process, or on a server of mbr-esd serve",
+            unit="auto",
+            decision=_EXPECTED,
+        ),
     )
 }
 
@@ -276,4 +217,7 @@ def _one_card(name: str) -> ModelCard:
         if key in options:
             raise OptionError(f"model option {key!r} is given twice")
         options[key] = unquote(value)
-    return with_options(card, options)
+    card = with_options(card, options)
+    if base == LOCAL_MODEL and not card.model:
+        raise OptionError(f"{base} needs the model: {base}?model=HUB_ID, or a folder on this disk")
+    return card

@@ -1,23 +1,17 @@
 """Estimates what a run would cost, before anything is loaded or paid for (`mbr-esd score --dry-run`).
 
 How long a run takes depends on the machine, on what else it does, and on the texts. A trial measures it: it samples a
-few of the run's own segments, which the run then need not sample. For GPUs that are busy, published rates say about how
-long: a token takes two operations for each parameter, and NVIDIA measured 6,651 tokens/s of Llama 3.3 70B in FP8 on two
-H100 and 4,336 on one H200 (TensorRT-LLM 1.0, performance overview, 128 tokens in and 2,048 out). That is 466 and 607
-TFLOP/s a GPU, and half of it in bfloat16. Lambda measured half of an H100's output on an A100 (vLLM, 2024).
+few of the run's own segments, which the run then need not sample.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import math
-import re
-import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mbr_esd_metric.errors import EngineError, OptionError, useless
+from mbr_esd_metric.errors import EngineError, useless
 from mbr_esd_metric.generation.server.client import Prices
 from mbr_esd_metric.generation.server.replies import Usage
 from mbr_esd_metric.generation.store import CandidateStore, store_path
@@ -27,8 +21,6 @@ from mbr_esd_metric.metric.sampler import Sampler, missing
 from mbr_esd_metric.metric.units import units_of
 from mbr_esd_metric.prompting.formats import get_format
 
-#: GPU -> memory in GB, and 10^12 operations a second that it reaches in bfloat16 (see above).
-GPUS = {"A100": (80, 117.0), "H100": (80, 233.0), "H200": (141, 303.0)}
 #: Model -> how long it takes where it runs without a server (docs/small-model.md: in float32, the slower way).
 MEASURED = {"mbr-esd-small": "about 40 s for 1,000 on two cores"}
 #: Bytes for each token of a prompt, for estimates: about four in English, fewer in other languages.
@@ -47,49 +39,6 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
-    """GPUs of one kind, such as ``4xH100``."""
-
-    count: int
-    gpu: str
-
-    @classmethod
-    def parse(cls, text: str) -> Machine:
-        """The machine that a user names; raises `OptionError` if it is none."""
-        match = re.fullmatch(r"(?:([1-9]\d{0,5})x)?(\w+)", text)
-        if match is None or match[2].upper() not in GPUS:
-            raise OptionError(
-                f"--dry-run {text}: give a number of {', '.join(GPUS)}, such as 4xH100, or of segments to sample first"
-            )
-        return cls(int(match[1] or 1), match[2].upper())
-
-    @classmethod
-    def local(cls) -> Machine | None:
-        """The GPUs of this machine, if they are of a kind whose rate is known."""
-        try:
-            command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-            names = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.splitlines()
-        except (OSError, subprocess.SubprocessError):
-            return None
-        gpu = next((gpu for gpu in GPUS if names and gpu in names[0]), None)
-        return None if gpu is None else cls(len(names), gpu)
-
-    def line(self, card: ModelCard, tokens: float) -> str:
-        """The GPU-hours and hours for a number of tokens of prompts and answers."""
-        memory, rate = GPUS[self.gpu]
-        half = 2 if "quantization:fp8" in card.vllm else 1
-        weights = card.memory_gb / half
-        if weights > 0.9 * memory * self.count:
-            return f"{weights:.0f} GB of weights need {math.ceil(weights / (0.9 * memory))}x{self.gpu} or more"
-        # A parameter takes two bytes, and a token two operations for each.
-        seconds = card.memory_gb * 1e9 * tokens / (rate * half * 1e12)
-        return (
-            f"{_in_words(seconds / self.count)}, {seconds / 3600:,.2g} GPU-hours (from published rates of busy GPUs, "
-            "without loading; a mixture of experts takes less)"
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Estimate:
     """The work that is left to do. With `n=auto` the numbers to sample are upper limits.
 
@@ -104,7 +53,6 @@ class Estimate:
         cost: the estimated cost at the card's price, and the most that it can be; None if it has none.
         note: why another engine than this machine's is counted, or why the run would stop; "" if neither.
         timing: of the trial; None without one.
-        machine: the GPUs that the user named, or those of this machine; None if it has none.
     """
 
     card: ModelCard
@@ -122,7 +70,6 @@ class Estimate:
     cost: tuple[float, float] | None
     note: str
     timing: Timing | None
-    machine: Machine | None
 
     @property
     def seconds(self) -> float | None:
@@ -152,9 +99,6 @@ class Estimate:
             rows.append(("cost", f"{most}{expected:,.4f} (estimated, with {prompts}; never more than {bound:,.4f})"))
             if self.card.max_cost is not None and self.card.max_cost < bound:
                 rows.append(("  max_cost", f"{self.card.max_cost:,.4f}: the run stops before it would pass it"))
-        if self.machine is not None and self.card.memory_gb and self.tokens:
-            line = self.machine.line(self.card, self.tokens + self.prompt_characters / BYTES_A_TOKEN)
-            rows.append((f"on {self.machine.count}x{self.machine.gpu}", f"{most}{line}"))
         if self.candidates == self.stored:
             rows.append(("time", "none for sampling: all candidates are stored"))
         elif self.seconds is None or self.timing is None:
@@ -180,14 +124,11 @@ def _in_words(seconds: float) -> str:
     return f"about {hours} h {minutes} min" if hours else f"about {minutes} min"
 
 
-def estimates(
-    card: ModelCard, segments: Sequence[Segment], trial: int = 0, machine: Machine | None = None
-) -> list[Estimate]:
+def estimates(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> list[Estimate]:
     """The work of a run, for each model that a card pools. `trial` segments of each model are sampled to measure the
-    time; 0 samples none. `machine` is the GPUs to estimate for, by default those of this machine. Errors as of
+    time; 0 samples none. Errors as of
     `pipeline.annotate`; `engine=replay` is one too, as it samples nothing."""
-    machine = machine or Machine.local()
-    return [_estimate(replace(one, others=()), segments, trial, machine) for one in members(card)]
+    return [_estimate(replace(one, others=()), segments, trial) for one in members(card)]
 
 
 def _timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing | None:
@@ -209,7 +150,7 @@ def _timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing |
     return Timing(loading, count - 1, sum(lacking[key] for key in others), time.monotonic() - loaded)
 
 
-def _estimate(card: ModelCard, segments: Sequence[Segment], trial: int, machine: Machine | None) -> Estimate:
+def _estimate(card: ModelCard, segments: Sequence[Segment], trial: int) -> Estimate:
     """Count what `pipeline.annotate` would sample with one model, without loading it or creating a store. The weights
     of an embedded model are fetched if they are missing, because their digest is part of the store's keys."""
     timing = _timed(card, segments, trial) if trial else None
@@ -268,5 +209,4 @@ def _estimate(card: ModelCard, segments: Sequence[Segment], trial: int, machine:
         cost=(prices.of(Usage(prompt_tokens, tokens)), bound) if card.price else None,
         note=note,
         timing=timing,
-        machine=machine,
     )

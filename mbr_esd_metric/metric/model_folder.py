@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from mbr_esd_metric.errors import InputError, OptionError, printable, unknown
 from mbr_esd_metric.files.untrusted import LARGEST_YAML, read_flat_yaml
 from mbr_esd_metric.generation.server.address import shown
-from mbr_esd_metric.metric.card import ANY_MODEL, OPTIONS, ModelCard, with_options
+from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, OPTIONS, ModelCard, with_options
 from mbr_esd_metric.metric.shots import shots_file
 from mbr_esd_metric.prompting.prompt import TEMPLATES
 
@@ -120,6 +120,8 @@ def _suggestion(base: str, options: Sequence[str]) -> str:
         return f"{ANY_MODEL}?{'&'.join(options) if 'server' in keys else server}"
     if "model" not in keys:
         options.insert(0, f"model={'NAME' if base.startswith('mbr-esd') else base}")
-    if "server" not in keys:
-        options.append("server=URL")
-    return f"the path of a model folder, or the name of a model on a server of yours: {ANY_MODEL}?{'&'.join(options)}"
+    on_server = f"{ANY_MODEL}?{'&'.join(options)}"
+    if "server" in keys:
+        return f"the path of a model folder, or the name of a model on a server of yours: {on_server}"
+    local = f"{LOCAL_MODEL}?{'&'.join(options)}"
+    return f"the path of a model folder, {local} in process, or on a server of yours {on_server}&server=URL"

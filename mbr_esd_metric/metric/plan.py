@@ -129,13 +129,6 @@ def _ranked(card: ModelCard) -> dict[str, type[Engine]]:
 
 
 def _problem(card: ModelCard, cls: type[Engine]) -> str | None:
-    if card.hosted and cls.loads_weights:
-        return f"{card.model} is hosted, and its weights are not published; take engine=server"
-    if card.hosted and not card.servers and cls.keeps_samples:
-        return (
-            f"name the service and your key: export MBR_ESD_SERVER=URL (or {card.name}?server=URL, such as "
-            "https://api.openai.com/v1), and export MBR_ESD_API_KEY=KEY"
-        )
     if card.any_model and not card.servers and cls.keeps_samples:
         return f"name your server: {card.name}?server=URL, with &model=NAME where it serves several"
     if cls.card_field and not getattr(card, cls.card_field):

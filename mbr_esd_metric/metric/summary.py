@@ -31,7 +31,7 @@ def summary(card: ModelCard, engine: str, segments: Sequence[Segment], decisions
     """The summary of a run with an engine; the card is that of its first model, and each segment has one decision."""
     advice = _losses(card, engine, decisions)
     advice += _equal_scores(card, decisions, "" if advice else "; this model finds nothing here: take a larger one")
-    if card.name == "mbr-esd-llama-distill" and card.prompt in TEMPLATES:
+    if card.needs_prompt and card.prompt in TEMPLATES:
         advice.insert(
             0,
             f"{card.name} is asked with our prompt, and was trained on its authors': make theirs a file, as "

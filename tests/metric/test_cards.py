@@ -17,7 +17,7 @@ from mbr_esd_metric.generation.embedded import EMBEDDED
 from mbr_esd_metric.generation.engine import Sampling
 from mbr_esd_metric.metric.card import with_options
 from mbr_esd_metric.metric.cards import CARDS, load_card
-from mbr_esd_metric.metric.plan import plan
+from mbr_esd_metric.metric.plan import engine_problems, plan
 from mbr_esd_metric.metric.signature import signature
 
 SMALL = Path(__file__).parents[2] / "mbr_esd_metric" / "small"
@@ -38,7 +38,12 @@ def test_the_cards_are_the_papers() -> None:
         assert card.sampling == Sampling(temperature=2.0, top_k=10, max_tokens=2048, seed=0)
     distilled = CARDS["mbr-esd-llama-distill"]
     assert (distilled.samples, distilled.sampling.temperature) == (1, 0.0)
-    assert CARDS["mbr-esd-mistral-large-api"].temperature == 1.5  # the most that its API takes
+
+
+def test_any_model_with_weights_has_a_name() -> None:
+    card = load_card("mbr-esd-model?model=org/my-model&n=4")
+    assert (card.title, card.decision.score, card.samples) == ("org/my-model", "expected", 4)
+    assert {"server", "vllm", "transformers"} <= engine_problems(card).keys()
 
 
 def test_options_are_typed_and_decoded() -> None:
@@ -69,7 +74,7 @@ def test_options_are_typed_and_decoded() -> None:
         ("mbr-esd-llama+mbr-esd-phi4&n=3&server=http://h/v1", "not with &: mbr-esd-phi4?"),
         ("mbr-esd-llama?n=٣", "give a whole number"),
         ("mbr-esd-llama?temperature=1_0", "option temperature=1_0: give a number from 0 to 100"),
-        ("mbr-esd-gpt-4.1?max_cost=1", "max_cost needs the price: add price=PROMPTS/ANSWERS"),
+        ("mbr-esd-llama?max_cost=1", "max_cost needs the price: add price=PROMPTS/ANSWERS"),
         # A pool of models.
         ("mbr-esd-llama?utility=f1+mbr-esd-gemma2?utility=softf1", "these say utility=f1 and softf1"),
         ("mbr-esd-llama+mbr-esd-gemma2?rule=map", "log-probabilities cannot be compared"),
@@ -77,6 +82,8 @@ def test_options_are_typed_and_decoded() -> None:
         ("mbr-esd-llama+mbr-esd-gema2", "unknown model"),
         # A model of the user's.
         ("my-model", "mbr-esd-server?model=my-model&server=URL"),
+        ("org/my-model?n=4", "mbr-esd-model?model=org/my-model&n=4 in process"),
+        ("mbr-esd-model?n=4", "mbr-esd-model needs the model: mbr-esd-model?model=HUB_ID"),
         ("my-model?server=http://h:1/v1", "mbr-esd-server?model=my-model&server=http://h:1/v1"),
         ("mbr-esd?model=mine&server=http://h:1/v1", "mbr-esd-server?model=mine&server=http://h:1/v1"),
         ("my-model?server=http://a:hunter2@h:1/v1", "mbr-esd-server?model=my-model&server=http://***@h:1/v1"),

@@ -18,7 +18,7 @@ from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOpti
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, fold_severity
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import EngineError, OptionError, unknown, useless
-from mbr_esd_metric.metric.card import ANY_MODEL, with_pair
+from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, with_pair
 from mbr_esd_metric.metric.cards import card_names, is_ours, joined_names, load_card
 from mbr_esd_metric.metric.data_warnings import data_warning, warnings
 from mbr_esd_metric.metric.metric import Metric
@@ -268,7 +268,7 @@ def default_name(model: str) -> str:
     if len(parts) > 1:
         return "+".join(map(default_name, parts))
     base, _, query = model.partition("?")
-    if base == ANY_MODEL:
+    if base in (ANY_MODEL, LOCAL_MODEL):
         base = members(load_card(model))[0].title
         query = "&".join(part for part in query.split("&") if not part.startswith("model="))
     path = Path(base)

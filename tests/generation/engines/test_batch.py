@@ -223,7 +223,9 @@ def test_large_runs_are_several_batches_and_money_is_counted_first(monkeypatch: 
 def test_it_runs_from_a_model_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_module, "_POLICY", FAST)
     with FakeBatchServer("gpt-4.1") as server:
-        name = f"mbr-esd-gpt-4.1?engine=batch&n=8&server={server.url}&store={tmp_path / 'store'}"
+        name = (
+            f"mbr-esd-server?model=gpt-4.1&dialect=openai&engine=batch&n=8&server={server.url}&store={tmp_path}/store"
+        )
         run = annotate(load_card(name), [Segment("a", "ein Satz", "1")])
         assert run.decisions[0].valid + run.decisions[0].invalid == 8
         sent = len(server.lines)

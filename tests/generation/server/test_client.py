@@ -267,7 +267,10 @@ def test_no_key_reaches_store_or_messages(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("MBR_ESD_API_KEY", "sk-very-secret")
     with FakeServer("gpt-4.1", dialect="openai", key="sk-very-secret") as server:
         run = annotate(
-            load_card(f"mbr-esd-gpt-4.1?n=4&server={server.url}&store={tmp_path / 'store'}"), [Segment("a", "b", "1")]
+            load_card(
+                f"mbr-esd-server?model=gpt-4.1&dialect=openai&n=4&server={server.url}&store={tmp_path / 'store'}"
+            ),
+            [Segment("a", "b", "1")],
         )
         assert set(server.keys) == {"Bearer sk-very-secret"}
     assert "secret" not in run.signature
