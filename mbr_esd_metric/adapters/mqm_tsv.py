@@ -58,7 +58,7 @@ def read_mqm_tsv(path: str | Path) -> MqmData:
     texts: dict[tuple[str, ...], Counter[str]] = {}
     first: dict[tuple[str, ...], tuple[str, int]] = {}
     left_out: list[LeftOut] = []
-    (_, header), *body = list(table_rows(path, "\t")) or [(1, [])]
+    (_, header), *body = [(row.line, row.cells) for row in table_rows(path, "\t")] or [(1, [])]
     if not header:
         raise InputError(f"{path}: the file is empty; give Google's MQM TSV with its header line")
     if len(header) == len(_MAROT) and header[:2] != list(_MAROT[:2]) and header[-1][:1] in ("", "{"):

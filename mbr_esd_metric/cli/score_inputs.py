@@ -183,10 +183,9 @@ def read_document_names(path: str, beside: str, count: int) -> list[str]:
     for number, line in enumerate(read_segments(path), 1):
         where = f"{path}, line {number}"
         with reading(where):
-            words = line.split()
-            if not words:
+            if not line:
                 raise InputError("no id of a document")
-            name = _document_of(decoded(line)) if words[0].startswith("{") else words[min(len(words), 2) - 1]
+            name = _document_of(decoded(line)) if line.startswith("{") else line.split("\t")[:2][-1].strip()
             if name in seen and names[-1] != name:
                 raise InputError(f"document {name} is not in one piece; each segment follows the one before it")
         seen.add(name)

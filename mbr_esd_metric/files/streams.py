@@ -31,8 +31,25 @@ def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """(number from 1, text without its line end) of each line of a UTF-8 file, plain or compressed.
 
     Raises:
-        InputError: no such file, bytes that are not UTF-8, or a carriage return inside a line (with the line). Python,
-            and so COMET and WMT's toolkit, take one for a line end, and would read more lines than there are.
+        InputError: as `whole_lines`, or a carriage return inside a line (with the line). Python, and so COMET and WMT's
+            toolkit, take one for a line end, and would read more lines than there are.
+    """
+    for number, line in whole_lines(path):
+        text = line.removesuffix("\n").removesuffix("\r")
+        if "\r" in text:
+            raise InputError(
+                f"{path}, line {number}: a carriage return inside the line, at character "
+                f"{text.index(chr(13)) + 1}, which COMET would take for the end of a segment; make it a space, for "
+                f"instance: tr '\\r' ' ' < {path} > NEW"
+            )
+        yield number, text
+
+
+def whole_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """(number from 1, text with its line end) of each line of a UTF-8 file, without its byte order mark.
+
+    Raises:
+        InputError: no such file, or bytes that are not UTF-8.
     """
     with open_binary(path) as file:
         for number, line in enumerate(file, 1):
@@ -42,20 +59,12 @@ def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
                     f"iconv -f UTF-16 -t UTF-8 {path}"
                 )
             try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 raise InputError(
                     f"{path}, line {number}: byte 0x{line[error.start]:02x} is not UTF-8; convert the file, for "
                     f"instance: iconv -f WINDOWS-1252 -t UTF-8 {path}"
                 ) from None
-            text = text.removesuffix("\n").removesuffix("\r")
-            if "\r" in text:
-                raise InputError(
-                    f"{path}, line {number}: a carriage return inside the line, at character "
-                    f"{text.index(chr(13)) + 1}, which COMET would take for the end of a segment; make it a space, for "
-                    f"instance: tr '\\r' ' ' < {path} > NEW"
-                )
-            yield number, text
 
 
 def read_segments(path: str | Path) -> list[str]:

@@ -2,16 +2,63 @@
 
 from __future__ import annotations
 
-import csv
+import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.streams import numbered_lines
+from mbr_esd_metric.files.streams import numbered_lines, whole_lines
 
 
-def table_rows(path: str | Path, delimiter: str, quoted: bool | None = None) -> Iterator[tuple[int, list[str]]]:
-    """(line number, cells) of each row of a table; a quoted cell may have line ends, and the number is its last line's.
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table.
+
+    Attributes:
+        line: the number of its last line; a quoted cell may have line ends.
+        cells: their texts; none of a blank line.
+        raw: the cells as the file writes them, with their quotation marks.
+        end: the line end, "" if the file ends without one.
+    """
+
+    line: int
+    cells: list[str]
+    raw: list[str]
+    end: str
+
+
+def quoted_rows(path: str | Path, text: str, delimiter: str) -> Iterator[Row]:
+    """The rows of a text whose cells are quoted as in CSV (RFC 4180). Unlike Python's reader it knows what the file
+    writes, has no longest cell, and takes a carriage return in quotes.
+
+    Raises:
+        InputError: quotation marks that do not fit, or a carriage return outside of them; with the line in `path`.
+    """
+    between = re.escape(delimiter)
+    cell = re.compile(rf'("[^"]*(?:""[^"]*)*"|[^"{between}\r\n][^{between}\r\n]*|)({between}|\r?\n|\Z)')
+    at, line, raw = 0, 1, list[str]()
+    while at < len(text) or raw:
+        found = cell.match(text, at)
+        if found is None:
+            line = text.count("\n", 0, at) + 1
+            fault = (
+                "a quotation mark that does not fit"
+                if text[at] == '"'
+                else "a carriage return outside of quotation marks"
+            )
+            raise InputError(f"{path}, line {line}: {fault}; is this file really quoted?")
+        raw.append(found[1])
+        at = found.end()
+        if found[2] != delimiter:
+            line += sum(one.count("\n") for one in raw)
+            cells = [one[1:-1].replace('""', '"') if one[:1] == '"' else one for one in raw]
+            yield Row(line, [] if cells == [""] else cells, raw, found[2])
+            line, raw = line + 1, []
+
+
+def table_rows(path: str | Path, delimiter: str, quoted: bool | None = None) -> Iterator[Row]:
+    """The rows of a table.
 
     Args:
         path: the file.
@@ -19,17 +66,19 @@ def table_rows(path: str | Path, delimiter: str, quoted: bool | None = None) -> 
         quoted: whether cells are quoted as in CSV; by default what `is_quoted` says.
 
     Raises:
-        InputError: as `numbered_lines`, or quotation marks that do not fit, with the line.
+        InputError: as `numbered_lines`, or as `quoted_rows`.
     """
-    lines = numbered_lines(path)
-    if not (is_quoted(path, delimiter) if quoted is None else quoted):
-        yield from ((number, line.split(delimiter)) for number, line in lines)
+    if is_quoted(path, delimiter) if quoted is None else quoted:
+        yield from quoted_rows(path, whole_text(path), delimiter)
         return
-    reader = csv.reader((line + "\n" for _, line in lines), delimiter=delimiter, strict=True)
-    try:
-        yield from ((reader.line_num, row) for row in reader)
-    except csv.Error as error:
-        raise InputError(f"{path}, line {reader.line_num}: {error}; is this file really quoted?") from None
+    for (number, text), (_, line) in zip(numbered_lines(path), whole_lines(path), strict=True):
+        cells = text.split(delimiter)
+        yield Row(number, cells, cells, line[len(text) :])
+
+
+def whole_text(path: str | Path) -> str:
+    """The text of a file; errors as of `whole_lines`."""
+    return "".join(line for _, line in whole_lines(path))
 
 
 def table_cells(
@@ -41,13 +90,18 @@ def table_cells(
         InputError: as `table_rows`, a missing column, or a row of another length.
     """
     rows = table_rows(path, delimiter, quoted)
-    header = next(rows, (1, []))[1]
+    header = next((row.cells for row in rows), [])
     if missing := [name for name in needed if name not in header]:
         raise InputError(f"{path}, line 1: no column {', '.join(missing)} in the header")
-    for number, row in rows:
-        if len(row) != len(header):
-            raise InputError(f"{path}, line {number}: {len(row)} columns, and {len(header)} in the header")
-        yield number, dict(zip(header, row, strict=True))
+    for row in rows:
+        if len(row.cells) != len(header):
+            raise InputError(f"{path}, line {row.line}: {len(row.cells)} columns, and {len(header)} in the header")
+        yield row.line, dict(zip(header, row.cells, strict=True))
+
+
+def quoted_cell(text: str, delimiter: str = ",", always: bool = False) -> str:
+    """A text as a cell of CSV, in quotation marks where it needs them."""
+    return '"' + text.replace('"', '""') + '"' if always or set(text) & {delimiter, '"', "\r", "\n"} else text
 
 
 def is_quoted(path: str | Path, delimiter: str = "\t") -> bool:
@@ -56,14 +110,14 @@ def is_quoted(path: str | Path, delimiter: str = "\t") -> bool:
     They are if every cell of the header is in quotes; if some cell has doubled quotes between quotes and no cell
     contradicts it; or if lines have different numbers of cells, and the rows that CSV makes of them have not.
     """
-    lines = [line for _, line in numbered_lines(path)]
-    if lines and all(len(cell) > 1 and cell[0] == cell[-1] == '"' for cell in lines[0].split(delimiter)):
+    text = whole_text(path)
+    lines = [line.removesuffix("\n").removesuffix("\r") for line in text.split("\n")]
+    if text and all(len(cell) > 1 and cell[0] == cell[-1] == '"' for cell in lines[0].split(delimiter)):
         return True
     if len({line.count(delimiter) for line in lines if line}) > 1:
-        rows = csv.reader((line + "\n" for line in lines), delimiter=delimiter, strict=True)
         try:
-            return len({len(row) for row in rows if row}) == 1
-        except csv.Error:
+            return len({len(row.cells) for row in quoted_rows(path, text, delimiter) if row.cells}) == 1
+        except InputError:
             return False
     cells = [cell for line in lines for cell in line.split(delimiter) if len(cell) > 1 and cell[0] == '"']
     inner = [cell[1:-1] if cell[-1] == '"' else '"' for cell in cells]

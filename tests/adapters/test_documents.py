@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import re
-import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -16,7 +12,6 @@ from hypothesis import strategies as st
 
 from mbr_esd_metric.adapters.documents import Checked, Document, TranslationUnit, read_document
 from mbr_esd_metric.adapters.documents.markup import Content
-from mbr_esd_metric.adapters.documents.table import write_errors
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError
 
@@ -173,72 +168,6 @@ def test_every_byte_of_po_but_the_comments_stays(tmp_path: Path, ending: str) ->
     again = read_document(tmp_path / "o.po")
     assert again.units == document.units
     assert _mark(again, tmp_path / "p.po") == path.read_bytes()
-
-
-@pytest.mark.parametrize(("name", "delimiter"), [("t.csv", ","), ("t.csv", ";"), ("t.tsv", "\t")])
-def test_every_text_of_a_table_comes_back_as_it_was(tmp_path: Path, name: str, delimiter: str) -> None:
-    """Also one that a spreadsheet takes for a formula: nothing is put before it."""
-    texts = ["=SUM(A1)", "+1", "-1", "@me", '=HYPERLINK("x")', 'say "it"', "two\nlines", "a,b\tc", "'", " =x "]
-    content = io.StringIO(newline="")
-    csv.writer(content, delimiter=delimiter).writerows([["source", "target"], *zip(texts, texts, strict=True)])
-    (tmp_path / name).write_bytes(content.getvalue().encode())
-    table = read_document(tmp_path / name)
-    assert [unit.translation for unit in table.units] == [text.strip() for text in texts]
-    written = io.StringIO(_mark(table, tmp_path / f"o{name}").decode(), newline="")
-    assert list(csv.reader(written, delimiter=delimiter))[1:] == [[text, text, "0.5", "[]"] for text in texts]
-
-
-def test_quotation_marks_of_a_tsv_are_characters(tmp_path: Path) -> None:
-    """One that is never closed swallows no line."""
-    content = 'source\ttarget\nA dog\t"Ein Hund\nA cat\tEine "Katze"\nYes\t"Ja"\n'
-    table = _read(tmp_path, "t.tsv", content)
-    assert [unit.translation for unit in table.units] == ['"Ein Hund', 'Eine "Katze"', '"Ja"']
-    lines = _mark(table, tmp_path / "o.tsv", u2="Katze").decode().splitlines()
-    assert [line.split("\t")[:2] for line in lines] == [line.split("\t") for line in content.splitlines()]
-    assert json.loads(lines[2].split("\t")[3])[0]["start"] == 6
-    table.mark([Checked(Annotation(), number) for number in (0.5, 1.0, float("nan"))], tmp_path / "o.tsv")
-    assert (tmp_path / "o.tsv").read_text(encoding="utf-8").splitlines()[2:] == [
-        'A cat\tEine "Katze"\t1.0\t[]',
-        'Yes\t"Ja"\t\t[]',
-    ]
-
-
-@pytest.mark.parametrize("ending", ["\n", "\n\n", "\r\n\r\n", "\n \n"])
-@pytest.mark.parametrize(("name", "delimiter"), [("t.csv", ","), ("t.csv", ";"), ("t.tsv", "\t")])
-def test_blank_last_lines_and_the_byte_order_mark(tmp_path: Path, name: str, delimiter: str, ending: str) -> None:
-    content = "\ufeffsource,target\nA dog,Ein Hund".replace(",", delimiter) + ending
-    table = _read(tmp_path, name, content)
-    assert [unit.translation for unit in table.units] == ["Ein Hund"]
-    written = _mark(table, tmp_path / f"o{name}")
-    assert written.decode().splitlines()[0] == delimiter.join(("\ufeffsource", "target", "score", "errors"))
-    assert len(written.splitlines()) == 2
-
-
-@pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
-def test_a_second_run_replaces_the_columns_of_the_first(tmp_path: Path, name: str) -> None:
-    """Wherever they stand; another column called score stays."""
-    content = "score,source,target\n-1.25,A dog,Ein Hund\n".replace(",", "\t" if name.endswith("tsv") else ",")
-    once = _mark(_read(tmp_path, name, content), tmp_path / f"1{name}", u1="Hund")
-    assert once.startswith(content.splitlines()[0].encode())
-    assert _mark(read_document(tmp_path / f"1{name}"), tmp_path / f"2{name}", u1="Hund") == once
-    moved = _read(tmp_path, "m.csv", "score,errors,source,target\n1.0,[],A dog,Ein Hund\n")
-    assert _mark(moved, tmp_path / "n.csv").splitlines()[1] == b"0.5,[],A dog,Ein Hund"
-
-
-_FORMULAS = st.text("'=+-@\t ab1", max_size=4)
-
-
-@given(st.lists(st.tuples(_FORMULAS, _FORMULAS), min_size=1), st.floats(-2, 2))
-def test_no_text_of_the_errors_is_a_formula_and_all_come_back(texts: list[tuple[str, str]], number: float) -> None:
-    texts = [*texts, ("=1+1", "'-x"), ("@a", "\tb"), ("-1", "+1")]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "e.csv")
-        write_errors(path, [["f", f"i{s}", "major", "", "", 0, 1, t, number, f"a{s}", t] for s, t in texts])
-        with path.open(encoding="utf-8", newline="") as file:
-            _, *rows = csv.reader(file)
-        assert not any(cell.startswith(tuple("=+-@\t\r")) for row in rows for cell in (*row[:8], *row[9:]))
-        assert {float(row[8]) for row in rows} == {number}
-        assert [unit.translation for unit in read_document(path).units] == [text.strip() for _, text in texts]
 
 
 @pytest.mark.parametrize(

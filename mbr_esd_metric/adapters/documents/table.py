@@ -4,9 +4,9 @@ columns. A row without a translation has one that is blank."""
 from __future__ import annotations
 
 import codecs
-import csv
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ from typing import Any
 from mbr_esd_metric.adapters.documents.document import Checked, Document, TranslationUnit
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.streams import json_text, numbered_lines, open_binary, whole_file
-from mbr_esd_metric.files.tables import is_quoted, table_rows
+from mbr_esd_metric.files.streams import json_text, open_binary, whole_file
+from mbr_esd_metric.files.tables import Row, is_quoted, quoted_cell, quoted_rows, table_rows, whole_text
 
 #: Our name of a column -> what files call it.
 _NAMES = {
@@ -24,6 +24,9 @@ _NAMES = {
     "id": ("id", "key"),
     "lp": ("lp", "language_pair"),
 }
+
+#: The columns that a marked table has more than the user's.
+_ADDED = ("mbr_esd_score", "mbr_esd_errors")
 
 #: The columns of a table with one error a row.
 ERROR_COLUMNS = (
@@ -39,10 +42,9 @@ def write_errors(path: str | Path, rows: Iterable[Sequence[Any]]) -> None:
     """Write a CSV with one error a row. A text that a spreadsheet would take for a formula has an apostrophe before it,
     which `read_table` takes off again; numbers stay numbers."""
     with whole_file(path) as file:
-        writer = csv.writer(codecs.getwriter("utf-8")(file), lineterminator="\n")
-        writer.writerow(ERROR_COLUMNS)
-        for row in rows:
-            writer.writerow(f"'{cell}" if isinstance(cell, str) and _formula(cell) else cell for cell in row)
+        for row in (ERROR_COLUMNS, *rows):
+            texts = (f"'{cell}" if isinstance(cell, str) and _formula(cell) else str(cell) for cell in row)
+            file.write((",".join(map(quoted_cell, texts)) + "\n").encode(errors="backslashreplace"))
 
 
 def _formula(text: str) -> bool:
@@ -53,29 +55,26 @@ def _formula(text: str) -> bool:
 def read_table(path: Path, every: bool = False) -> Document:
     """The rows of a table with a header; those without a source are left out. No row says that it is not ready.
 
-    Columns are divided by commas, of a TSV by tabs; where the header has none, by semicolons and the like, as
-    spreadsheets write them in many countries. Cells of a TSV are literal, unless `is_quoted` says that they are quoted.
+    Cells of a TSV are literal, unless `is_quoted` says that they are quoted.
     """
-    tabs = path.suffix.lower() == ".tsv"
-    first = next((line for _, line in numbered_lines(path)), "")
-    delimiter = next((one for one in ("\t" if tabs else ",", *";\t|,") if one in first), ",")
-    literal = tabs and delimiter == "\t" and not is_quoted(path)
+    delimiter = _delimiter(path)
+    literal = path.suffix.lower() == ".tsv" and delimiter == "\t" and not is_quoted(path)
     rows = list(table_rows(path, delimiter, not literal))
-    while rows and not "".join(rows[-1][1]).strip() and len(rows[-1][1]) < 2:
-        rows.pop()
-    header = [name.strip().lower() for name in rows[0][1]] if rows else []
+    last = max((at for at, row in enumerate(rows) if len(row.cells) > 1 or "".join(row.cells).strip()), default=-1)
+    header = _header(rows[0]) if rows else []
     at = {name: next((header.index(one) for one in names if one in header), None) for name, names in _NAMES.items()}
     hint = "; perhaps a line end inside a cell" if literal else ""
     for name in ("source", "target"):
         if at[name] is None:
             raise InputError(f"{path}, line 1: no column {' or '.join(_NAMES[name])} in the header{hint}")
     units, numbers, empty = [], [], []
-    for number, (line, row) in enumerate(rows[1:], 1):
-        if len(row) != len(header):
-            raise InputError(f"{path}, line {line}: {len(row)} columns, and {len(header)} in the header{hint}")
+    for number, row in enumerate(rows[1 : last + 1], 1):
+        cells = row.cells
+        if len(cells) != len(header):
+            raise InputError(f"{path}, line {row.line}: {len(cells)} columns, and {len(header)} in the header{hint}")
         if header == list(ERROR_COLUMNS):
-            row = [one[1:] if one.startswith("'") and _formula(one) else one for one in row]
-        cell = {name: row[place].strip() if place is not None else "" for name, place in at.items()}
+            cells = [one[1:] if one.startswith("'") and _formula(one) else one for one in cells]
+        cell = {name: cells[place].strip() if place is not None else "" for name, place in at.items()}
         name = cell["id"] or str(number)
         if not cell["source"]:
             empty.append(name)
@@ -83,39 +82,60 @@ def read_table(path: Path, every: bool = False) -> Document:
         pair = cell["lp"].partition("-")
         units.append(TranslationUnit(name, cell["source"], cell["target"], (pair[0], pair[2])))
         numbers.append(number)
-    cells = [row for _, row in rows]
-    with open_binary(path) as file:
-        start = codecs.BOM_UTF8 if file.read(3) == codecs.BOM_UTF8 else b""
-    return Document(path, tuple(units), partial(_mark, start, cells, numbers, delimiter, literal), tuple(empty))
+    return Document(path, tuple(units), partial(_mark, path, rows, numbers, delimiter, literal), tuple(empty))
+
+
+def _header(row: Row) -> list[str]:
+    return [name.strip().lower() for name in row.cells]
+
+
+def _delimiter(path: Path) -> str:
+    """What divides the header into columns with a source and a target: a comma, of a TSV a tab, or another one of those
+    in use in a country; the first where none does."""
+    text = whole_text(path)
+    usual = "\t,;|" if path.suffix.lower() == ".tsv" else ",;\t|"
+    marks = "".join(one for one in text.partition("\n")[0] if not one.isalnum() and one not in "\"' _-\r")
+    for one in dict.fromkeys(usual + marks):
+        with suppress(InputError):
+            header = next((_header(row) for row in quoted_rows(path, text, one)), [])
+            if all(set(_NAMES[name]) & set(header) for name in ("source", "target")):
+                return one
+    return usual[0]
 
 
 def _mark(
-    start: bytes,
-    rows: Sequence[Sequence[str]],
+    path: Path,
+    rows: Sequence[Row],
     numbers: Sequence[int],
     delimiter: str,
     literal: bool,
     checked: Sequence[Checked],
     output: Path,
 ) -> None:
-    """Write the table with score and errors, in place of those that an earlier run added."""
+    """Write the table with score and errors, in place of those that an earlier run added, and every other byte as it
+    is."""
     by_row = dict(zip(numbers, checked, strict=True))
-    header = [name.strip().lower() for name in rows[0]]
-    at = next((i for i in range(len(header)) if header[i : i + 2] == ["score", "errors"]), len(header))
-    with whole_file(output) as file:
-        file.write(start)
-        text = codecs.getwriter("utf-8")(file)
-        writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    header = _header(rows[0])
+    quote = partial(quoted_cell, delimiter=delimiter, always=all(cell[:1] == '"' for cell in rows[0].raw))
+    with open_binary(path) as file, whole_file(output) as out:
+        out.write(codecs.BOM_UTF8 if file.read(3) == codecs.BOM_UTF8 else b"")
         for number, row in enumerate(rows):
+            cells = list(row.raw)
             one = by_row.get(number)
-            # A score that is no number is that of a blank translation which was left out (blank=skip).
-            score = "" if one is None or math.isnan(one.score) else str(one.score)
-            added = [score, "" if one is None else _errors(one.annotation)] if number else ["score", "errors"]
-            cells = [*row[:at], *added, *row[at + 2 :]]
-            if literal:
-                text.write(delimiter.join(cells) + "\n")
-            else:
-                writer.writerow(cells)
+            ours = _ADDED if number == 0 else ("", "") if one is None else (_score(one), _errors(one.annotation))
+            for name, cell in zip(_ADDED, ours, strict=True):
+                if number > max(numbers, default=0):
+                    break  # blank lines at the end
+                if name not in header:
+                    cells.append(cell if literal else quote(cell))
+                elif number and one is not None:
+                    cells[header.index(name)] = cell if literal else quote(cell)
+            out.write((delimiter.join(cells) + row.end).encode())
+
+
+def _score(one: Checked) -> str:
+    """The score as a cell; that of a blank translation which was left out (blank=skip) is no number."""
+    return "" if math.isnan(one.score) else str(round(one.score, 6))
 
 
 def _errors(annotation: Annotation) -> str:

@@ -181,10 +181,9 @@ def read_documents(path: Path) -> list[tuple[str, str]]:
     documents: list[tuple[str, str]] = []
     seen: set[str] = set()
     for number, line in numbered_lines(path):
-        words = line.split()
-        if len(words) < 2:
-            raise InputError(f"{path}, line {number}: give the domain and the document of the segment")
-        domain, document = words[0], words[1]
+        domain, document = [*(cell.strip() for cell in line.split("\t")), ""][:2]
+        if not domain or not document:
+            raise InputError(f"{path}, line {number}: give domain and document of the segment, with a tab between them")
         if document in seen and documents[-1][1] != document:
             raise InputError(f"{path}, line {number}: document {document} is not in one piece")
         seen.add(document)

@@ -118,8 +118,8 @@ RATING = "human-scores/en-de.mqm.rater1.seg.rating"
 @pytest.mark.parametrize(
     ("file", "line", "text", "message"),
     [
-        ("documents/en-de.docs", 2, "news", "line 2: give the domain and the document"),
-        ("documents/en-de.docs", 1, "talk two", "line 3: document two is not in one piece"),
+        ("documents/en-de.docs", 2, "news desk", "line 2: give domain and document"),
+        ("documents/en-de.docs", 1, "talk\ttwo", "line 3: document two is not in one piece"),
         ("documents/en-de.docs", 3, None, "line 3: 2 lines, but 3 source segments"),
         ("references/en-de.refA.txt", 1, None, r"refA.txt, line 3: 2 lines, but 3"),
         ("system-outputs/en-de/a-sys.txt", 3, "x\ny", r"a-sys.txt, line 4: 4 lines, but 3"),

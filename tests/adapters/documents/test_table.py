@@ -1,0 +1,134 @@
+"""Tables: what is read from them, the same bytes with our columns, and tables of errors."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mbr_esd_metric.adapters.documents import Checked, read_document
+from mbr_esd_metric.adapters.documents.table import write_errors
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.errors import InputError
+from tests.adapters.test_documents import _mark, _read
+
+COLUMNS = ("mbr_esd_score", "mbr_esd_errors")
+
+
+@pytest.mark.parametrize(("name", "delimiter"), [("t.csv", ","), ("t.csv", ";"), ("t.tsv", "\t")])
+def test_every_text_of_a_table_comes_back_as_it_was(tmp_path: Path, name: str, delimiter: str) -> None:
+    """Also one that a spreadsheet takes for a formula: nothing is put before it."""
+    texts = ["=SUM(A1)", "+1", "-1", "@me", '=HYPERLINK("x")', 'say "it"', "two\nlines", "a,b\tc", "'", " =x "]
+    content = io.StringIO(newline="")
+    csv.writer(content, delimiter=delimiter).writerows([["source", "target"], *zip(texts, texts, strict=True)])
+    (tmp_path / name).write_bytes(content.getvalue().encode())
+    table = read_document(tmp_path / name)
+    assert [unit.translation for unit in table.units] == [text.strip() for text in texts]
+    written = io.StringIO(_mark(table, tmp_path / f"o{name}").decode(), newline="")
+    assert list(csv.reader(written, delimiter=delimiter))[1:] == [[text, text, "0.5", "[]"] for text in texts]
+
+
+def test_quotation_marks_of_a_tsv_are_characters(tmp_path: Path) -> None:
+    """One that is never closed swallows no line."""
+    content = 'source\ttarget\nA dog\t"Ein Hund\nA cat\tEine "Katze"\nYes\t"Ja"\n'
+    table = _read(tmp_path, "t.tsv", content)
+    assert [unit.translation for unit in table.units] == ['"Ein Hund', 'Eine "Katze"', '"Ja"']
+    lines = _mark(table, tmp_path / "o.tsv", u2="Katze").decode().splitlines()
+    assert [line.split("\t")[:2] for line in lines] == [line.split("\t") for line in content.splitlines()]
+    assert json.loads(lines[2].split("\t")[3])[0]["start"] == 6
+    table.mark([Checked(Annotation(), number) for number in (0.5, 1.0, float("nan"))], tmp_path / "o.tsv")
+    assert (tmp_path / "o.tsv").read_text(encoding="utf-8").splitlines()[2:] == [
+        'A cat\tEine "Katze"\t1.0\t[]',
+        'Yes\t"Ja"\t\t[]',
+    ]
+
+
+@pytest.mark.parametrize("ending", ["\n", "\n\n", "\r\n\r\n", "\n \n"])
+@pytest.mark.parametrize(("name", "delimiter"), [("t.csv", ","), ("t.csv", ";"), ("t.tsv", "\t")])
+def test_blank_last_lines_and_the_byte_order_mark(tmp_path: Path, name: str, delimiter: str, ending: str) -> None:
+    content = "\ufeffsource,target\nA dog,Ein Hund".replace(",", delimiter) + ending
+    table = _read(tmp_path, name, content)
+    assert [unit.translation for unit in table.units] == ["Ein Hund"]
+    written = _mark(table, tmp_path / f"o{name}")
+    rows = (("\ufeffsource", "target", *COLUMNS), ("A dog", "Ein Hund", "0.5", "[]"))
+    assert written.decode() == "\n".join(map(delimiter.join, rows)) + ending
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
+def test_a_second_run_replaces_the_columns_of_the_first(tmp_path: Path, name: str) -> None:
+    """Wherever they stand, together or not; the user's own columns stay."""
+    content = "score,errors,source,target\n-1.25,none,A dog,Ein Hund\n".replace(
+        ",", "\t" if name.endswith("tsv") else ","
+    )
+    once = _mark(_read(tmp_path, name, content), tmp_path / f"1{name}", u1="Hund")
+    assert once.startswith(content.splitlines()[0].encode())
+    assert _mark(read_document(tmp_path / f"1{name}"), tmp_path / f"2{name}", u1="Hund") == once
+    moved = _read(
+        tmp_path, "m.csv", "mbr_esd_errors,source,Score,Errors,target,mbr_esd_score\n-,A dog,7,-,Ein Hund,-\n"
+    )
+    assert _mark(moved, tmp_path / "n.csv").splitlines()[1] == b"[],A dog,7,-,Ein Hund,0.5"
+
+
+_FORMULAS = st.text("'=+-@\t ab1", max_size=4)
+
+
+@given(st.lists(st.tuples(_FORMULAS, _FORMULAS), min_size=1), st.floats(-2, 2))
+def test_no_text_of_the_errors_is_a_formula_and_all_come_back(texts: list[tuple[str, str]], number: float) -> None:
+    texts = [*texts, ("=1+1", "'-x"), ("@a", "\tb"), ("-1", "+1")]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "e.csv")
+        write_errors(path, [["f", f"i{s}", "major", "", "", 0, 1, t, number, f"a{s}", t] for s, t in texts])
+        with path.open(encoding="utf-8", newline="") as file:
+            _, *rows = csv.reader(file)
+        assert not any(cell.startswith(tuple("=+-@\t\r")) for row in rows for cell in (*row[:8], *row[9:]))
+        assert {float(row[8]) for row in rows} == {number}
+        assert [unit.translation for unit in read_document(path).units] == [text.strip() for _, text in texts]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        'id,source,target\r\n1,A dog,Ein Hund\r\n2,"A cat","Eine\rKatze"\r\n',
+        '"source","target"\n"A dog","Ein ""Hund"""\n"A cat",Eine "Katze"',
+        'id;source;target;"notes, other"\n1;A dog;Ein Hund;x\n2;A cat;Eine Katze;\n',
+        "notes; or more\tsource\ttarget\n,\tA dog\tEin Hund\n|\tA cat\tEine Katze\n",
+        "source^target\nA dog^Ein Hund\nA cat^Eine Katze\n",
+        '"a\nb,c";target;source\n1;Ein Hund;A dog\n2;Eine Katze;A cat\n',
+    ],
+)
+def test_every_byte_but_our_columns_stays(tmp_path: Path, content: str) -> None:
+    """Line ends, quotation marks that nothing needs, a carriage return in a cell, any delimiter of the header."""
+    table = _read(tmp_path, "t.csv", content)
+    assert [unit.source for unit in table.units] == ["A dog", "A cat"]
+    delimiter = next(one for one in ";,\t^" if f"source{one}" in content.replace('"', "") or f"{one}source" in content)
+    marked = _mark(table, tmp_path / "o.csv").decode()
+    ours = tuple(f'"{name}"' if content.startswith('"source') else name for name in COLUMNS)
+    for column in (*ours, "0.5", "[]", '"0.5"', '"[]"'):
+        marked = marked.replace(delimiter + column, "")
+    assert marked == content
+    assert read_document(tmp_path / "o.csv").units == table.units
+
+
+def test_cells_of_any_length_are_read(tmp_path: Path) -> None:
+    long = "ein Wort " * 20_000
+    for cell in (long.strip(), f'"{long}"'):
+        assert _read(tmp_path, "t.csv", f"source,target\nA word,{cell}\n").units[0].translation == long.strip()
+
+
+def test_quotation_marks_that_do_not_fit(tmp_path: Path) -> None:
+    for cell, fault in (('"Ein', "a quotation mark that"), ('"Ein" Hund', "a quotation mark"), ("E\rn", "a carriage")):
+        with pytest.raises(InputError, match=f"t.csv, line 3: {fault}"):
+            _read(tmp_path, "t.csv", f"source,target\nYes,Ja\nA dog,{cell}\nNo,Nein\n")
+
+
+def test_a_carriage_return_in_the_errors_is_quoted(tmp_path: Path) -> None:
+    cells = ["f", "1", "major", "", "", 0, 5, "Hallo", "", "Hello world", "Hallo\rWelt"]
+    write_errors(tmp_path / "e.csv", [cells])
+    assert b'"Hallo\rWelt"\n' in (tmp_path / "e.csv").read_bytes()
+    assert read_document(tmp_path / "e.csv").units[0].translation == "Hallo\rWelt"
