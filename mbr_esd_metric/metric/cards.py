@@ -21,7 +21,7 @@ from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, ModelCard, with_options
 
 #: How models decide whose settings are not the paper's. Where most candidates of a model mark nothing, the answer marks
-#: nothing anywhere, and the mean over the candidates still tells translations apart (docs/evidence/judges.md).
+#: nothing anywhere, and the mean over the candidates still tells translations apart (docs/evidence/one-model.md).
 _EXPECTED = DecisionOptions(score="expected")
 
 
