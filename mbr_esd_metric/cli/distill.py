@@ -107,7 +107,7 @@ def _checked(args: argparse.Namespace) -> tuple[ModelCard, list[str | None]]:
     """The model, and the language pair of each input where it is given; arguments are checked before any work."""
     from mbr_esd_metric.distill.training_folder import question_of
     from mbr_esd_metric.metric.cards import load_card
-    from mbr_esd_metric.prompting.prompt import language_names
+    from mbr_esd_metric.prompting.languages import language_names
 
     card = load_card(args.model)
     question_of(card)

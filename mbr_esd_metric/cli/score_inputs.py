@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from mbr_esd_metric.files.streams import read_segments
 from mbr_esd_metric.files.untrusted import decoded, reading
 from mbr_esd_metric.metric.card import ModelCard, with_pair
 from mbr_esd_metric.prompting.formats import get_format
-from mbr_esd_metric.prompting.prompt import language_names
+from mbr_esd_metric.prompting.languages import language_code, language_pair
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.documents import Document
@@ -98,7 +97,7 @@ class Texts:
         path = self.document.path
         if card.lp is not None:
             for codes, name in languages.items():
-                if any(one and one != other for one, other in zip(codes, _codes(card.lp.split("-", 1)), strict=False)):
+                if any(one and one != other for one, other in zip(codes, _codes(language_pair(card.lp)), strict=False)):
                     advice = "leave the language pair out" if all(codes) else "give one that fits"
                     raise InputError(
                         f"{path}: unit {name} is {'-'.join(one or '?' for one in codes)}, not {card.lp}; {advice}"
@@ -111,11 +110,7 @@ class Texts:
         if len(pairs) != 1:
             units = ", ".join(f"{pair} (unit {unit})" for pair, unit in pairs.items()) or "none"
             raise InputError(f"{path} names no one language pair ({units}); name it with --lp, such as --lp en-de")
-        ((pair, name),) = pairs.items()
-        try:
-            language_names(pair)
-        except OptionError as error:
-            raise InputError(f"{path}, unit {name}: {error}; or name the language pair with --lp") from None
+        (pair,) = pairs
         return with_pair(card, pair)
 
     def write(self, data: Mapping[str, Sequence[WrittenSegment]], table: str | None, output: str | None) -> str:
@@ -145,8 +140,8 @@ def _left_out(document: Document) -> str:
 
 
 def _codes(languages: Sequence[str]) -> tuple[str, ...]:
-    """Languages without their regions and scripts."""
-    return tuple(re.split("[-_]", language.lower())[0] for language in languages)
+    """Languages without their regions and scripts; "" stays."""
+    return tuple(language and language_code(language) for language in languages)
 
 
 def read_translations(path: str, source_path: str, sources: Sequence[str]) -> list[str]:

@@ -158,7 +158,9 @@ class ModelCard:
     context: str = _option("segment", _choice("segment", "document"), "what the model reads around a sentence")
     grounded: bool = _option(False, _FLAG, "allow only pieces of the translation as error spans")
     prompt: str = _option("v1", _TEXT, "version of the built-in prompt, or the path of a template")
-    lp: str | None = _option(None, _TEXT, "language pair such as en-de, so that the prompt can name the languages")
+    lp: str | None = _option(
+        None, _TEXT, "language pair such as en-de, for prompts that name the languages, and for data warnings"
+    )
     shots: str | None = _option(
         None, _TEXT, "JSON lines of annotated translations as examples; FILE:3 takes those with the nearest sources"
     )

@@ -6,13 +6,12 @@ One process at a time samples a model into a store. The next waits, and finds th
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from itertools import groupby
@@ -23,15 +22,13 @@ from mbr_esd_metric.files.streams import progress_bar
 from mbr_esd_metric.generation.engine import Engine, Request
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.plan import Plan
-from mbr_esd_metric.prompting.prompt import LANGUAGES
+from mbr_esd_metric.prompting.languages import language_note
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
 #: Seconds after which a bar is drawn again where nothing moves, so that the time goes on.
 REFRESH = 30.0
-#: Characters of a text whose language is looked up; more changes no answer.
-_BEGINNING = 5000
 
 
 def missing(request: Request, stored: Collection[int]) -> Iterator[Request]:
@@ -123,22 +120,6 @@ class Sampler(AbstractContextManager["Sampler"]):
             return False
         self._held.callback(lock.release)
         return waited
-
-
-def language_note(name: str, sources: Iterable[str], translations: Iterable[str]) -> str:
-    """The note for a user whose prompt could name the languages and does not. py3langid, where it is installed (extra
-    `langid`), suggests the pair; the user decides, because it changes what a model answers."""
-    note = "note: the prompt does not say of what languages the texts are"
-    fix = f"name them in the model name, such as {name}?lp=en-de"
-    if importlib.util.find_spec("py3langid") is None:
-        return f"{note}; {fix} (pip install 'mbr-esd-metric[langid]', and this note suggests the pair)"
-    import py3langid
-
-    beginnings = ["\n".join(dict.fromkeys(texts))[:_BEGINNING] for texts in (sources, translations)]
-    source, target = (py3langid.classify(text)[0] for text in beginnings)
-    if source == target or not {source, target} <= LANGUAGES.keys():
-        return f"{note}; {fix}"
-    return f"{note}. They look like {LANGUAGES[source]} and {LANGUAGES[target]}: {name}?lp={source}-{target} tells it"
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mbr_esd_metric.errors import InputError, OptionError, unknown
+from mbr_esd_metric.prompting.languages import language_names
 
 #: Error categories that prompt and grammar agree on (GEMBA-MQM's taxonomy).
 CATEGORIES = ("accuracy", "fluency", "style", "terminology", "non-translation", "other")
@@ -107,25 +108,6 @@ PLACEHOLDERS = {
 }
 _FIELD = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
 
-#: Names of the languages of the WMT test sets, by ISO 639-1 code.
-LANGUAGES: dict[str, str] = dict(
-    re.findall(
-        r"([a-z]+) ([A-Z][A-Za-z ]*)",
-        """
-af Afrikaans, am Amharic, ar Arabic, az Azerbaijani, be Belarusian, bg Bulgarian, bho Bhojpuri, bn Bengali,
-bs Bosnian, ca Catalan, cs Czech, cy Welsh, da Danish, de German, el Greek, en English, eo Esperanto, es Spanish,
-et Estonian, eu Basque, fa Persian, fi Finnish, fr French, ga Irish, gl Galician, gu Gujarati, ha Hausa, he Hebrew,
-hi Hindi, hr Croatian, hu Hungarian, hy Armenian, id Indonesian, ig Igbo, is Icelandic, it Italian, iu Inuktitut,
-ja Japanese, ka Georgian, kk Kazakh, km Khmer, kn Kannada, ko Korean, ky Kyrgyz, la Latin, lb Luxembourgish,
-liv Livonian, lo Lao, lt Lithuanian, lv Latvian, mas Maasai, mk Macedonian, ml Malayalam, mn Mongolian, mr Marathi,
-ms Malay, mt Maltese, my Burmese, nb Norwegian, ne Nepali, nl Dutch, nn Norwegian Nynorsk, no Norwegian, pa Punjabi,
-pl Polish, ps Pashto, pt Portuguese, ro Romanian, ru Russian, sah Yakut, si Sinhala, sk Slovak, sl Slovenian,
-so Somali, sq Albanian, sr Serbian, sv Swedish, sw Swahili, ta Tamil, te Telugu, tg Tajik, th Thai, tl Tagalog,
-tr Turkish, uk Ukrainian, ur Urdu, uz Uzbek, vi Vietnamese, xh Xhosa, yo Yoruba, zh Chinese, zu Zulu
-""",
-    )
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Passage:
@@ -183,8 +165,9 @@ class Prompt:
 
 
 def _filled(template: str, source: str, translation: str, lp: str | None) -> str:
-    source_lang, target_lang = language_names(lp)
-    values = {"source": source, "translation": translation, "source_lang": source_lang, "target_lang": target_lang}
+    values = {"source": source, "translation": translation}
+    if "_lang}" in template:  # a prompt that names no language takes every language pair
+        values |= zip(("source_lang", "target_lang"), language_names(lp), strict=True)
     return _FIELD.sub(lambda match: values[PLACEHOLDERS[match.group(1)]], template)
 
 
@@ -216,18 +199,3 @@ def load_prompt(name: str = "v1", templates: Mapping[str, str] = TEMPLATES) -> P
         if field not in fields:
             raise InputError(f"prompt file {path} has no {{{field}}}; the model would never see the {field}")
     return Prompt("file:" + hashlib.sha256(template.encode()).hexdigest()[:8], template)
-
-
-def language_names(lp: str | None) -> tuple[str, str]:
-    """Names of source and target language of a language pair such as "en-de" or "ja-zh_TW". `OptionError`, with the
-    nearest codes, if it is not two known codes joined by a hyphen."""
-    if lp is None:
-        return "the source language", "the target language"
-    codes = lp.split("-")
-    if len(codes) != 2 or not all(codes):
-        raise OptionError(f"a language pair is two language codes such as 'en-de', not {lp!r}")
-    source, target = (code.split("_")[0].lower() for code in codes)
-    for code in (source, target):
-        if code not in LANGUAGES:
-            raise OptionError(f"language pair {lp!r}: {unknown('language code', code, LANGUAGES)}")
-    return LANGUAGES[source], LANGUAGES[target]

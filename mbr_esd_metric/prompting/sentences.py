@@ -21,6 +21,8 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from unicodedata import combining
 
+from mbr_esd_metric.prompting.languages import language_code, language_pair
+
 #: The most characters of a sentence; a longer piece is cut, in Thai at its spaces.
 LONGEST = 400
 #: Places to cut a long piece, the best first: behind the end of a sentence, between words, anywhere.
@@ -90,8 +92,8 @@ def parts(source: str, translation: str, lp: str | None = None) -> tuple[Part, .
     undivided = (Part(0, len(translation), 0, len(source)),)
     if not source.strip() or not translation.strip():
         return undivided
-    languages = [code.split("_")[0].lower() for code in (lp or "-").split("-", 1)]
-    of_source, of_translation = sentences(source, languages[0]), sentences(translation, languages[-1])
+    from_language, to_language = map(language_code, language_pair(lp)) if lp else ("", "")
+    of_source, of_translation = sentences(source, from_language), sentences(translation, to_language)
     pairs = align(of_source, of_translation)
     if len(pairs) == 1:
         return undivided

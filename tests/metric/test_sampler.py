@@ -1,4 +1,4 @@
-"""Each missing candidate is sampled once, also after a killed process; and the note on languages."""
+"""Each missing candidate is sampled once, also after a killed process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -19,7 +18,6 @@ from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment
-from mbr_esd_metric.metric.sampler import language_note
 from tests.helpers.chat_server import FakeServer
 
 SEGMENTS, N = 30, 12
@@ -81,34 +79,3 @@ def test_one_segment_that_fails_ends_the_run(tmp_path: Path) -> None:
     with CandidateStore(tmp_path / "store") as store:
         keys = [key for (key,) in store._connection.execute("SELECT key FROM request")]
         assert [store.get(key, 1) != [None] for key in keys] == [True]
-
-
-ENGLISH = ["The bank on the corner closed last week.", "It has rained for three days."]
-GERMAN = ["Das Ufer an der Ecke schloss letzte Woche.", "Es regnet schon seit drei Tagen."]
-
-
-@pytest.mark.parametrize(
-    ("codes", "pair"), [(("cs", "uk"), "cs-uk"), (("en", "en"), "en-de"), (("en", "oc"), "en-de"), (None, "en-de")]
-)
-def test_the_note_on_languages_names_a_pair(
-    codes: tuple[str, str] | None, pair: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With a stand-in for py3langid, so that every answer occurs; None where it is not installed."""
-    texts: list[str] = []
-    stand_in = ModuleType("py3langid")
-    answers = iter(codes or ())
-    stand_in.classify = lambda text: (texts.append(text), (next(answers), -1.0))[1]  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "py3langid", stand_in)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: codes and object())
-    note = language_note("NAME", ENGLISH * 1000, GERMAN)
-    assert f"NAME?lp={pair}" in note
-    assert ("look like Czech and Ukrainian" in note) == (codes == ("cs", "uk"))
-    assert ("pip install 'mbr-esd-metric[langid]'" in note) == (codes is None)
-    assert texts == (["\n".join(ENGLISH), "\n".join(GERMAN)] if codes else [])
-
-
-def test_the_pair_of_real_texts() -> None:
-    pytest.importorskip("py3langid")
-    assert "NAME?lp=en-de tells it" in language_note("NAME", ENGLISH, GERMAN)
-    assert "NAME?lp=ja-zh tells it" in language_note("NAME", ["今日はとても良い天気です。"], ["今天天气很好。"])
-    assert "They look like" not in language_note("NAME", ENGLISH, ENGLISH)

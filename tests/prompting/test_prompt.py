@@ -26,10 +26,8 @@ def test_languages_by_code(tmp_path: Path, lp: str, source: str, target: str) ->
     assert prompt.render("a", "b", lp) == f"{source}>{target}: a b"
 
 
-@pytest.mark.parametrize(("lp", "nearest"), [("en-dee", "'de'"), ("english-de", "'en'|valid"), ("en-xx", "'xh'")])
-def test_an_unknown_language_is_refused(lp: str, nearest: str) -> None:
-    with pytest.raises(OptionError, match=rf"language pair '{lp}': unknown language code .*{nearest}"):
-        load_prompt().render("a", "b", lp)
+def test_a_prompt_that_names_no_language_takes_every_pair(tmp_path: Path) -> None:
+    assert load_prompt(template(tmp_path, "{source} {translation}")).render("a", "b", "klingon") == "a b"
 
 
 def test_every_field_is_replaced_once_and_other_braces_stay(tmp_path: Path) -> None:
