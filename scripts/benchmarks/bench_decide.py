@@ -1,14 +1,10 @@
 """Times decoding: from annotations, from raw texts, and (`--stream`) from a file of many segments.
 
     python scripts/benchmarks/bench_decide.py                         every utility, N and L, against a plain reference
-    python scripts/benchmarks/bench_decide.py --different --sizes 1024 --lengths 180
-                                                           the same of candidates no two of which are equal
     python scripts/benchmarks/bench_decide.py --stream 36000          `mbr-esd decide` end to end, with its memory
-    python scripts/benchmarks/bench_decide.py --profile               where its time goes
 
 Candidates are drawn like those of a model at high temperature: a pool of likely errors per translation, each in or out
-of a candidate, with uncertain edges and severities. At N = 256 about 100 of them are distinct; those that are all
-different are of as many pools as it takes. The plain reference is the scalar definition for each distinct candidate
+of a candidate, with uncertain edges and severities. At N = 256 about 100 of them are distinct. The plain reference is the scalar definition for each distinct candidate
 against all N, as the authors' released code does it (for softf1 character by character in Python, as there); it is
 timed on some pairs and scaled up. All times are the best of several on one core.
 """
@@ -17,7 +13,6 @@ timed on some pairs and scaled up. All times are the best of several on one core
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import os
 import random
@@ -39,7 +34,6 @@ from mbr_esd_metric.core.decision import Decision, choose
 from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses
 from mbr_esd_metric.core.rules import Mbr
 from mbr_esd_metric.core.similarities import Similarity, get_similarity, similarity_names
-from mbr_esd_metric.files.records import CandidateRecord, DecisionRecord, json_line
 from mbr_esd_metric.prompting.formats.json import render_answer
 from mbr_esd_metric.prompting.parse import JsonParser, Parsed
 
@@ -90,17 +84,6 @@ def draw_texts(translation: str, n: int, rng: random.Random) -> list[str]:
     return texts
 
 
-def draw_different(translation: str, n: int, rng: random.Random) -> list[str]:
-    """n answers that are different annotations."""
-    texts: dict[Annotation, str] = {}
-    while len(texts) < n:
-        for text in draw_texts(translation, n, rng):
-            parsed = JsonParser(translation).parse(text)
-            assert isinstance(parsed, Parsed)
-            texts.setdefault(parsed.annotation, text)
-    return list(texts.values())[:n]
-
-
 def best(function: Callable[[], object], repeats: int) -> float:
     """Seconds of the fastest run."""
     times = []
@@ -145,16 +128,15 @@ def plain_seconds(name: str, annotations: Sequence[Annotation], distinct: int, l
     return seconds / len(pairs) * distinct * len(annotations)
 
 
-def grid(sizes: Sequence[int], lengths: Sequence[int], utilities: Sequence[str], different: bool) -> None:
+def grid(sizes: Sequence[int], lengths: Sequence[int], utilities: Sequence[str]) -> None:
     """The table of all utilities."""
-    draw = draw_different if different else draw_texts
     print("| utility | N | L | distinct | decide ms | from raw text ms | plain s | ratio | peak MB |")
     print("|---|---|---|---|---|---|---|---|---|")
     for length in lengths:
         for n in sizes:
             rng = random.Random(1)
             translation = draw_translation(length, rng)
-            texts = draw(translation, n, rng)
+            texts = draw_texts(translation, n, rng)
             candidates = [Candidate(text, logprob=-rng.random() * 40) for text in texts]
             annotations: list[Annotation] = []
             for text in texts:
@@ -192,42 +174,6 @@ def draw_lines(segments: int, n: int, length: int) -> list[str]:
     return lines
 
 
-def profile(n: int, length: int) -> None:
-    """Where the time of `mbr-esd decide` goes, its steps one after the other as in a run."""
-    lines = [f'{{"id": "1", {line}'.encode() for line in draw_lines(300, n, length)]
-    similarity = get_similarity("softf1")
-    seconds: dict[str, float] = {}
-
-    def step(name: str, start: float) -> float:
-        now = time.perf_counter()
-        seconds[name] = seconds.get(name, 0.0) + now - start
-        return now
-
-    repeats = 3
-    gc.disable()  # as a run does while it works on a block
-    for line in lines * repeats:
-        at = time.perf_counter()
-        value = json.loads(line)
-        at = step("JSON decoding", at)
-        record = CandidateRecord.from_json(value)
-        at = step("checking the record", at)
-        parser = JsonParser(record.mt)
-        parsed = [parser.parse(text) for text in record.texts]
-        annotations = [one.annotation for one in parsed if isinstance(one, Parsed)]
-        at = step("reading and locating answers", at)
-        folded = Hypotheses(annotations, record.columns.logprobs, record.texts)
-        at = step("folding duplicates", at)
-        decision = choose(DecisionProblem(folded, length, similarity), Mbr())
-        at = step("utilities and choice", at)
-        json_line(DecisionRecord.of(record, decision).to_json())
-        step("writing the decision", at)
-    total = sum(seconds.values())
-    print("| step | ms a segment | share |")
-    print("|---|---|---|")
-    for name, spent in {**seconds, "together": total}.items():
-        print(f"| {name} | {1e3 * spent / len(lines) / repeats:.2f} | {spent / total:.0%} |")
-
-
 def stream(segments: int, n: int, length: int, workers: int) -> None:
     """`mbr-esd decide` over a file of distinct segments, in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
@@ -255,17 +201,13 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[16, 64, 256, 1024], metavar="N")
     parser.add_argument("--lengths", type=int, nargs="+", default=[60, 180, 600, 2000], metavar="L")
     parser.add_argument("--utilities", nargs="+", default=similarity_names(), metavar="NAME")
-    parser.add_argument("--different", action="store_true", help="no two candidates are the same annotation")
     parser.add_argument("--stream", type=int, metavar="SEGMENTS", help="time a file of so many segments instead")
-    parser.add_argument("--profile", action="store_true", help="show what each step takes instead")
     parser.add_argument("--workers", type=int, default=2, help="of --stream")
     args = parser.parse_args()
     if args.stream:
         stream(args.stream, 256, 180, args.workers)
-    elif args.profile:
-        profile(256, 180)
     else:
-        grid(args.sizes, args.lengths, args.utilities, args.different)
+        grid(args.sizes, args.lengths, args.utilities)
 
 
 if __name__ == "__main__":

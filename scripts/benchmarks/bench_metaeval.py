@@ -1,13 +1,11 @@
 """Times the meta-evaluation, beside a plain reference in the same run.
 
-    python scripts/benchmarks/bench_metaeval.py            one metric, one pair of metrics
-    python scripts/benchmarks/bench_metaeval.py --matrix   also 25 metrics x 3 language pairs, every pair tested
-    python scripts/benchmarks/bench_metaeval.py --board    the board of 25 metrics with error spans, by the command
+    python scripts/benchmarks/bench_metaeval.py
 
 Scores are drawn like WMT's: whole MQM penalties for gold, a metric that follows them with noise, 15 systems x 486
 segments. The plain reference is the definition in Python, pair by pair and draw by draw; draws are timed on a few and
 scaled up. Where Google's mt-metrics-eval is on the path it is timed as well. Times are CPU times of one core, the best
-of several, so that other work on the machine does not count; the matrix is timed by the clock as well.
+of several, so that other work on the machine does not count.
 """
 
 # ruff: noqa: E402  (the number of threads must be set before numpy is loaded)
@@ -20,28 +18,16 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import argparse
-import random
-import resource
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.adapters.wmt.layout import Layout, write_documents, write_scores, write_text
-from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.core.mqm import mqm_score
-from mbr_esd_metric.metaeval import acc_eq, perm_both, rank_metrics, spa
-from mbr_esd_metric.metaeval.significance import STATISTICS
+from mbr_esd_metric.metaeval import acc_eq, perm_both, spa
 from mbr_esd_metric.metaeval.spa import pairwise_p_values, spa_of_p_values
-from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 
 Matrix = npt.NDArray[np.float64]
 
@@ -150,69 +136,10 @@ def toolkit(gold: Matrix, a: Matrix, b: Matrix) -> dict[str, float]:
     }
 
 
-def draw_board(data: Path, lp: str, systems: int = SYSTEMS, segments: int = 600, metrics: int = 25) -> None:
-    """A test set in the folder layout: people's error spans, and metrics that keep fewer and fewer of them."""
-    rng = random.Random(lp)
-    layout = Layout(data, "bench", lp)
-    names = [f"system{i:02}" for i in range(systems)]
-    texts = {name: [f"{'word ' * rng.randint(5, 40)}{name} {n}" for n in range(segments)] for name in names}
-    write_text(layout.source(), [f"source {n}" for n in range(segments)])
-    write_documents(layout.documents, [("news", f"d{n // 10}") for n in range(segments)])
-    write_text(layout.reference("refA"), [f"reference {n}" for n in range(segments)])
-    write_text(layout.output("refA"), [f"reference {n}" for n in range(segments)])
-
-    def spans(text: str, mean: float) -> list[ErrorSpan]:
-        marked = []
-        while rng.random() < mean / (1 + mean):
-            start = rng.randrange(len(text) - 4)
-            marked.append(ErrorSpan(start, rng.randint(start + 1, len(text)), rng.choice(("major", "minor"))))
-        return marked
-
-    human = {name: [Annotation(spans(t, 0.5 + i / systems)) for t in texts[name]] for i, name in enumerate(names)}
-    for name in names:
-        write_text(layout.output(name), texts[name])
-    blank: dict[str, list[str | None]] = {name: [None] * segments for name in names}
-    write_ratings(layout.human_rating("mqm.merged"), human, blank)
-    write_scores(layout.human_scores("mqm", "seg"), {name: list(map(mqm_score, row)) for name, row in human.items()})
-    for number in range(metrics):
-        share = 1 - number / metrics
-        predicted = {
-            name: [
-                Annotation([*(s for s in one if rng.random() < share), *spans(text, 0.5)])
-                for one, text in zip(human[name], texts[name], strict=True)
-            ]
-            for name in names
-        }
-        write_ratings(layout.metric_rating(f"metric{number:02}-src"), predicted, blank)
-        scores = {name: [mqm_score(one) + rng.gauss(0, 1) for one in row] for name, row in predicted.items()}
-        write_scores(layout.metric_scores(f"metric{number:02}-src", "seg"), scores)
-
-
-def board() -> None:
-    """CPU time and memory of `mbr-esd leaderboard` on drawn sets, with all span measures and all significance."""
-    pairs = ["en-de", "en-es", "ja-zh"]
-    with tempfile.TemporaryDirectory() as folder:
-        for lp in pairs:
-            draw_board(Path(folder), lp)
-        where = ["--test-set", f"{folder}/bench", "--lp", *pairs, "--reference", "refA"]
-        measures = [*DEFAULT_MEASURES, "mpp", "f1-wmt25-corpus"]
-        command = [sys.executable, "-m", "mbr_esd_metric", "leaderboard", *where, "--measures", *measures]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(
-        f"board of 25 metrics x 3 language pairs x {SYSTEMS} systems x 600 segments, {len(measures)} span measures: "
-        f"{used.ru_utime + used.ru_stime:.1f} s of CPU, {used.ru_maxrss / 1024:.0f} MB"
-    )
-
-
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description="Times the meta-evaluation.")
-    parser.add_argument("--matrix", action="store_true", help="25 metrics x 3 language pairs; minutes")
-    parser.add_argument("--board", action="store_true", help="only the whole board, by the command; minutes")
-    args = parser.parse_args()
-    if args.board:
-        return board()
+    parser.parse_args()
     gold, (a, b) = draw_scores(0, 2)
     ours = {
         "spa": best(lambda: spa(gold, a), 20),
@@ -238,21 +165,6 @@ def main() -> None:
             else:
                 line += f"{'-':>{width}}{'-':>8}"
         print(line)
-    if args.matrix:
-        for statistic in STATISTICS:
-            start, cpu = time.perf_counter(), time.process_time()
-            tests = draws = 0
-            for lp in range(3):
-                truth, metrics = draw_scores(lp, 25)
-                named = {f"metric {i}": scores for i, scores in enumerate(metrics)}
-                ranking = rank_metrics(truth, named, statistic, DRAWS)
-                tests += len(ranking.draws)
-                draws += sum(map(len, ranking.draws.values()))
-            print(
-                f"25 metrics x 3 language pairs, {statistic}: {time.perf_counter() - start:.1f} s by the clock, "
-                f"{time.process_time() - cpu:.1f} s of CPU; {tests} tests, "
-                f"{draws / tests:.0f} draws each on average"
-            )
 
 
 if __name__ == "__main__":

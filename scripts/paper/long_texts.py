@@ -2,7 +2,6 @@
 
     python scripts/paper/long_texts.py people RATINGS...            # four scores of a text of several sentences
     python scripts/paper/long_texts.py model TED.tsv --model NAME   # a model on texts of 1 to 20 segments
-    python scripts/paper/long_texts.py prefix TED.tsv --model NAME  # what vLLM computes of the prompts (needs vLLM)
 
 Consecutive segments of a document are joined by a blank, their annotations likewise. Ratings are Google's MQM (TSV), or
 ratings as JSON lines. `people` takes one rater's annotations for a metric's and another's for the truth.
@@ -11,7 +10,6 @@ ratings as JSON lines. `people` takes one rater's annotations for a metric's and
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,8 +27,7 @@ from mbr_esd_metric.metaeval.spa import spa
 from mbr_esd_metric.metaeval.span_measures import span_measure
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.pipeline import annotate
-from mbr_esd_metric.metric.plan import Segment, plan
-from mbr_esd_metric.metric.units import units_of
+from mbr_esd_metric.metric.plan import Segment
 from mbr_esd_metric.prompting.sentences import Part, parts
 from mbr_esd_metric.prompting.words import word_count
 
@@ -137,26 +134,6 @@ def people(paths: Sequence[str]) -> None:
                 print(f"    {name:30} rho {spearmanr(values, truth)[0]:.3f}  at -25: {floor:.1%}")
 
 
-def prefix(path: str, name: str, join: int) -> None:
-    """Print the tokens of the prompts of one text that vLLM computes, with its prefix cache and without."""
-    from mbr_esd_metric.generation.engines.vllm import CPU_ENVIRONMENT
-
-    os.environ.update(CPU_ENVIRONMENT)
-    from vllm import LLM, SamplingParams
-
-    text = next(texts(path, join))
-    card = load_card(name, {"unit": "sentence", "engine": "vllm", "lp": "en-de"})
-    todo = plan(card, units_of(card, [Segment(text.source, text.translation, "text")]).units)
-    llm = LLM(todo.options.model, max_model_len=8192, enable_prefix_caching=True, enforce_eager=True)
-    one = SamplingParams(max_tokens=1, temperature=0)
-    # One after the other, as requests that stand in one batch may be read before the first is kept.
-    outputs = [llm.chat(request.messages, one, use_tqdm=False)[0] for request in todo.requests.values()]
-    total = sum(len(output.prompt_token_ids) for output in outputs)
-    cached = sum(output.num_cached_tokens or 0 for output in outputs)
-    print(f"{word_count(text.translation)} words, {len(outputs)} sentences: prompts of {total} tokens")
-    print(f"computed without prefix cache {total}, with it {total - cached}; first: {len(outputs[0].prompt_token_ids)}")
-
-
 def model(path: str, name: str, joins: Sequence[int], systems: Sequence[str], most: int, documents: int) -> None:
     """Print one row for each length, judged at once and sentence by sentence."""
     shown: list[str] = []
@@ -213,15 +190,9 @@ def main() -> None:
     of_model.add_argument("--systems", nargs="*", default=(), help="only these")
     of_model.add_argument("--most", type=int, default=20, help="segments of a document")
     of_model.add_argument("--documents", type=int, default=100, help="documents")
-    of_prefix = verbs.add_parser("prefix")
-    of_prefix.add_argument("ratings")
-    of_prefix.add_argument("--model", required=True)
-    of_prefix.add_argument("--join", type=int, default=20)
     args = parser.parse_args()
     if args.verb == "people":
         people(args.ratings)
-    elif args.verb == "prefix":
-        prefix(args.ratings, args.model, args.join)
     else:
         model(args.ratings, args.model, args.joins, args.systems, args.most, args.documents)
 

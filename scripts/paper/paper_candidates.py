@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
-from paper_figures import MODELS, TABLES, RowSpec
+from paper_figures import TABLES, RowSpec
 
 from mbr_esd_metric.adapters.wmt import TestSet
 from mbr_esd_metric.adapters.wmt.joined_files import joined_records
@@ -24,20 +24,6 @@ from mbr_esd_metric.prompting.parse import Invalid
 ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".gen.json")
 #: Systems x segments; None if the translation is not rated.
 Matrix = list[list[Annotation | None]]
-#: For what sampling costs: tokens of one candidate, and what a GPU reaches in generation, in 10^12 operations a second.
-_TOKENS, _TERAFLOPS = 60, 200.0
-COST = (
-    f"GPU hours are an estimate: {_TOKENS} tokens a candidate, 2 operations a parameter and token, "
-    f"{_TERAFLOPS:g} TFLOP/s reached"
-)
-
-
-def _hours(model: str, candidates: int) -> float | None:
-    """GPU hours for so many candidates; None for a model of unknown size."""
-    base = model.removesuffix("-greedy").removesuffix("-distill")
-    if base not in MODELS:
-        return None
-    return candidates * _TOKENS * 2 * MODELS[base][1] * 1e9 / (_TERAFLOPS * 1e12) / 3600
 
 
 class PaperCandidates:
@@ -84,9 +70,7 @@ class PaperCandidates:
     def _absent(self, spec: RowSpec, at: int) -> str:
         test_set = self._test_sets[at]
         rated = int((~np.isnan(test_set.gold)).sum())
-        hours = _hours(spec.file or "", rated * spec.samples)
-        cost = "" if hours is None else f", about {hours:,.1f} GPU h" if hours >= 0.1 else ", less than 0.1 GPU h"
-        return f"{spec.file}.{test_set.lp}.jsonl: {spec.samples} x {rated:,} candidates{cost}"
+        return f"{spec.file}.{test_set.lp}.jsonl: {spec.samples} x {rated:,} candidates"
 
     def _choose(self, path: Path, specs: Sequence[RowSpec], at: int) -> dict[RowSpec, Matrix]:
         """Read a candidates file once, and decide for every row that uses it."""

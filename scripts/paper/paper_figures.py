@@ -14,12 +14,12 @@ from typing import Any
 
 from mbr_esd_metric.decoding.options import DecisionOptions
 
-#: The paper's models: how their candidate files are named -> (title, billions of parameters).
-MODELS: Mapping[str, tuple[str, float]] = {
-    "llama": ("Llama 3.3 70B", 70.6),
-    "gemma2": ("Gemma 2 27B", 27.2),
-    "phi4": ("Phi 4 14B", 14.7),
-    "mistral": ("Mistral Large 123B", 122.6),
+#: The paper's models: how their candidate files are named -> title.
+MODELS: Mapping[str, str] = {
+    "llama": "Llama 3.3 70B",
+    "gemma2": "Gemma 2 27B",
+    "phi4": "Phi 4 14B",
+    "mistral": "Mistral Large 123B",
 }
 
 
@@ -85,7 +85,7 @@ def _mbr(size: int = 256) -> list[RowSpec]:
 
 
 def _rows_of(model: str) -> list[RowSpec]:
-    title = MODELS[model][0]
+    title = MODELS[model]
     rows = [RowSpec(f"{title} greedy", model, "greedy", samples=1)]
     for size in _MAIN_SIZES:
         methods = (("MAP", "map", "softf1"), ("majority", "majority", "softf1"), *((n, "mbr", u) for n, u in _MBR))
@@ -93,7 +93,7 @@ def _rows_of(model: str) -> list[RowSpec]:
     return [*rows, RowSpec(f"{title} MBR-SoftDice", model, "mbr", "softdice")]
 
 
-_LLAMA = MODELS["llama"][0]
+_LLAMA = MODELS["llama"]
 _LLAMA_MAP = RowSpec(f"{_LLAMA} MAP", "llama", "map")
 MBR_SOFTF1 = RowSpec(f"{_LLAMA} MBR-SoftF1", "llama")
 
@@ -149,7 +149,7 @@ def place_of(table: str, row: Mapping[str, Any]) -> tuple[str, str]:
     """(table, row) of ours for a row of the paper's."""
     method = _METHODS.get(row.get("method", ""), row.get("method", ""))
     if table == "main":
-        return table, sized(f"{MODELS[_MODELS[row['model']]][0]} {method}", row["n"])
+        return table, sized(f"{MODELS[_MODELS[row['model']]]} {method}", row["n"])
     if table == "oracle":
         kind, utility = method.split("-")
         return table, f"{_LLAMA} {'MBR' if kind == 'Model' else 'oracle'}-{utility}"

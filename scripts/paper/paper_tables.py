@@ -5,7 +5,7 @@
 docs/paper-tables.md says what each table needs. A dagger beside one of our values is the paper's: better than MAP and
 majority voting of the same candidates, p < .05, in every language pair (PERM-BOTH for SPA and acc_eq*, paired bootstrap
 for measures of error spans). If a row cannot be computed, it says what is missing: which candidates, for how many
-segments, and about how many GPU hours sampling takes; which human error spans; or which stored metric.
+segments; which human error spans; or which stored metric.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from paper_candidates import COST, Matrix, PaperCandidates, no_human
+from paper_candidates import Matrix, PaperCandidates, no_human
 from paper_figures import (
     EMPTY_ROW,
     MBR_SOFTF1,
@@ -218,8 +218,7 @@ class Study:
                 difference = None if ours is None or paper is None or not comparable else ours - paper
                 cells += [Cell(ours, dagger=key in row.daggers), printed, Cell(difference)]
             body.append((*cells, Cell(row.missing or None)))
-        sampling = any("GPU h" in str(cells[-1].value) for cells in body)
-        notes = [COST, self._fix] if sampling else []
+        notes = [self._fix] if any("candidates" in str(cells[-1].value) for cells in body) else []
         if any(cell.dagger for cells in body for cell in cells):
             notes.append(
                 f"{DAGGER}: better than MAP and majority voting in every language pair, p < 0.05; ours by PERM-BOTH "

@@ -26,7 +26,7 @@ from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
 from mbr_esd_metric.metaeval import evaluate_spans, spa
 from mbr_esd_metric.metaeval.evaluation import score_matrix
-from mbr_esd_metric.report.tables import Table, render_table
+from mbr_esd_metric.report.tables import Table
 from tests.helpers.candidates import answer
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
@@ -137,10 +137,7 @@ def test_what_a_row_lacks_is_named(test_set: TestSet, candidates: Path) -> None:
     study = Study([test_set], candidates)
     missing = {name: row["missing"] for name, row in cells(study.table("main")).items()}
     rated = int((~np.isnan(test_set.gold)).sum())
-    # 2 operations a parameter and token, 60 tokens a candidate
-    hours = 2 * 122.6e9 * 60 * 256 * rated / 2e14 / 3600
-    about = f"about {hours:,.1f} GPU h" if hours >= 0.1 else "less than 0.1 GPU h"
-    assert missing["Mistral Large 123B MAP"] == f"mistral.en-de.jsonl: 256 x {rated} candidates, {about}"
+    assert missing["Mistral Large 123B MAP"] == f"mistral.en-de.jsonl: 256 x {rated} candidates"
     few = cells(study.table("scalability"))["Llama 3.3 70B MAP N=1024"]["missing"]
     assert "fewer candidates; needs llama.en-de.jsonl: 1024 x" in few
     score = "score it with: mbr-esd wmt score --test-set tiny --lp en-de --model Unbabel/XCOMET-XXL"
@@ -150,7 +147,6 @@ def test_what_a_row_lacks_is_named(test_set: TestSet, candidates: Path) -> None:
         rows = {name: row for name, row in cells(study.table(table)).items() if name.startswith("XCOMET")}
         assert rows.keys() == names
         assert {row["missing"] for row in rows.values()} == {score}
-    assert "GPU hours are an estimate" in render_table(study.table("main"))
     assert {row for row, text in missing.items() if text is None} == {
         "empty",
         *(spec.name for spec in TABLES["main"] if spec.model == "llama"),
