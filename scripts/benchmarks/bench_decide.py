@@ -6,7 +6,8 @@
 Candidates are drawn like those of a model at high temperature: a pool of likely errors per translation, each in or out
 of a candidate, with uncertain edges and severities. At N = 256 about 100 of them are distinct. The plain reference is
 the scalar definition for each distinct candidate against all N, as the authors' released code does it (for softf1
-character by character in Python, as there); it is timed on some pairs and scaled up. All times are the best of several on one core.
+character by character in Python, as there); it is timed on some pairs and scaled up. All times are the best of several
+on one core.
 """
 
 # ruff: noqa: E402
