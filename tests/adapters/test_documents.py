@@ -38,22 +38,6 @@ TMX = """<?xml version="1.0"?><tmx version="1.4"><header srclang="en"/><body>
 <tu tuid="a"><tuv xml:lang="de"><seg>Das <bpt i="1">&lt;b></bpt>Haus<ept i="1">&lt;/b></ept></seg></tuv>
 <tuv xml:lang="en"><seg>The house</seg></tuv></tu></body></tmx>"""
 
-PO = """# A comment.
-msgid ""
-msgstr ""
-"Content-Type: text/plain; charset=UTF-8\\n"
-"Language: de\\n"
-
-# Seen by somebody.
-#: file.c:1
-msgctxt "menu"
-msgid "Open the file"
-msgstr "Öffne das Feuer"
-
-msgid "Close"
-msgstr ""
-"""
-
 TSV = "key\tsource\ttarget\tlp\n7\tA dog\tEin Hund\ten-de\n8\tA cat\t\ten-de\n"
 
 
@@ -139,37 +123,6 @@ def test_marks_never_cross_a_tag(tmp_path: Path) -> None:
     assert b"The<hi x" in _mark(document, tmp_path / "o.tmx", omission)
 
 
-@pytest.mark.parametrize("ending", ["\n", "\r\n"])
-def test_every_byte_of_po_but_the_comments_stays(tmp_path: Path, ending: str) -> None:
-    """Long lines, no comment, a fuzzy and an obsolete message, plurals, a line too many at the end."""
-    pytest.importorskip("translate", reason="translate-toolkit is not installed (extra: documents)")
-    odd = PO + (
-        'msgid "' + "a word " * 20 + '"\nmsgstr "' + "ein Wort " * 20 + '"\n\n'
-        '#, c-format\nmsgctxt "many"\nmsgid "%d dog"\nmsgid_plural ""\n"%d dogs"\n'
-        'msgstr[0] "%d Hund"\nmsgstr[1] "%d Hunde"\n\n'
-        '#, fuzzy\nmsgctxt "old"\nmsgid "Cat"\nmsgstr "Hund"\n\n'
-        '#~ msgid "old"\n#~ msgstr "alt"\n\n\n'
-    )
-    path = tmp_path / "d.po"
-    path.write_bytes(b"\xef\xbb\xbf" + odd.replace("\n", ending).encode())
-    document = read_document(path)
-    assert (document.empty, document.unready) == (("2",), {"old": "fuzzy"})
-    assert "old" in [unit.id for unit in read_document(path, every=True).units]
-    assert [(unit.id, unit.source, unit.translation) for unit in document.units[2:]] == [
-        ("many[0]", "%d dog", "%d Hund"),
-        ("many[1]", "%d dogs", "%d Hunde"),
-    ]
-    assert _mark(document, tmp_path / "o.po") == path.read_bytes()
-    lines = _mark(document, tmp_path / "o.po", umenu="Feuer", umany0="Hund", u3="ein").split(ending.encode())
-    ours = [line for line in lines if line.startswith(b"# mbr-esd: ")]
-    assert len(ours) == 3
-    assert [line for line in lines if line not in ours] == path.read_bytes().split(ending.encode())
-    assert lines[lines.index(ours[2]) + 1] == b"#, c-format"
-    again = read_document(tmp_path / "o.po")
-    assert again.units == document.units
-    assert _mark(again, tmp_path / "p.po") == path.read_bytes()
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -199,20 +152,6 @@ def test_broken_files(tmp_path: Path, name: str, content: str, message: str) -> 
         _read(tmp_path, name, content)
     with pytest.raises(InputError, match="no such file"):
         read_document(tmp_path / "none.xlf")
-
-
-def test_po_in_an_encoding_with_an_n(tmp_path: Path) -> None:
-    pytest.importorskip("translate", reason="translate-toolkit is not installed (extra: documents)")
-    text = PO.replace("UTF-8", "windows-1252")
-    document = _read(tmp_path, "w.po", text, "cp1252")
-    assert document.units[0].translation == "Öffne das Feuer"
-    comment = '# mbr-esd: major, accuracy/mistranslation: "Öffne"\n'
-    marked = _mark(document, tmp_path / "o.po", umenu="Öffne").decode("cp1252")
-    assert marked == text.replace("somebody.\n", f"somebody.\n{comment}")
-    with pytest.raises(InputError, match="unknown encoding: bogus; save the file as UTF-8"):
-        _read(tmp_path, "b.po", PO.replace("UTF-8", "bogus"))
-    with pytest.raises(InputError, match="p.po, line 11: not UTF-8; is the charset of the header right"):
-        _read(tmp_path, "p.po", PO, "latin-1")
 
 
 _TEXTS = st.text("ab <&😀\n", max_size=5)

@@ -28,7 +28,6 @@ def read_document(path: str | Path, *, every: bool = False) -> Document:
 
     Raises:
         InputError: another ending, a file that is not what its ending says, or no translated unit in it.
-        MissingDependencyError: a PO file without translate-toolkit.
     """
     reader = _READERS.get(Path(path).suffix.lower())
     if reader is None:

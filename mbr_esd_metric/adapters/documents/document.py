@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ class TranslationUnit:
     Attributes:
         languages: source and target language as the file names them; "" where it does not.
         document: the part of the file that it stands in, such as a group of XLIFF; "" where there are none.
+        key: what the file calls it, which several units may share; "" where `id` is only its number.
     """
 
     id: str
@@ -23,6 +25,20 @@ class TranslationUnit:
     translation: str
     languages: tuple[str, str] = ("", "")
     document: str = ""
+    key: str = field(default="", compare=False)
+
+
+class Names(Counter[str]):
+    """Names of units, each given once."""
+
+    def unique(self, name: str) -> str:
+        """The name, with a number behind it where a unit before it has the same."""
+        free = name
+        while self[free]:
+            self[name] += 1
+            free = f"{name} ({self[name]})"
+        self[free] += 1
+        return free
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +54,18 @@ class Document:
     """The translated units of a file.
 
     Attributes:
-        mark: writes the file, whole or not at all, with the errors of each unit.
+        mark: writes the file, whole or not at all, with the errors of each unit; one of None stays as it is.
         empty: the units that are not translated yet, by their ids.
         unready: unit -> why its format says that it is not to be judged; such as 'state="new"'.
+        notes: what a user should know about the file.
     """
 
     path: Path
     units: tuple[TranslationUnit, ...]
-    mark: Callable[[Sequence[Checked], Path], None] = field(compare=False)
+    mark: Callable[[Sequence[Checked | None], Path], None] = field(compare=False)
     empty: tuple[str, ...] = ()
     unready: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 #: A word of a category -> the type of localisation quality issue of ITS 2.0 (W3C 2013, section 8.17 and appendix C).

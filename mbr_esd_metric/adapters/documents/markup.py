@@ -304,7 +304,7 @@ def _mark(
     pairs: Sequence[tuple[slice, slice]],
     tags: Callable[[Iterator[int], str, ErrorSpan], tuple[str, str]],
     first: tuple[int, str] | None,
-    checked: Sequence[Checked],
+    checked: Sequence[Checked | None],
     output: Path,
 ) -> None:
     """Write a file with marks in place of older ones, and every other byte as it is."""

@@ -1,99 +1,154 @@
-"""PO, with errors as translator comments; read by translate-toolkit (extra `documents`).
+"""PO, with errors as translators' comments.
 
-The file is written line by line here, as the toolkit would wrap lines and end the file in its own way.
+The file is read and written line by line here: libraries wrap lines and end a file in their own way, and their licence
+(translate-toolkit) or their grammar (polib) is narrower than the files.
 """
 
 from __future__ import annotations
 
 import codecs
+import gettext
 import io
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from mbr_esd_metric.adapters.documents.document import Checked, Document, TranslationUnit, issue_comment
-from mbr_esd_metric.errors import InputError, MissingDependencyError
+from mbr_esd_metric.adapters.documents.document import Checked, Document, Names, TranslationUnit, issue_comment
+from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import open_binary, whole_file
 
-#: Our lines begin so; a file that has been marked before loses them first.
+#: Our comments begin so, with the number of the plural form, if there are any behind it.
 _COMMENT = "# mbr-esd: "
-_CHARSET = re.compile(rb"(Content-Type:[^\n]*charset=)([\w.:-]+)", re.IGNORECASE)
-_KEYWORD = re.compile(rb"\s*(msgctxt|msgid)[\s\"]")
+_CHARSET = re.compile(rb"Content-Type:[^\n]*charset=([\w.:-]+)", re.IGNORECASE)
+#: A keyword, and a text in quotation marks; or a text that goes on.
+_LINE = re.compile(r'(?:(msgctxt|msgid_plural|msgid|msgstr(?:\s*\[\s*\d+\s*\])?)\s*)?"([^"\\]*(?:\\.[^"\\]*)*)"')
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+#: Counts that a plural rule is tried with; rules of languages look at the last two digits, and at millions.
+_COUNTS = (0, *range(2, 301), 10**6)
+
+
+@dataclass(slots=True)
+class _Message:
+    """A message: the first line with a keyword, whether it is fuzzy, and keyword -> text."""
+
+    start: int
+    fuzzy: bool
+    texts: dict[str, str] = field(default_factory=dict)
 
 
 def read_po(path: Path, every: bool = False) -> Document:
-    """The messages of a PO file; each plural form is a unit, "7[1]". Fuzzy messages are left out unless `every`."""
-    try:
-        from translate.storage.pypo import pofile
-    except ImportError:
-        raise MissingDependencyError("translate-toolkit", "documents", "reading PO files") from None
+    """The messages of a PO file; each plural form is a unit, "7[1]". Fuzzy messages are left out unless `every`.
+
+    A plural form that the header's rule has for the count of 1 alone belongs to `msgid`, every other to `msgid_plural`.
+    """
     with open_binary(path) as file:
         content = file.read()
     charset = _CHARSET.search(content)
-    encoding = "utf-8" if charset is None or charset[2] == b"CHARSET" else charset[2].decode()
+    encoding = "utf-8" if charset is None or charset[1] == b"CHARSET" else charset[1].decode()
     try:
-        text = content.decode(encoding).encode()
+        text = content.removeprefix(codecs.BOM_UTF8).decode(encoding)
     except LookupError as error:
         raise InputError(f"{path}: {error}; save the file as UTF-8") from None
     except UnicodeError as error:
         line = content.count(b"\n", 0, getattr(error, "start", 0)) + 1
         raise InputError(f"{path}, line {line}: not {encoding}; is the charset of the header right?") from None
-    # The toolkit takes the name of an encoding to end before its first "n".
-    content = _CHARSET.sub(rb"\1UTF-8", text, count=1)
-    try:
-        store: Any = pofile(io.BytesIO(content))
-    except Exception as error:  # the toolkit raises errors of many kinds
-        raise InputError(f"{path}: not PO that can be read ({error})") from None
-    language = store.gettargetlanguage() or ""
-    units, messages, empty, unready = [], [], [], {}
-    listed = (one for one in store.units if one.source and not one.isheader() and not one.isobsolete())
-    for number, message in enumerate(listed, 1):
-        name = message.getcontext() or str(number)
-        sources, targets = _forms(message.source), _forms(message.target) or [""]
-        for form, target in enumerate(targets):
-            form_name = name if len(sources) == 1 else f"{name}[{form}]"
+    messages = _messages(path, text)
+    header = next((_fields(one.texts.get("msgstr", "")) for one in messages if _is_header(one)), {})
+    languages = (header.get("x-source-language", ""), header.get("language", ""))
+    alone = _form_of_one(header.get("plural-forms", ""))
+    units, places, empty, unready, names, notes = [], [], [], {}, Names(), set()
+    for number, message in enumerate((one for one in messages if one.texts["msgid"] and not _is_header(one)), 1):
+        context, plural = message.texts.get("msgctxt", ""), message.texts.get("msgid_plural")
+        name = names.unique(context or str(number))
+        forms = [(key, text) for key, text in message.texts.items() if key.startswith("msgstr")]
+        for key, target in forms or [("msgstr", "")]:
+            form = int(re.sub(r"\D", "", key) or 0)
+            unit_name = name if plural is None else f"{name}[{form}]"
             if not target.strip():
-                empty.append(form_name)
-            elif message.isfuzzy() and not every:
-                unready[form_name] = "fuzzy"
+                empty.append(unit_name)
+            elif message.fuzzy and not every:
+                unready[unit_name] = "fuzzy"
             else:
-                source = sources[min(form, len(sources) - 1)]
-                units.append(TranslationUnit(form_name, source, target, (store.getsourcelanguage() or "", language)))
-                messages.append(message)
-    mark = partial(_mark, path, encoding, store, messages, units)
-    return Document(path, tuple(units), mark, tuple(empty), unready)
+                if plural is not None and alone is None:
+                    notes.add("no plural rule in the header (Plural-Forms), so form 0 is taken for one")
+                singular = plural is None or form == (alone or 0)
+                source = message.texts["msgid"] if singular else plural or ""
+                units.append(TranslationUnit(unit_name, source, target, languages, key=context))
+                places.append((message.start, "" if plural is None else f"[{form}] "))
+    mark = partial(_mark, content, encoding, places, units)
+    return Document(path, tuple(units), mark, tuple(empty), unready, tuple(notes))
 
 
-def _forms(text: Any) -> list[str]:
-    """The singular and the plurals of a message."""
-    return [str(one) for one in getattr(text, "strings", [text])]
+def _messages(path: Path, text: str) -> list[_Message]:
+    """The messages that are not obsolete, with the header. Raises `InputError` that names the line."""
+    messages: list[_Message] = []
+    fuzzy, keyword = False, ""
+    for at, line in enumerate(text.split("\n")):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            if line.startswith("#,"):
+                fuzzy |= "fuzzy" in re.split(r"[,\s]+", line)
+            fuzzy &= not line.startswith("#~")
+            continue
+        found = _LINE.fullmatch(line)
+        if found is not None and found[1]:
+            keyword = re.sub(r"\s", "", found[1])
+            if keyword == "msgctxt" or (keyword == "msgid" and not (messages and "msgid" not in messages[-1].texts)):
+                messages.append(_Message(at, fuzzy))
+                fuzzy = False
+            if messages:
+                messages[-1].texts[keyword] = ""
+        if found is None or not messages:
+            raise InputError(
+                f"{path}, line {at + 1}: not PO that can be read ({line[:60]}); is a quotation mark missing?"
+            )
+        messages[-1].texts[keyword] += re.sub(r"\\(.)", lambda one: _ESCAPED.get(one[1], one[1]), found[2])
+    return [message for message in messages if "msgid" in message.texts]
+
+
+def _is_header(message: _Message) -> bool:
+    return not message.texts["msgid"] and "msgctxt" not in message.texts
+
+
+def _fields(text: str) -> dict[str, str]:
+    """The fields of a header by their names in small letters."""
+    lines = (line.partition(":") for line in text.split("\n"))
+    return {name.strip().lower(): value.strip() for name, _, value in lines}
+
+
+def _form_of_one(rule: str) -> int | None:
+    """The plural form that is for the count of 1 alone; -1 if none is, None without a rule that can be read."""
+    try:
+        expression = re.search(r"\bplural\s*=\s*([^;]+)", rule)
+        form = gettext.c2py(expression[1] if expression else "")
+        return -1 if form(1) in map(form, _COUNTS) else form(1)
+    except (ValueError, ArithmeticError):
+        return None
 
 
 def _mark(
-    path: Path,
+    content: bytes,
     encoding: str,
-    store: Any,
-    messages: Sequence[Any],
+    places: Sequence[tuple[int, str]],
     units: Sequence[TranslationUnit],
-    checked: Sequence[Checked],
+    checked: Sequence[Checked | None],
     output: Path,
 ) -> None:
-    comments: dict[int, list[str]] = defaultdict(list)
-    for message, unit, one in zip(messages, units, checked, strict=True):
-        for span in one.annotation:
-            text = unit.translation if span.side == "translation" else unit.source
-            comments[id(message)].append(issue_comment(span, text))
-    entries = [unit for unit in store.units if not unit.isobsolete()]
-    lines = path.read_bytes().splitlines(keepends=True)
-    starts = _starts(lines)
-    if len(starts) != len(entries):
-        raise InputError(f"{path}: {len(entries)} messages and {len(starts)} lines that begin one; run msgcat")
+    """Write the file with comments of the units' errors in place of older ones, and every other byte as it is."""
+    old: dict[int, tuple[bytes, ...]] = defaultdict(tuple)
+    new: dict[int, list[str]] = defaultdict(list)
+    for (start, form), unit, one in zip(places, units, checked, strict=True):
+        if one is not None:
+            texts = {"translation": unit.translation, "source": unit.source}
+            old[start] += ((_COMMENT + form).encode(),)
+            new[start] += [_COMMENT + form + issue_comment(span, texts[span.side]) for span in one.annotation]
+    lines = io.BytesIO(content).readlines()
     done = 0
     with whole_file(output) as file:
-        for entry, start in zip(entries, starts, strict=True):
+        for start in old:
             top = start
             while top and lines[top - 1].startswith(b"#") and not lines[top - 1].startswith(b"#~"):
                 top -= 1
@@ -102,20 +157,7 @@ def _mark(
             before = of_people[-1] + 1 if of_people else top
             ending = b"\r\n" if lines[start].endswith(b"\r\n") else b"\n"
             file.writelines(lines[done:top])
-            file.writelines(line for line in lines[top:before] if not line.startswith(_COMMENT.encode()))
-            for comment in comments.get(id(entry), ()):
-                file.write(f"{_COMMENT}{' '.join(comment.split())}".encode(encoding, "replace") + ending)
+            file.writelines(line for line in lines[top:before] if not line.startswith(old[start]))
+            file.writelines(" ".join(line.split()).encode(encoding, "replace") + ending for line in new[start])
             done = before
         file.writelines(lines[done:])
-
-
-def _starts(lines: Sequence[bytes]) -> list[int]:
-    """The lines of the first keyword of each message that is not obsolete."""
-    starts: list[int] = []
-    in_context = False
-    for at, line in enumerate(lines):
-        if keyword := _KEYWORD.match(line.removeprefix(codecs.BOM_UTF8)):
-            if not in_context:
-                starts.append(at)
-            in_context = keyword[1] == b"msgctxt"
-    return starts

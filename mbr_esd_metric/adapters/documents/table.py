@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mbr_esd_metric.adapters.documents.document import Checked, Document, TranslationUnit
+from mbr_esd_metric.adapters.documents.document import Checked, Document, Names, TranslationUnit
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import json_text, open_binary, whole_file
@@ -67,7 +67,7 @@ def read_table(path: Path, every: bool = False) -> Document:
     for name in ("source", "target"):
         if at[name] is None:
             raise InputError(f"{path}, line 1: no column {' or '.join(_NAMES[name])} in the header{hint}")
-    units, numbers, empty = [], [], []
+    units, numbers, empty, names = [], [], [], Names()
     for number, row in enumerate(rows[1 : last + 1], 1):
         cells = row.cells
         if len(cells) != len(header):
@@ -75,12 +75,12 @@ def read_table(path: Path, every: bool = False) -> Document:
         if header == list(ERROR_COLUMNS):
             cells = [one[1:] if one.startswith("'") and _formula(one) else one for one in cells]
         cell = {name: cells[place].strip() if place is not None else "" for name, place in at.items()}
-        name = cell["id"] or str(number)
+        name = names.unique(cell["id"] or str(number))
         if not cell["source"]:
             empty.append(name)
             continue
         pair = cell["lp"].partition("-")
-        units.append(TranslationUnit(name, cell["source"], cell["target"], (pair[0], pair[2])))
+        units.append(TranslationUnit(name, cell["source"], cell["target"], (pair[0], pair[2]), key=cell["id"]))
         numbers.append(number)
     return Document(path, tuple(units), partial(_mark, path, rows, numbers, delimiter, literal), tuple(empty))
 
@@ -109,7 +109,7 @@ def _mark(
     numbers: Sequence[int],
     delimiter: str,
     literal: bool,
-    checked: Sequence[Checked],
+    checked: Sequence[Checked | None],
     output: Path,
 ) -> None:
     """Write the table with score and errors, in place of those that an earlier run added, and every other byte as it
