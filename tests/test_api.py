@@ -127,7 +127,7 @@ def test_a_test_set_is_decided(workers: int) -> None:
         decide_many([(ITEMS, MT), ([Candidate()], MT)], workers=workers)
 
 
-@pytest.mark.parametrize("name", ["mbr-esd-llama", "mbr-esd-small", "mbr-esd-llama+mbr-esd-phi4"])
+@pytest.mark.parametrize("name", ["mbr-esd-llama", "mbr-esd-small"])
 def test_no_samples_need_no_engine(name: str) -> None:
     prediction = load_metric(name).predict([], 8, 0)
     assert (prediction.scores, prediction.metadata.error_spans, prediction.metadata.signature) == ([], [], "")
@@ -142,8 +142,6 @@ def test_options_are_keywords_too() -> None:
         load_metric("mbr-esd-llama", utilty="f1")
     with pytest.raises(OptionError, match="model option 'n' is given twice"):
         load_metric("mbr-esd-llama?n=4", n=8)
-    pool = load_metric("mbr-esd-llama?n=4+mbr-esd-phi4", n=8, grounded=True).card
-    assert [(one.n, one.grounded) for one in (pool, *pool.others)] == [(4, True), (8, True)]
     with pytest.raises(InputError, match="/nowhere/model: no such model folder"):
         load_metric("/nowhere/model")
 

@@ -134,7 +134,7 @@ def _check(name: str | None) -> int:
         _print_machine()
     works = False
     named = load_card(name) if name else None
-    for card in [named, *named.others] if named else [card for card in listed() if card.model or card.any_model]:
+    for card in [named] if named else [card for card in listed() if card.model or card.any_model]:
         print(card.title if named else f"\n{card.title}")
         for engine, problem in engine_problems(card).items():
             print(f"  {engine:<13} {problem or 'works here'}")

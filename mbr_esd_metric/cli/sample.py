@@ -43,7 +43,6 @@ def run(args: argparse.Namespace) -> int:
     """Sample what the store lacks, then write the file."""
     from mbr_esd_metric.files.records import write_records
     from mbr_esd_metric.metric.card import with_pair
-    from mbr_esd_metric.metric.plan import members
     from mbr_esd_metric.metric.units import units_of
 
     card = card_of(args)
@@ -70,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     lost: Counter[bool] = Counter()
     write_records(args.output, _records(card, names, not args.quiet, lost))
     most = "at most " if card.adaptive else ""
-    each = number_of(sum(one.samples for one in members(card)), "candidate")
+    each = number_of(card.samples, "candidate")
     whole = 0 if test_set is None else test_set.gold.size
     part = f" (those with gold, of {whole})" if len(names) < whole else ""
     print(f"{args.output}: {number_of(len(names), 'segment')}{part}, {most}{each} each")

@@ -103,8 +103,7 @@ class Texts:
                         f"{path}: unit {name} is {'-'.join(one or '?' for one in codes)}, not {card.lp}; {advice}"
                     )
             return card
-        prompts = [get_format(one.decision.format).prompt(one.prompt) for one in (card, *card.others)]
-        if not any(prompt.names_languages for prompt in prompts):
+        if not get_format(card.decision.format).prompt(card.prompt).names_languages:
             return card
         pairs = {"-".join(codes): name for codes, name in languages.items() if all(codes)}
         if len(pairs) != 1:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli import functions_of
 from mbr_esd_metric.cli.data import add_raters, add_test_set, test_set_folder
-from mbr_esd_metric.errors import OptionError, say
-from mbr_esd_metric.generation.server.address import shown
+from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.report.plots import check_plot
 from mbr_esd_metric.report.tables import TABLE_FORMATS, Table, blocks, render_all
 
@@ -31,15 +30,9 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 def card_of(args: argparse.Namespace) -> ModelCard:
     """The card that `add_model` read."""
-    from mbr_esd_metric.metric.cards import load_card, spelled_out
+    from mbr_esd_metric.metric.cards import load_card
 
-    name = args.model or DEFAULT_MODEL
-    card = load_card(name)
-    if card.others and not args.quiet:
-        for one in spelled_out(name):
-            base, _, options = one.partition("?")
-            say(f"{base} takes {' '.join(map(shown, options.split('&'))) or 'the defaults'}")
-    return card
+    return load_card(args.model or DEFAULT_MODEL)
 
 
 def add_verbs(parser: argparse.ArgumentParser, verbs: Mapping[str, tuple[str, str]]) -> None:
@@ -126,12 +119,8 @@ def trial_of(args: argparse.Namespace) -> int | None:
 
 
 def print_estimates(card: ModelCard, segments: Sequence[Segment], trial: int) -> int:
-    """Print what a run would sample; of several models joined by ``+`` for each of them. Returns the exit code."""
-    from mbr_esd_metric.metric.estimate import estimates
+    """Print what a run would sample. Returns the exit code."""
+    from mbr_esd_metric.metric.estimate import estimate
 
-    models = estimates(card, segments, trial)
-    for one in models:
-        if len(models) > 1:
-            print(f"{one.card.title}:")
-        print("\n".join(one.lines()))
+    print("\n".join(estimate(card, segments, trial).lines()))
     return 0

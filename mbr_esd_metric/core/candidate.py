@@ -63,8 +63,6 @@ class Candidate:
         logprob: sum over the generated tokens (the closing one included) of log M at temperature 1 over the tokens that
             the grammar admits, before temperature and top-k; None if unknown.
         truncated: cut by the length limit, or refused or cut by a hosted service; invalid.
-        model: which of several models wrote it; each model's valid candidates weigh the same in all. None if there
-            is one model.
         token_logprobs: of each token of the text; a single answer's confidences come from them. None if unknown.
         format: name of the answer format of the text; None: the one that the decision's options name.
         tokens: the number of generated tokens; 0 if unknown.
@@ -74,7 +72,6 @@ class Candidate:
     annotation: AnnotationLike | None = None
     logprob: float | None = None
     truncated: bool = False
-    model: str | None = None
     token_logprobs: TokenLogprobs | None = None
     format: str | None = None
     tokens: int = 0
@@ -84,15 +81,14 @@ class Candidate:
 class CandidateColumns:
     """The candidates of one segment as columns, one for each attribute of `Candidate`, as a file has them.
 
-    Columns are faster than N objects. `annotations` and `models` are None if no candidate has one. `token_logprobs` are
-    those of the only candidate; None if there are several, or they are unknown. `format` is that of all texts.
+    Columns are faster than N objects. `annotations` is None if no candidate has one. `token_logprobs` are those of
+    the only candidate; None if there are several, or they are unknown. `format` is that of all texts.
     """
 
     texts: Sequence[str | None]
     logprobs: Sequence[float | None]
     truncated: Sequence[bool]
     annotations: Sequence[AnnotationLike | None] | None = None
-    models: Sequence[str | None] | None = None
     token_logprobs: TokenLogprobs | None = None
     format: str | None = None
 
@@ -110,7 +106,6 @@ class CandidateColumns:
             of(self.logprobs),
             of(self.truncated),
             None if self.annotations is None else of(self.annotations),
-            None if self.models is None else of(self.models),
             self.token_logprobs if len(indices) == 1 else None,
             self.format,
         )
@@ -136,7 +131,6 @@ class CandidateColumns:
         _check("text", texts, str, "a text")
         _check("logprob", logprobs, Real, "a number")
         annotations = [candidate.annotation for candidate in candidates]
-        models = [candidate.model for candidate in candidates]
         formats = {candidate.format for candidate in candidates if candidate.annotation is None}
         if len(formats) > 1:
             names = " and ".join(sorted("none" if name is None else repr(name) for name in formats))
@@ -146,7 +140,6 @@ class CandidateColumns:
             logprobs,
             [candidate.truncated for candidate in candidates],
             None if annotations.count(None) == len(annotations) else annotations,
-            None if models.count(None) == len(models) else models,
             candidates[0].token_logprobs if len(candidates) == 1 else None,
             next(iter(formats), None),
         )

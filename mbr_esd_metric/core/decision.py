@@ -58,7 +58,6 @@ class Decision:
         located: error spans of the valid candidates that could be located, each candidate's counted.
         unmarked: valid candidates without an error span.
         parts: of a segment whose sentences were decided one by one, each of them; else empty.
-        models: of candidates of several models, for each span of the annotation those that have it; else ().
     """
 
     index: int | None
@@ -77,7 +76,6 @@ class Decision:
     located: int = 0
     unmarked: int = 0
     parts: tuple[ScoredPart, ...] = ()
-    models: tuple[tuple[str, ...], ...] = ()
 
 
 def choose(
@@ -134,5 +132,4 @@ def decided(
         located=sum(map(mul, counts, sizes)),
         unmarked=sum(many for many, size in zip(counts, sizes, strict=True) if not size),
         mqm_sd=deviation,
-        models=hypotheses.models_of(annotation),
     )

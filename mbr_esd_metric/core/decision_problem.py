@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.core.annotation import Annotation, SpanKey
+from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
 from mbr_esd_metric.core.mqm import MqmWeights, mqm_score
 from mbr_esd_metric.core.similarity import Similarity
@@ -31,7 +31,6 @@ class Hypotheses:
     Args:
         annotations: None if it is invalid.
         logprobs, outputs: where they are known; the weights "model" add up different outputs only.
-        models: where there are several; each weighs the same as a support.
         stated: the scores in the candidates themselves, where there are any.
 
     Attributes:
@@ -51,12 +50,10 @@ class Hypotheses:
         annotations: Sequence[Annotation | None],
         logprobs: Sequence[float | None] | None = None,
         outputs: Sequence[Hashable | None] | None = None,
-        models: Sequence[Hashable | None] | None = None,
         stated: Sequence[float | None] | None = None,
     ) -> None:
         self._logprobs = logprobs
         self._stated = stated
-        self._models = models
         self._outputs = outputs
         by_object: dict[int, int] = {}
         by_spans: dict[object, int] = {}
@@ -91,7 +88,7 @@ class Hypotheses:
         return len(self.index)
 
     def weights(self, weighting: str = "uniform") -> Floats:
-        """The weight of each hypothesis as a support, shape (n,), of sum 1; of several models, each has the same sum.
+        """The weight of each hypothesis as a support, shape (n,), of sum 1.
 
         "uniform" counts candidates. "model" takes the probability of the hypothesis under the model: the sum over the
         different outputs with this annotation, normalised over the hypotheses.
@@ -99,7 +96,7 @@ class Hypotheses:
         Raises:
             InputError: "model", if a log-probability is missing or all are -inf.
         """
-        if weighting == "uniform" and self._models is None:
+        if weighting == "uniform":
             return np.asarray(self.counts / self.counts.sum())
         shares: Floats = np.zeros(len(self))
         # An invalid candidate counts for the last hypothesis, and weighs nothing.
@@ -111,22 +108,14 @@ class Hypotheses:
 
         Those of a hypothesis sum to its weight. With "model", candidates with one output share the output's weight.
         """
-        by_model: dict[Hashable, list[int]] = {}
-        for i, hypothesis in enumerate(self.of):
-            if hypothesis >= 0:
-                by_model.setdefault(None if self._models is None else self._models[i], []).append(i)
         shares: Floats = np.zeros(len(self.of))
-        for candidates in by_model.values():
-            shares[candidates] = self._shares(candidates, weighting) / len(by_model)
-        return shares
-
-    def _shares(self, candidates: Sequence[int], weighting: str) -> Floats:
-        """`candidate_weights` among these valid candidates alone."""
+        valid = [i for i, hypothesis in enumerate(self.of) if hypothesis >= 0]
         if weighting == "uniform":
-            return np.full(len(candidates), 1 / len(candidates))
-        outputs = [(self.of[i], self._outputs[i] if self._outputs is not None else None) for i in candidates]
+            shares[valid] = 1 / len(valid)
+            return shares
+        outputs = [(self.of[i], self._outputs[i] if self._outputs is not None else None) for i in valid]
         chances: dict[tuple[int, Hashable], float] = {}
-        for i, output in zip(candidates, outputs, strict=True):
+        for i, output in zip(valid, outputs, strict=True):
             logprob = self._logprobs[i] if self._logprobs is not None else None
             if logprob is None:
                 raise InputError(f"candidate {i + 1} has no log-probability, which weights 'model' needs")
@@ -136,17 +125,8 @@ class Hypotheses:
             raise InputError("every candidate has log-probability -inf, so weights 'model' are undefined")
         copies = Counter(outputs)
         mass = np.array([math.exp(chances[output] - highest) / copies[output] for output in outputs])
-        return np.asarray(mass / mass.sum())
-
-    def models_of(self, annotation: Annotation) -> tuple[tuple[str, ...], ...]:
-        """For each span the models that have it, with its severity, in one of their candidates; () of one model."""
-        if self._models is None:
-            return ()
-        models: dict[SpanKey, dict[str, None]] = {}
-        for model, hypothesis in zip(self._models, self.of, strict=True):
-            for key in self.annotations[hypothesis].key if hypothesis >= 0 and model is not None else ():
-                models.setdefault(key, {})[str(model)] = None
-        return tuple(tuple(models.get(span.key, ())) for span in annotation)
+        shares[valid] = mass / mass.sum()
+        return shares
 
     @property
     def stated(self) -> list[float]:

@@ -133,7 +133,7 @@ class Map(SegmentRule):
 
 
 class Majority(SegmentRule):
-    """The most frequent annotation; of several models, the one with the highest mean share."""
+    """The most frequent annotation."""
 
     name = "majority"
     description = "the most frequent annotation"

@@ -196,10 +196,6 @@ def decision_problem(
     if supports is not None and rule.needs_references:
         raise useless("supports", f"rule={rule.name}, whose supports are the references")
     columns = CandidateColumns.of(candidates)
-    if columns.models is not None and rule.needs_logprobs and len(set(columns.models)) > 1:
-        raise OptionError(
-            f"the rule {rule.name!r} compares log-probabilities, which those of several models cannot be; take mbr"
-        )
     folded, counts = _hypotheses(columns, translation, source, options)
     others: Hypotheses | None = None
     if rule.needs_references:
@@ -383,7 +379,7 @@ def _hypotheses(
         annotations = [EMPTY if a is None else a for a in annotations]
     stated = [one.stated for one in parsed] if options.score == "given" else None
     try:
-        folded = Hypotheses(annotations, columns.logprobs, columns.texts, columns.models, stated)
+        folded = Hypotheses(annotations, columns.logprobs, columns.texts, stated)
     except NoValidCandidateError as error:
         why = ", ".join(f"{count} {reason}" for reason, count in invalid.most_common())
         fix = _other_format(columns, translation, source, options)

@@ -73,10 +73,8 @@ def question_of(card: ModelCard) -> Prompt:
     """The prompt of a model that can be trained.
 
     Raises:
-        OptionError: several models, one without weights, one whose answers tag given words, or one with examples.
+        OptionError: a model without weights, one whose answers tag given words, or one with examples.
     """
-    if card.others:
-        raise OptionError("--model joins several models by +; give the one to train")
     if not card.model:
         raise OptionError(f"--model {card.name} has no weights to train; give one with weights, such as mbr-esd-llama")
     if card.shots is not None:

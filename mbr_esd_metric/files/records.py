@@ -3,7 +3,7 @@
 Candidates, a line a segment::
 
     {"id": "7", "system"?, "lp"?, "src": "...", "mt": "...", "format"?, "decision"?: {"rule": "mbr", ...},
-     "candidates": [{"text": "...", "logprob": -9.1, "truncated"?, "model"?, "tokens"?}, ...]}
+     "candidates": [{"text": "...", "logprob": -9.1, "truncated"?, "tokens"?}, ...]}
 
 `lp` is the language pair that the prompt named, `format` the answer format of the texts (by default JSON), and
 `decision` the options by which they are decided. An only candidate may have ``"tokens": [[bytes, log-probability],
@@ -47,7 +47,7 @@ class CandidateRecord:
     Attributes:
         id: names the segment; in a released-code file its number in its system, from 1.
         src, mt: source and translation.
-        columns: the candidates: each has a text, and all or none a model.
+        columns: the candidates: each has a text.
         system, decision, lp: None where the file does not say it.
     """
 
@@ -68,11 +68,9 @@ class CandidateRecord:
     def candidates(self) -> tuple[Candidate, ...]:
         """The same as `Candidate` values."""
         columns = self.columns
-        models = columns.models or (None,) * len(columns)
-        values = zip(columns.texts, columns.logprobs, columns.truncated, models, strict=True)
+        values = zip(columns.texts, columns.logprobs, columns.truncated, strict=True)
         return tuple(
-            Candidate(text, None, logprob, cut, model, columns.token_logprobs, columns.format)
-            for text, logprob, cut, model in values
+            Candidate(text, None, logprob, cut, columns.token_logprobs, columns.format) for text, logprob, cut in values
         )
 
     @property
@@ -106,13 +104,8 @@ class CandidateRecord:
             raise InputError('"truncated" of a candidate is true or false')
         _check_logprobs(logprobs)
         by_token = _token_logprobs(candidates[0].get("tokens"), texts[0]) if len(candidates) == 1 else None
-        models = None
-        if candidates and "model" in candidates[0]:
-            models = tuple([candidate.get("model") for candidate in candidates])
-            if not set(map(type, models)) <= {str}:
-                raise InputError('"model" is the name of a candidate\'s model; give it for all candidates or for none')
         form = _format(_typed(record, "format", str, True))
-        columns = CandidateColumns(texts, logprobs, truncated, None, models, by_token, form)
+        columns = CandidateColumns(texts, logprobs, truncated, None, by_token, form)
         system, lp = _typed(record, "system", str, True), _typed(record, "lp", str, True)
         return cls(_identifier(record), src, mt, columns, system, _decision(record.get("decision")), lp)
 
@@ -123,8 +116,6 @@ class CandidateRecord:
             {"text": text, "logprob": logprob} | ({"truncated": True} if cut else {})
             for text, logprob, cut in zip(columns.texts, columns.logprobs, columns.truncated, strict=True)
         ]
-        for candidate, model in zip(candidates, columns.models or (), strict=False):
-            candidate["model"] = model
         if columns.token_logprobs is not None and len(candidates) == 1:
             by_token = zip(columns.token_logprobs.sizes, columns.token_logprobs.logprobs, strict=True)
             candidates[0]["tokens"] = [[size, round(logprob, 6)] for size, logprob in by_token]

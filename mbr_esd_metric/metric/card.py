@@ -129,7 +129,6 @@ class ModelCard:
         needs_prompt: whether the model was trained with a prompt that is not ours, which the user has to give.
         calibration: file of `mbr-esd calibrate` that recalibrates the confidences; "" for none.
         device: as of `EngineOptions`.
-        others: further cards whose candidates are pooled with this one's; see `metric/plan.py`.
         decision: how candidates become a decision. Its fields are options of a model name too.
     """
 
@@ -188,7 +187,6 @@ class ModelCard:
     )
     candidates: str | None = _option(None, _TEXT, "file of stored candidates, for engine=replay", place=True)
     store: str | None = _option(None, _TEXT, "file that keeps the candidates; default in the cache folder", place=True)
-    others: tuple[ModelCard, ...] = ()
 
     @property
     def any_model(self) -> bool:
@@ -295,7 +293,7 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
         changes["decision"] = file_options(stored, decision, "{}={}".format, card.decision)
     elif decision:
         changes["decision"] = card.decision.changed(decision, "{}={}".format)
-    changed = dataclasses.replace(card, **changes, others=tuple(with_options(other, options) for other in card.others))
+    changed = dataclasses.replace(card, **changes)
     if changed.max_cost is not None and changed.price is None:
         raise OptionError("max_cost needs the price: add price=PROMPTS/ANSWERS, of a million tokens")
     return changed

@@ -16,7 +16,7 @@ from mbr_esd_metric.generation.server.client import Prices
 from mbr_esd_metric.generation.server.replies import Usage
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.card import ModelCard
-from mbr_esd_metric.metric.plan import Segment, choose_engine, members, plan
+from mbr_esd_metric.metric.plan import Segment, choose_engine, plan, resolved
 from mbr_esd_metric.metric.sampler import Sampler, missing
 from mbr_esd_metric.metric.units import units_of
 from mbr_esd_metric.prompting.formats import get_format
@@ -124,13 +124,6 @@ def _in_words(seconds: float) -> str:
     return f"about {hours} h {minutes} min" if hours else f"about {minutes} min"
 
 
-def estimates(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> list[Estimate]:
-    """The work of a run, for each model that a card pools. `trial` segments of each model are sampled to measure the
-    time; 0 samples none. Errors as of
-    `pipeline.annotate`; `engine=replay` is one too, as it samples nothing."""
-    return [_estimate(replace(one, others=()), segments, trial) for one in members(card)]
-
-
 def _timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing | None:
     """Sample `trial` segments into the store, spread over all that lack candidates, and measure. The first waits until
     the model is loaded, and the others give the rate. None if fewer than two lack candidates."""
@@ -150,9 +143,12 @@ def _timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing |
     return Timing(loading, count - 1, sum(lacking[key] for key in others), time.monotonic() - loaded)
 
 
-def _estimate(card: ModelCard, segments: Sequence[Segment], trial: int) -> Estimate:
-    """Count what `pipeline.annotate` would sample with one model, without loading it or creating a store. The weights
-    of an embedded model are fetched if they are missing, because their digest is part of the store's keys."""
+def estimate(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> Estimate:
+    """The work of a run, counted without loading the model or creating a store. The weights of an embedded model are
+    fetched if they are missing, because their digest is part of the store's keys. `trial` segments are sampled to
+    measure the time; 0 samples none. Errors as of `pipeline.annotate`; `engine=replay` is one too, as it samples
+    nothing."""
+    card = resolved(card)
     timing = _timed(card, segments, trial) if trial else None
     note = ""
     try:

@@ -15,7 +15,7 @@ from mbr_esd_metric.metric.card import DESCRIBED, ModelCard, settings
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.data_warnings import data_warning
 from mbr_esd_metric.metric.pipeline import Annotated, annotate
-from mbr_esd_metric.metric.plan import Segment, members
+from mbr_esd_metric.metric.plan import Segment, resolved
 
 
 class _Result(dict[str, Any]):
@@ -167,7 +167,7 @@ class Metric:
         pairs = list(zip(decisions, segments, strict=True))
         scores = [decision.score for decision in decisions]
         metadata: dict[str, Any] = {"error_spans": [error_spans(d, s.translation) for d, s in pairs]}
-        both = any(card.decision.both_sides() for card in members(self.card))
+        both = resolved(self.card).decision.both_sides()
         if both:
             metadata["omissions"] = [error_spans(d, s.source, "source") for d, s in pairs]
         if any(decision.parts for decision in decisions):

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from mbr_esd_metric.core.annotation import EMPTY, Annotation
+from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.decision import Decision
-from mbr_esd_metric.decoding.segment import blank_decision, decide_corpus, decide_segment, read_annotations
+from mbr_esd_metric.decoding.segment import blank_decision, decide_corpus, decide_segment
 from mbr_esd_metric.errors import NoValidCandidateError, OptionError, first_of, labelled
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.card import ModelCard
-from mbr_esd_metric.metric.plan import Plan, Segment, members, plan
+from mbr_esd_metric.metric.plan import Plan, Segment, plan, resolved
 from mbr_esd_metric.metric.sampler import Sampler
 from mbr_esd_metric.metric.signature import signature
 from mbr_esd_metric.metric.summary import Summary, summary
@@ -47,7 +47,7 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
         EngineError, StoreError: what was sampled before stays in the store.
         NoValidCandidateError: after everything is sampled, with the labels of segments that have no valid candidate.
     """
-    card, *_ = cards = members(card)
+    card = resolved(card)
     if not segments:
         return Annotated([], "")
     recalibration = None
@@ -56,27 +56,23 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
 
         recalibration = read_recalibration(card.calibration)
     units = units_of(card, segments)
-    plans = [plan(one, units.units) for one in cards]
-    with ExitStack() as stores:
-        pool = CandidatePool(units.units, _sampled_models(plans, stores, progress))
-        decisions = units.joined(pool.decisions())
-    counts = summary(card, plans[0].engine, segments, decisions)
-    decisions = [_with_models(one) if one.models else one for one in decisions]
+    run = plan(card, units.units)
+    with _sampled(run, progress) as sampled:
+        decisions = units.joined(Decisions(units.units, sampled).all())
+    counts = summary(card, run.engine, segments, decisions)
     if recalibration is not None:
         decisions = [replace(one, annotation=recalibration.annotation(one.annotation)) for one in decisions]
-    return Annotated(decisions, signature(plans), counts)
+    return Annotated(decisions, signature(run), counts)
 
 
 def sample(
     card: ModelCard, segments: Sequence[Segment], *, progress: bool = False
 ) -> Iterator[tuple[Segment, list[Candidate]]]:
-    """Sample what the store lacks; then each segment with its candidates, in order. Each candidate names its model,
-    where there are several, and its answer format, where that is not JSON. A blank translation gets N times the answer
-    without an error. The card's decision rule matters in two ways: `greedy` decodes one candidate at temperature 0, and
-    `n=auto` needs a rule that can stop early. Progress and errors as of `annotate`."""
-    card, *_ = cards = members(card)
-    if any(one.decision.format != card.decision.format for one in cards):
-        raise OptionError("a file of candidates does not say several formats; sample each model by itself")
+    """Sample what the store lacks; then each segment with its candidates, in order. Each candidate names its answer
+    format, where that is not JSON. A blank translation gets N times the answer without an error. The card's decision
+    rule matters in two ways: `greedy` decodes one candidate at temperature 0, and `n=auto` needs a rule that can stop
+    early. Progress and errors as of `annotate`."""
+    card = resolved(card)
     if card.unit == "sentence" or card.context == "document":
         raise OptionError(
             "a file of candidates has whole segments; leave unit=sentence and context=document out, or score with them"
@@ -84,31 +80,21 @@ def sample(
     if not segments:
         return
     form = None if card.decision.format == "json" else card.decision.format
-    with ExitStack() as stores:
-        models = _sampled_models([plan(one, segments) for one in cards], stores, progress)
-        several = len({one.name for one in models}) > 1
+    with _sampled(plan(card, segments), progress) as sampled:
         for number, segment in enumerate(segments):
-            candidates: list[Candidate] = []
-            for one in models:
-                drawn = one.candidates(number)
-                if one.plan.keys[number] is None:
-                    drawn = [_clean_candidate(card, segment)] * one.plan.card.samples
-                candidates += [replace(c, model=one.name if several else None, format=form) for c in drawn]
-            yield segment, candidates
+            candidates = sampled.candidates(number)
+            if sampled.plan.keys[number] is None:
+                candidates = [_clean_candidate(card, segment)] * card.samples
+            yield segment, [replace(one, format=form) for one in candidates]
 
 
 @dataclass(frozen=True, slots=True)
 class SampledModel:
-    """A model of a run, the store with its candidates, and the number of them that count for each request."""
+    """The plan of a run, the store with its candidates, and the number of them that count for each request."""
 
     plan: Plan
     store: CandidateStore
     counts: Mapping[str, int]
-
-    @property
-    def name(self) -> str:
-        """The name of the model in spans and tables."""
-        return self.plan.card.title
 
     def candidates(self, number: int) -> list[Candidate]:
         """The candidates of the segment with this number; none if the translation is blank."""
@@ -116,17 +102,16 @@ class SampledModel:
         return [] if key is None else [one for one in self.store.get(key, self.counts[key]) if one is not None]
 
 
-def _sampled_models(plans: Sequence[Plan], stores: ExitStack, progress: bool) -> list[SampledModel]:
-    """Each model with its candidates; `stores` closes the stores."""
-    models = []
-    for one in plans:
-        store = stores.enter_context(CandidateStore.open(one.card.store, keep=one.engine_class.keeps_samples))
-        with Sampler(one, store, progress=progress) as sampler:
-            models.append(SampledModel(one, store, _sampled(sampler, one, store)))
-    return models
+@contextmanager
+def _sampled(run: Plan, progress: bool) -> Iterator[SampledModel]:
+    """The run with its candidates in the open store."""
+    with CandidateStore.open(run.card.store, keep=run.engine_class.keeps_samples) as store:
+        with Sampler(run, store, progress=progress) as sampler:
+            counts = _counts(sampler, run, store)
+        yield SampledModel(run, store, counts)
 
 
-def _sampled(sampler: Sampler, plan: Plan, store: CandidateStore) -> Mapping[str, int]:
+def _counts(sampler: Sampler, plan: Plan, store: CandidateStore) -> Mapping[str, int]:
     """Sample what the store lacks; the number of candidates of each request that count."""
     card, requests = plan.card, plan.requests
     if not card.adaptive:
@@ -148,18 +133,16 @@ def _sampled(sampler: Sampler, plan: Plan, store: CandidateStore) -> Mapping[str
     return counts
 
 
-class CandidatePool:
-    """The candidates of the models of a run, and the decisions over them. The card of the first has the options."""
+class Decisions:
+    """The decisions of a run over its candidates."""
 
-    def __init__(self, segments: Sequence[Segment], models: Sequence[SampledModel]) -> None:
-        self._segments, self._models, self._card = segments, models, models[0].plan.card
-        self._several = len({one.name for one in models}) > 1
-        # The source matters if a model says what is left out of it: annotations are then compared over both texts.
-        self._both_sides = any(one.plan.card.decision.both_sides() for one in models)
+    def __init__(self, segments: Sequence[Segment], sampled: SampledModel) -> None:
+        self._segments, self._sampled, self._card = segments, sampled, sampled.plan.card
+        self._both_sides = self._card.decision.both_sides()
         #: Of single answers: how many there are, and how many come without their tokens' log-probabilities.
         self._single = self._without_logprobs = 0
 
-    def decisions(self) -> list[Decision]:
+    def all(self) -> list[Decision]:
         """One decision for each segment; errors as of `annotate`."""
         options = self._card.decision
         blank = [blank_decision(one.source, one.translation, options) for one in self._segments]
@@ -191,7 +174,7 @@ class CandidatePool:
         """The decisions segment by segment; identical ones are decided once."""
         decisions: dict[str | None, Decision] = {}
         failed: list[str] = []
-        keys = self._models[0].plan.keys
+        keys = self._sampled.plan.keys
         for number in numbers:
             segment = self._segments[number]
             if keys[number] in decisions:
@@ -212,33 +195,12 @@ class CandidatePool:
         return [decisions[keys[number]] for number in numbers]
 
     def _candidates(self, number: int) -> list[Candidate]:
-        """The candidates of all models; for a blank translation an answer without an error."""
-        segment = self._segments[number]
-        candidates: list[Candidate] = []
-        for one in self._models:
-            drawn = one.candidates(number)
-            if self._several:
-                drawn = [replace(c, model=one.name) for c in drawn]
-            if one.plan.answers.name != self._card.decision.format:
-                annotations = read_annotations(drawn, segment.translation, one.plan.card.decision, segment.source)
-                drawn = [
-                    replace(c, annotation=a) if isinstance(a, Annotation) else replace(c, truncated=True)
-                    for c, a in zip(drawn, annotations, strict=True)
-                ]
-            candidates += drawn
-        if self._card.samples == 1 and len(self._models) == 1:
+        """The candidates; for a blank translation an answer without an error."""
+        candidates = self._sampled.candidates(number)
+        if self._card.samples == 1:
             self._single += len(candidates)
             self._without_logprobs += sum(one.token_logprobs is None for one in candidates)
-        return candidates or [_clean_candidate(self._card, segment)]
-
-
-def _with_models(decision: Decision) -> Decision:
-    """The decision with the models of each span in brackets after its category, as reports name raters."""
-    spans = [
-        replace(span, category=f"{span.category or ''} ({', '.join(models)})".strip()) if models else span
-        for span, models in zip(decision.annotation, decision.models, strict=True)
-    ]
-    return replace(decision, annotation=decision.annotation.with_spans(spans))
+        return candidates or [_clean_candidate(self._card, self._segments[number])]
 
 
 def _clean_candidate(card: ModelCard, segment: Segment) -> Candidate:

@@ -1,11 +1,4 @@
-"""The plan of a run, known before any model is loaded: models, engine, and one request for each distinct pair.
-
-Models that are joined are one decision: their candidates are pooled as supports and as hypotheses, weighted equally by
-model. Several settings of one language model are one model whose candidates all weigh the same, so that a share of them
-can be drawn at another temperature. Each model samples by itself, under its own keys in the store, so that a pool costs
-nothing where its models have been run. Whether supports of several families make better decisions has not been measured
-here; the paper names metric bias and better hypothesis sets as future work.
-"""
+"""The plan of a run, known before any model is loaded: model, engine, and one request for each distinct pair."""
 
 from __future__ import annotations
 
@@ -67,21 +60,15 @@ class Plan:
         return engine_class(self.engine)
 
 
-def members(card: ModelCard) -> list[ModelCard]:
-    """The cards that are pooled, or the only one. A card with a file of candidates takes the format of the file
-    (`InputError` if that is malformed), and one without a model takes the model of its server (`EngineError` if that
-    does not answer, or serves several)."""
-    cards = []
-    for one in (card, *card.others):
-        if one.candidates is not None:
-            from mbr_esd_metric.generation.engines.replay import ReplayEngine
+def resolved(card: ModelCard) -> ModelCard:
+    """The card with what it leaves open: the answer format of its file of candidates (`InputError` if that is
+    malformed), or the model of its server (`EngineError` if that does not answer, or serves several)."""
+    if card.candidates is not None:
+        from mbr_esd_metric.generation.engines.replay import ReplayEngine
 
-            form = ReplayEngine.format(one.engine_options("replay")) or one.decision.format
-            one = replace(one, decision=replace(one.decision, format=form))
-        elif not one.model:
-            one = replace(one, model=one.engine_options(choose_engine(one)).model)
-        cards.append(one)
-    return cards
+        form = ReplayEngine.format(card.engine_options("replay")) or card.decision.format
+        return replace(card, decision=replace(card.decision, format=form))
+    return card if card.model else replace(card, model=card.engine_options(choose_engine(card)).model)
 
 
 def engine_problems(card: ModelCard) -> dict[str, str | None]:
@@ -206,7 +193,7 @@ def plan(card: ModelCard, segments: Sequence[Segment]) -> Plan:
                 form=answers.grammar(segment.translation, source=segment.source)
                 if card.grounded and answers.schema
                 else "",
-                token_logprobs=card.samples == 1 and not card.others,
+                token_logprobs=card.samples == 1,
                 turns=turns,
             )
         keys.append(by_pair[pair])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,15 @@ from mbr_esd_metric.prompting.prompt import CONTEXT_VERSION
 _PLACED = ("rule", "utility", "weights", "mqm", "format", "location", "invalid", "blank")
 
 
-def signature(plans: Sequence[Plan]) -> str:
-    """The signature of a run of one model, or of several that are pooled.
+def signature(run: Plan) -> str:
+    """The signature of a run.
 
     ``mbr-esd|model:...|n:256|t:2.0|k:10|u:softf1|b:1|g:0.5|prompt:v1|invalid:drop|v:...``: everything that can change a
     score; what is at its default and rarely changed is left out. Of candidates from a file (``engine=replay``) nobody
     knows what sampled them, so eight digits of the file's SHA-256 stand for model, sampling and prompt:
     ``mbr-esd|candidates:0a1b2c3d|engine:replay|d:mbr|n:256|u:softf1|...``.
     """
-    return _joined([_fields(one) for one in plans])
+    return _joined(_fields(run))
 
 
 def short(signature: str) -> str:
@@ -43,16 +43,15 @@ def short(signature: str) -> str:
 def signature_of_file(path: str | Path, decision: DecisionOptions) -> str:
     """The signature of a decision over a file of candidates, without a model."""
     fields = {"candidates": _digest(str(path)), "rule": decision.rule}
-    return _joined([{**fields, **_utility(decision), **_reading(decision)}])
+    return _joined({**fields, **_utility(decision), **_reading(decision)})
 
 
-def _joined(runs: Sequence[Mapping[str, Any]]) -> str:
-    """The fields of one run or of several: a shared value once, different values joined by +."""
+def _joined(values: Mapping[str, Any]) -> str:
+    """The fields, each under the short name of its option."""
     fields = []
-    for name in dict.fromkeys(name for run in runs for name in run):
-        values = [str(run.get(name, "-")) for run in runs]
+    for name, value in values.items():
         short = name if name not in (*OPTIONS, *FIELDS) else (OPTIONS.get(name) or FIELDS[name]).metadata["short"]
-        fields.append(f"{short or name}:{values[0] if len(set(values)) == 1 else '+'.join(values)}")
+        fields.append(f"{short or name}:{value}")
     return "|".join(["mbr-esd", *fields, f"v:{__version__}"])
 
 

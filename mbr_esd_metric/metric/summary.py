@@ -28,7 +28,7 @@ class Summary:
 
 
 def summary(card: ModelCard, engine: str, segments: Sequence[Segment], decisions: Sequence[Decision]) -> Summary:
-    """The summary of a run with an engine; the card is that of its first model, and each segment has one decision."""
+    """The summary of a run with an engine; each segment has one decision."""
     advice = _losses(card, engine, decisions)
     advice += _equal_scores(card, decisions, "" if advice else "; this model finds nothing here: take a larger one")
     if card.needs_prompt and card.prompt in TEMPLATES:
@@ -41,7 +41,7 @@ def summary(card: ModelCard, engine: str, segments: Sequence[Segment], decisions
     if not candidates:
         return Summary(advice=tuple(advice))
     dropped, unplaced = _total(decisions, "dropped"), _total(decisions, "unplaced")
-    both = any(one.decision.both_sides() for one in (card, *card.others))
+    both = card.decision.both_sides()
     line = (
         f"of {number_of(candidates, 'candidate')} {f'{cut} cut at max_tokens, ' if cut else ''}{unreadable} could not "
         f"be read; of {number_of(_total(decisions, 'located') + dropped, 'error span')} {dropped} not found in the "

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, SpanKey
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Decision, ScoredPart
 from mbr_esd_metric.errors import OptionError, useless
 from mbr_esd_metric.metric.card import ModelCard
@@ -56,13 +56,10 @@ def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision
         return decisions[0]
     k = len(parts)
     spans: list[ErrorSpan] = []
-    models: dict[SpanKey, tuple[str, ...]] = {}
     for decision, part in zip(decisions, parts, strict=True):
-        for number, span in enumerate(decision.annotation):
+        for span in decision.annotation:
             shift = part.start if span.side == "translation" else part.source_start
             spans.append(replace(span, start=span.start + shift, end=span.end + shift))
-            if decision.models:
-                models[spans[-1].key] = decision.models[number]
     annotation = Annotation(spans).missing(severity for one in decisions for severity in one.annotation.unplaced)
     deviations = [one.mqm_sd for one in decisions if one.mqm_sd is not None]
     reasons: Counter[str] = Counter()
@@ -79,7 +76,6 @@ def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision
         reasons=dict(reasons),
         mqm_sd=math.sqrt(sum(sd * sd for sd in deviations)) / k if len(deviations) == k else None,
         parts=tuple(ScoredPart(part.start, part.end, one.score) for one, part in zip(decisions, parts, strict=True)),
-        models=tuple(models[span.key] for span in annotation) if models else (),
         **{name: sum(getattr(one, name) for one in decisions) for name in counts},
     )
 
@@ -96,8 +92,7 @@ def units_of(card: ModelCard, segments: Sequence[Segment]) -> Units:
             raise OptionError(
                 "context=document needs to know the documents: give --documents FILE, or 'doc' in each sample"
             )
-    stored = any(one.candidates is not None for one in (card, *card.others))
-    if stored or (card.unit == "segment" and card.context == "segment"):
+    if card.candidates is not None or (card.unit == "segment" and card.context == "segment"):
         return Units(segments, [()] * len(segments))
     units: list[Segment] = []
     parts: list[Sequence[Part]] = []

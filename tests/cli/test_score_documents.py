@@ -76,7 +76,6 @@ def test_languages_and_options_that_do_not_fit(project: str, mbr_esd: Command) -
     for name in ("bare.xlf", "qq.xlf"):
         mbr_esd("score", name, model)
     mbr_esd("score bare.xlf --lp de-en", model, status=1)
-    assert "names no one language pair (none)" in mbr_esd("score bare.xlf", f"{model}+mbr-esd-demo", status=1).err
 
 
 def test_units_that_are_not_ready_are_counted(project: str, mbr_esd: Command) -> None:

@@ -291,26 +291,24 @@ def test_the_mean_is_over_supports_apart() -> None:
 
 
 @pytest.mark.parametrize("weighting", ["uniform", "model"])
-@pytest.mark.parametrize("models", [None, ["A", "A", "B", "A", "B", "A", "B", "A"]])
-def test_the_weights_of_candidates_sum_to_those_of_their_annotation(weighting: str, models: list[str] | None) -> None:
+def test_the_weights_of_candidates_sum_to_those_of_their_annotation(weighting: str) -> None:
     one, other = Annotation(MAJOR), Annotation(MINOR)
     annotations = [one, one, other, None, one, one, other, other]
     texts = ["a", "a", "b", "c", "a", "A", "B", "b"]
     logprobs = [-1.0, -1.0, -2.0, None, -3.0, -1.5, -2.5, -0.5]
-    hypotheses = Hypotheses(annotations, logprobs, texts, models)
+    hypotheses = Hypotheses(annotations, logprobs, texts)
     weights = hypotheses.candidate_weights(weighting)
     assert weights[3] == 0
     assert weights.sum() == pytest.approx(1)
     folded = [sum(weights[i] for i in range(8) if hypotheses.of[i] == h) for h in range(2)]
     assert folded == pytest.approx(hypotheses.weights(weighting).tolist(), abs=1e-15)
     assert weights[0] == weights[1], "equal answers of one model weigh the same"
-    if weighting == "model" and models is None:
+    if weighting == "model":
         assert folded[0] == pytest.approx((np.exp(-1) + np.exp(-1.5)) / (np.exp([-1, -1.5, -0.5, -2.5]).sum()))
 
 
 def test_picked_candidates_keep_all_that_is_known() -> None:
-    columns = CandidateColumns.of([replace(one, model="A", logprob=-float(i)) for i, one in enumerate(ITEMS)])
+    columns = CandidateColumns.of([replace(one, logprob=-float(i)) for i, one in enumerate(ITEMS)])
     picked = columns.picked([3, 0, 3])
-    assert picked.models == ["A"] * 3
     assert picked.logprobs == [-3.0, 0.0, -3.0]
     assert picked.annotations == [MINOR, [], MINOR]

@@ -160,7 +160,6 @@ def test_no_pairs_is_an_error_with_the_reason() -> None:
     for name, message in (
         ("mbr-esd-llama?rule=majority", "expected utility"),
         ("mbr-esd-llama?format=tags", "format=tags"),
-        ("mbr-esd-llama+mbr-esd-phi4", "several models"),
         ("mbr-esd-server?server=http://x", "no weights to train"),
     ):
         with pytest.raises(OptionError, match=message):

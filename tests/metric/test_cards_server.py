@@ -11,7 +11,7 @@ pytest.importorskip("aiohttp")
 from mbr_esd_metric.adapters.wmt.scorers import default_name
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.estimate import estimates
+from mbr_esd_metric.metric.estimate import estimate
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment, engine_problems
 from tests.helpers.chat_server import FakeServer
@@ -32,10 +32,10 @@ def test_the_model_may_be_left_out_where_the_server_serves_one() -> None:
         left_out = annotate(load_card(f"mbr-esd-server?server={server.url}&n=4"), SEGMENTS)
         assert len(server.bodies) == requests, "they are not the same candidates"
         assert default_name(f"mbr-esd-server?server={server.url}&n=4") == "my-model-1.5B_n=4"
-        (estimate,) = estimates(load_card(f"mbr-esd-server?server={server.url}&n=4"), SEGMENTS)
+        one = estimate(load_card(f"mbr-esd-server?server={server.url}&n=4"), SEGMENTS)
     assert left_out.signature == named.signature
     assert left_out.signature.startswith("mbr-esd|model:my-model-1.5B|dialect:llamacpp|engine:server|")
-    assert (estimate.card.title, estimate.stored) == ("my-model-1.5B", 8)
+    assert (one.card.title, one.stored) == ("my-model-1.5B", 8)
 
 
 @pytest.mark.parametrize("dialect", ["vllm", "plain"])
@@ -58,19 +58,6 @@ def test_a_server_that_is_down_is_named_with_what_to_do() -> None:
         url = server.url
     with pytest.raises(EngineError, match="no server answers at .* or say with model=NAME"):
         annotate(load_card(f"mbr-esd-server?server={url}"), SEGMENTS)
-
-
-def test_spans_of_a_pool_name_their_models() -> None:
-    with FakeServer("first", dialect="llamacpp") as one, FakeServer("second", dialect="llamacpp") as two:
-        for model in ("&model={}", ""):
-            options = f"&n=8{model}&utility=scoresim"
-            parts = [f"mbr-esd-server?server={one.url}{options.format('first')}"]
-            parts += [f"mbr-esd-server?server={two.url}{options.format('second')}"]
-            run = annotate(load_card("+".join(parts)), SEGMENTS)
-            models = {name for decision in run.decisions for span in decision.models for name in span}
-            assert models
-            assert models <= {"first", "second"}
-            assert "model:first+second" in run.signature
 
 
 def test_only_the_ways_to_a_server_are_listed() -> None:

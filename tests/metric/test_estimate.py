@@ -14,7 +14,7 @@ from mbr_esd_metric.generation.engines.transformers import TransformersEngine
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.cards import CARDS, load_card
-from mbr_esd_metric.metric.estimate import Estimate, estimates
+from mbr_esd_metric.metric.estimate import Estimate, estimate
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment, choose_engine
 from tests.helpers.chat_server import FakeServer
@@ -24,9 +24,8 @@ SEGMENTS = [Segment(f"source {i % 5}", f"ein Satz mit {i % 5} Fehlern", f"segmen
 
 
 def estimated(card: ModelCard, segments: Sequence[Segment] = SEGMENTS) -> Estimate:
-    """The estimate of the only model."""
-    (one,) = estimates(card, segments)
-    return one
+    """The estimate of the usual segments."""
+    return estimate(card, segments)
 
 
 def test_it_counts_what_a_run_then_samples(tmp_path: Path) -> None:
@@ -49,10 +48,10 @@ def test_it_counts_what_a_run_then_samples(tmp_path: Path) -> None:
 def test_every_card_is_counted_without_an_engine(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MBR_ESD_SERVER", raising=False)
     monkeypatch.setattr("mbr_esd_metric.metric.plan._problem", lambda card, cls: "not here")
-    estimate = estimated(load_card(f"{name}?store={tmp_path}/store"))
-    assert (estimate.candidates, estimate.engine) == (5 * load_card(name).samples, "server")
+    one = estimated(load_card(f"{name}?store={tmp_path}/store"))
+    assert (one.candidates, one.engine) == (5 * load_card(name).samples, "server")
     note = f"{name} does not run here (mbr-esd models --check says why)"
-    assert (note in "\n".join(estimate.lines())) == (load_card(name).engine == "auto")
+    assert (note in "\n".join(one.lines())) == (load_card(name).engine == "auto")
 
 
 def test_a_trial_measures_the_time_and_stores_its_candidates(tmp_path: Path, mbr_esd: Command) -> None:
@@ -71,12 +70,12 @@ def test_a_trial_measures_the_time_and_stores_its_candidates(tmp_path: Path, mbr
         assert "to load the model" not in output, "the server has loaded it"
         assert len(server.bodies) == 4
         segments = [Segment(f"Satz {number}", f"Satz {number}", str(number)) for number in range(20)]
-        (estimate,) = estimates(load_card(model), segments, 5)
+        one = estimate(load_card(model), segments, 5)
         assert len(server.bodies) == 9
-        assert estimate.timing is not None
-        assert (estimate.timing.segments, estimate.timing.candidates) == (4, 64)
+        assert one.timing is not None
+        assert (one.timing.segments, one.timing.candidates) == (4, 64)
         # 11 segments are left, of one request of 0.2 s each.
-        assert 11 * 0.2 < (estimate.seconds or 0) < 11 * 3
+        assert 11 * 0.2 < (one.seconds or 0) < 11 * 3
         annotate(load_card(model), segments)
         lines = estimated(load_card(model), segments).lines()
         assert "time                 none for sampling: all candidates are stored" in lines
@@ -90,13 +89,13 @@ def test_a_hosted_model_has_a_price(tmp_path: Path) -> None:
     name = f"mbr-esd-server?model=gpt-4.1&dialect=openai&server=http://127.0.0.1:9/v1&n=20&store={tmp_path}/store"
     segments = [Segment("a", "b", "1"), Segment("c", "d", "2")]
     assert estimated(load_card(name), segments).cost is None
-    estimate = estimated(load_card(f"{name}&price=2/8&max_cost=0.01"), segments)
-    assert (estimate.requests, estimate.tokens) == (4, 40 * 64)
-    assert estimate.cost is not None
-    expected, bound = estimate.cost
-    assert expected == pytest.approx((estimate.prompt_tokens * 2 + estimate.tokens * 8) / 1e6)
+    one = estimated(load_card(f"{name}&price=2/8&max_cost=0.01"), segments)
+    assert (one.requests, one.tokens) == (4, 40 * 64)
+    assert one.cost is not None
+    expected, bound = one.cost
+    assert expected == pytest.approx((one.prompt_tokens * 2 + one.tokens * 8) / 1e6)
     assert expected < bound < (40 * 512 * 8 + 4 * 20_000) / 1e6
-    assert "max_cost           0.0100: the run stops" in "\n".join(estimate.lines())
+    assert "max_cost           0.0100: the run stops" in "\n".join(one.lines())
 
 
 def test_the_guess_of_tokens_is_the_answer_formats(tmp_path: Path) -> None:
@@ -134,3 +133,25 @@ def test_a_small_model_does_not_wait_for_vllms_cpu_build(
     assert choose_engine(load_card("mbr-esd-llama")) == "vllm"
     monkeypatch.setattr(TransformersEngine, "problem", classmethod(lambda cls, options: "not here"))
     assert choose_engine(load_card("mbr-esd-demo?engine=auto")) == "vllm"
+<<<<<<< HEAD
+=======
+
+
+def test_hours_on_a_machine_come_from_published_rates() -> None:
+    segments = [Segment(f"Source {i}.", f"Ein Satz {i}.", str(i)) for i in range(100)]
+    name = "mbr-esd-llama?n=16&engine=server&server=http://127.0.0.1:9/v1"
+
+    def line(machine: str, options: str = "") -> str:
+        one = estimate(load_card(name + options), segments, machine=Machine.parse(machine))
+        return next(line for line in one.lines() if line.startswith("on "))
+
+    one = estimated(load_card(name), segments)
+    tokens = one.tokens + one.prompt_characters / 3.5
+    hours = 141.1e9 * tokens / 233e12 / 3600
+    assert f"{hours:,.2g} GPU-hours" in line("4xH100")
+    assert line("4xH100").startswith("on 4xH100            about ")
+    assert "141 GB of weights need 2xH100 or more" in line("H100")
+    assert f"{hours / 2:,.2g} GPU-hours" in line("1xh100", "&vllm=quantization:fp8")
+    with pytest.raises(OptionError, match="give a number of A100, H100, H200, such as 4xH100"):
+        Machine.parse("4xT4")
+>>>>>>> 7cb6615 (Pools of models go: one decision is over the candidates of one model)

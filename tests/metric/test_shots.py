@@ -55,8 +55,8 @@ def test_they_are_turns_before_the_question_and_part_of_key_and_signature(file: 
     assert [message["role"] for message in request.messages] == ["user", "assistant", "user", "assistant", "user"]
     assert request.messages[-1]["content"] == request.prompt == without.prompt
     assert request.key != without.key
-    assert "|shots:" in signature([plan(replace(shown, engine="server"), [])])
-    assert "shots" not in signature([plan(replace(plain, engine="server"), [])])
+    assert "|shots:" in signature(plan(replace(shown, engine="server"), []))
+    assert "shots" not in signature(plan(replace(plain, engine="server"), []))
 
 
 @pytest.mark.parametrize(

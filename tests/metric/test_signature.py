@@ -68,13 +68,13 @@ def test_the_documentation_explains_each_field(model: str) -> None:
 def test_it_needs_no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """`wmt score` compares it with that of stored scores, before anything is sampled."""
     monkeypatch.delattr("mbr_esd_metric.generation.embedded.embedded_weights")
-    assert signature([plan(load_card("mbr-esd-small"), [])]).startswith("mbr-esd|model:small-")
+    assert signature(plan(load_card("mbr-esd-small"), [])).startswith("mbr-esd|model:small-")
 
 
 def signature_of(model: str) -> str:
     """The signature of a run by a server, if the model's name leaves the engine open."""
     card = load_card(model)
-    return signature([plan(replace(card, engine="server") if card.engine == "auto" else card, [])])
+    return signature(plan(replace(card, engine="server") if card.engine == "auto" else card, []))
 
 
 def names_in(line: str) -> set[str]:

@@ -19,10 +19,10 @@ from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, fold_se
 from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import EngineError, OptionError, unknown, useless
 from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, with_pair
-from mbr_esd_metric.metric.cards import card_names, is_ours, joined_names, load_card
+from mbr_esd_metric.metric.cards import card_names, is_ours, load_card
 from mbr_esd_metric.metric.data_warnings import data_warning, warnings
 from mbr_esd_metric.metric.metric import Metric
-from mbr_esd_metric.metric.plan import Segment, members, plan
+from mbr_esd_metric.metric.plan import Segment, plan, resolved
 from mbr_esd_metric.metric.signature import signature
 
 #: Spans of xCOMET below this confidence are dropped in its rows "-Conf" (paper, Section 5.2).
@@ -140,7 +140,7 @@ class MbrEsdScorer(Scorer):
             raise OptionError("blank=skip gives no score, and a test set needs every segment's; take worst or perfect")
         self._metric = Metric(card)
         self._name = f"{name or default_name(model)}-src"
-        self.signatures = {self._name: signature([plan(one, []) for one in members(card)])}
+        self.signatures = {self._name: signature(plan(resolved(card), []))}
 
     def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
         """In [-25, 0]; the note counts invalid candidates and dropped error spans."""
@@ -242,7 +242,7 @@ def make_scorer(model: str, *, name: str | None = None, reference: str | None = 
     """
     if name is not None and not re.fullmatch(rf"[{_NAME}]+", name):
         raise OptionError(f"--name {name}: a metric's name becomes a file's name, of letters, digits and _.+=*-")
-    base = joined_names(model)[0].partition("?")[0]
+    base = model.partition("?")[0]
     if name is not None and model in ("empty", "BLEU", "chrF"):
         raise useless(f"--name {name}", f"--model {model}")
     if model == "empty":
@@ -264,12 +264,9 @@ def make_scorer(model: str, *, name: str | None = None, reference: str | None = 
 
 def default_name(model: str) -> str:
     """A model's name as the base name of a metric: without folders, and without options that say where it runs."""
-    parts = joined_names(model)
-    if len(parts) > 1:
-        return "+".join(map(default_name, parts))
     base, _, query = model.partition("?")
     if base in (ANY_MODEL, LOCAL_MODEL):
-        base = members(load_card(model))[0].title
+        base = resolved(load_card(model)).title
         query = "&".join(part for part in query.split("&") if not part.startswith("model="))
     path = Path(base)
     if path.suffix == ".ckpt":

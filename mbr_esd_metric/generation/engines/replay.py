@@ -65,8 +65,8 @@ class ReplayEngine(Engine):
 
         Raises:
             EngineError: the file has no candidates for a segment, or too few. Or the run decodes greedily and the file
-                has several candidates, of which nothing says which is the greedy one. Or the candidates are of several
-                models, or not in the format of the file's first.
+                has several candidates, of which nothing says which is the greedy one. Or the candidates are
+                not in the format of the file's first.
             InputError: the file is malformed.
         """
         requests = list(requests)
@@ -106,11 +106,6 @@ class ReplayEngine(Engine):
                 f"{of_segment}, and greedy decoding has one; for the likeliest of several give rule=map, and no "
                 "temperature=0"
             )
-        elif len(set(columns.models or ())) > 1:
-            problem = (
-                "candidates of several models, whose weights a replay would lose; decide with: mbr-esd decide "
-                f"{self._path}, or sample each model by itself"
-            )
         elif columns.format != (first := self._records[0][1]):
             problem = (
                 f"candidates in several formats ({record.label} is in {columns.format or 'none'}, the first in "
@@ -121,4 +116,4 @@ class ReplayEngine(Engine):
             problem = f"{of_segment}, and {end} are wanted; give n={count}"
         if problem:
             raise EngineError(f"{self._path} has {problem}")
-        return tuple(replace(c, model=None, format=None) for c in record.candidates[request.first : end])
+        return tuple(replace(c, format=None) for c in record.candidates[request.first : end])

@@ -230,7 +230,7 @@ def test_candidates_of_what_is_rated_are_enough(
         ("mbr-esd-demo", "mbr-esd-demo"),
         ("mbr-esd-demo?n=64&utility=softf1+scoresim", "mbr-esd-demo_n=64_utility=softf1+scoresim"),
         ("mbr-esd-demo?engine=replay&candidates=/a/b.jsonl&rule=map", "mbr-esd-demo_rule=map"),
-        ("mbr-esd-llama?n=4&server=http://me:pw@h/v1+mbr-esd-gemma2?n=8", "mbr-esd-llama_n=4+mbr-esd-gemma2_n=8"),
+        ("mbr-esd-llama?n=4&server=http://me:pw@h/v1", "mbr-esd-llama_n=4"),
         ("Unbabel/XCOMET-XXL", "XCOMET-XXL"),
         ("/models/mine/checkpoints/model.ckpt", "mine"),
         ("/models/mine.v2.ckpt", "mine.v2"),

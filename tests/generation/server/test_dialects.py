@@ -230,8 +230,8 @@ def test_a_model_that_reasons_takes_no_temperature_and_its_thoughts_are_dropped(
     assert '{"errors": [' in (sample.text or "")
     assert sample.tokens > 1000
     card = load_card(f"mbr-esd-llama?dialect={name}&server=http://h/v1&reasoning_effort=low")
-    assert "|t:-|k:-|" in signature([plan(card, [])])
-    assert "|reasoning_effort:low|" in signature([plan(card, [])])
+    assert "|t:-|k:-|" in signature(plan(card, []))
+    assert "|reasoning_effort:low|" in signature(plan(card, []))
     body = dataclasses.replace(DIALECTS[name], reasoning_effort="none").body(Query(*requests(1, 1), MODEL, Sampling()))
     assert (body["reasoning_effort"], body["temperature"]) == ("none", 2.0)
 
