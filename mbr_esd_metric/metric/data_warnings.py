@@ -1,19 +1,13 @@
-"""Pairs of a source and a translation that look like mistakes in the data, which are counted and change no score.
-
-translate-toolkit, where it is installed (extra `documents`), compares numbers, URLs, e-mail addresses, tags and
-placeholders.
-"""
+"""Pairs of a source and a translation that look like mistakes in the data, which are counted and change no score."""
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import groupby
-from typing import Any
 
+from mbr_esd_metric.decoding.checks import checks
 from mbr_esd_metric.errors import first_of
 
 _MARKS = ".,;:!?\"'()[]{}«»„“”‘’…-–—。、，！？"
@@ -35,15 +29,13 @@ DATA_WARNINGS = {
     "with other tags": "translations with other tags",
     "with other placeholders": "translations with other placeholders",
 }
-#: translate-toolkit's checks and what they find. Of 1,800 corrected translations of MLQE-PE (en-de, ru-en, en-zh) 31
-#: have other numbers: mostly spelled out, or rewritten (2 p.m. as 14 Uhr).
+#: Kinds of `decoding.checks` and what they say of a pair.
 _CHECKS = {
-    "numbers": "with other numbers",
-    "urls": "with another URL",
-    "emails": "with another e-mail address",
-    "xmltags": "with other tags",
-    "printf": "with other placeholders",
-    "pythonbraceformat": "with other placeholders",
+    "check/number": "with other numbers",
+    "check/url": "with another URL",
+    "check/email": "with another e-mail address",
+    "check/tag": "with other tags",
+    "check/placeholder": "with other placeholders",
 }
 
 #: Letters in Latin and Cyrillic script, and Chinese characters.
@@ -72,34 +64,8 @@ def data_warning(source: str, translation: str) -> str | None:
             return "much shorter than its source"
         if before < _SHARE * after:
             return "much longer than its source"
-    return _failed_check(source, translation)
-
-
-def _failed_check(source: str, translation: str) -> str | None:
-    """The first check of translate-toolkit that the pair fails."""
-    checker = _checker()
-    if checker is None:
-        return None
-    from translate.filters.checks import FilterFailure
-
-    for name, data_warning in _CHECKS.items():
-        try:
-            passed = getattr(checker, name)(source, translation)
-        except FilterFailure:
-            passed = False
-        if not passed:
-            return data_warning
-    return None
-
-
-@lru_cache(maxsize=1)
-def _checker() -> Any:
-    """translate-toolkit's checks of one pair of texts; None where it is not installed."""
-    if importlib.util.find_spec("translate") is None:
-        return None
-    from translate.filters.checks import StandardChecker
-
-    return StandardChecker()
+    failed = {span.category for span in checks(source, translation)}
+    return next((warning for kind, warning in _CHECKS.items() if kind in failed), None)
 
 
 def warnings(data_warnings: Sequence[str | None], labels: Sequence[str], blank: str) -> str | None:

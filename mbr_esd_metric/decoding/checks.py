@@ -1,0 +1,224 @@
+"""Errors that need no model, from a source and its translation: each with a place, a severity and confidence 1.
+
+What is certain is kept apart from what is likely: a check that may be wrong about a good translation says nothing.
+
+- `check/number` (major): a number that the source does not have, where the source has one that the translation lacks.
+  Digits of all scripts are read, with the decimal marks and thousands of all languages. What a translator converts is
+  no error: times of day, years of two digits, centuries and decades, multiples (3500万 as 35 million), dates of
+  another calendar, miles and their like.
+- `check/placeholder`, `check/url`, `check/email`, `check/tag` (major): one that is invented, in the translation; one
+  that is lost, in the source, unless another one stands for it.
+- `check/copy` (major): the source in the place of the translation.
+- `check/repetition` (minor): a word twice in a row, where the source repeats none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice, product, starmap
+
+from mbr_esd_metric.core.annotation import ErrorSpan, Severity, Side
+from mbr_esd_metric.prompting.words import UNSPACED
+
+#: Kind -> what may not be lost or invented, in the order of search: what is inside one is no other.
+_ITEMS = {
+    "url": re.compile(r"(?:https?://|www\.)[^\s<>\"'“”„«»，。；、）】」]+", re.IGNORECASE),
+    "email": re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+"),
+    "tag": re.compile(r"</?[a-z0-9][\w:.-]*(?:\s+[\w:.-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*\s*/?>", re.IGNORECASE),
+    "placeholder": re.compile(
+        r"\$?\{\{?\s*[\w.:-]*\s*\}?\}|\{\w+(?=\s*,\s*(?:plural|select|number|date|time)\b)|%\([\w.]+\)[a-z]|%\{\w+\}"
+        r"|(?<![\d%])%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:ll?|h)?[sdiufxXgc@](?![^\W_])"
+    ),
+}
+_POSITION, _TAG_NAME, _URL_END = re.compile(r"(?<=%)\d+\$"), re.compile(r"</?[\w:.-]+"), ".,;:!?)]…"
+_WORD = re.compile(r"[^\W\d_]+")
+#: A word and the same once more: in a translation, and, more widely, in a source that may have a reason for it.
+_REPEATED = re.compile(r"(?<![\w'’-])([^\W\d_]+) +(\1)(?![\w'’-])", re.IGNORECASE)
+_REPEATED_SOURCE = re.compile(r"(?<!\w)(\S{2,40})[\s,-]{1,3}\1(?!\w)|([\u3040-\u9fff]{2,4})\2", re.IGNORECASE)
+#: Words that stand twice in a row in good sentences.
+_DOUBLES = "das dat dem den der die had hun ihr je nous que se sich sie si that vous was ze się".split()  # noqa: SIM905
+
+#: Digits with what may stand between them: decimal marks, thousands, and the marks of dates, times and ratios.
+_NUMBER = re.compile(r"\d{1,40}(?:[.,'’٫٬．，:/]\d{1,40}|[\u00a0\u202f\u2009 ]\d{3}(?!\d)){0,9}")
+_MARKS = str.maketrans("．٫，٬’\u00a0\u202f\u2009", "..,,'   ")
+#: What multiplies the number before it.
+_MULTIPLIED = re.compile(
+    r"[\s-]{0,2}[余多几幾来來數数]?(?:[百千万萬亿億兆成백천만억조]|hundred|thousand|tausend|mil(?!e|it|li[glm])|bil|tril|dozen"
+    r"|mrd|mio|mld|mln|тыс|мил|млн|млрд|трил|трлн|lakh|crore|सय|हजार|लाख|करोड|अर्ब|මිලිය|බිලිය|දහ|ලක්ෂ|tuhat|tis(?!s)|tys"
+    r"|ألف|مليون|مليار|(?:k|m|bn|tn)\b)",
+    re.IGNORECASE,
+)
+#: Units that translators convert.
+_IMPERIAL = re.compile(
+    r"[\s-]{0,2}(?:\w{1,20}\W{1,2})?(?:(?:square|cubic|sq|fluid)\W{1,2})?(?:mi|miles?|mph|ft|feet|foot|yds?|yards?|inch(?:es)?"
+    r"|acres?|lbs?|pounds?|oz|ounces?|gallons?|°\s?F|℉|英[里尺寸亩畝]|磅|盎司|Meilen?|Fuß|Zoll|Pfund|миль|миля|мили|фут\w{0,3}"
+    r"|дюйм\w{0,3}|фунт\w{0,3})(?!\w)",
+    re.IGNORECASE,
+)
+#: Signs of another calendar, and the years between it and ours.
+_CALENDAR = re.compile(r"गते|साल|वि\.? ?सं|พ\.ศ|民國|民国|令和|平成|昭和|هـ")
+_YEARS = {56, 57, 543}
+#: The most numbers of a text that are compared.
+_MANY = 200
+
+
+def checks(source: str, translation: str) -> tuple[ErrorSpan, ...]:
+    """The certain errors of a translation, in the order of their kinds; lost items are spans of the source."""
+    found: list[ErrorSpan] = []
+    for kind, pattern in _ITEMS.items():
+        (source, before), (translation, after) = _items(source, kind, pattern), _items(translation, kind, pattern)
+        lost, invented = _missing(before, after), _missing(after, before)
+        found += [_error(kind, *place) for place in invented]
+        found += [_error(kind, *place, side="source") for place in lost[len(invented) :]]
+    if _copied(source, translation):
+        return (_error("copy", len(translation) - len(translation.lstrip()), len(translation.rstrip())),)
+    found += [_error("number", one.start, one.end) for one in _invented_numbers(source, translation)]
+    return (*found, *(_error("repetition", *place, "minor") for place in _repetitions(source, translation)))
+
+
+def _error(kind: str, start: int, end: int, severity: Severity = "major", side: Side = "translation") -> ErrorSpan:
+    return ErrorSpan(start, end, severity, f"check/{kind}", 1.0, side)
+
+
+def _items(text: str, kind: str, pattern: re.Pattern[str]) -> tuple[str, dict[tuple[int, int], str]]:
+    """The text, blanks in the place of its items of a kind, and each item's place with what translation keeps of it:
+    not a tag's attributes, nor the position of a placeholder."""
+    items: dict[tuple[int, int], str] = {}
+
+    def blanked(match: re.Match[str]) -> str:
+        item = kept = match[0]
+        if kind == "url":
+            item = item.rstrip(_URL_END)
+            kept = item.lower().removeprefix("http://").removeprefix("https://").rstrip("/")
+        elif kind == "tag" and (name := _TAG_NAME.match(item)):
+            kept = name[0].lower()
+        elif kind == "placeholder":
+            kept = _POSITION.sub("", "".join(item.split()))
+        items[match.start(), match.start() + len(item)] = kept
+        return "\0" * len(item) + match[0][len(item) :]
+
+    return pattern.sub(blanked, text), items
+
+
+def _missing(items: dict[tuple[int, int], str], others: dict[tuple[int, int], str]) -> list[tuple[int, int]]:
+    """The places of items that the other text lacks, or has fewer times."""
+    left, places = Counter(others.values()), []
+    for place, item in items.items():
+        left[item] -= 1
+        if left[item] < 0:
+            places.append(place)
+    return places
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number of a text.
+
+    Attributes:
+        start, end: its characters.
+        values: what it may mean, as 1.500 is 1500 or 1.5; empty for a time, a ratio or most dates.
+        parts: its groups of digits.
+        digits: all digits, in ASCII.
+        multiplied: whether a word such as "million" follows.
+        mixed: whether more digits follow that word, as in 8万4千.
+        imperial: whether a unit follows that translators convert.
+    """
+
+    start: int
+    end: int
+    values: frozenset[Fraction]
+    parts: frozenset[int]
+    digits: str
+    multiplied: bool
+    mixed: bool
+    imperial: bool
+
+
+def numbers(text: str) -> list[Number]:
+    """The first `_MANY` numbers of a text and one more, in digits of any script, in order."""
+    found = []
+    for match in islice(_NUMBER.finditer(text), _MANY + 1):
+        start, end = match.span()
+        groups, marks = re.findall(r"\d+", match[0]), re.findall(r"\D", match[0].translate(_MARKS))
+        digits = "".join(str(int(digit)) for group in groups for digit in group)
+        multiplied, imperial = _MULTIPLIED.match(text, end), _IMPERIAL.match(text, end) is not None
+        mixed = multiplied is not None and text[multiplied.end() : multiplied.end() + 2].lstrip()[:1].isdigit()
+        values, parts = _values(groups, marks), frozenset(map(int, groups))
+        found.append(Number(start, end, values, parts, digits, multiplied is not None, mixed, imperial))
+    return found
+
+
+def _values(groups: Sequence[str], marks: Sequence[str]) -> frozenset[Fraction]:
+    """What groups of digits with marks between them may mean, in any language."""
+    values: set[Fraction] = set()
+    first, *rest = map(len, groups)
+    one_mark, plain = len({*marks}) == 1, not {*marks} & {*":/"}
+    # In India all groups but the last have two digits.
+    if not rest or (one_mark and plain and first <= 3 and rest[-1] == 3 and {*rest[:-1]} <= {2, 3}):
+        values.add(Fraction("".join(groups)))
+    if rest and plain and marks[-1] in ".," and marks[-1] not in marks[:-1] and {*rest[:-1]} <= {2, 3}:
+        values.add(Fraction(f"{''.join(groups[:-1])}.{groups[-1]}"))
+    return frozenset(values)
+
+
+def _invented_numbers(source: str, translation: str) -> list[Number]:
+    """The numbers of the translation that the source lacks, where it has others that the translation lacks; none where
+    one may be converted to another."""
+    before, after = numbers(source), numbers(translation)
+    if max(len(before), len(after)) > _MANY:
+        return []
+    if ("月" in source) != ("月" in translation):  # months are names elsewhere
+        before = [one for one in before if source[one.end : one.end + 2].strip()[:1] != "月"]
+        after = [one for one in after if translation[one.end : one.end + 2].strip()[:1] != "月"]
+    scaled = any(one.multiplied for one in before + after)
+    lost = [one for one in before if not _explained(one, after, scaled)]
+    invented = [one for one in after if not _explained(one, before, scaled)]
+    units = {one.imperial for one in lost} != {one.imperial for one in invented}
+    calendar = _CALENDAR.search(source + translation) or _YEARS & {
+        abs(a - b) for one, other in product(lost, invented) for a, b in product(one.parts, other.parts) if b > 99
+    }
+    unsure = units or calendar or any(one.mixed for one in before + after)
+    if len(invented) > len(lost):  # some of them may be words in the source
+        invented = [one for one in invented if max(one.parts) > 12]
+    return [] if unsure or not lost else invented
+
+
+def _explained(one: Number, others: Sequence[Number], scaled: bool) -> bool:
+    """Whether other numbers say the same, or what it may be converted to."""
+    return one.parts <= {part for other in others for part in other.parts} or any(
+        one.values & other.values
+        or (one.digits == other.digits and not (one.values and other.values))
+        or (scaled and one.digits.strip("0") == other.digits.strip("0"))
+        or any(starmap(_converted, product(one.parts, other.parts)))
+        for other in others
+    )
+
+
+def _converted(a: int, b: int) -> bool:
+    """Whether two numbers may be one time of day, year or century."""
+    low, high = sorted((a, b))
+    hour = high - low == 12 and high <= 24
+    year = 10 <= low < 100 and 1000 <= high <= 2100
+    return hour or (year and ((high - low) % 100 == 0 or (high % 100 == 0 and high // 100 + 1 == low)))
+
+
+def _copied(source: str, translation: str) -> bool:
+    """Whether a translation is its source, up to case, blanks and marks; names and titles alone may be."""
+    words = _WORD.findall(source)
+    if [one.casefold() for one in words] != [one.casefold() for one in _WORD.findall(translation)]:
+        return False
+    plain = sum(one == one.lower() for one in words)
+    return (plain >= 3 and 2 * plain > len(words)) or len(UNSPACED.findall(source)) >= 8
+
+
+def _repetitions(source: str, translation: str) -> Iterator[tuple[int, int]]:
+    """The places of words that repeat the word before them."""
+    if not _REPEATED_SOURCE.search(source):
+        for match in _REPEATED.finditer(translation):
+            word = match[2]
+            if word.lower() not in _DOUBLES and (len(word) > 1 or word.islower()) and not UNSPACED.search(word):
+                yield match.span(2)
