@@ -133,25 +133,3 @@ def test_a_small_model_does_not_wait_for_vllms_cpu_build(
     assert choose_engine(load_card("mbr-esd-llama")) == "vllm"
     monkeypatch.setattr(TransformersEngine, "problem", classmethod(lambda cls, options: "not here"))
     assert choose_engine(load_card("mbr-esd-demo?engine=auto")) == "vllm"
-<<<<<<< HEAD
-=======
-
-
-def test_hours_on_a_machine_come_from_published_rates() -> None:
-    segments = [Segment(f"Source {i}.", f"Ein Satz {i}.", str(i)) for i in range(100)]
-    name = "mbr-esd-llama?n=16&engine=server&server=http://127.0.0.1:9/v1"
-
-    def line(machine: str, options: str = "") -> str:
-        one = estimate(load_card(name + options), segments, machine=Machine.parse(machine))
-        return next(line for line in one.lines() if line.startswith("on "))
-
-    one = estimated(load_card(name), segments)
-    tokens = one.tokens + one.prompt_characters / 3.5
-    hours = 141.1e9 * tokens / 233e12 / 3600
-    assert f"{hours:,.2g} GPU-hours" in line("4xH100")
-    assert line("4xH100").startswith("on 4xH100            about ")
-    assert "141 GB of weights need 2xH100 or more" in line("H100")
-    assert f"{hours / 2:,.2g} GPU-hours" in line("1xh100", "&vllm=quantization:fp8")
-    with pytest.raises(OptionError, match="give a number of A100, H100, H200, such as 4xH100"):
-        Machine.parse("4xT4")
->>>>>>> 7cb6615 (Pools of models go: one decision is over the candidates of one model)
