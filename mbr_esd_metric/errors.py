@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,6 +16,25 @@ RESUME = "what was sampled is kept; repeat the command to go on from there"
 
 #: Control characters, line ends, characters that turn the direction of writing, and halves of surrogate pairs.
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+#: Variables that hold a key, and the keys and passwords of addresses in use.
+_KEY_VARIABLES = ("MBR_ESD_API_KEY", "OPENAI_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+_secrets: set[str] = set()
+
+
+def hide(*secrets: str) -> None:
+    """Let `masked` know of keys or passwords."""
+    _secrets.update(secrets)
+
+
+def masked(text: str) -> str:
+    """The words of a server or a library with ``***`` in place of each key and password in use; of a short one only
+    where it stands alone."""
+    keys = {*_secrets, *(os.environ.get(name, "").strip() for name in _KEY_VARIABLES)} - {""}
+    for key in sorted((key for key in keys if key in text), key=len, reverse=True):
+        text = text.replace(key, "***") if len(key) > 11 else re.sub(rf"(?<!\w){re.escape(key)}(?!\w)", "***", text)
+    return text
 
 
 def printable(text: str) -> str:
@@ -55,7 +75,7 @@ class MbrEsdError(Exception):
     """
 
     def __str__(self) -> str:
-        return printable(super().__str__())
+        return printable(masked(super().__str__()))
 
 
 class InputError(MbrEsdError):

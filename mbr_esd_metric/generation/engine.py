@@ -206,7 +206,7 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
+    def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
         """Sample every request; yield each part when it is finished, or `Refused` for a request that never will be.
 
         Raises:

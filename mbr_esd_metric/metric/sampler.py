@@ -17,9 +17,9 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.errors import say
+from mbr_esd_metric.errors import EngineError, first_of, say
 from mbr_esd_metric.files.streams import progress_bar
-from mbr_esd_metric.generation.engine import Engine, Request
+from mbr_esd_metric.generation.engine import Engine, Refused, Request
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.plan import Plan
 from mbr_esd_metric.prompting.languages import language_note
@@ -81,7 +81,11 @@ class Sampler(AbstractContextManager["Sampler"]):
             bar.set_description("sampling", refresh=False)
         candidates, tokens, total = 0, 0, sum(left.values())
         began = time.monotonic()
+        refused = dict[str, str]()
         for generated in self._engine.generate(parts, self._plan.card.sampling):
+            if isinstance(generated, Refused):
+                refused[generated.key] = generated.reason
+                continue
             self._store.put(generated.key, generated.first, generated.samples)
             left[generated.key] -= len(generated.samples)
             bar.update(not left[generated.key])
@@ -91,6 +95,9 @@ class Sampler(AbstractContextManager["Sampler"]):
             rest = (total - candidates) * seconds / max(candidates, 1)
             rates = f"{candidates / seconds:.1f} candidates/s, {tokens / seconds:.0f} tokens/s"
             bar.set_postfix_str(f"{rates}, {rest / 60:.0f} min left", False)
+        if refused:
+            reasons = [f"{part.label}: {refused[part.key]}" for part in parts if part.key in refused]
+            raise EngineError(f"{first_of(reasons, between='; ')}. What was sampled is kept")
 
     def _missing(self, requests: Sequence[Request]) -> list[Request]:
         """The missing parts. Those with one source stand together, which helps the prompt cache of an engine or

@@ -79,7 +79,7 @@ def test_a_failing_run_leaves_its_bar_once_and_a_message_a_line(
     shown = [line.rpartition("\r")[2] for line in message.split("\n")[:-1]]
     assert [line.split(":")[0] for line in shown] == ["mbr-esd", "sampling", "mbr-esd sample"]
     assert "left out: top_k=10" in shown[0]
-    assert "of mt.txt: the server refuses the request (400 not today)" in shown[2]
+    assert "refuses the request: 400 not today" in shown[2]
 
 
 def test_candidates_that_were_cut_are_counted_with_the_fix(files: Path, mbr_esd: Command) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
+from mbr_esd_metric.errors import EngineError
+from mbr_esd_metric.generation.engine import EngineOptions, Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.prompting.formats.json import output_grammar, output_schema
@@ -30,14 +31,27 @@ def engine(*urls: str, model: str = MODEL, concurrency: int = 16, policy: RetryP
     return ServerEngine(EngineOptions(model=model, server=urls, concurrency=concurrency), policy)
 
 
-def collect(parts: Iterable[Generated]) -> dict[tuple[str, int], Candidate]:
-    """Every sample by key and index; fails on one that comes twice."""
+def collect(parts: Iterable[Generated | Refused]) -> dict[tuple[str, int], Candidate]:
+    """Every sample by key and index; fails on one that comes twice, and on a request that is refused."""
+    samples, refusals = outcome(parts)
+    if refusals:
+        raise EngineError("; ".join(f"{key}: {reason}" for key, reason in refusals.items()))
+    return samples
+
+
+def outcome(parts: Iterable[Generated | Refused]) -> tuple[dict[tuple[str, int], Candidate], dict[str, str]]:
+    """Every sample by key and index, and the reason of each request that is refused; fails on what comes twice."""
     samples: dict[tuple[str, int], Candidate] = {}
+    refusals: dict[str, str] = {}
     for part in parts:
+        if isinstance(part, Refused):
+            assert part.key not in refusals, "a request is refused twice"
+            refusals[part.key] = part.reason
+            continue
         for index, sample in enumerate(part.samples, part.first):
             assert (part.key, index) not in samples, "a candidate came twice"
             samples[part.key, index] = sample
-    return samples
+    return samples, refusals
 
 
 def sampled(

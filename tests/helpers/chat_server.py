@@ -133,6 +133,15 @@ class LocalServer:
         self._server.server_close()
 
 
+@dataclass(frozen=True)
+class Failure:
+    """A reply in place of the server's own."""
+
+    status: int
+    body: Any
+    headers: dict[str, str] | None = None
+
+
 @dataclass(eq=False)
 class FakeServer(LocalServer):
     """Serves `model` in a dialect.
@@ -146,7 +155,8 @@ class FakeServer(LocalServer):
         delay: seconds that a reply takes.
         turned_away: requests that are answered with 429 first.
         retry_after: what such an answer says of the time to wait, if anything.
-        spoil: changes a reply before it is sent, given the number of the request, or returns another one.
+        spoil: changes a reply before it is sent, given the number of the request, or returns another one; `Failure` has
+            a status and headers.
         slots: what a llama.cpp server says of the samples that it works on at once; None: it says nothing.
         bodies, arrivals: of each request for candidates, and the time when it came.
         keys: what each request of any kind had as Authorization.
@@ -181,12 +191,14 @@ class FakeServer(LocalServer):
                 outer.keys.append(self.headers.get("Authorization"))
                 if outer.key and self.headers.get("Authorization") != f"Bearer {outer.key}":
                     return self.reply(401, {"error": {"message": "Unauthorized"}})
-                self.reply(*outer.describe(self.path))
+                self.reply(*outer.describe(self.path.partition("?")[0]))
 
             def do_POST(self) -> None:
                 outer.keys.append(self.headers.get("Authorization"))
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                if self.path != ("/api/chat" if outer.dialect == "ollama" else "/v1/chat/completions"):
+                if self.path.partition("?")[0] != (
+                    "/api/chat" if outer.dialect == "ollama" else "/v1/chat/completions"
+                ):
                     return self.reply(404, {"detail": "Not Found"})
                 with lock:
                     delay = outer.delay  # a test may change it as soon as it sees the request
@@ -203,6 +215,8 @@ class FakeServer(LocalServer):
                 status, value = outer.complete(body)
                 if outer.spoil is not None:
                     value = outer.spoil(value, number) or value
+                if isinstance(value, Failure):
+                    return self.reply(value.status, value.body, value.headers)
                 self.reply(status, value)
 
         self.listen(Handler)

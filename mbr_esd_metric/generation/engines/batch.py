@@ -27,7 +27,13 @@ from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.client import ADVICE, Job, RetryPolicy
 from mbr_esd_metric.generation.server.detection import addresses_of, dialect_of
 from mbr_esd_metric.generation.server.dialects import Dialect
-from mbr_esd_metric.generation.server.failures import InvalidResponse, RequestRejected, Response, TransientError
+from mbr_esd_metric.generation.server.failures import (
+    InvalidResponse,
+    RequestRejected,
+    Response,
+    TransientError,
+    describe,
+)
 from mbr_esd_metric.generation.server.http import Http, run_coroutine
 from mbr_esd_metric.generation.server.replies import check_format, read_reply
 
@@ -184,7 +190,7 @@ class BatchEngine(ServerEngine):
                 try:
                     if fault:
                         raise InvalidResponse(fault)
-                    reply = read_reply(job.dialect, answer, job.query(part))
+                    reply = read_reply(job.dialect, answer, job.query(part), self._address)
                     for sample in reply.samples:
                         check_format(job.dialect, sample, part)
                 except (InvalidResponse, RequestRejected) as error:
@@ -212,7 +218,7 @@ class BatchEngine(ServerEngine):
                     if not path.endswith("/content"):
                         response.json()  # a reply that is cut is asked for again
                     return response
-                reason = f"{response.status} {response.message}"
+                reason = f"{response.status} {describe(response.value)[0]}"
                 if response.status == 404:
                     raise _NotFoundError(f"{where}: {reason}")
                 if response.status not in (408, 409, 429) and response.status < 500:

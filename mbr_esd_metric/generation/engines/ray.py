@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any, ClassVar
 
 from mbr_esd_metric.errors import RESUME, EngineError, require
-from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling, engine_class
+from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Refused, Request, Sampling, engine_class
 from mbr_esd_metric.generation.engines.vllm import tensor_parallel
 
 #: Samples in a request, requests in a batch, and batches that an actor has at a time.
@@ -66,7 +66,7 @@ class RayEngine(Engine):
         """The identity of the engine in the actors, which draws the samples."""
         return _engine().identity(options)
 
-    def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
+    def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
         """Spread the requests over the actors, and yield the parts as the actors return them."""
         import ray
 
@@ -101,7 +101,7 @@ class _Workers:
         #: Actors that have the model -> the number of their batches.
         self._load: dict[Any, int] = {}
 
-    def results(self) -> Iterator[Generated]:
+    def results(self) -> Iterator[Generated | Refused]:
         """The parts of the actors, as they return them; an actor's error ends it, or actors that are lost in a row."""
         import ray
 
@@ -180,7 +180,7 @@ class _Worker:
     def start(self) -> None:
         self._engine = self._class(self._options)
 
-    def sample(self, requests: Sequence[Request]) -> list[Generated]:
+    def sample(self, requests: Sequence[Request]) -> list[Generated | Refused]:
         return list(self._engine.generate(requests, self._sampling))
 
 

@@ -10,16 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
 from mbr_esd_metric.errors import EngineError, say
-from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling
+from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.server.address import Address
-from mbr_esd_metric.generation.server.client import Client, Job, Prices, RetryPolicy
+from mbr_esd_metric.generation.server.client import Client, Job, Prices, Progress, RetryPolicy
 from mbr_esd_metric.generation.server.detection import addresses_of, check_served, confirm, dialect_of
 from mbr_esd_metric.generation.server.dialects import Dialect
 from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http, run_coroutine
-
-#: Requests in progress at the same time, for each server: 32 x 16 sequences keep a large GPU busy.
-CONCURRENCY = 32
 
 _announced: set[str] = set()
 
@@ -45,7 +42,7 @@ class ServerEngine(Engine):
     def __init__(self, options: EngineOptions, policy: RetryPolicy | None = None) -> None:
         """Connect. At least one server must answer, and those that answer must serve the model."""
         self._options = options
-        self._policy = policy or RetryPolicy()
+        self._policy, self._progress = policy or RetryPolicy(), Progress()
         self._model = model_name(options)
         self._servers = addresses_of(options)
         self._dialect = dialect_of(options)
@@ -95,13 +92,13 @@ class ServerEngine(Engine):
     def samples_a_request(cls, options: EngineOptions) -> int:
         return cls.dialect(options).per_request
 
-    def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
-        """Sample every request, many at a time; a part is yielded as soon as its reply is in.
+    def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
+        """Sample every request, many at a time; a part is yielded as soon as its reply is in, or refused for good.
 
-        Requests go out in the order in which they are given, each taken when it can be sent. A segment that the server
-        refuses does not stop the others: `EngineError` is raised at once only if no request can succeed.
+        Requests go out in the order in which they are given, each taken when it can be sent. `EngineError` is raised
+        only if no request can succeed.
         """
-        yield from Client(self.job(self._options, sampling, self._servers, self._policy), requests)
+        yield from Client(self.job(self._options, sampling, self._servers, self._policy), requests, self._progress)
 
     @classmethod
     def job(cls, options: EngineOptions, sampling: Sampling, servers: list[Address], policy: RetryPolicy) -> Job:
@@ -122,8 +119,7 @@ class ServerEngine(Engine):
             sampling=sampling,
             policy=policy,
             prices=Prices(*(options.price or (0.0, 0.0)), options.max_cost),
-            concurrency=options.concurrency or CONCURRENCY * len(servers),
-            paced=options.concurrency is None,
+            concurrency=options.concurrency,
         )
 
 

@@ -10,9 +10,9 @@ import base64
 import os
 import re
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-from mbr_esd_metric.errors import EngineError
+from mbr_esd_metric.errors import EngineError, hide, masked
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,8 @@ class Address:
         if parts.username is not None or parts.password is not None:
             pair = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
             login = "Basic " + base64.b64encode(pair.encode()).decode()
+            hide(unquote(parts.password or ""), parts.password or "", login.removeprefix("Basic "))
+        hide(*(value for name, value in parse_qsl(parts.query) if name != "api-version"))
         return cls(url, host.lower(), parts.query, login)
 
     def __str__(self) -> str:
@@ -108,6 +110,6 @@ def _hint(text: str) -> str:
 
 
 def excerpt(text: str, most: int = 300) -> str:
-    """The text of a server as one line without control characters, cut to `most` characters."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * most]).split())
+    """The text of a server as one line without control characters and keys, cut to `most` characters."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in masked(text)[: 4 * most]).split())
     return line if len(line) <= most else line[:most] + "..."

@@ -1,7 +1,7 @@
 """One run of `engine=server`: sends the requests until every sample is in, in a thread of its own.
 
-The retries are this package's own and not a library's. A failed request may be tried again as two halves, at another
-server, or for the rest of its samples; and all requests wait together if the server says so.
+The retries are this package's own and not a library's: a failed request may be tried again at another server or for the
+rest of its samples, and all requests wait together if the server says so.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ import random
 import threading
 import time
 import zlib
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from mbr_esd_metric.errors import EngineError, first_of
-from mbr_esd_metric.generation.engine import Generated, Request, Sampling
+from mbr_esd_metric.errors import EngineError, say
+from mbr_esd_metric.generation.engine import Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.detection import slot_count
 from mbr_esd_metric.generation.server.dialects import Dialect, Query
@@ -29,17 +28,16 @@ from mbr_esd_metric.generation.server.failures import (
     RequestTimeout,
     SchemaViolation,
     TransientError,
-    classify,
 )
 from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http
 from mbr_esd_metric.generation.server.replies import Reply, Usage, check_format, read_reply
 
+#: Requests in progress at the same time, for each server: 32 x 16 sequences keep a large GPU busy.
+CONCURRENCY = 32
 #: The most replies that wait for the reader. A slow disk then slows the connections, and memory stays bounded.
 WAITING = 256
 #: The most tokens of a chat template around a prompt.
 _TEMPLATE = 64
-#: Seconds that requests under way have to come in when a run ends with an error: they may have been paid for.
-_ENDING = 120.0
 #: The end of messages about a run that did not get everything.
 ADVICE = "What was sampled is kept; the same command asks for the rest"
 
@@ -49,22 +47,29 @@ class RetryPolicy:
     """The tries of a run, and the waits between them.
 
     Attributes:
-        timeout: seconds until a request counts as stalled; it is then tried again in two halves.
+        timeout: seconds until a request counts as stalled; each further try has twice as long.
         first_wait, longest_wait: seconds before the second try, and the limit up to which they double with each
             further try.
         tries: of one request, before the client gives up. With the defaults it waits about ten minutes in all, which is
             enough to restart a server with a 70B model.
-        invalid: tries of a request whose replies are complete and wrong.
+        bad_replies: tries of a request whose replies are complete and wrong, or do not come in time.
         longest_rest: the most seconds that a server may ask the client to wait (``Retry-After``); if it asks for
             more, the run ends.
+        no_answer: seconds after which a run ends that had no answer at all, where no server asked it to wait.
+        refusals: a run without an answer ends when so many of its first segments are refused.
+        ending: seconds that requests under way have to come in when a run ends with an error, as they may be paid for;
+            a tenth of it where the run had no answer.
     """
 
     timeout: float = 600.0
     first_wait: float = 1.0
     longest_wait: float = 60.0
     tries: int = 15
-    invalid: int = 3
+    bad_replies: int = 3
     longest_rest: float = 3600.0
+    no_answer: float = 50.0
+    refusals: int = 20
+    ending: float = 120.0
 
     def wait(self, failures: int) -> float:
         """Seconds before the next try, shortened at random by up to half, so that requests do not come all at once."""
@@ -90,13 +95,8 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The settings of a run.
-
-    Attributes:
-        concurrency: requests in progress at the same time.
-        paced: whether a server that says how many samples it works on at once gets no more than that, one a request, so
-            that each is stored when it is done.
-    """
+    """The settings of a run; `concurrency` is the number of requests in progress at once, None for the default of
+    `CONCURRENCY` a server, or what a server says that it works on."""
 
     servers: Sequence[Address]
     dialect: Dialect
@@ -104,8 +104,7 @@ class Job:
     sampling: Sampling
     policy: RetryPolicy
     prices: Prices
-    concurrency: int
-    paced: bool = True
+    concurrency: int | None = None
 
     def query(self, part: Request) -> Query:
         """The HTTP request of a part of a request."""
@@ -117,49 +116,67 @@ class Job:
 
 
 @dataclass(slots=True)
+class Progress:
+    """What happened so far in all calls of `generate` of an engine.
+
+    Attributes:
+        answered: whether any request had an answer.
+        retries: requests that were sent again.
+        spent: on replies that came, and on requests whose reply was lost after the work may have been done.
+        renamed: whether a reply named another model than the one asked for.
+    """
+
+    answered: bool = False
+    retries: int = 0
+    spent: float = 0.0
+    renamed: bool = False
+
+
+@dataclass(slots=True, eq=False)
 class _Tries:
-    """The failures of a part in a row, since that time; `invalid` counts replies that do not fit the request."""
+    """The tries of a part since its last answer, the first one at `since`: failures, and replies that were wrong or
+    late; `single` asks for one sample, as the server may take no more at once."""
 
     since: float
     failures: int = 0
-    invalid: int = 0
+    bad_replies: int = 0
+    single: bool = False
 
 
 class Client:
     """One call of `generate`. Its event loop has a thread of its own, so that a slow reader stalls no connection.
 
     Iterate over it once.
-
-    Attributes:
-        spent: on replies that came, and on requests whose reply was lost after the work may have been done.
     """
 
-    def __init__(self, job: Job, requests: Iterable[Request]) -> None:
-        self._job, self._requests = job, requests
+    def __init__(self, job: Job, requests: Iterable[Request], progress: Progress) -> None:
+        self._job, self._requests, self.progress = job, requests, progress
         self._parts: Iterator[Request] = iter(())
-        self._again: deque[Request] = deque()
         self._limits: dict[Address, asyncio.Semaphore] = {}
         #: The time until which each server gets no request.
         self._rest_until = dict.fromkeys(job.servers, 0.0)
-        self._results: queue.SimpleQueue[Generated | BaseException | None] = queue.SimpleQueue()
-        self._room: asyncio.Semaphore
+        self._results: queue.SimpleQueue[Generated | Refused | BaseException | None] = queue.SimpleQueue()
+        self._backpressure: asyncio.Semaphore
         self._ended: asyncio.Event
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         #: Servers that have answered in the form asked for.
-        self._obedient: set[Address] = set()
-        self._last_success = -1.0
-        #: Key of a request -> the message, for each segment that failed.
-        self._failed: dict[str, str] = {}
+        self._guided_servers: set[Address] = set()
+        #: Whether a server answered with several samples, or refuses them and gives one.
+        self._takes_several = self._takes_one = False
+        self._began, self._last_success, self._told_to_wait = time.monotonic(), -1.0, False
+        #: Of the parts that are being asked for.
+        self._tries: set[_Tries] = set()
+        #: Keys of the first segments, and of those that are refused.
+        self._first: set[str] = set()
+        self._refused: set[str] = set()
         self._over = self._stopped = False
-        self.spent = 0.0
 
-    def __iter__(self) -> Iterator[Generated]:
-        """The replies' samples as they come in.
+    def __iter__(self) -> Iterator[Generated | Refused]:
+        """The replies' samples as they come in, and the requests that are refused.
 
         Raises:
-            EngineError: if no request can succeed, as soon as the requests under way are in; at the end, with the
-                segments' labels, if some failed.
+            EngineError: if no request can succeed, as soon as the requests under way are in.
         """
         thread = threading.Thread(target=self._work, name="mbr-esd-server", daemon=True)
         thread.start()
@@ -167,7 +184,7 @@ class Client:
             while (result := self._results.get()) is not None:
                 if isinstance(result, BaseException):
                     raise result
-                self._call(self._room.release)
+                self._call(self._backpressure.release)
                 yield result
         finally:
             self._stopped = True
@@ -191,7 +208,7 @@ class Client:
         self._results.put(None)
 
     async def _main(self) -> None:
-        self._room, self._ended = asyncio.Semaphore(WAITING), asyncio.Event()
+        self._backpressure, self._ended = asyncio.Semaphore(WAITING), asyncio.Event()
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         if self._stopped:
             return
@@ -200,7 +217,7 @@ class Client:
             try:
                 done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
                 self._ended.set()
-                await asyncio.wait(workers, timeout=_ENDING)
+                await asyncio.wait(workers, timeout=self._job.policy.ending / (1 if self.progress.answered else 10))
                 for worker in done:
                     worker.result()
             finally:
@@ -209,113 +226,125 @@ class Client:
                 await asyncio.gather(*workers, return_exceptions=True)
         if self._over:
             raise EngineError(
-                f"max_cost={self._job.prices.most:g} is reached: {self.spent:.4f} were spent, with what was under way. "
-                f"{ADVICE}, with a max_cost of its own"
+                f"max_cost={self._job.prices.most:g} is reached: {self.progress.spent:.4f} were spent, with what was "
+                f"under way. {ADVICE}, with a max_cost of its own"
             )
-        if self._failed:
-            raise EngineError(f"{first_of([*self._failed.values()], between='; ')}. {ADVICE}")
 
     async def _prepare(self, http: Http) -> int:
         """Cut the requests into parts, and set each server's limit; returns the number of workers."""
-        job, per_request = self._job, self._job.dialect.per_request
-        limits = dict.fromkeys(job.servers, job.concurrency)
-        for address in job.servers if job.paced else ():
+        job, per_request, limits = self._job, self._job.dialect.per_request, dict[Address, int]()
+        for address in job.servers:
+            limits[address], slots = job.concurrency or CONCURRENCY, None
             with suppress(TransientError, EngineError, asyncio.TimeoutError):
                 slots = await asyncio.wait_for(slot_count(http, address, job.dialect), PROBE_SECONDS)
-                if slots:
-                    # One more waits there, so that the server need not wait for it.
-                    limits[address], per_request = min(job.concurrency, slots + 1), 1
+            if slots:
+                per_request = 1
+                if job.concurrency is None:  # one more waits there, so that the server need not wait for it
+                    limits[address] = min(CONCURRENCY, slots + 1)
         self._limits = {address: asyncio.Semaphore(limit) for address, limit in limits.items()}
         self._parts = (part for request in self._requests for part in request.parts(per_request))
-        return min(job.concurrency, sum(limits.values()))
+        return job.concurrency or sum(limits.values())
 
     async def _worker(self, http: Http) -> None:
         most = self._job.prices.most
-        while not (self._over or self._ended.is_set()):
-            part = self._again.popleft() if self._again else next(self._parts, None)
-            if part is None:
-                return
-            if most is not None and self.spent >= most:
+        while not (self._over or self._ended.is_set()) and (part := next(self._parts, None)) is not None:
+            if most is not None and self.progress.spent >= most:
                 self._over = True
                 return
-            tries, rest = _Tries(time.monotonic()), None if part.key in self._failed else part
+            if len(self._first) < self._job.policy.refusals:
+                self._first.add(part.key)
+            tries = _Tries(time.monotonic())
+            self._tries.add(tries)
+            rest = None if part.key in self._refused else part
             while rest is not None:
                 rest = await self._attempt(http, rest, tries)
+            self._tries.discard(tries)
 
     async def _attempt(self, http: Http, part: Request, tries: _Tries) -> Request | None:
         """Send a part once; returns the part that is to be sent next, None where nothing is."""
-        job, address = self._job, await self._free_server(part)
+        job, address, progress = self._job, await self._free_server(part), self.progress
         async with self._limits[address]:
             if self._ended.is_set():
                 return None
+            sent = replace(part, n=1) if self._takes_one or tries.single else part
             started = time.monotonic()
             try:
-                reply = await self._send(http, address, part)
+                reply = await self._send(http, address, sent, job.policy.timeout * 2**tries.bad_replies)
             except RequestRejected as error:
-                if error.split and part.n > 1:
-                    return self._halve(part)
-                self._fail(part, str(error))
+                if sent.n > 1 and not self._takes_several:
+                    tries.single = True
+                    return part
+                await self._refuse(part, str(error))
                 return None
             except TransientError as error:
                 failure = error
-                self.spent += job.bound(part) if error.sent else 0.0
+                progress.spent += job.bound(sent) if error.sent else 0.0
             else:
-                self.spent += job.bound(part) if reply.usage is None else job.prices.of(reply.usage)
-                tries.failures = tries.invalid = 0
-                self._last_success = time.monotonic()
-                await self._room.acquire()
-                self._results.put(Generated(part.key, part.first, reply.samples))
+                progress.spent += job.bound(sent) if reply.usage is None else job.prices.of(reply.usage)
+                progress.answered, self._last_success = True, time.monotonic()
+                self._takes_several |= sent.n > 1
+                self._takes_one |= tries.single and not self._takes_several
+                tries.failures = tries.bad_replies = 0
+                await self._put(Generated(part.key, part.first, reply.samples))
                 count = len(reply.samples)
                 return replace(part, first=part.first + count, n=part.n - count) if count < part.n else None
-        if isinstance(failure, InvalidResponse):
-            tries.invalid += 1
-            if tries.invalid < job.policy.invalid:
-                await asyncio.sleep(min(job.policy.wait(tries.invalid), 1.0))
-                return part
-            if isinstance(failure, SchemaViolation) and address not in self._obedient:
-                raise EngineError(
-                    f"{address} does not obey the field {job.dialect.guide}: it answered "
-                    f"{excerpt(failure.text, 60)!r}. For dialect={job.dialect.name} use a server that has guided "
-                    "output, without a reasoning parser (mbr-esd serve starts one); dialect=plain asks for none, and "
-                    "counts what is malformed"
-                )
-            self._fail(part, f"{address} gave {tries.invalid} invalid replies, the last one: {failure}")
-            return None
-        # A server that is busy with other requests of this run has not failed.
-        tries.failures += not (failure.busy and self._last_success > started)
-        if tries.failures >= job.policy.tries:
-            message = f"{address} failed {tries.failures} times in a row, the last time by: {failure}"
-            if self._last_success <= tries.since:
-                fix = "See whether the server still runs, start it again, and run the same command"
-                raise EngineError(f"{message}. {fix}: what was sampled is kept")
-            self._fail(part, message)
-            return None
-        self._rest(address, failure, tries.failures)
-        return self._halve(part) if isinstance(failure, RequestTimeout) and part.n > 1 else part
+        return await self._back_off(failure, address, part, tries, started)
 
-    def _halve(self, part: Request) -> Request:
-        """The first half of a part; the rest is sent later."""
-        half = (part.n + 1) // 2
-        self._again.appendleft(replace(part, first=part.first + half, n=part.n - half))
-        return replace(part, n=half)
-
-    def _fail(self, part: Request, reason: str) -> None:
-        """Note why a segment failed. The others go on, unless five segments failed and none ever succeeded."""
-        self._failed.setdefault(part.key, f"{part.label}: {reason}")
-        if self._last_success < 0 and len(self._failed) >= 5:
-            messages = first_of([*self._failed.values()], between="; ")
-            raise EngineError(f"every request so far was refused; {messages}")
-
-    def _rest(self, address: Address, error: TransientError, failures: int) -> None:
-        """Leave the server alone for as long as it says, or twice as long as the last time."""
-        policy = self._job.policy
-        if error.wait is not None and error.wait > policy.longest_rest:
+    async def _back_off(
+        self, failure: TransientError, address: Address, part: Request, tries: _Tries, started: float
+    ) -> Request | None:
+        """Wait after a failure; returns the part if it is to be sent again, None if it is given up."""
+        policy, dialect, progress = self._job.policy, self._job.dialect, self.progress
+        if isinstance(failure, (InvalidResponse, RequestTimeout)):
+            tries.bad_replies += 1
+        else:  # a server that is busy with other requests of this run has not failed
+            tries.failures += not (failure.busy and self._last_success > started)
+        self._told_to_wait |= failure.busy
+        if failure.wait is not None and failure.wait > policy.longest_rest:
+            raise EngineError(f"{address} asks to be left alone for {failure.wait:.0f} s ({failure}). {ADVICE}")
+        seconds, now = max(policy.wait(max(tries.failures, 1)), failure.wait or 0.0), time.monotonic()
+        # Without an answer, with nobody who asks to wait, and where all that is under way has failed before.
+        waits = progress.answered or self._told_to_wait or any(not one.failures for one in self._tries)
+        late = now + seconds > self._began + policy.no_answer and not waits
+        if tries.failures < policy.tries and tries.bad_replies < policy.bad_replies and not late:
+            progress.retries += 1
+            if progress.retries == 1:
+                say(f"mbr-esd: {address}: {failure}; tried again in {seconds:.0f} s, later at longer intervals")
+            if isinstance(failure, InvalidResponse):
+                await asyncio.sleep(min(seconds, 1.0))
+            else:  # all requests leave the server alone
+                self._rest_until[address] = max(self._rest_until[address], now + seconds)
+            return part
+        if isinstance(failure, SchemaViolation) and address not in self._guided_servers:
             raise EngineError(
-                f"{address} asks to be left alone for {error.wait:.0f} s ({error}). What was sampled is kept; run the "
-                "same command then"
+                f"{address} does not obey the field {dialect.guide}: it answered {excerpt(failure.text, 60)!r}. For "
+                f"dialect={dialect.name} use a server that has guided output, without a reasoning parser (mbr-esd "
+                "serve starts one); dialect=plain asks for none, and counts what is malformed"
             )
-        seconds = max(policy.wait(max(failures, 1)), error.wait or 0.0)
-        self._rest_until[address] = max(self._rest_until[address], time.monotonic() + seconds)
+        message = f"{address} failed {tries.failures + tries.bad_replies} times in a row, the last time by: {failure}"
+        if isinstance(failure, InvalidResponse) or self._last_success > tries.since:
+            await self._refuse(part, message)
+            return None
+        fix = "ask a slow server for less at once (concurrency=N)"
+        fix = fix if isinstance(failure, RequestTimeout) else "see whether the server still runs, and start it again"
+        raise EngineError(f"{message}; {fix}. {ADVICE}")
+
+    async def _refuse(self, part: Request, reason: str) -> None:
+        """Give the segment up; raises `EngineError` where the first segments are refused and none was answered."""
+        if part.key in self._refused:
+            return
+        self._refused.add(part.key)
+        if (
+            not self.progress.answered
+            and len(self._first) >= self._job.policy.refusals
+            and self._first <= self._refused
+        ):
+            raise EngineError(f"all of the first {len(self._first)} segments are refused, {part.label} so: {reason}")
+        await self._put(Refused(part.key, reason))
+
+    async def _put(self, result: Generated | Refused) -> None:
+        await self._backpressure.acquire()
+        self._results.put(result)
 
     async def _free_server(self, part: Request) -> Address:
         """The server for the part. Parts with the same source go to the same one, so that its prefix cache helps; while
@@ -332,16 +361,16 @@ class Client:
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), waits[address])
 
-    async def _send(self, http: Http, address: Address, part: Request) -> Reply:
-        """The checked samples of one reply, perhaps fewer than the part's. Errors as `classify` and `read_reply`."""
+    async def _send(self, http: Http, address: Address, part: Request, seconds: float) -> Reply:
+        """The checked samples of one reply, perhaps fewer than the part's; raises as `classify` and `read_reply` do."""
         job, dialect, query = self._job, self._job.dialect, self._job.query(part)
         body = json.dumps(dialect.body(query)).encode("ascii")
         # A token takes a few hundred bytes with its log-probability; this limit is several times that.
         limit = (1 << 20) + 2048 * part.n * job.sampling.max_tokens
-        response = await http.request("POST", address, dialect.path, body, limit)
+        response = await http.request("POST", address, dialect.path, body, limit, seconds)
         if response.status != 200:
-            raise classify(response, address, job.model)
-        reply = read_reply(dialect, response.json(), query)
+            raise response.failure(address)
+        reply = read_reply(dialect, response.json(), query, address)
         whole, violations = 0, []
         for sample in reply.samples:
             whole += not sample.truncated
@@ -349,8 +378,11 @@ class Client:
                 check_format(dialect, sample, part)
             except SchemaViolation as error:
                 violations.append(error)
-        if violations and not (dialect.loses_tokens and (address in self._obedient or len(violations) < whole)):
+        if violations and not (dialect.loses_tokens and (address in self._guided_servers or len(violations) < whole)):
             raise violations[0]
         if whole:
-            self._obedient.add(address)
+            self._guided_servers.add(address)
+        if reply.other_model and not self.progress.renamed:
+            self.progress.renamed = True
+            say(f"mbr-esd: {address} answers with the model {reply.other_model!r} where {job.model!r} is asked")
         return reply

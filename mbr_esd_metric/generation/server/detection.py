@@ -17,7 +17,14 @@ from mbr_esd_metric.generation.engine import EngineOptions
 from mbr_esd_metric.generation.model_files import recall, remember
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.dialects import DIALECTS, Dialect, get_dialect
-from mbr_esd_metric.generation.server.failures import Response, TransientError, key_refused, token_count, unreachable
+from mbr_esd_metric.generation.server.failures import (
+    Response,
+    TransientError,
+    describe,
+    key_refused,
+    token_count,
+    unreachable,
+)
 from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http, run_coroutine
 
 #: Seconds before servers that did not answer are asked again, so that a run waits for them only once.
@@ -166,16 +173,16 @@ async def model_names(http: Http, address: Address, dialect: Dialect) -> list[st
         TransientError: as `Http.get`, or it answers with an error.
         EngineError: as `Http.get`, or it refuses the key.
     """
-    if dialect.models is None:
-        await http.get(address, "/models")
-        return None
-    path, field, key = dialect.models
+    path, field, key = dialect.models or ("/models", "", "")
     response = await http.get(address, path)
+    message = f"{response.status} {describe(response.value)[0]}"
     if response.status in (401, 403):
-        raise key_refused(address, response.status)
+        raise key_refused(address, message)
+    if dialect.models is None:
+        return None
     models = _listed(response, field) if response.status == 200 else None
     if models is None:
-        raise TransientError(f"{response.status} {response.message}", sent=True)
+        raise TransientError(message, sent=True)
     names = [model[key] for model in models if isinstance(model.get(key), str)]
     # Ollama takes a name without its tag "latest", too.
     return [*names, *(name for full in names if (name := full.removesuffix(":latest")) != full)]

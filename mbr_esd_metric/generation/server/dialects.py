@@ -31,8 +31,7 @@ from typing import Any, Literal
 
 from mbr_esd_metric.errors import unknown
 from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, DEFAULT_CONTEXT, Request, Sampling
-from mbr_esd_metric.generation.server.address import excerpt
-from mbr_esd_metric.generation.server.failures import InvalidResponse, RequestRejected, token_count
+from mbr_esd_metric.generation.server.failures import RequestRejected, token_count
 
 #: Samples in one HTTP request: so few that a lost reply costs little, and so many that they share the prompt's cost.
 PER_REQUEST = 16
@@ -64,18 +63,20 @@ class Dialect:
         seed, top_k: these settings are honoured.
         logprobs: log-probabilities over the tokens that the grammar admits, at temperature 1, before top-k: the
             quantity that every engine reports. A server that gives others counts as giving none.
-        reasons: whether models that reason take a temperature. Services refuse it (OpenAI) or drop it in silence
-            (DeepSeek); servers that people run themselves honour it.
+        temperature_while_reasoning: whether models that reason take a temperature. Services refuse it (OpenAI) or drop
+            it in silence (DeepSeek); servers that people run themselves honour it.
         loses_tokens: whether a text may lack tokens that the grammar admitted. A candidate of a server that obeys is
             then kept where it is not in the form asked for, too, and counts as one that cannot be read.
         owners: the values of `owned_by` in the model lists of servers that speak this dialect.
         path: of requests; a path with two slashes is below the host's root instead of the base URL.
-        models: the path of the list of models, the list's field, and that of a name; None: it cannot be relied on.
+        models: the path of the list of models, the list's field, and that of a name; None: it cannot be relied on, as
+            it names all models of the cache, or none of the deployments.
         probe: a path, and whether the body of its reply shows a server of this dialect.
         slots: the path and the field that say how many samples a server works on at once, or the number.
         version: raised when requests or reading change in a way that changes candidates; part of the store's key.
         normalize: a reply in the form of OpenAI's chat completions.
         same_model: whether a reply that names one model comes from the other, of the request.
+        aliases: a name may stand for a model of another name, such as a deployment's; a note says so.
         reasoning_effort: of the run, if it has one.
     """
 
@@ -87,7 +88,7 @@ class Dialect:
     seed: bool = False
     top_k: bool = False
     logprobs: bool = False
-    reasons: bool = True
+    temperature_while_reasoning: bool = True
     loses_tokens: bool = False
     owners: tuple[str, ...] = ()
     path: str = "/chat/completions"
@@ -97,12 +98,13 @@ class Dialect:
     version: int = 1
     normalize: Callable[[_Value, Query], _Value] = lambda value, query: value
     same_model: Callable[[str, str], bool] = lambda name, requested: name == requested
+    aliases: bool = False
     reasoning_effort: str | None = None
 
     @property
     def sampling(self) -> bool:
         """Whether the temperature is honoured in this run."""
-        return self.reasons or self.reasoning_effort in (None, "none")
+        return self.temperature_while_reasoning or self.reasoning_effort in (None, "none")
 
     @property
     def per_request(self) -> int:
@@ -205,33 +207,13 @@ def _from_llamacpp(value: _Value, query: Query) -> _Value:
         return value
 
 
-def _from_openai(value: _Value, query: Query) -> _Value:
-    """A refusal, or an answer that was filtered, is paid for: it counts as cut, and is not asked for again."""
-
-    def changed(choice: Any) -> Any:
-        message = choice.get("message") if isinstance(choice, Mapping) else None
-        if not isinstance(message, Mapping):
-            return choice
-        content = message.get("refusal")
-        if not (isinstance(content, str) and content):
-            if choice.get("finish_reason") != "content_filter":
-                return choice
-            content = message.get("content") or ""
-        return {**choice, "message": {"content": content}, "finish_reason": "length"}
-
-    choices = value.get("choices")
-    return {**value, "choices": [changed(choice) for choice in choices]} if isinstance(choices, list) else value
-
-
 def _from_ollama(value: _Value, query: Query) -> _Value:
     """One sample. A reply whose prompt fills the whole context is refused."""
-    reason = value.get("done_reason")
-    if value.get("done") is not True or reason not in ("stop", "length"):
-        raise InvalidResponse(f"a candidate is cut (done_reason {excerpt(str(reason), 40)})")
     usage = {"prompt_tokens": value.get("prompt_eval_count"), "completion_tokens": value.get("eval_count")}
     context, prompt = _ollama_context(query), token_count(usage["prompt_tokens"])
     if prompt is not None and prompt >= context:
         raise RequestRejected(f"too long for the context of {context} tokens; split the segment")
+    reason = value.get("done_reason", "stop") if value.get("done") is True else None
     choice = {"index": 0, "message": value.get("message"), "finish_reason": reason}
     return {"model": value.get("model"), "choices": [choice], "usage": usage}
 
@@ -277,11 +259,12 @@ DIALECTS: Mapping[str, Dialect] = {
             "schema",
             {**_N, **_SEED, "max_completion_tokens": _MAX_TOKENS["max_tokens"], "response_format": _strict_schema,
              **_TEMPERATURE, **_EFFORT},
-            "response_format", n=True, seed=True, reasons=False, normalize=_from_openai, same_model=_same_but_snapshot,
+            "response_format", n=True, seed=True, temperature_while_reasoning=False, models=None,
+            same_model=_same_but_snapshot, aliases=True,
         ),
         Dialect(
-            "plain", "none", {**_MAX_TOKENS, **_TEMPERATURE, **_EFFORT}, reasons=False, version=3,
-            same_model=lambda name, requested: True,
+            "plain", "none", {**_MAX_TOKENS, **_TEMPERATURE, **_EFFORT}, temperature_while_reasoning=False, version=3,
+            same_model=_same_but_snapshot, aliases=True,
         ),
         Dialect(
             "sglang",

@@ -1,4 +1,8 @@
-"""The meaning of a server's failures: try again, leave the segment out, or stop."""
+"""The meaning of a server's failures: try again, leave the segment out, or stop.
+
+The status, the header ``Retry-After`` and documented error codes decide, never a word of the server's message. That is
+shown as it is.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,16 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.server.address import Address, excerpt
 
 #: The most that a count of tokens can be; it fits the store and a sum.
 MOST_TOKENS = 10**12
+#: Documented error codes: nothing is left to spend, which also comes as 429; the prompt is too long.
+_NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
+_TOO_LONG = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
 
 
 class TransientError(Exception):
@@ -21,7 +29,7 @@ class TransientError(Exception):
 
     Attributes:
         wait: seconds until the next try, if the server says so.
-        busy: the server works, and refuses requests that are too many (429).
+        busy: the server works, and asks the client to wait (429, 503, ``Retry-After``).
         sent: the request may have reached the server, which may have done (and billed) the work.
     """
 
@@ -53,11 +61,7 @@ class SchemaViolation(InvalidResponse):
 
 
 class RequestRejected(Exception):
-    """The server will not take this request; with `split` it may take it in two halves."""
-
-    def __init__(self, reason: str, *, split: bool = False) -> None:
-        super().__init__(reason)
-        self.split = split
+    """The server will never answer this request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,61 +72,77 @@ class Response:
     headers: Mapping[str, str]
     body: bytes
 
-    def json(self) -> object:
+    @property
+    def text(self) -> str:
+        """The body as one line without HTML's tags, cut."""
+        return excerpt(re.sub(r"<[^<>]*>", " ", self.body[:20_000].decode("utf-8", "replace")))
+
+    @property
+    def value(self) -> object:
+        """The body's JSON, or its text if it is none."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            return self.text
+
+    def json(self) -> Any:
         """The body's value; raises `TransientError` if it is not JSON, for instance because the reply was cut."""
         try:
             return json.loads(self.body)
-        except (ValueError, RecursionError) as error:
-            raise TransientError(f"the reply is not JSON ({excerpt(str(error), 80)})", sent=True) from None
-
-    @property
-    def message(self) -> str:
-        """The server's message as one line, wherever it stands in the body."""
-        try:
-            value: object = json.loads(self.body)
         except (ValueError, RecursionError):
-            return excerpt(self.body[:2000].decode("utf-8", "replace")) or f"status {self.status}"
-        for _ in range(4):
-            if isinstance(value, list) and value:
-                value = value[0]
-            elif isinstance(value, Mapping):
-                if isinstance(value.get("msg"), str) and isinstance(value.get("loc"), list) and value["loc"]:
-                    return excerpt(f"{value['loc'][-1]}: {value['msg']}")  # of servers that check with pydantic
-                value = value.get("error") or value.get("message") or value.get("detail") or value.get("msg")
-        return excerpt(str(value)) if value else f"status {self.status}"
+            raise TransientError(f"the reply is not JSON: {self.text!r}", sent=True) from None
+
+    def failure(self, address: Address) -> Exception:
+        """The error that this response is; see `classify`."""
+        return classify(self.status, self.value, address, retry_after(self.headers))
 
 
-def classify(response: Response, address: Address, model: str) -> Exception:
-    """The error for a status that is not 200: `TransientError`, `RequestRejected` or `EngineError`."""
-    status, message = response.status, response.message
-    text, wait = message.lower(), retry_after(response.headers)
-    if status == 429 and not re.search(r"quota|billing|credit", text):
-        return TransientError(f"429 {message}", wait, busy=True)
-    if status >= 500 or status in (408, 409, 425):
-        return TransientError(f"{status} {message}", wait)
-    if status in (401, 403):
-        return key_refused(address, status)
-    if status in (402, 429):
-        return EngineError(f"{address}: {message}; what was sampled is kept")
-    if status == 404:
-        if "model" in text:
-            return EngineError(f"{address} serves no model {model!r} any more ({message}); what was sampled is kept")
-        return EngineError(f"{address} has no chat completions (404); the address mostly ends in /v1")
-    too_long = r"context (length|size|window)|maximum context|max_model_len|too long|longer than|exceed\w* .*context"
-    if status == 413 or re.search(too_long, text):
-        return RequestRejected(
-            f"too long for the model's context ({message}); serve it with a longer one (of vLLM --max-model-len), or "
-            "ask for shorter answers (max_tokens)"
+def classify(status: int, value: object, address: Address, wait: float | None = None) -> Exception:
+    """The error that a status and the value of a body say; of a status 200 the error's own numeric code counts.
+
+    Returns:
+        `EngineError` if no request can succeed, `RequestRejected` if this one cannot, otherwise `TransientError`.
+    """
+    message, codes = describe(value)
+    if status == 200:
+        status = next((int(code) for code in codes if re.fullmatch(r"[45]\d\d", code)), 200)
+    reason = f"{status} {message}"
+    if status == 401:
+        return key_refused(address, reason)
+    if status == 402 or codes & _NO_CREDIT:
+        return EngineError(f"{address}: {reason}; what was sampled is kept")
+    if status in (404, 405):
+        return EngineError(
+            f"{address} has no chat completions of this model ({reason}); see the model's name, and the address, which "
+            "mostly ends in /v1; what was sampled is kept"
         )
-    if re.search(r"grammar|regex|structured|guided|fsm|xgrammar|guidance|outlines|response_format|schema", text):
-        return RequestRejected(
-            f"the server refuses the grammar ({message}); it must have guided output (mbr-esd serve sets a backend), "
-            "or be asked with dialect=plain"
+    if status == 200:
+        return InvalidResponse(f"the reply has no answer: {message}")
+    if status >= 500 or status in (408, 409, 425, 429):
+        return TransientError(reason, wait, busy=wait is not None or status in (429, 503))
+    fix = ""
+    if status == 413 or codes & _TOO_LONG:
+        fix = "; serve the model with a longer context (of vLLM --max-model-len), or ask for less (max_tokens)"
+    return RequestRejected(f"{address} refuses the request: {reason}{fix}")
+
+
+def describe(value: object) -> tuple[str, set[str]]:
+    """The server's message as one line, wherever it stands in a reply, and the codes, types and statuses beside it."""
+    codes: set[str] = set()
+    field, inner = "", value
+    for _ in range(6):
+        inner = inner[0] if isinstance(inner, list) and inner else inner
+        if not isinstance(inner, Mapping):
+            break
+        value = inner
+        codes |= {str(inner[name]) for name in ("code", "type", "status") if name in inner}
+        if isinstance(inner.get("loc"), list) and inner["loc"]:  # of servers that check with pydantic
+            field = f"{inner['loc'][-1]}: "
+        parts = [inner.get(name) for name in ("message", "error", "detail", "msg")]
+        inner = next(
+            (part for part in sorted(parts, key=lambda part: not isinstance(part, (Mapping, list))) if part), None
         )
-    fix = "; give one that it takes, such as temperature=1" if "temperature" in text else ""
-    return RequestRejected(
-        f"the server refuses the request ({status} {message}){fix}", split=bool(re.search(r"\bn(_cmpl)?\b", text))
-    )
+    return field + excerpt(str(inner or value)), codes
 
 
 def unreachable(address: Address, failure: TransientError) -> EngineError:
@@ -135,10 +155,9 @@ def unreachable(address: Address, failure: TransientError) -> EngineError:
     return EngineError(f"no server answers at {address} ({failure}); start the server, or fix the address")
 
 
-def key_refused(address: Address, status: int) -> EngineError:
-    """The error for 401 or 403."""
-    fix = "set the environment variable MBR_ESD_API_KEY to a valid one"
-    return EngineError(f"{address} refuses the key ({status}); {fix}")
+def key_refused(address: Address, reason: str) -> EngineError:
+    """The error of a server that wants another key."""
+    return EngineError(f"{address} refuses the key ({reason}); set MBR_ESD_API_KEY to a valid one")
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

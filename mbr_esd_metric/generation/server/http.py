@@ -26,7 +26,7 @@ _Result = TypeVar("_Result")
 
 
 class Http:
-    """Connections to servers, an asynchronous context manager. A request takes at most so many seconds in all."""
+    """Connections to servers, an asynchronous context manager; `seconds` is the default limit of a request."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -38,7 +38,6 @@ class Http:
 
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
-            timeout=aiohttp.ClientTimeout(total=self._seconds),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
         )
@@ -48,10 +47,12 @@ class Http:
         await self._session.close()
 
     async def get(self, address: Address, path: str) -> Response:
-        """The reply to a GET, of 16 MB at most; errors as of `request`."""
+        """The reply to a GET, of 16 MB at most; raises as `request` does."""
         return await self.request("GET", address, path, None, 1 << 24)
 
-    async def request(self, method: str, address: Address, path: str, body: Any, limit: int) -> Response:
+    async def request(
+        self, method: str, address: Address, path: str, body: Any, limit: int, seconds: float | None = None
+    ) -> Response:
         """The reply to a request, of at most `limit` bytes. The body is JSON as bytes, a form of aiohttp, or None.
 
         Raises:
@@ -61,13 +62,19 @@ class Http:
         """
         import aiohttp
 
-        url = address.at(path)
+        url, seconds = address.at(path), seconds or self._seconds
         headers = {"Accept-Encoding": "identity", **address.headers()}
         if isinstance(body, bytes):
             headers["Content-Type"] = "application/json"
         try:
             async with self._session.request(
-                method, url, data=body, headers=headers, allow_redirects=False, proxy=_proxy(url)
+                method,
+                url,
+                data=body,
+                headers=headers,
+                allow_redirects=False,
+                proxy=_proxy(url),
+                timeout=aiohttp.ClientTimeout(total=seconds),
             ) as reply:
                 names = {name.lower(): value for name, value in reply.headers.items()}
                 if 300 <= reply.status < 400:
@@ -89,7 +96,7 @@ class Http:
                         )
                 return Response(reply.status, names, b"".join(pieces))
         except asyncio.TimeoutError:
-            raise RequestTimeout(f"no reply within {self._seconds:g} s") from None
+            raise RequestTimeout(f"no whole reply within {seconds:g} s") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             sent = not isinstance(error, aiohttp.ClientConnectorError)
             reason = excerpt(str(error), 120) or type(error).__name__

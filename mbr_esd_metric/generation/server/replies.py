@@ -11,9 +11,15 @@ from typing import Any
 
 from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
 from mbr_esd_metric.generation.engine import Request
-from mbr_esd_metric.generation.server.address import excerpt
+from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.dialects import Dialect, Query
-from mbr_esd_metric.generation.server.failures import InvalidResponse, SchemaViolation, token_count
+from mbr_esd_metric.generation.server.failures import (
+    InvalidResponse,
+    SchemaViolation,
+    classify,
+    describe,
+    token_count,
+)
 from mbr_esd_metric.prompting.parse import LONGEST_ANSWER
 
 #: The least log-probability: one that the store and a sum hold.
@@ -22,6 +28,12 @@ LEAST_LOGPROB = -1e9
 _THINKING = {"<think>": "</think>", "<thinking>": "</thinking>"}
 #: Fields for texts that are no answer. A parser of the server's may have taken the answer for one.
 _NO_ANSWER = ("reasoning_content", "reasoning", "thinking", "tool_calls", "function_call")
+#: Finish reasons of candidates that were cut by their length, that a filter cut or withheld, and of those that the
+#: server did not bring to an end. With any other a candidate is whole.
+_CUT = {"length", "max_tokens", "max_length", "max_output_tokens", "max_new_tokens", "model_length"}
+_FILTERED = {"content_filter", "safety", "sensitive", "recitation", "refusal"}
+_UNFINISHED = {"none", "abort", "aborted", "cancelled", "canceled", "error", "timeout", "load", "unload"}
+_UNFINISHED |= {"insufficient_system_resource", "network_error"}
 _DECODER = json.JSONDecoder()
 #: The decoder's errors count the lines from the text's beginning. What is further back than this is cut off.
 _BEHIND = 4096
@@ -37,28 +49,37 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The content of a reply: samples in order from the first, and the tokens it used if the server says."""
+    """The content of a reply: samples in order from the first, the tokens it used if the server says, and the name of
+    its model where that is not the one asked for."""
 
     samples: tuple[Candidate, ...]
     usage: Usage | None = None
+    other_model: str = ""
 
 
-def read_reply(dialect: Dialect, value: object, query: Query) -> Reply:
+def read_reply(dialect: Dialect, value: object, query: Query, address: Address) -> Reply:
     """The samples of a reply in the order of their index, up to the first that is missing or cut.
 
     Raises:
         InvalidResponse: the reply is not what was asked for.
         RequestRejected: it says that the prompt is too long.
+        Exception: as `classify`, if it is an error in spite of the status 200.
     """
     if not isinstance(value, Mapping):
-        raise InvalidResponse("the reply is no object")
-    model = value.get("model")
+        raise InvalidResponse(f"the reply is no object: {excerpt(str(value), 100)}")
+    if value.get("error"):
+        raise classify(200, value, address)
+    model, other = value.get("model"), ""
     if isinstance(model, str) and not dialect.same_model(model, query.model):
-        raise InvalidResponse(f"the reply comes from the model {excerpt(model, 100)!r}, not {query.model!r}")
-    value = dialect.normalize(value, query)
-    choices = value.get("choices")
+        other = excerpt(model, 100)
+        if not dialect.aliases:
+            raise InvalidResponse(f"the reply comes from the model {other!r}, not {query.model!r}")
+    normal = dialect.normalize(value, query)
+    choices = normal.get("choices")
     if not isinstance(choices, list) or not choices:
-        raise InvalidResponse("the reply has no choices")
+        raise classify(200, value, address)
+    if isinstance(choices[0], Mapping) and choices[0].get("error"):
+        raise classify(200, choices[0], address)
     by_index: dict[int, Mapping[str, Any]] = {}
     for choice in choices:
         index = choice.get("index") if isinstance(choice, Mapping) else None
@@ -70,7 +91,7 @@ def read_reply(dialect: Dialect, value: object, query: Query) -> Reply:
         if index in by_index:
             raise InvalidResponse(f"the reply has the choice {index} twice")
         by_index[index] = choice
-    usage = _usage(value.get("usage"))
+    usage = _usage(normal.get("usage"))
     each, rest = divmod(usage.completion if usage else 0, len(by_index))
     if 0 not in by_index:
         raise InvalidResponse("the reply lacks the first sample")
@@ -81,7 +102,7 @@ def read_reply(dialect: Dialect, value: object, query: Query) -> Reply:
     except InvalidResponse:
         if not samples:
             raise
-    return Reply(tuple(samples), usage)
+    return Reply(tuple(samples), usage, other)
 
 
 def check_format(dialect: Dialect, sample: Candidate, request: Request) -> None:
@@ -95,7 +116,7 @@ def check_format(dialect: Dialect, sample: Candidate, request: Request) -> None:
 
 
 def final_answer(dialect: Dialect, text: str) -> str:
-    """The answer in the text that a model wrote: the text behind its thoughts, and, where nothing holds the model to
+    """The answer in the text that a model wrote: the text behind its thoughts, and, where no grammar holds the model to
     the format, the last JSON object in it that has errors."""
     begin = text.lstrip()
     for start, end in _THINKING.items():
@@ -103,7 +124,8 @@ def final_answer(dialect: Dialect, text: str) -> str:
             _, closed, answer = begin.partition(end)
             text = answer.lstrip() if closed else text
             break
-    return _last_annotation(text) if dialect.guidance == "none" else text
+    prose = dialect.guidance == "none" or (dialect.guidance == "schema" and text.lstrip()[:1] != "{")
+    return _last_annotation(text) if prose else text
 
 
 def _last_annotation(text: str) -> str:
@@ -132,24 +154,28 @@ def _last_annotation(text: str) -> str:
 
 
 def _sample(dialect: Dialect, choice: Mapping[str, Any], tokens: int, query: Query) -> Candidate:
-    finish = choice.get("finish_reason")
-    if finish not in ("stop", "length"):
-        raise InvalidResponse(f"a candidate is cut (finish_reason {excerpt(str(finish), 40)})")
-    message = choice.get("message")
+    finish, message = str(choice.get("finish_reason", "stop")).lower(), choice.get("message")
+    if finish in _UNFINISHED or choice.get("error"):
+        said = f": {describe(choice['error'])[0]}" if choice.get("error") else ""
+        raise InvalidResponse(f"a candidate is cut (finish_reason {excerpt(finish, 40)}{said})")
     if not isinstance(message, Mapping):
         raise InvalidResponse("a choice has no message")
-    text = message.get("content")
-    held = dialect.guidance in ("regex", "gbnf")
-    if not text and text in (None, ""):
-        field = next((name for name in _NO_ANSWER if message.get(name)), None)
-        if field is not None and (finish == "stop" or held):
+    text, refusal = _text(message.get("content")), message.get("refusal")
+    # What was refused or filtered is paid for: it counts as cut, and is not asked for again.
+    filtered = finish in _FILTERED or bool(isinstance(refusal, str) and refusal)
+    cut = filtered or finish in _CUT
+    if not text and text in (None, "") and not filtered:
+        field = next((name for name in _NO_ANSWER if message.get(name)), "")
+        if field and (not cut or dialect.guidance in ("regex", "gbnf")):
             raise InvalidResponse(
                 f"a candidate without content: the server put it into {field}; serve the model without its reasoning "
                 "or tool parser"
             )
-        if text is None and finish == "stop":
-            raise InvalidResponse("a candidate without content")
-        text = ""
+        if not cut and (text is None or dialect.guidance != "none"):
+            raise InvalidResponse(
+                "a candidate without content; a model that always reasons first wants reasoning_effort=low"
+            )
+    text = refusal or text or "" if filtered else text or ""
     if not isinstance(text, str) or len(text) > LONGEST_ANSWER:
         raise InvalidResponse(f"a candidate's text is no text, or longer than {LONGEST_ANSWER} characters")
     logprob, by_token, answer = None, None, final_answer(dialect, text)
@@ -157,7 +183,16 @@ def _sample(dialect: Dialect, choice: Mapping[str, Any], tokens: int, query: Que
         logprob, tokens = total_logprob(choice.get("logprobs"), text)
         if query.request.token_logprobs:
             by_token = _by_token(choice["logprobs"]["content"], answer)
-    return Candidate(answer, logprob=logprob, tokens=tokens, truncated=finish == "length", token_logprobs=by_token)
+    return Candidate(answer, logprob=logprob, tokens=tokens, truncated=cut, token_logprobs=by_token)
+
+
+def _text(content: object) -> object:
+    """A message's content; of a list of parts the texts, without those of reasoning."""
+    if not isinstance(content, list):
+        return content
+    parts = [part if isinstance(part, Mapping) else {"text": part} for part in content]
+    texts = [part.get("text") for part in parts if part.get("type", "text") in ("text", "output_text")]
+    return "".join(text for text in texts if isinstance(text, str)) or None
 
 
 def total_logprob(logprobs: object, text: str) -> tuple[float, int]:

@@ -62,9 +62,16 @@ def test_a_server_that_takes_or_returns_few_samples_gets_further_requests() -> N
         assert sorted(body["n"] for body in server.bodies) == [4, 4, 4, 4, 10, 10, 16, 16]
 
 
+def test_two_servers_get_32_requests_each() -> None:
+    with FakeServer(MODEL, delay=0.3) as one, FakeServer(MODEL, delay=0.3) as two:
+        servers = (one.url, two.url)
+        collect(ServerEngine(EngineOptions(MODEL, server=servers), QUICK).generate(requests(160, 1), Sampling()))
+    assert max(one.busiest, two.busiest) <= 32
+
+
 @pytest.mark.parametrize(
     ("slots", "concurrency", "n", "busiest"),
-    [(4, None, 1, range(1, 6)), (1, None, 1, range(1, 3)), (None, None, 16, range(1, 33)), (1, 6, 16, range(3, 7))],
+    [(4, None, 1, range(1, 6)), (1, None, 1, range(1, 3)), (None, None, 16, range(1, 33)), (1, 6, 1, range(3, 7))],
 )
 def test_a_server_gets_what_it_can_work_on_or_what_the_run_says(
     slots: int | None, concurrency: int | None, n: int, busiest: range
@@ -105,14 +112,13 @@ def test_addresses_come_from_option_or_environment(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        ("Invalid grammar: structured_outputs.regex", "refuses the grammar .*mbr-esd serve sets a backend"),
-        ("logit_bias is wrong", "refuses the request .*logit_bias is wrong"),
+        ("Invalid grammar: structured_outputs.regex", "the first 20 .* 400 Invalid grammar: structured_outputs.regex"),
     ],
 )
 def test_a_servers_refusal_is_quoted(message: str, expected: str) -> None:
     with FakeServer(MODEL, refuse=message) as server, pytest.raises(EngineError, match=expected):
         sampled(server, 200, 1)
-    assert len(server.bodies) < 200, "goes on though nothing can succeed"
+    assert len(server.bodies) < 60, "goes on though nothing can succeed"
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment
 from mbr_esd_metric.prompting.formats.json import output_grammar
 from mbr_esd_metric.prompting.parse import LONGEST_ANSWER
-from tests.helpers.chat_requests import MODEL, QUICK, collect, engine, requests, sampled
+from tests.helpers.chat_requests import MODEL, QUICK, collect, engine, outcome, requests, sampled
 from tests.helpers.chat_server import FakeServer, FaultyProxy, first_two
 
 ODD: dict[str, Callable[[dict[str, Any]], object]] = {
@@ -37,7 +37,7 @@ ODD: dict[str, Callable[[dict[str, Any]], object]] = {
     "a text without tokens": lambda reply: reply["choices"][0]["logprobs"].update(content=[]),
     "no log-probabilities": lambda reply: reply["choices"][0].update(logprobs=None),
     "log-probabilities that are a list": lambda reply: reply["choices"][0].update(logprobs=[1]),
-    "a filtered candidate": lambda reply: reply["choices"][0].update(finish_reason="content_filter"),
+    "an aborted candidate": lambda reply: reply["choices"][0].update(finish_reason="abort"),
     "an unfinished candidate": lambda reply: reply["choices"][0].update(finish_reason=None),
     "an index twice": lambda reply: reply["choices"][1].update(index=0),
     "an index too high": lambda reply: reply["choices"][1].update(index=99),
@@ -63,16 +63,17 @@ def test_an_odd_reply_is_requested_again(change: Callable[[dict[str, Any]], obje
         assert len(server.bodies) > 2, "took the reply as it was"
 
 
-@pytest.mark.parametrize("name", ["another model", "a filtered candidate", "prose in place of one candidate"])
-def test_an_odd_reply_that_stays_odd_names_the_segment_and_stops_no_other(name: str) -> None:
+@pytest.mark.parametrize("name", ["another model", "an aborted candidate", "prose in place of one candidate"])
+def test_a_segment_with_odd_replies_alone_is_refused_and_stops_no_other(name: str) -> None:
     def spoil(value: dict[str, Any], number: int) -> None:
         if "number 1 of" in server.bodies[-1]["messages"][0]["content"]:
             ODD[name](value)
 
-    parts, message = list[Generated](), "segment 1: http.* gave 3 invalid replies, the last one: "
-    with FakeServer(MODEL, spoil=spoil) as server, pytest.raises(EngineError, match=message):
-        parts.extend(engine(server.url, concurrency=1).generate(requests(3, 4), Sampling()))
-    assert sorted(part.key for part in parts) == ["key0", "key2"]
+    with FakeServer(MODEL, spoil=spoil) as server:
+        samples, refusals = outcome(engine(server.url, concurrency=1).generate(requests(3, 4), Sampling()))
+    assert {key for key, _ in samples} == {"key0", "key2"}
+    assert re.match("http.* failed 3 times in a row, the last time by: ", refusals.pop("key1"))
+    assert not refusals
 
 
 @pytest.mark.parametrize("dialect", ["vllm", "plain", "openai"])
@@ -100,16 +101,15 @@ def test_a_candidate_without_a_special_token_is_taken_where_the_server_loses_the
     assert [sample.text for sample in samples.values()].count("minor  minor <a>") == 3
 
 
-def test_one_segment_that_is_too_long_stops_no_other_and_is_named_once() -> None:
+def test_one_segment_that_is_too_long_stops_no_other_and_is_refused_once() -> None:
     """At N = 96 six parts of it were refused, and five refusals ended the run."""
     segments = [Request("long", "A" * 2000, output_grammar(), 96, 0, "segment 17 of mt.txt"), *requests(3, 96)]
-    parts: list[Generated] = []
     with FakeServer(MODEL, context=1000) as server:
-        with pytest.raises(EngineError) as raised:
-            parts.extend(engine(server.url, concurrency=1).generate(segments, Sampling()))
-        assert sum(body["messages"][0]["content"][0] == "A" for body in server.bodies) == 1
-    assert len(collect(parts)) == 3 * 96
-    assert str(raised.value).count("segment 17") == 1
+        samples, refusals = outcome(engine(server.url, concurrency=1).generate(segments, Sampling()))
+        assert sum(body["messages"][0]["content"][0] == "A" for body in server.bodies) == 2, "16 samples, then one"
+    assert len(samples) == 3 * 96
+    assert "400 This model's maximum context length is 1000 tokens." in refusals.pop("long")
+    assert not refusals
 
 
 def test_openais_key_goes_to_openai_alone(monkeypatch: pytest.MonkeyPatch) -> None:

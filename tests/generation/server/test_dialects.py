@@ -23,7 +23,9 @@ from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.engine import EngineOptions, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server import detection
+from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.dialects import DIALECTS, Query
+from mbr_esd_metric.generation.server.failures import InvalidResponse
 from mbr_esd_metric.generation.server.gbnf import gbnf
 from mbr_esd_metric.generation.server.replies import Usage, final_answer, read_reply
 from mbr_esd_metric.metric.cards import load_card
@@ -277,10 +279,79 @@ def test_thoughts_are_dropped_up_to_their_first_end() -> None:
         assert final_answer(vllm, text) == text
 
 
+def read(dialect: str, choice: dict[str, Any]) -> Candidate:
+    """The only candidate of a reply with this choice."""
+    reply = {"choices": [{"index": 0, "finish_reason": "stop"} | choice]}
+    query = Query(*requests(1, 1), MODEL, Sampling())
+    (sample,) = read_reply(DIALECTS[dialect], reply, query, Address.parse("http://h/v1")).samples
+    return sample
+
+
+@pytest.mark.parametrize("name", ["plain", "openai", "sglang"])
+def test_the_texts_of_content_in_parts_are_joined(name: str) -> None:
+    begin, end = '{"errors"', ": []}"
+    thoughts = {"type": "thinking", "thinking": [{"type": "text", "text": "{}"}]}
+    for parts in (
+        [thoughts, {"type": "text", "text": begin}, {"type": "text", "text": end}],
+        [{"type": "reasoning", "text": "hm"}, begin, {"text": end}],
+        [{"type": "output_text", "text": begin + end}],
+    ):
+        assert read(name, {"message": {"content": parts}}).text == begin + end
+    with pytest.raises(InvalidResponse, match="without content; a model that always reasons"):
+        read(name, {"message": {"content": [thoughts]}})
+
+
+@pytest.mark.parametrize("name", ["plain", "openai", "sglang", "llamacpp"])
+@pytest.mark.parametrize(
+    ("reason", "truncated"),
+    [
+        *(
+            (one, False)
+            for one in ("stop", "eos_token", "EOS", "stop_sequence", "end_turn", "tool_calls", "COMPLETE", "")
+        ),
+        *((one, True) for one in ("length", "max_tokens", "MAX_TOKENS", "model_length", "content_filter", "SAFETY")),
+        *((one, None) for one in (None, "abort", "error", "cancelled", "insufficient_system_resource")),
+    ],
+)
+def test_an_answer_is_whole_unless_its_finish_reason_is_a_known_cut(name: str, reason: Any, truncated: Any) -> None:
+    choice = {"finish_reason": reason, "message": {"content": render_answer([])}}
+    if truncated is None:
+        with pytest.raises(InvalidResponse, match="a candidate is cut"):
+            read(name, choice)
+    else:
+        assert read(name, choice).truncated is truncated
+
+
+def test_a_deployments_name_is_taken_with_a_note_where_the_server_names_another(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with FakeServer(MODEL, dialect="openai", spoil=lambda reply, number: reply.update(model="gpt-5-2025")) as server:
+        assert len(sampled(server, 3, 2)) == 6
+    assert capfd.readouterr().err.count("answers with the model 'gpt-5-2025' where 'test-model' is asked") == 1
+
+
+@pytest.mark.parametrize("name", ["ollama", "openai"])
+def test_fenced_json_is_read_where_a_schema_holds_and_an_empty_answer_has_advice(name: str) -> None:
+    def change(text: str) -> Callable[[Any, int], None]:
+        def spoil(reply: Any, number: int) -> None:
+            for message in [reply["message"]] if name == "ollama" else [one["message"] for one in reply["choices"]]:
+                message["content"] = text.replace("ANSWER", message["content"])
+
+        return spoil
+
+    with FakeServer(MODEL, dialect=name) as server:
+        whole = sampled(server, 2, 1)
+        server.spoil = change("Here is my analysis:\n```json\nANSWER\n```")
+        assert texts(sampled(server, 2, 1)) == texts(whole)
+        server.spoil = change("")
+        with pytest.raises(EngineError, match="key0: .*without content; .* wants reasoning_effort=low"):
+            sampled(server, 1, 1)
+
+
 def test_ollama_says_when_a_prompt_fills_the_context() -> None:
     full = first_two(lambda reply: reply.update(prompt_eval_count=4096))
     with FakeServer(MODEL, dialect="ollama", spoil=full) as server:
-        with pytest.raises(EngineError, match=r"segment 0: too long for the context of 4096 tokens; split the segment"):
+        with pytest.raises(EngineError, match=r"key0: too long for the context of 4096 tokens; split the segment"):
             sampled(server, 1, 1)
         assert server.bodies[0]["options"]["num_ctx"] == 4096
 
@@ -317,6 +388,6 @@ def test_llamacpps_usage_is_of_the_first_choice_alone() -> None:
     for counted in (11, 25):  # a server that counts all of them is believed
         usage = {"completion_tokens": counted, "prompt_tokens": 34}
         reply = {"choices": choices, "model": MODEL, "usage": usage, "timings": {"predicted_n": 11}}
-        read = read_reply(DIALECTS["llamacpp"], reply, query)
+        read = read_reply(DIALECTS["llamacpp"], reply, query, Address.parse("http://h/v1"))
         assert sum(sample.tokens for sample in read.samples) == 25
         assert read.usage == Usage(34, 25)

@@ -1,41 +1,140 @@
-"""Messages of refusals, and the numbers that a server states in a reply or a header."""
+"""What a server's failures mean, and the numbers that it states in a reply or a header."""
 
 from __future__ import annotations
 
 import email.utils
 import json
 import time
+from typing import Any
 
 import pytest
 
 pytest.importorskip("aiohttp")
 
+from mbr_esd_metric.errors import EngineError
+from mbr_esd_metric.generation.engine import Sampling
 from mbr_esd_metric.generation.server.address import Address
+from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.generation.server.failures import (
     InvalidResponse,
     RequestRejected,
     Response,
-    classify,
+    TransientError,
     retry_after,
     token_count,
 )
 from mbr_esd_metric.generation.server.replies import total_logprob
+from tests.helpers.chat_requests import MODEL, collect, engine, outcome, requests, sampled
+from tests.helpers.chat_server import Failure, FakeServer
+
+QUOTA = {"error": {"code": "429", "message": "the call rate limit; for a higher quota see billing and credit"}}
+SPENT = {"error": {"message": "no", "type": "insufficient_quota", "code": "insufficient_quota"}}
+TEMPERATURE = {"type": "less_than_equal", "loc": ["body", "temperature"], "msg": "Input should be at most 1.5"}
+FILTER = {"error": {"code": "content_filter", "status": 400, "message": "the grammar of your prompt, model, n, quota"}}
 
 
-def refusal(body: object, status: int = 422) -> RequestRejected:
-    error = classify(Response(status, {}, json.dumps(body).encode()), Address.parse("http://127.0.0.1:8000/v1"), "m")
-    assert isinstance(error, RequestRejected)
-    return error
+@pytest.mark.parametrize(
+    ("status", "body", "expected", "message"),
+    [
+        (429, QUOTA, TransientError, "429 the call rate limit; for a higher quota see billing and credit"),
+        (429, SPENT, EngineError, "h/v1: 429 no; what was sampled is kept"),
+        (402, {"detail": "Payment is due"}, EngineError, "402 Payment is due"),
+        (503, {"error": {"message": "Loading model", "type": "unavailable_error"}}, TransientError, "503 Loading"),
+        (500, "<html><body><h1>Oops</h1>\n", TransientError, "500 Oops$"),
+        (401, {"error": "who are you?"}, EngineError, r"refuses the key \(401 who are you\?\); set MBR_ESD_API_KEY"),
+        (404, {"detail": "Not Found"}, EngineError, r"no chat completions of this model \(404 Not Found\); .*/v1"),
+        (403, {"error": {"message": "You have run out of credits"}}, RequestRejected, "403 You have .* credits$"),
+        (400, FILTER, RequestRejected, "400 the grammar of your prompt, model, n, quota$"),
+        (422, {"detail": [TEMPERATURE]}, RequestRejected, "422 temperature: Input should be at most 1.5"),
+        (422, {"object": "error", "message": {"detail": [TEMPERATURE]}}, RequestRejected, "422 temperature: Input"),
+        (400, {"error": {"message": "9 tokens", "code": "context_length_exceeded"}}, RequestRejected, "tokens; serve"),
+        (413, "", RequestRejected, "longer context"),
+        (200, {"error": {"code": 502, "message": "upstream"}}, TransientError, "502 upstream"),
+        (200, {"error": {"code": "403", "message": "flagged"}}, RequestRejected, "403 flagged"),
+        (200, {"error": "no words of ours"}, InvalidResponse, "no answer: no words of ours"),
+        (200, {"code": 40001, "msg": "bad luck", "data": None}, InvalidResponse, "no answer: bad luck"),
+    ],
+)  # fmt: skip
+def test_status_and_documented_codes_decide_and_the_servers_words_are_shown(
+    status: int, body: object, expected: type[Exception], message: str
+) -> None:
+    raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    error = Response(status, {}, raw).failure(Address.parse("http://h/v1"))
+    assert type(error) is expected
+    with pytest.raises(expected, match=message):
+        raise error
 
 
-def test_a_refused_temperature_is_named_with_the_fix() -> None:
-    """In the words of Mistral's API and of OpenAI's."""
-    detail = {"type": "less_than_equal", "loc": ["body", "temperature"], "msg": "Input should be at most 1.5"}
-    for body in ({"object": "error", "message": {"detail": [detail]}}, {"detail": [detail]}):
-        assert "(422 temperature: Input should be at most 1.5); give one that it takes" in str(refusal(body))
-    body = {"error": {"message": "Unsupported value: 'temperature' does not support 2 with this model."}}
-    assert str(refusal(body, 400)).endswith("such as temperature=1")
-    assert "temperature" not in str(refusal({"detail": [{"loc": ["body", "n"], "msg": "Input should be 1"}]}))
+@pytest.mark.parametrize("status", [400, 403, 413, 422, 451])
+@pytest.mark.parametrize("place", ["status", "error", "choice"])
+def test_a_lasting_refusal_is_of_one_segment_wherever_it_stands(status: int, place: str) -> None:
+    error = {"code": status, "message": "words of the server"}
+
+    def spoil(value: Any, number: int) -> Failure | None:
+        if "number 2 of" not in server.bodies[-1]["messages"][0]["content"]:
+            return None
+        if place == "status":
+            return Failure(status, {"error": error})
+        return Failure(200, {"error": error} if place == "error" else {"choices": [{"index": 0, "error": error}]})
+
+    with FakeServer(MODEL, spoil=spoil) as server:
+        samples, refusals = outcome(engine(server.url, concurrency=1).generate(requests(6, 2), Sampling()))
+    assert len(samples) == 5 * 2
+    assert list(refusals) == ["key2"]
+    assert f"{status} words of the server" in refusals["key2"]
+
+
+def test_a_run_in_which_all_is_refused_ends_after_twenty_segments() -> None:
+    with FakeServer(MODEL, spoil=lambda value, number: Failure(400, FILTER)) as server:
+        with pytest.raises(
+            EngineError, match="all of the first 20 segments are refused.*400 the grammar of your prompt"
+        ):
+            sampled(server, 200, 1)
+        assert len(server.bodies) < 60
+        samples, refusals = outcome(engine(server.url).generate(requests(12, 1), Sampling()))
+    assert (len(samples), len(refusals)) == (0, 12)
+
+
+@pytest.mark.parametrize(
+    ("failure", "patient"),
+    [
+        (Failure(500, {"error": {"message": "out of luck"}}), False),
+        (Failure(200, b"<html>out of luck</html>"), False),
+        (Failure(503, {"error": {"message": "out of luck"}}), True),
+        (Failure(500, {"error": {"message": "out of luck"}}, {"Retry-After": "0"}), True),
+        (Failure(429, {"error": {"message": "out of luck"}}), True),
+    ],
+)
+def test_a_run_without_an_answer_ends_soon_unless_it_is_told_to_wait(
+    failure: Failure, patient: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    policy = RetryPolicy(first_wait=0.05, longest_wait=0.4, tries=8, no_answer=0.8)
+    with FakeServer(MODEL, spoil=lambda value, number: failure) as server:
+        begun = time.monotonic()
+        with pytest.raises(EngineError, match="failed . times in a row, the last time by: .*out of luck"):
+            collect(engine(server.url, policy=policy).generate(requests(3, 1), Sampling()))
+        took = time.monotonic() - begun
+    assert (took > 0.8) is patient
+    printed = capfd.readouterr().err
+    assert printed.count("tried again in") == 1
+    assert "out of luck" in printed
+
+
+def test_a_run_that_has_had_answers_waits_on() -> None:
+    policy = RetryPolicy(first_wait=0.05, longest_wait=0.2, tries=12, no_answer=0.2)
+    down = lambda value, number: Failure(500, b"") if 3 < number < 12 else None  # noqa: E731
+    with FakeServer(MODEL, spoil=down) as server:
+        assert len(collect(engine(server.url, concurrency=1, policy=policy).generate(requests(6, 1), Sampling()))) == 6
+
+
+def test_no_key_of_a_servers_words_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MBR_ESD_API_KEY", "sk-very-secret-key")
+    echo = "the key sk-very-secret-key, the password hunter2 and the token to+ken are wrong"
+    with FakeServer(MODEL, spoil=lambda value, number: Failure(403, {"error": echo})) as server:
+        url = server.url.replace("http://", "http://me:hunter2@") + "?token=to%2Bken"
+        _, refusals = outcome(engine(url).generate(requests(1, 1), Sampling()))
+    assert "403 the key ***, the password *** and the token *** are wrong" in refusals["key0"]
+    assert "hunter2" not in str(EngineError("a library says sk-very-secret-key and hunter2"))
 
 
 @pytest.mark.parametrize(
