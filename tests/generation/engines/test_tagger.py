@@ -155,6 +155,16 @@ def test_the_score_is_mixed_as_the_configuration_says_and_others_are_refused(tmp
         TaggerEngine(EngineOptions(model=str(made(tmp_path, ("O", "B-PER")))))
 
 
+def test_odds_of_errors_change_the_marks_and_no_score(tmp_path: Path) -> None:
+    few, many = (
+        sampled(TaggerEngine(EngineOptions(model=str(made(tmp_path, odds=odds)), device="cpu")), request())
+        for odds in (0.01, 100.0)
+    )
+    marks = [sum((one.text or "").count(tag) for one in samples for tag in "-+") for samples in (few, many)]
+    assert marks[0] < marks[1]
+    assert len({(one.text or "").rpartition("\n")[2] for one in (*few, *many)}) == 1
+
+
 def test_it_is_a_model_as_any_other(folder: Path, tmp_path: Path) -> None:
     settings = ("class_identifier: mbr_esd_metric", "engine: tagger", "format: tags", "n: 4", "top_k: 0")
     hparams = "\n".join([*settings, "temperature: 1.0", "score: given"])
