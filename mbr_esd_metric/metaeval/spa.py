@@ -18,14 +18,20 @@ signs s = +-1 are fair and independent. Here
 The half makes the order of the systems irrelevant; the usual p-value counts all of P(S = T) for the system that comes
 first. A metric with the same score for everything has p = 1/2 everywhere.
 
-The distribution of S follows from its characteristic function ``prod cos(d * theta)``:
+How p is computed depends on d:
 
-* scores on a grid (whole numbers, tenths, means of a few raters): the inverse Fourier transform, without error;
-* other scores: all combinations of signs for up to 16 differing segments, else Davies' (1973) inversion.
+* Scores on a grid (whole numbers, tenths, means of a few raters): the inverse Fourier transform of the characteristic
+  function ``phi(theta) = prod cos(d * theta)``. It has no error, unless the grid is so fine that P(S = T) < 0.001.
+* Few differing segments: all combinations of signs.
+* Other scores: Davies' (1973) inversion of phi, whose error is below 1e-6 where phi has died away after 1,024 terms. A
+  few large differences keep it alive. So the largest ones are taken out, and their signs combined one by one.
+* Where phi is alive even so, as with whole numbers and a little noise: the same sum with Vaaler's (1985) weights, which
+  bound the error. A warning gives the bound.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
@@ -42,10 +48,15 @@ SEED = 4
 _TAIL = 8.5
 #: If the steps of the grid times the number of different sizes exceed this, the grid is too fine for ties to matter.
 _GRID = 1_000_000
-#: Up to so many differing segments, all combinations of signs are counted.
-_FEW = 16
-#: Terms of Davies' series; the first 24 are all where the characteristic function does not come back.
-_TERMS = 1024
+#: Up to so many differing segments, all combinations of signs are counted; and where phi is alive.
+_FEW, _SOME = 20, 36
+#: Terms of Davies' series, where they are; phi has died away if the second half of them is below this.
+_TERMS, _DEAD = 1024, 1e-6
+_HALVES = np.arange(_TERMS) + 0.5
+#: How many of the largest differences are taken out of Davies' series: first none.
+_TAKEN_OUT = (0, 10)
+#: Numbers that differ by less, as a share of the largest one, are equal.
+_ROUNDING = 1e-9
 
 SignMatrix = npt.NDArray[np.float32]
 
@@ -135,45 +146,95 @@ def signs(segments: int) -> SignMatrix:
 
 
 def exact_p_values(scores: FloatMatrix) -> FloatMatrix:
-    """The same in the limit of infinitely many permutations."""
+    """The same in the limit of infinitely many permutations; a warning where one is known by a bound only."""
     systems = len(scores)
     unit = grid_unit(scores[~np.isnan(scores)])
     p_values = np.full((systems, systems), np.nan)
+    bounds = [0.0]
     for i, j in combinations(range(systems), 2):
         differences = scores[i] - scores[j]
         differences = differences[~np.isnan(differences)]
         if len(differences):
-            p_values[i, j] = exact_p(differences, unit)
+            p_values[i, j], bound = exact_p(differences, unit)
+            bounds.append(bound)
+    if max(bounds) > 0:
+        logging.getLogger("mbr_esd_metric").warning(
+            "exact SPA: %d of %d p-values are approximate, with an error of at most %.2g",
+            np.count_nonzero(bounds),
+            len(bounds) - 1,
+            max(bounds),
+        )
     return p_values
 
 
-def exact_p(differences: FloatVector, unit: float | None) -> float:
-    """P(S > T) + P(S = T) / 2 of the differences d, (segments,); multiples of `unit`, unless it is None."""
+def exact_p(differences: FloatVector, unit: float | None) -> tuple[float, float]:
+    """P(S > T) + P(S = T) / 2 of the differences d, (segments,), and a bound of its error, 0 where it is exact.
+
+    The differences are multiples of `unit`, unless it is None.
+    """
     if unit is not None:
         whole = np.rint(differences / unit).astype(np.int64)
         if (p := _on_a_grid(whole)) is not None:
-            return p
-    scale = np.abs(differences).max(initial=0.0)
-    d = differences[np.abs(differences) > 1e-9 * scale] if scale else differences[:0]
-    if not len(d):
-        return 0.5
-    deviation, total = float(np.sqrt((d * d).sum())), float(d.sum())
+            return p, 0.0
+    size = np.abs(differences)
+    differing = size > _ROUNDING * size.max(initial=0.0)
+    d, total = np.sort(size[differing])[::-1], float(differences[differing].sum())  # S is symmetric
     if len(d) <= _FEW:
-        sums = np.zeros(1)
-        for value in d:
-            sums = np.concatenate([sums + value, sums - value])
-        tied = np.abs(sums - total) <= 1e-9 * deviation
-        return float(((sums > total) & ~tied).mean() + tied.mean() / 2)
-    if abs(total) >= _TAIL * deviation:
-        return 0.0 if total > 0 else 1.0
-    # Davies: P(S < T) + P(S = T) / 2 = 1/2 + sum_m phi(w) sin(w T) / (pi (m + 1/2)), w = (m + 1/2) step.
-    step = 2 * np.pi / (2 * _TAIL * deviation)
-    at = np.arange(_TERMS) + 0.5
-    phi = np.ones(_TERMS)
+        return _all_signs(d, total), 0.0
+    tried = []
+    for taken in _TAKEN_OUT:
+        tried.append(_davies(d[taken:], total - _sums(d[:taken])))
+        if not tried[-1][1]:
+            break
+        if len(d) <= _SOME:
+            return _all_signs(d, total), 0.0
+    p, bound = min(tried, key=lambda one: one[1])
+    return min(1.0, max(0.0, p)), bound
+
+
+def _sums(d: FloatVector) -> FloatVector:
+    """The sums of all combinations of signs of d, (2^n,), in ascending order."""
+    sums = np.zeros(1)
     for value in d:
-        phi *= np.cos(at * step * value)
-    below = 0.5 + float((phi * np.sin(at * step * total) / (np.pi * at)).sum())
-    return min(1.0, max(0.0, 1 - below))
+        sums = np.concatenate([sums + value, sums - value])
+    return np.sort(sums)
+
+
+def _all_signs(d: FloatVector, total: float) -> float:
+    """P(S > T) + P(S = T) / 2 of all combinations: for each sum of one half of d, how many of the other reach T."""
+    rest, other = total - _sums(d[::2]), _sums(d[1::2])
+    tolerance = _ROUNDING * float(np.linalg.norm(d))
+    below, up_to = (np.searchsorted(other, rest + shift) for shift in (-tolerance, tolerance))
+    return float(1 - (below + up_to).mean() / (2 * len(other)))
+
+
+def _phi(d: FloatVector, at: FloatVector) -> FloatVector:
+    """The characteristic function of S at these multiples of the step of Davies' series."""
+    step, values = np.pi / (_TAIL * np.linalg.norm(d)), np.ones(len(at))
+    for value in d:
+        values *= np.cos(at * step * value)
+    return values
+
+
+def _davies(d: FloatVector, totals: FloatVector) -> tuple[float, float]:
+    """The mean over `totals` of P(S > T) + P(S = T) / 2, and a bound of its error, 0 where phi has died away.
+
+    P(S < T) + P(S = T) / 2 = 1/2 + sum_m phi(w) sin(w T) / (pi (m + 1/2)), w = (m + 1/2) step.
+    This is the Fourier series of two sawtooth functions, so Vaaler's weights make the error at most a Fejer kernel.
+    """
+    deviation = float(np.linalg.norm(d))
+    inside = totals[np.abs(totals) < _TAIL * deviation]
+    above, bound = float(np.count_nonzero(totals <= -_TAIL * deviation)), 0.0
+    step, weights = np.pi / (_TAIL * deviation), _phi(d, _HALVES)
+    if np.abs(weights[_TERMS // 2 :]).max() > _DEAD:
+        share = _HALVES / (_TERMS + 0.5)
+        weights = weights * (np.pi * share * (1 - share) / np.tan(np.pi * share) + share)
+        whole = np.arange(1.0, _TERMS + 1)
+        fejer = (1 - whole / (_TERMS + 0.5)) * _phi(d, whole)
+        gaps = 1 + 2 * np.cos(np.outer(inside, whole * step)) @ fejer
+        bound = float(gaps.sum()) / (2 * _TERMS + 1) / len(totals)
+    below = 0.5 + np.sin(np.outer(inside, _HALVES * step)) @ (weights / (np.pi * _HALVES))
+    return (above + float((1 - below).sum())) / len(totals), bound
 
 
 def grid_unit(scores: FloatVector) -> float | None:

@@ -250,6 +250,39 @@ def test_many_permutations_come_near_and_the_other_order_is_the_complement(kind:
         assert p_values[i, j] + reverse[2 - j, 2 - i] == pytest.approx(1, abs=1e-12)
 
 
+def _share_by_halves(d: np.ndarray) -> float:
+    """All combinations of the signs of up to 38 differences: the sums of one half beside the sorted ones of the other."""
+    first, second = (np.array([0.0]), np.array([0.0]))
+    for one, other in itertools.zip_longest(d[::2], d[1::2], fillvalue=0.0):
+        first, second = np.concatenate([first + one, first - one]), np.concatenate([second + other, second - other])
+    rest, second = np.sort(d.sum() - first), np.sort(second)
+    reached = np.searchsorted(second, rest - 1e-9) + np.searchsorted(second, rest + 1e-9)
+    return float(1 - reached.mean() / (2 * len(second)))
+
+
+@pytest.mark.parametrize("count", [18, 25, 34, 38])
+@pytest.mark.parametrize("tail", [30.0, 1000.0, 1e5])
+def test_exact_p_values_of_heavy_tails(count: int, tail: float, caplog: pytest.LogCaptureFixture) -> None:
+    """One score far above the others, and scores over many powers of ten. With 1,024 terms alone, p is off by .2."""
+    rng = np.random.default_rng(count)
+    outlier = np.concatenate([[tail], rng.normal(size=count - 1)])
+    spread = np.exp(np.log(tail) / 2 * rng.normal(size=count)) * rng.choice([-1, 1], count)
+    for d in (outlier, spread):
+        p = exact_p_values(np.stack([d, np.zeros(count)]))[0, 1]
+        assert p == pytest.approx(_share_by_halves(d), abs=1e-5)
+    assert not caplog.records or count > 36
+
+
+def test_a_p_value_that_is_approximate_says_its_bound(caplog: pytest.LogCaptureFixture) -> None:
+    """Whole numbers and a little noise: what is a tie without the noise is decided by it."""
+    rng = np.random.default_rng(3)
+    d = rng.integers(-3, 4, 38) + 1e-4 * rng.normal(size=38)
+    p = exact_p_values(np.stack([d, np.zeros(38)]))[0, 1]
+    (record,) = caplog.records
+    assert "1 of 1 p-values are approximate, with an error of at most" in record.getMessage()
+    assert abs(p - _share_by_halves(d)) <= float(record.getMessage().rpartition(" ")[2]) < 0.05
+
+
 def test_the_unit_of_a_grid() -> None:
     for kind, unit in (("whole", 1.0), ("tenths", 0.1), ("thirds", 1 / 3), ("constant", 1.0)):
         assert grid_unit(scores_of(kind, 4, 300, 3).ravel()) == pytest.approx(unit, rel=1e-6)
