@@ -21,12 +21,13 @@ class CometRow:
     """One translation of the file.
 
     Attributes:
-        place: system, by its file's name without ending, source and translation.
+        place: system, by `paths.short_names` of its file, source and translation.
         id: of the segment in its system: its number from 1, or what the file calls it.
         annotation: error spans, with every repeat; an error without characters is one of its points. None where the
             row has no list of errors, or a translation was left out.
         score: the row's, or that of its spans, (25 + Score(E)) / 25; None without either.
         mqm: the MQM score beside it, in [-25, 0], if there is one.
+        model: that wrote the row, where it says so.
         parts: the sentences that were judged one by one, with scores in [0, 1]; () where it was judged at once.
     """
 
@@ -38,6 +39,7 @@ class CometRow:
     data_warning: str | None = None
     reference: bool = False
     parts: tuple[ScoredPart, ...] = ()
+    model: str | None = None
 
 
 def read_comet_json(path: Path) -> list[CometRow]:
@@ -45,7 +47,7 @@ def read_comet_json(path: Path) -> list[CometRow]:
     data = read_json(path)
     if not isinstance(data, Mapping) or not all(isinstance(rows, list) for rows in data.values()):
         raise InputError(f"{path}: give a file of comet-score --to_json, an object with a list of segments a system")
-    names = short_names(data, lambda file: Path(file).stem)  # comet-score names a system by its file
+    names = short_names(data)  # comet-score names a system by its file
     result = []
     for system, (key, rows) in zip(names, data.items(), strict=True):
         for number, row in enumerate(rows, 1):
@@ -65,10 +67,9 @@ def read_comet_json(path: Path) -> list[CometRow]:
                     mqm = mqm_score(annotation.with_spans(annotation))  # a span given twice counts once
                     score = unit_score(mqm)
             place = SegmentKey(system, str(row.get("src", "")), row["mt"])
-            warning = row.get("data_warning")
-            warning = None if warning is None else str(warning)
+            warning, model = (None if row.get(key) is None else str(row[key]) for key in ("data_warning", "model"))
             name, reference = str(row.get("id", number)), bool(row.get("ref"))
-            result.append(CometRow(place, name, annotation, score, mqm, warning, reference, parts))
+            result.append(CometRow(place, name, annotation, score, mqm, warning, reference, parts, model))
     return result
 
 

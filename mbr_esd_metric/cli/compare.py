@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, cast
 
 from mbr_esd_metric.cli.gate import Check, add_gate, check_gate, close_gate
 from mbr_esd_metric.cli.shared_options import add_table
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, number_of
-from mbr_esd_metric.files.paths import check_distinct, short_names
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, first_of, number_of
+from mbr_esd_metric.files.paths import check_distinct, system_names
 from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, render_all, table_of
 
 if TYPE_CHECKING:
@@ -68,13 +68,14 @@ def run(args: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One translation of a system: how it is called, its source where the file has it, and its score."""
+    """One translation of a system: its name, source and model where the file has them, and its scores."""
 
     system: str
     id: str
     source: str | None
     score: SampledScore
     mqm: float | None
+    model: str | None = None
 
 
 #: Key of a segment -> its row, of one system.
@@ -83,25 +84,21 @@ _System = dict[Hashable, _Row]
 
 def _systems(paths: Sequence[str]) -> dict[str, _System]:
     """Name -> rows of each system, joined by source and occurrence, or by id if a file has no sources."""
-    rows = {path: list(_rows(path)) for path in paths}
-    for path, file_rows in rows.items():
-        if not file_rows:
+    rows: dict[tuple[str, str], list[_Row]] = {}
+    for path in paths:
+        for row in (read := list(_rows(path))):
+            rows.setdefault((path, row.system), []).append(row)
+        if not read:
             raise InputError(f"{path} has no segment; give what `mbr-esd score --to_json` or `mbr-esd sample` wrote")
-    by_source = all(row.source is not None for file_rows in rows.values() for row in file_rows)
-    shared = Counter(name for file_rows in rows.values() for name in {row.system for row in file_rows})
-    files = dict(zip(paths, short_names(paths, lambda file: file.split(".")[0]), strict=True))
-    systems: dict[str, _System] = defaultdict(dict)
-    for path, file_rows in rows.items():
-        several = len({row.system for row in file_rows}) > 1
-        times: Counter[tuple[str, str]] = Counter()
-        for row in file_rows:
-            name = row.system
-            if not name or shared[name] > 1:  # then it is called by the file
-                name = f"{files[path]}/{name}" if several and name else files[path]
+    by_source = all(row.source is not None for system in rows.values() for row in system)
+    systems: dict[str, _System] = {}
+    for name, system in zip(system_names(list(rows)), rows.values(), strict=True):
+        times: Counter[str] = Counter()
+        systems[name] = {}
+        for row in system:
             text = (row.source or "").rstrip() if by_source else row.id
-            key = text, times[name, text]
-            times[name, text] += 1
-            systems[name][key] = row
+            systems[name][text, times[text]] = row
+            times[text] += 1
     return systems
 
 
@@ -121,7 +118,7 @@ def _rows(path: str) -> Iterator[_Row]:
     if kind == "comet":
         for row in read_comet_json(Path(path)):
             stored = SampledScore(math.nan if row.score is None else row.score, 0.0)
-            yield _Row(row.place.system, row.id, row.place.source, stored, row.mqm)
+            yield _Row(row.place.system, row.id, row.place.source, stored, row.mqm, row.model)
     elif kind == "decisions":
         for one in read_decisions(path):
             yield _Row(one.system or "", one.id, None, SampledScore(one.score, 0.0), one.mqm)
@@ -159,13 +156,14 @@ def _check(systems: Mapping[str, _System], level: float) -> Check:
         sizes = f"{len(a)} common scored segments, of {len(rows)} of {old} and {len(others)} of {new}"
         return Check(name, f"{sizes}; compare the same segments")
     pair = compare(a, b)
-    problem = f"{new} is worse than {old} by {-pair.difference:.4f} (p = {pair.p_value:.2g}, level {level:g})"
+    problem = f"{new} is worse than {old} by {-pair.difference:#.4g} (p = {pair.p_value:.2g}, level {level:g})"
     return Check(name, problem if pair.difference < 0 and pair.p_value < level else None)
 
 
 def _means(systems: Mapping[str, _System], sampled: bool) -> Table:
     """Each system's mean score and MQM score."""
     from mbr_esd_metric.metaeval.comparison import SampledScore, compare
+    from mbr_esd_metric.metric.cards import limits
 
     score = Column("score", "score", digits=4)
     rows: list[TableRow] = []
@@ -173,7 +171,8 @@ def _means(systems: Mapping[str, _System], sampled: bool) -> Table:
     for name, system in systems.items():
         scored = list(_scored(system).values())
         if len(scored) < len(system):
-            left_out.append(f"{name}: {number_of(len(system) - len(scored), 'segment')} without a score")
+            missing = [row.id for row in system.values() if math.isnan(row.score.score)]
+            left_out.append(f"{name}: {number_of(len(missing), 'segment')} without a score ({first_of(missing)})")
         penalties = [row.mqm for row in scored if row.mqm is not None]
         pair = compare([SampledScore(0.0, 0.0)] * len(scored), [row.score for row in scored])
         rows.append(
@@ -186,6 +185,7 @@ def _means(systems: Mapping[str, _System], sampled: bool) -> Table:
             }
         )
     notes = ["95% intervals of the mean score; a score is in [0, 1]", *left_out]
+    notes += limits({row.model for system in systems.values() for row in system.values()})
     if sampled:
         notes.append(f"{_RESAMPLES} draws of the candidates of a segment, seed {_SEED}")
     return table_of("systems", sorted(rows, key=lambda row: -cast("float", row[score])), notes)
@@ -204,7 +204,7 @@ def _pairs(systems: Mapping[str, _System], sampled: bool) -> Table:
                 Column("a", "a"): a,
                 Column("b", "b"): b,
                 Column("segments", "segments"): pair.segments,
-                Column("difference", "b - a", digits=4): Cell(pair.difference, interval=pair.other_segments),
+                Column("difference", "b - a", digits=4): Cell(pair.difference, interval=pair.interval),
                 **_intervals(pair, sampled, "+"),
                 Column("p", "p"): pair.p_value,
                 **(shares if sampled else {}),
@@ -215,9 +215,8 @@ def _pairs(systems: Mapping[str, _System], sampled: bool) -> Table:
 
 
 def _intervals(pair: SystemPair, sampled: bool, sign: str) -> TableRow:
-    """The interval for other segments and, of candidates, that of sampling the same segments anew."""
-    low, high = pair.same_segments
-    least, most = pair.other_segments
-    anew = {Column("same_segments", "same segments, sampled anew"): f"{low:{sign}.4f} to {high:{sign}.4f}"}
-    title = "other segments, sampled anew" if sampled else "other segments"
-    return {**(anew if sampled else {}), Column("other_segments", title): f"{least:{sign}.4f} to {most:{sign}.4f}"}
+    """The 95% interval of a mean or a difference, and of candidates that of sampling the same segments anew."""
+    intervals = {Column("interval", "95% interval"): pair.interval}
+    if sampled:
+        intervals[Column("sampling_interval", "of sampling alone")] = pair.sampling_interval
+    return {column: f"{low:{sign}.4f} to {high:{sign}.4f}" for column, (low, high) in intervals.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -110,6 +111,9 @@ def named_metrics(metrics: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
             )
         names[at] = source.label
         paths[source.label] = source.path
+    if (name := Counter(names).most_common(1)) and name[0][1] > 1:
+        same = ", ".join(text for text, one in zip(metrics, names, strict=True) if one == name[0][0])
+        raise OptionError(f"--metric {same}: two metrics are called {name[0][0]}; name a file apart with NAME=FILE")
     return names, paths
 
 

@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         tables = [_board(args, test_sets, names)]
     status_of = _status_of(test_sets[0].name)
-    print_tables([with_status(table, status_of) for table in tables], args.table)
+    print_tables([_with_limits(with_status(table, status_of), test_sets) for table in tables], args.table)
     return 0
 
 
@@ -143,6 +143,22 @@ def _status_of(test_set: str) -> Callable[[str], Status | None]:
     from mbr_esd_metric.adapters.wmt.meta_info import metric_status
 
     return lambda shown: metric_status(test_set, shown.removesuffix(" (src)").removesuffix(" (src+ref)"))
+
+
+def _with_limits(table: Table, test_sets: Sequence[TestSet]) -> Table:
+    """The table with what the small model can decide, where it has a row."""
+    from mbr_esd_metric.adapters.wmt.test_set import base_name
+    from mbr_esd_metric.metaeval.leaderboard import signature_field
+    from mbr_esd_metric.metric.cards import limits
+
+    shown = {str(cell.value).partition(" (")[0] for row in table.rows for cell in row if isinstance(cell.value, str)}
+    models = [
+        test_set.added[name].model if name in test_set.added else signature_field(test_set.signature(name), "model")
+        for test_set in test_sets
+        for name in test_set.metric_names()
+        if base_name(name)[0] in shown
+    ]
+    return replace(table, notes=(*table.notes, *limits([*models, *shown])))
 
 
 def _measuring(args: argparse.Namespace, measures: Sequence[str] = DEFAULT_MEASURES) -> Measuring:

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the table, one card, the options, or what works here; 1 if the card to check cannot run here."""
     from mbr_esd_metric.generation.server.address import shown
     from mbr_esd_metric.metric.card import options_help, settings
-    from mbr_esd_metric.metric.cards import listed, load_card
+    from mbr_esd_metric.metric.cards import limits, listed, load_card
 
     if args.check:
         if args.options:
@@ -69,7 +69,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     for title, cards in grouped(listed(), available_gb()).items():
         if cards:
-            print("\n".join([title, *map(_line, cards), ""]))
+            print(
+                "\n".join([title, *map(_line, cards), *(f"  {line}" for line in limits(one.name for one in cards)), ""])
+            )
     print(
         f"GB: the weights as published. A model decides with {_USUAL} unless its line says otherwise;\n"
         " all but the paper's models score by the mean over the candidates "

@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.data import add_test_set, load_test_sets, test_set_folder, used_option
@@ -108,7 +107,7 @@ def _from_files(args: argparse.Namespace) -> list[Named]:
     if not args.sources or not args.translations:
         raise OptionError("say what to sample: -s SRC -t MT, or --test-set T --lp LP")
     check_distinct(args.translations, "translations", "-t ")
-    systems = short_names(args.translations, lambda file: Path(file).stem)
+    systems = short_names(args.translations)
     sources = read_segments(args.sources)
     return [
         (system, str(number), Segment(source, translation, f"line {number} of {path}", system))

@@ -6,7 +6,7 @@ import argparse
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions, looks_like_checkpoint
@@ -17,7 +17,7 @@ from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import OptionError, printable, useless
 from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.streams import json_text, write_whole
-from mbr_esd_metric.metric.cards import is_ours
+from mbr_esd_metric.metric.cards import is_ours, limits
 from mbr_esd_metric.metric.data_warnings import warnings
 from mbr_esd_metric.metric.plan import Segment
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
@@ -25,8 +25,8 @@ from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 if TYPE_CHECKING:
     from mbr_esd_metric.metric.metric import Prediction
 
-#: A mean of scores is rounded; one at the limit passes.
-_TOLERANCE = 1e-9
+#: Scores are rounded; one at the limit passes, as equal ones do in `compare`.
+_TOLERANCE = 1e-6
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     texts = Texts.read(args, card.candidates)
     metric = Metric(texts.card(card, args.lp))
     sources, systems = texts.sources, texts.systems
-    names = short_names(list(systems), lambda file: Path(file).stem)
+    names = short_names(systems)
     segments = [
         Segment(source, translation, f"{texts.label(number)} of {path}", name, texts.documents[number - 1])
         for name, (path, translations) in zip(names, systems.items(), strict=True)
@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
         if line := warnings(metadata.data_warnings, [one.label for one in segments], metric.card.decision.blank):
             print(line, file=sys.stderr)
 
-    rows = _rows(segments, prediction)
+    rows = _rows(segments, prediction, metric.card.name)
     data = {path: rows[at * len(sources) : (at + 1) * len(sources)] for at, path in enumerate(systems)}
     return _show(args, texts, data, metric.card.lp)
 
@@ -127,7 +127,8 @@ def _score_by_comet(args: argparse.Namespace) -> int:
         prediction = checkpoint.predict(rows, progress=not args.quiet)
         if not args.quiet and (note := checkpoint.cut_note(rows)):
             print(note, file=sys.stderr)
-        data[path] = [{**row, "COMET": float(score)} for row, score in zip(rows, prediction.scores, strict=True)]
+        scores = map(float, prediction.scores)
+        data[path] = [{**row, "COMET": one, "model": args.model} for row, one in zip(rows, scores, strict=True)]
         if checkpoint.has_spans:
             for row, spans in zip(data[path], prediction.metadata.error_spans, strict=True):
                 row["errors"] = spans
@@ -183,7 +184,11 @@ def _show(
     note = texts.write(data, args.to_csv, args.output)
     checks = _checks(scores, args.fail_under, " scores {:.4f}")
     checks += _checks(shares, args.fail_share, ": {:.4f} of the segments are without error")
-    status = close_gate(args, "score", [_table(data, scores)], checks)
+    table = _table(data, scores)
+    if checks:  # what the model can decide
+        table = replace(table, notes=tuple(limits(row["model"] for rows in data.values() for row in rows)))
+        print(*(f"{note}\n" for note in table.notes), sep="", end="", file=sys.stderr)
+    status = close_gate(args, "score", [table], checks)
     if not args.only_system:
         for number in range(1, len(texts.sources) + 1):
             for path, rows in data.items():
@@ -232,12 +237,12 @@ def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
     return row | missing if math.isnan(row["COMET"]) else row
 
 
-def _rows(segments: Sequence[Segment], prediction: Prediction) -> list[dict[str, Any]]:
+def _rows(segments: Sequence[Segment], prediction: Prediction, model: str) -> list[dict[str, Any]]:
     """The object of each segment in the JSON."""
     metadata = prediction.metadata
     rows: list[dict[str, Any]] = []
     for at, segment in enumerate(segments):
-        row = {"src": segment.source, "mt": segment.translation, "COMET": prediction.scores[at]}
+        row = {"src": segment.source, "mt": segment.translation, "COMET": prediction.scores[at], "model": model}
         row |= {"mqm": metadata.mqm[at], "errors": metadata.error_spans[at]}
         if metadata.data_warnings[at] is not None:
             row["data_warning"] = metadata.data_warnings[at]

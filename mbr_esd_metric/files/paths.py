@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from mbr_esd_metric.errors import InputError, OptionError
@@ -82,21 +84,57 @@ def check_distinct(paths: Sequence[str], what: str, option: str = "") -> None:
             raise OptionError(f"{option}{path} is given twice; name each file of {what} once")
 
 
-def short_names(paths: Iterable[str | Path], shorten: Callable[[str], str]) -> list[str]:
-    """A name for each file, different for different paths: the shortened file name if no other file has it.
+#: Endings that say what a file is. Any other one belongs to the name, such as that of a language.
+_KINDS = re.compile(r"(?<=.)\.(csv|gen|gz|jsonl?|m?xliff|mqxliff|pot?|sdlxliff|tmx|tsv|txt|xlf|zst)$", re.IGNORECASE)
+
+
+def name_of(path: str | Path) -> str:
+    """What a file is called in tables: "out" of out.json.gz, "bad" of bad.txt, and "bad.de" of bad.de."""
+    name = Path(path).name
+    while (shorter := _KINDS.sub("", name)) != name:
+        name = shorter
+    return name
+
+
+def short_names(paths: Iterable[str | Path]) -> list[str]:
+    """A name for each file, different for different paths: its `name_of` if no other file has it.
 
     Otherwise the whole file name, or as many folders in front as needed to tell files apart.
     """
-    forms = [_endings(Path(path), shorten) for path in paths]
-    return [
-        next((form for form in names if not any(form in other for other in forms if other is not names)), names[-1])
-        for names in forms
-    ]
+    return _distinct([_endings(Path(path)) for path in paths])
 
 
-def _endings(path: Path, shorten: Callable[[str], str]) -> list[str]:
-    """The names of a path, from its shortened file name to the whole path."""
+def system_names(systems: Sequence[tuple[str, str]]) -> list[str]:
+    """A name for each (file, system in it), different for different ones.
+
+    It is the system's own, where it has one that nothing else is called. Otherwise it is the file's, if it has only
+    this system, or both.
+
+    Raises:
+        InputError: two systems that no file tells apart.
+    """
+    paths = dict.fromkeys(path for path, _ in systems)
+    files = dict(zip(paths, short_names(paths), strict=True))
+    sizes = Counter(path for path, _ in systems)
+    forms = []
+    for path, system in systems:
+        alone = [files[path]] if sizes[path] == 1 or not system else []
+        forms.append([*([system] if system else []), *alone, f"{files[path]}/{system}", f"{path}/{system}"])
+    names = _distinct(forms)
+    if (name := Counter(names).most_common(1)[0]) and name[1] > 1:
+        raise InputError(f"two systems are called {name[0]}; give one of them, or its file, another name")
+    return names
+
+
+def _distinct(forms: Sequence[Sequence[str]]) -> list[str]:
+    """Of the forms of each name the first that no other name has, or the last."""
+    counts = Counter(form for names in forms for form in set(names))
+    return [next((form for form in names if counts[form] == 1), names[-1]) for names in forms]
+
+
+def _endings(path: Path) -> list[str]:
+    """The names of a path, from the shortest to the whole path."""
     *folders, file = path.parts or (str(path),)
     return [
-        "/".join((*folders[at:], last)) for at in range(len(folders), -1, -1) for last in (shorten(file) or file, file)
+        "/".join((*folders[at:], last)) for at in range(len(folders), -1, -1) for last in (name_of(file) or file, file)
     ]

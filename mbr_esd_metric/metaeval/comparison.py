@@ -30,6 +30,8 @@ from mbr_esd_metric.errors import InputError, NoValidCandidateError
 
 #: The quantile of the normal distribution for an interval of 95%.
 _Z = 1.959964
+#: Scores that differ by less are equal: sums are rounded, and models compute in single precision.
+TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +85,12 @@ class SystemPair:
     total_sd: float
 
     @property
-    def same_segments(self) -> tuple[float, float]:
+    def sampling_interval(self) -> tuple[float, float]:
         """95% interval for new samples of the same segments."""
         return self.difference - _Z * self.sampling_sd, self.difference + _Z * self.sampling_sd
 
     @property
-    def other_segments(self) -> tuple[float, float]:
+    def interval(self) -> tuple[float, float]:
         """95% interval for new samples of other segments of the same kind, by Student's t."""
         half = self._t * self.total_sd
         return self.difference - half, self.difference + half
@@ -104,9 +106,15 @@ class SystemPair:
         """Two-sided p-value of the difference on other segments of the same kind, of the paired t-test."""
         from scipy.special import stdtr
 
+        if self._equal:
+            return 1.0
         if not self.total_sd:
-            return float(self.difference == 0)
+            return 0.0
         return 2 * float(stdtr(self.segments - 1, -abs(self.difference) / self.total_sd))
+
+    @property
+    def _equal(self) -> bool:
+        return abs(self.difference) < TOLERANCE
 
     @property
     def sampling_share(self) -> float:
@@ -116,7 +124,7 @@ class SystemPair:
     @property
     def verdict(self) -> str:
         """Whether the systems differ, in words; where sampling adds to the variance, also whether N was enough."""
-        differ = abs(self.difference) > self._t * self.total_sd
+        differ = not self._equal and abs(self.difference) > self._t * self.total_sd
         if not self.sampling_sd:
             return "they differ" if differ else "no difference shown"
         if differ:
@@ -136,5 +144,6 @@ def compare(a: Sequence[SampledScore], b: Sequence[SampledScore]) -> SystemPair:
     if len(a) != len(b) or len(a) < 2:
         raise InputError(f"a comparison needs two or more segments that both systems have, not {len(a)} and {len(b)}")
     d = np.array([after.score - before.score for before, after in zip(a, b, strict=True)])
+    d = np.where(np.abs(d) < TOLERANCE, 0.0, d)
     noise = sum(one.variance for one in (*a, *b))
     return SystemPair(len(d), float(d.mean()), math.sqrt(noise) / len(d), math.sqrt(float(d.var(ddof=1)) / len(d)))

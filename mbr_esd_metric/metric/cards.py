@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,14 @@ _EMBEDDED = {
     "mbr-esd-demo": ("demo/sft", "SmolLM2 135M, for tests: too small to judge translations", 0.3),
     "mbr-esd-demo-distill": ("demo/distill", "the same, distilled from its own MBR decisions: one greedy pass", 0.3),
 }
+
+
+#: What gates, comparisons and leaderboards say of the small model; the figures are those of docs/small-model.md.
+_LIMITS = (
+    "mbr-esd-small tells what is spoilt as a whole and sentences left out (AUC .91 to 1.00), not two good systems: it "
+    "orders .68 (en-de), .62 (zh-en) and .74 (he-en) of WMT23's pairs of systems as people do, BLEU .91, .85 and .80; "
+    "take a large model (mbr-esd-server?model=NAME&server=URL) or a COMET checkpoint to decide between systems"
+)
 
 
 def card_names() -> list[str]:
@@ -143,3 +152,10 @@ def is_ours(model: str) -> bool:
     from mbr_esd_metric.metric.model_folder import is_model_folder
 
     return is_model_folder(base)
+
+
+def limits(models: Iterable[str | None]) -> list[str]:
+    """One line on what `mbr-esd-small` can decide, if it is among these names or signatures' models; else none."""
+    if any(re.match(r"(mbr-esd-)?small\b", model or "") for model in models):
+        return [_LIMITS]
+    return []

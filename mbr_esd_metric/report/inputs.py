@@ -30,7 +30,7 @@ from mbr_esd_metric.decoding.file import decided_records, file_options
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import read_annotations
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
-from mbr_esd_metric.files.paths import plain_name, short_names
+from mbr_esd_metric.files.paths import name_of, plain_name, short_names
 from mbr_esd_metric.files.records import read_decisions
 from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.untrusted import decoded
@@ -51,7 +51,7 @@ Kind = Literal["comet", "decisions", "candidates", "mqm"]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An input file, and its name in tables; without one, the file's name without its ending."""
+    """An input file, and its name in tables; without one, `paths.name_of` it."""
 
     path: Path
     name: str | None = None
@@ -65,13 +65,13 @@ class Source:
     @property
     def label(self) -> str:
         """The name in tables."""
-        return self.name or _without_endings(self.path.name)
+        return self.name or name_of(self.path)
 
 
 def tell_apart(sources: Sequence[Source]) -> list[Source]:
     """The sources, with longer names for files that would get the same name."""
     unnamed = [source.path for source in sources if source.name is None]
-    names = dict(zip(unnamed, short_names(unnamed, _without_endings), strict=True))
+    names = dict(zip(unnamed, short_names(unnamed), strict=True))
     return [
         replace(source, name=names[source.path])
         if source.name is None and names[source.path] != source.label
@@ -322,7 +322,3 @@ def _rated(
         elif annotation is not None:
             rated.append(SegmentRating(text, annotation))
     return RatingInput(ratings.name, rated)
-
-
-def _without_endings(file: str) -> str:
-    return file.split(".")[0]

@@ -90,7 +90,7 @@ def compared(ratings: Sequence[PersonRating]) -> dict[tuple[str, str], SystemPai
 def _pairs(ratings: Sequence[PersonRating], paths: Sequence[str | Path]) -> Table | None:
     rows: list[TableRow] = []
     for (a, b), one in compared(ratings).items():
-        low, high = one.other_segments
+        low, high = one.interval
         better = f"{b} is better" if low > 0 else f"{a} is better" if high < 0 else "no difference shown"
         rows.append(
             {

@@ -100,6 +100,60 @@ def test_what_score_wrote_is_compared(files: None, mbr_esd: Command) -> None:
         assert pairs["rows"][0]["difference"] == pytest.approx(-0.16)
 
 
+def _comet(path: str, **systems: list[float]) -> None:
+    rows = {f"{name}.txt": [{"src": f"s{n}", "mt": f"{name} {n}", "COMET": x} for n, x in enumerate(scores)]
+            for name, scores in systems.items()}  # fmt: skip
+    Path(path).write_text(json.dumps(rows))
+
+
+@pytest.mark.parametrize(
+    ("files", "names"),
+    [
+        # A system called as another file is; one that two files have; a name in one file alone.
+        ({"old": ["base", "new"], "new": ["base"]}, {"old/base": 0.0, "old/new": 0.1, "new/base": 0.2}),
+        ({"a": ["mt"], "b": ["mt"], "c": ["other"]}, {"a": 0.0, "b": 0.1, "other": 0.2}),
+        ({"a": ["b"], "b": ["a"]}, {"a/b": 0.0, "b/a": 0.1}),
+        ({"x/out": ["mt.de"], "y/out": ["mt.de", "mt.fr"]}, {"x/out": 0.0, "y/out/mt.de": 0.1, "mt.fr": 0.2}),
+    ],
+)
+def test_no_system_takes_anothers_name(
+    workdir: Path, files: dict[str, list[str]], names: dict[str, float], mbr_esd: Command
+) -> None:
+    number = 0
+    for path, systems in files.items():
+        Path(path).parent.mkdir(exist_ok=True)
+        scores = {}
+        for system in systems:
+            scores[system], number = [number / 10, number / 10], number + 1
+        _comet(f"{path}.json", **scores)
+    words = [f"{path}.json" for path in files]
+    systems = json.loads(mbr_esd("compare", *words, "--table json").out)[0]["rows"]
+    assert {row["system"]: pytest.approx(row["score"]) for row in systems} == names
+    if len(names) == 2:
+        (first, second) = names
+        assert f"{second} against {first}" not in mbr_esd("compare", *words, "--fail-if-worse").err
+
+
+def test_equal_means_are_equal(workdir: Path, mbr_esd: Command) -> None:
+    """Sums in another order, and numbers in single precision; a true difference of any size is said in its digits."""
+    _comet("a.json", a=[0.1 + 0.2] * 9)
+    _comet("b.json", b=[0.3] * 9)
+    _comet("c.json", c=[0.3 - 6e-8] * 9)
+    for pair in ("a.json b.json", "b.json a.json", "b.json c.json"):
+        rows = json.loads(mbr_esd(f"compare {pair} --fail-if-worse --table json").out)[1]["rows"]
+        assert (rows[0]["p"], rows[0]["verdict"]) == (1.0, "no difference shown")
+    _comet("d.json", d=[0.3 - 2e-5] * 9)
+    assert "d is worse than b by 2.000e-05 (p = " in mbr_esd("compare b.json d.json --fail-if-worse", status=3).err
+
+
+def test_what_the_small_model_can_decide_is_said(workdir: Path, mbr_esd: Command) -> None:
+    for model, said in (("mbr-esd-small?rule=greedy", True), ("mbr-esd-llama", False), (None, False)):
+        rows = [{"src": str(n), "mt": str(n), "COMET": 0.5, **({"model": model} if model else {})} for n in range(3)]
+        Path("o.json").write_text(json.dumps({"o": rows}))
+        assert ("not two good systems" in mbr_esd("compare o.json").out) == said
+    assert "not two good systems" in mbr_esd("models").out
+
+
 def test_a_gate_over_some_segments_says_so(files: None, mbr_esd: Command) -> None:
     """Trailing white space is no other source; another source is, and its segment cannot be left out in silence."""
     new = Path("old.jsonl").read_text(encoding="utf-8").replace('"system": "old"', '"system": "next"')

@@ -17,6 +17,7 @@ import pytest
 from mbr_esd_metric.adapters.mqm_tsv import read_mqm_tsv
 from mbr_esd_metric.cli.main import main
 from tests.helpers.command import Command
+from tests.helpers.wmt_folder import write_folder
 
 FOLDER = Path(__file__).parents[1] / "golden"
 GOLDEN: dict[str, Any] = json.loads((FOLDER / "leaderboard_ted.json").read_text("utf-8"))
@@ -115,3 +116,27 @@ def test_every_measure_is_tested_and_its_p_values_are_in_json(data: Path, mbr_es
             low, high = softf1["differences"][j][i]
             assert low <= high
     assert rows["BLEU"]["softf1"] is None
+
+
+def test_two_metrics_of_one_name_are_refused(tmp_path: Path, mbr_esd: Command) -> None:
+    """Files of one name, and a file called as a stored metric is: neither takes the other's place in silence."""
+    write_folder(tmp_path / "data", "made", "en-de")
+    where = f"leaderboard --test-set {tmp_path}/data/made --lp en-de --k 0"
+    sources = (tmp_path / "data/made/sources/en-de.txt").read_text().splitlines()
+    rows = {
+        path.name: [
+            {"src": src, "mt": mt, "COMET": 0.5, "model": "mbr-esd-small"}
+            for src, mt in zip(sources, path.read_text().splitlines(), strict=True)
+        ]
+        for path in (tmp_path / "data/made/system-outputs/en-de").iterdir()
+    }
+    m, mm = tmp_path / "m.json", tmp_path / "mm.json"
+    for path in (m, mm):
+        path.write_text(json.dumps(rows))
+    message = mbr_esd(where, f"--metric M={m} M={mm}", status=1).err
+    assert f"--metric M={m}, M={mm}: two metrics are called M; name a file apart with NAME=FILE" in message
+    assert "two metrics are called M" in mbr_esd(where, f"--metric M={m} M", status=1).err
+    assert "has a metric spans-src already" in mbr_esd(where, f"--metric spans={m}", status=1).err
+    out = mbr_esd(where, f"--metric M={m} MM={mm} length").out
+    assert "not two good systems" in out
+    assert [line.split()[0] for line in out.splitlines()[5:8]] == ["length", "M", "MM"]

@@ -78,9 +78,9 @@ def test_the_intervals_hold_what_they_promise() -> None:
         segments = rng.normal(0.3, 1.0, 60)
         noise = rng.normal(0, 0.7, 60)
         pair = compare([SampledScore(0.0, 0.0)] * 60, [SampledScore(float(x), 0.49) for x in segments + noise])
-        low, high = pair.same_segments
+        low, high = pair.sampling_interval
         same += bool(low <= segments.mean() <= high)
-        low, high = pair.other_segments
+        low, high = pair.interval
         other += bool(low <= 0.3 <= high)
         assert 0 < pair.sampling_share < 1
     assert 0.92 <= same / 300 <= 0.98
@@ -120,10 +120,10 @@ def test_the_verb_pairs_systems_by_source(tmp_path: Path, mbr_esd: Command) -> N
 
 
 @pytest.mark.parametrize("n", [2, 3, 20, 400])
-def test_other_segments_are_those_of_the_paired_t_test(n: int) -> None:
+def test_the_interval_is_that_of_the_paired_t_test(n: int) -> None:
     rng = np.random.default_rng(n)
     a, b = rng.normal(0.8, 0.1, n), rng.normal(0.82, 0.1, n)
     pair = compare(*([SampledScore(score, 0.0) for score in scores] for scores in (a.tolist(), b.tolist())))
     test = scipy.stats.ttest_rel(b, a)
     assert pair.p_value == pytest.approx(test.pvalue, rel=1e-9)
-    assert pair.other_segments == pytest.approx(tuple(test.confidence_interval(0.95)), rel=1e-9)
+    assert pair.interval == pytest.approx(tuple(test.confidence_interval(0.95)), rel=1e-9)

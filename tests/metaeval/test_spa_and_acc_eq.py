@@ -251,7 +251,7 @@ def test_many_permutations_come_near_and_the_other_order_is_the_complement(kind:
 
 
 def _share_by_halves(d: np.ndarray) -> float:
-    """All combinations of the signs of up to 38 differences: the sums of one half beside the sorted ones of the other."""
+    """All combinations of the signs: the sums of one half of the differences beside the sorted ones of the other."""
     first, second = (np.array([0.0]), np.array([0.0]))
     for one, other in itertools.zip_longest(d[::2], d[1::2], fillvalue=0.0):
         first, second = np.concatenate([first + one, first - one]), np.concatenate([second + other, second - other])

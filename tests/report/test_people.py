@@ -50,5 +50,5 @@ def test_tables_of_a_campaign(tmp_path: Path) -> None:
 def test_pairs_of_systems_and_of_people() -> None:
     pair = compared(RATINGS)["A", "B"]
     assert pair.segments == 6
-    assert pair.other_segments[1] < 0
+    assert pair.interval[1] < 0
     assert agreement([_rating("A", 0, 1, "x", errors=1), _rating("A", 0, 2, "y", errors=1)]) == [1.0]

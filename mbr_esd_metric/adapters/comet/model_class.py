@@ -101,7 +101,7 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
 
         result = self.metric.predict(samples, gpus=gpus, mc_dropout=mc_dropout, progress_bar=progress_bar)
         if running() is not None:
-            _write_beside(samples, result.metadata)
+            _write_beside(samples, result.metadata, self.metric.card.name)
         if result.metadata.signature != self._signature:
             self._signature = result.metadata.signature
             logger.info("%s", short(self._signature))
@@ -116,8 +116,8 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
         )
 
 
-def _write_beside(samples: Sequence[Any], metadata: Mapping[str, Any]) -> None:
-    """Put error spans and MQM scores into the samples of ``comet-score``, which it writes with ``--to_json``.
+def _write_beside(samples: Sequence[Any], metadata: Mapping[str, Any], model: str) -> None:
+    """Put what the model says, and its name, into the samples that ``comet-score`` writes with ``--to_json``.
 
     It adds ``errors`` of a segment itself, but leaves an empty list out. Then a metric that found no error anywhere
     could not be told from one without error spans.
@@ -131,3 +131,5 @@ def _write_beside(samples: Sequence[Any], metadata: Mapping[str, Any]) -> None:
     for sample, data_warning in zip(samples, metadata["data_warnings"], strict=True):
         if data_warning is not None and isinstance(sample, dict):
             sample["data_warning"] = data_warning
+        if isinstance(sample, dict):
+            sample["model"] = model

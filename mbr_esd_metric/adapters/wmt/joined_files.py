@@ -58,9 +58,18 @@ def joined_records(test_set: TestSet, records: Iterable[tuple[SegmentKey, _T]], 
 
 
 def with_files(test_set: TestSet, files: Mapping[str, Path]) -> TestSet:
-    """The test set with these metrics beside those of its folder."""
-    added = [metric_of_file(test_set, name, path) for name, path in files.items()]
-    return replace(test_set, added={**test_set.added, **{metric.name: metric for metric in added}})
+    """The test set with these metrics beside those of its folder; errors as of `metric_of_file`, and for a name that
+    the folder has."""
+    added = {}
+    for name, path in files.items():
+        metric = metric_of_file(test_set, name, path)
+        if metric.name in (*test_set.layout.metrics(), *test_set.added):
+            raise InputError(
+                f"{path}: {test_set.name} {test_set.lp} has a metric {metric.name} already; give the file another name "
+                f"with NAME={path}"
+            )
+        added[metric.name] = metric
+    return replace(test_set, added={**test_set.added, **added})
 
 
 def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
@@ -93,7 +102,10 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
         notes.append(f"error spans of {name}, {test_set.lp}: {points} have no characters and are no spans")
     if covered < scores.size:
         notes.append(f"{name} covers {covered} of {scores.size} translations of {test_set.lp}, all that have gold")
-    return StoredMetric(f"{name}-{suffix or 'src'}", scores, Ratings(name, both) if spans else None, tuple(notes))
+    model = next((row.model for row in rows), None)
+    return StoredMetric(
+        f"{name}-{suffix or 'src'}", scores, Ratings(name, both) if spans else None, tuple(notes), model
+    )
 
 
 def _decisions(test_set: TestSet, path: Path) -> list[CometRow]:

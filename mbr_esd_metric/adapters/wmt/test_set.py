@@ -26,12 +26,14 @@ class StoredMetric:
         scores: evaluated systems x segments, higher is better.
         ratings: its error spans, None if it has none.
         notes: what was repaired while reading.
+        model: that wrote it, where a file says so.
     """
 
     name: str
     scores: FloatMatrix
     ratings: Ratings | None
     notes: tuple[str, ...] = ()
+    model: str | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -131,6 +133,7 @@ class TestSet:
         chosen: list[str] = []
         for name in names:
             metrics = [full for full in usable if name in (full, base_name(full)[0])]
+            metrics = [full for full in metrics if full in self.added] or metrics  # a file that has this name
             if not metrics:
                 lines = [line for full, line in self.left_out().items() if name in (full, base_name(full)[0])]
                 if lines:

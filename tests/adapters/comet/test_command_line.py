@@ -56,7 +56,7 @@ def test_the_json_has_the_shape_of_xcomets(
         spans = [span for row in rows for span in row.get("errors", ())]
         shapes += [{key: type(value) for one in each for key, value in one.items()} for each in (rows, spans)]
     row, span, stock_row, stock_span = shapes
-    assert row == {**stock_row, "mqm": float}
+    assert row == {**stock_row, "mqm": float, "model": str}
     assert span == {**stock_span, "category": str}
 
 
