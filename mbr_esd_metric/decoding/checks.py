@@ -10,18 +10,22 @@ What is certain is kept apart from what is likely: a check that may be wrong abo
   that is lost, in the source, unless another one stands for it.
 - `check/copy` (major): the source in the place of the translation.
 - `check/repetition` (minor): a word twice in a row, where the source repeats none.
+
+With the option `checks` of a decision they join its annotation, and its score loses their points.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice, product, starmap
 
 from mbr_esd_metric.core.annotation import ErrorSpan, Severity, Side
+from mbr_esd_metric.core.decision import Decision
+from mbr_esd_metric.core.mqm import MqmWeights, unit_score, weights_of
 from mbr_esd_metric.prompting.words import UNSPACED
 
 #: Kind -> what may not be lost or invented, in the order of search: what is inside one is no other.
@@ -78,6 +82,18 @@ def checks(source: str, translation: str) -> tuple[ErrorSpan, ...]:
         return (_error("copy", len(translation) - len(translation.lstrip()), len(translation.rstrip())),)
     found += [_error("number", one.start, one.end) for one in _invented_numbers(source, translation)]
     return (*found, *(_error("repetition", *place, "minor") for place in _repetitions(source, translation)))
+
+
+def with_errors(decision: Decision, errors: Iterable[ErrorSpan], mqm: str | MqmWeights) -> Decision:
+    """The decision with certain errors in its annotation, and its score less their points by these weights; only what
+    the model has not taken off already by marking some of the same characters."""
+    weights, annotation, points = weights_of(mqm), decision.annotation, decision.mqm
+    for error in errors:
+        marked = [one for one in decision.annotation.on(error.side) if one.start < error.end and error.start < one.end]
+        points += min(weights.of(error) - weights.total(marked), 0.0)
+        annotation = annotation.with_spans([error, *annotation])
+    points = max(points, weights.floor)
+    return replace(decision, annotation=annotation, mqm=points, score=unit_score(points, mqm))
 
 
 def _error(kind: str, start: int, end: int, severity: Severity = "major", side: Side = "translation") -> ErrorSpan:

@@ -111,8 +111,14 @@ class DecisionOptions:
         lambda: ("drop", "count"),
         takes="drop leaves it out of the score, count counts it",
     )
+    checks: str = _option(
+        "false",
+        "errors that need no model: numbers, addresses, tags, placeholders, copies and repeated words",
+        lambda: ("true", "false"),
+    )
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "checks", str(self.checks).lower())
         RULES.check(self.rule)
         FORMATS.check(self.format)
         check_similarity(self.utility)
@@ -162,8 +168,8 @@ class DecisionOptions:
         return get_format(format or self.format).both_sides
 
     def source_of(self, source: str, format: str | None = None) -> str | None:
-        """The source if candidates also mark omissions, else None; `decide` takes it."""
-        return source if self.both_sides(format) else None
+        """The source if candidates also mark omissions, or `checks` needs it, else None; `decide` takes it."""
+        return source if self.checks == "true" or self.both_sides(format) else None
 
     @property
     def maximised(self) -> str:

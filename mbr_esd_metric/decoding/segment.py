@@ -27,13 +27,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from mbr_esd_metric.core.annotation import EMPTY, Annotation, AnnotationLike, SpanKey, as_annotation
+from mbr_esd_metric.core.annotation import EMPTY, Annotation, AnnotationLike, ErrorSpan, SpanKey, as_annotation
 from mbr_esd_metric.core.candidate import CandidateColumns, Candidates
 from mbr_esd_metric.core.decision import Decision, choose, decided
 from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.mqm import unit_score, weights_of
 from mbr_esd_metric.core.rules import CorpusRule, SegmentRule
+from mbr_esd_metric.decoding.checks import checks, with_errors
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, useless
 from mbr_esd_metric.prompting.formats import FORMATS, AnswerParser
@@ -81,7 +82,7 @@ def decide(
         translation: t.
         options: how to decide; None for the defaults.
         source: s, if candidates say what the translation leaves out of it (`json-omissions` and the like). Annotations
-            are then compared over both texts. With it, a blank translation counts as `blank` says.
+            are then compared over both texts. With it, a blank translation counts as `blank` says. `checks` needs it.
         supports: MBR's support set, if it is not the candidates themselves.
         references: human annotations for the rule "oracle", one for each rater.
         **fields: of `DecisionOptions`, which says what they mean; they change `options`.
@@ -177,7 +178,7 @@ def decide_segment(
     problem, counts = decision_problem(
         candidates, translation, options, source=source, supports=supports, references=references
     )
-    return counts.completed(choose(problem, rule, options.mqm, options.score))
+    return counts.completed(choose(problem, rule, options.mqm, options.score), options)
 
 
 def decision_problem(
@@ -196,7 +197,15 @@ def decision_problem(
     if supports is not None and rule.needs_references:
         raise useless("supports", f"rule={rule.name}, whose supports are the references")
     columns = CandidateColumns.of(candidates)
+    text, sided = source, options.both_sides(columns.format) or columns.annotations is not None
+    if options.checks == "true" and not sided:
+        source = None  # annotations are of the translation alone
     folded, counts = _hypotheses(columns, translation, source, options)
+    if options.checks == "true":
+        if text is None:
+            raise InputError("checks=true compares a translation with its source; give the source as well")
+        certain = [one for one in checks(text, translation) if sided or one.side == "translation"]
+        counts = replace(counts, certain=certain)
     others: Hypotheses | None = None
     if rule.needs_references:
         # As candidates are compared: over both texts, or over the translation alone.
@@ -246,7 +255,7 @@ class CorpusSegment:
             values = self.rule.values(self.statistics, choice)
             value = float(self.rule.values(self.shortlist.statistics, choice)[position])
         answer, options = self.shortlist.answers[position], self.options
-        return self.counts.completed(decided(self.problem, answer, values, options.mqm, options.score, value))
+        return self.counts.completed(decided(self.problem, answer, values, options.mqm, options.score, value), options)
 
 
 def corpus_segment(
@@ -320,6 +329,7 @@ class Counts:
         candidates: their number.
         sides: characters of the translation, if annotations are joined with the source's; else None.
         probabilities: of a single answer, the confidence of each span.
+        certain: errors that need no model.
     """
 
     candidates: int
@@ -328,9 +338,10 @@ class Counts:
     unplaced: int = 0
     sides: int | None = None
     probabilities: Mapping[SpanKey, float] = field(default_factory=dict)
+    certain: Sequence[ErrorSpan] = ()
 
-    def completed(self, decision: Decision) -> Decision:
-        """The decision with these counts and confidences, its annotation split into its sides."""
+    def completed(self, decision: Decision, options: DecisionOptions) -> Decision:
+        """The decision with these counts, confidences and certain errors, its annotation split into its sides."""
         if self.sides is not None:
             decision = replace(decision, annotation=decision.annotation.split(self.sides))
         if self.probabilities:
@@ -339,6 +350,8 @@ class Counts:
                 for span in decision.annotation
             )
             decision = replace(decision, annotation=decision.annotation.with_spans(spans))
+        if self.certain:
+            decision = with_errors(decision, self.certain, options.mqm)
         if not self.reasons and not self.dropped:
             return decision
         invalid = sum(self.reasons.values())

@@ -138,7 +138,6 @@ class Decisions:
 
     def __init__(self, segments: Sequence[Segment], sampled: SampledModel) -> None:
         self._segments, self._sampled, self._card = segments, sampled, sampled.plan.card
-        self._both_sides = self._card.decision.both_sides()
         #: Of single answers: how many there are, and how many come without their tokens' log-probabilities.
         self._single = self._without_logprobs = 0
 
@@ -164,7 +163,7 @@ class Decisions:
             return decide_corpus(
                 ((self._candidates(number), one.translation) for number, one in zip(numbers, segments, strict=True)),
                 self._card.decision,
-                sources=[one.source for one in segments] if self._both_sides else None,
+                sources=[self._card.decision.source_of(one.source) for one in segments],
                 labels=[one.label for one in segments],
             ).decisions
         except NoValidCandidateError as error:
@@ -179,7 +178,7 @@ class Decisions:
             segment = self._segments[number]
             if keys[number] in decisions:
                 continue
-            source = segment.source if self._both_sides else None
+            source = self._card.decision.source_of(segment.source)
             try:
                 with labelled(segment.label):
                     candidates = self._candidates(number)

@@ -7,12 +7,20 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mbr_esd_metric import Candidate, ErrorSpan, decide, decide_many, load_metric
 from mbr_esd_metric.decoding.checks import checks
+from mbr_esd_metric.decoding.file import decide_file, file_options
+from mbr_esd_metric.decoding.options import DecisionOptions
+from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.files.records import read_decisions, write_records
+from tests.helpers.candidates import answer, record
+from tests.helpers.stub_engine import run_stub
 
 DATA = Path(os.environ.get("MBR_ESD_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -102,6 +110,86 @@ def test_long_texts_take_a_time_that_grows_with_them() -> None:
     for text in ("1 2,", "a7" * 4, "{", "-", "<a b='", "word ", "字"):
         checks(text * 10_000, text * 9_999)
     assert time.process_time() - began < 5
+
+
+SRC, MT = "Hello {name}, it costs 15 euros.", "Hallo, es kostet 51 Euro."
+
+
+@pytest.mark.parametrize(
+    ("marked", "points"),
+    [
+        ([], -5),
+        ([ErrorSpan(17, 19, "major", "accuracy")], -5),  # the same characters count once
+        ([ErrorSpan(17, 19, "minor")], -5),
+        ([ErrorSpan(10, 24, "major")], -5),
+        ([ErrorSpan(0, 5, "minor")], -6),
+        ([ErrorSpan(0, 5, "major")] * 5, -10),
+    ],
+)
+def test_the_score_loses_their_points_once(marked: list[ErrorSpan], points: int) -> None:
+    candidates = [Candidate(annotation=marked)] * 3
+    plain = decide(candidates, MT)
+    decision = decide(candidates, MT, source=SRC.replace(" {name}", ""), checks="true")
+    assert (decision.mqm, decision.score) == (points, 1 + points / 25)
+    assert ErrorSpan(17, 19, "major") in {replace(one, category=None, confidence=None) for one in decision.annotation}
+    assert ("check/number", 1.0) in {(one.category, one.confidence) for one in decision.annotation}
+    assert set(decision.annotation.key) == {*plain.annotation.key, (17, 19, "major")}
+    assert decision.expected_utilities == plain.expected_utilities
+
+
+def test_a_score_that_the_model_states_loses_them_too() -> None:
+    candidates = [Candidate("none\nscore 90"), Candidate("none\nscore 80")]
+    options = DecisionOptions(format="esa", score="given")
+    plain, checked = (decide(candidates, MT, options, source=SRC, checks=one) for one in ("false", "true"))
+    assert checked.mqm == plain.mqm - 10  # a number and a placeholder
+    assert checked.mqm_sd == plain.mqm_sd
+
+
+def test_what_is_lost_is_an_omission_where_a_model_marks_omissions() -> None:
+    decision = decide([Candidate('{"errors": []}', format="json-omissions")], MT, source=SRC, checks="true")
+    assert [(one.category, one.side) for one in decision.annotation] == [
+        ("check/number", "translation"),
+        ("check/placeholder", "source"),
+    ]
+    assert decision.mqm == -10
+    decision = decide([Candidate('{"errors": []}')], MT, source=SRC, checks="true")
+    assert [one.category for one in decision.annotation] == ["check/number"]
+    assert (decision.mqm, decision.valid) == (-5, 1)
+
+
+def test_every_way_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [answer("kostet", severity="minor"), answer(), answer("kostet", severity="minor")]
+    expected = decide([Candidate(text, logprob=-1.0) for text in texts], MT, source=SRC, checks="true")
+    assert expected.mqm == -6
+    decisions, path = {"rule": "mbr", "checks": "true"}, tmp_path / "candidates.jsonl"
+    write_records(path, [record(SRC, MT, *texts, decision=decisions)])
+    decide_file(path, tmp_path / "decisions.jsonl", file_options(path, {}, "--{} {}".format))
+    (stored,) = read_decisions(tmp_path / "decisions.jsonl")
+    assert stored.annotation == expected.annotation
+    assert stored.score == expected.score
+    drawn = iter(texts)
+    run_stub(monkeypatch, lambda request, sampling: next(drawn))
+    metric = load_metric(f"mbr-esd-demo?n=3&checks=true&store={tmp_path / 'store'}")
+    prediction = metric.predict([{"src": SRC, "mt": MT}], progress_bar=False)
+    assert prediction.scores == [expected.score]
+    assert [one["category"] for one in prediction.metadata.error_spans[0]] == [
+        "accuracy/mistranslation",
+        "check/number",
+    ]
+    assert "|checks:true|" in prediction.metadata.signature
+    for rule in ("mbr-corpus", "consensus-corpus"):
+        plain, checked = (
+            decide_many([([Candidate(one) for one in texts], MT)], DecisionOptions(rule, checks=one), sources=[SRC])
+            for one in ("false", "true")
+        )
+        assert checked[0].mqm == plain[0].mqm - 5
+
+
+def test_checks_need_the_source() -> None:
+    with pytest.raises(InputError, match="give the source"):
+        decide([Candidate(annotation=[])], MT, checks="true")
+    with pytest.raises(OptionError, match="checks"):
+        DecisionOptions(checks="on")
 
 
 def rows(name: str) -> Iterator[dict[str, Any]]:
