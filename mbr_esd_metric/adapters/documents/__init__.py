@@ -15,7 +15,7 @@ __all__ = ["Checked", "Document", "TranslationUnit", "read_document"]
 
 #: Ending of a file name -> its reader.
 _READERS = {
-    **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mqxliff"), read_xliff),
+    **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"), read_xliff),
     **{".tmx": read_tmx, ".po": read_po, ".csv": read_table, ".tsv": read_table},
 }
 

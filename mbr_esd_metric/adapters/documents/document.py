@@ -17,6 +17,7 @@ class TranslationUnit:
     Attributes:
         languages: source and target language as the file names them; "" where it does not.
         document: the part of the file that it stands in, such as a group of XLIFF; "" where there are none.
+        data_warning: one of `metric.data_warnings`, for what the texts do not show, such as codes that are lost.
         key: what the file calls it, which several units may share; "" where `id` is only its number.
     """
 
@@ -25,6 +26,7 @@ class TranslationUnit:
     translation: str
     languages: tuple[str, str] = ("", "")
     document: str = ""
+    data_warning: str | None = field(default=None, compare=False)
     key: str = field(default="", compare=False)
 
 

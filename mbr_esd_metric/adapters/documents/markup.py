@@ -14,40 +14,37 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple, TypeAlias
 from xml.parsers import expat
 
-from mbr_esd_metric.adapters.documents.document import Checked, Document, TranslationUnit
+from mbr_esd_metric.adapters.documents.content import MARK, Content
+from mbr_esd_metric.adapters.documents.document import Checked, Document, Names, TranslationUnit
 from mbr_esd_metric.core.annotation import SIDES, ErrorSpan
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import open_binary, whole_file
 
-#: Ids of our marks begin so; a file that has been marked before loses them first.
-MARK = "mbr-esd-"
-#: Inline elements that hold codes of the original format, not text.
-_CODES = frozenset({"bpt", "ept", "ph", "it", "ut"})
-#: A tracked deletion of Trados: text that is no longer there.
-_DELETED = re.compile(r"""\bmtype\s*=\s*["']x-sdl-deleted["']""")
 #: The most elements inside one another. What closes an element looks at all that are open.
 _DEEPEST = 200
-_TOKEN = re.compile(
-    r"""<!--.*?-->|<!\[CDATA\[(?P<cdata>.*?)\]\]>|<\?.*?\?>
-    |<(?P<close>/)?(?P<name>[^\s/>]+)(?=[\s/>])(?P<attributes>(?:[^>"']|"[^"]*"|'[^']*')*?)(?P<empty>/)?>
-    |&(?P<reference>[^;]+);|(?P<text>\r\n|[^<&])""",
-    re.DOTALL | re.VERBOSE,
-)
 
-_OUR_MARK = re.compile(rf"""\b(?:id|mid|x)\s*=\s*["']{MARK}""")
-_PREDEFINED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
+
+class Place(NamedTuple):
+    """The content of an element: its bytes in the file, the prefix of the element's name ("xlf:" or ""), and what the
+    file says of codes in it, by their ids."""
+
+    start: int
+    stop: int
+    prefix: str
+    codes: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class XmlUnit:
-    """A unit: its name, its texts' bytes in the file, its languages, the part of the file that it stands in, and why it
-    is not to be judged, if so."""
+    """A unit: its name, its texts' places, its languages, the part of the file that it stands in, and why it is not to
+    be judged, if so."""
 
     id: str
-    source: slice | None
-    target: slice | None
+    source: Place | None
+    target: Place | None
     languages: tuple[str, str]
     document: str = ""
     unready: str | None = None
@@ -59,11 +56,13 @@ class Element:
 
     Attributes:
         name: without its namespace.
-        attributes: without theirs, but `xml:lang`, which is "lang".
+        prefix: of its name, with the colon.
+        attributes: without theirs, but `xml:lang`, which is "lang"; of two that are equal then, the plain one.
         content: the first byte behind its start tag; None until it is known.
     """
 
     name: str
+    prefix: str
     attributes: Mapping[str, str]
     content: int | None = None
 
@@ -84,28 +83,37 @@ class XmlFile:
     namespaces: Mapping[str, str]
     versioned: bool
 
-    def content(self, place: slice) -> Content:
+    def content(self, place: Place) -> Content:
         """The content of an element."""
-        return Content.of(self.data[place].decode(self.encoding))
+        return Content.of(self.data[place.start : place.stop].decode(self.encoding), place.codes)
 
 
 ITS = "http://www.w3.org/2005/11/its"
+#: What the parser puts between the address, the local name and the prefix of a name; no character of XML.
+_BETWEEN = "\x01"
+
+
+def _local(name: str) -> tuple[str, str]:
+    """The local name, and its prefix with the colon or ""."""
+    parts = name.split(_BETWEEN)
+    return parts[:2][-1], f"{parts[2]}:" if len(parts) > 2 else ""
 
 
 def read_xml(
-    path: Path, closed: Callable[[list[Element], slice], None], unit: Callable[[list[Element]], str]
+    path: Path, closed: Callable[[list[Element], Place], None], unit: Callable[[list[Element]], str]
 ) -> XmlFile:
     """Read a file, and call `closed` with the open elements, outermost first, whenever the last of them ends.
 
     Args:
-        closed: also gets the bytes of the element's content.
+        closed: also gets the place of the element's content.
         unit: the name in messages of the unit that is open; "" if none is.
 
     Raises:
         InputError: names the line and the unit of a fault of well-formedness; also for a file that defines entities of
             its own, has elements too deep inside one another, or is in an unknown encoding.
     """
-    parser = expat.ParserCreate(namespace_separator=" ")
+    parser = expat.ParserCreate(namespace_separator=_BETWEEN)
+    parser.namespace_prefixes = True
     stack: list[Element] = []
     root: list[XmlFile] = []
     namespaces: dict[str, str] = {}
@@ -127,13 +135,15 @@ def read_xml(
             )
         if not stack:
             at = parser.CurrentByteIndex
-            root.append(XmlFile(data, at, encoding, namespaces, f"{ITS} version" in attributes))
-        local = {key.rpartition(" ")[2]: value for key, value in attributes.items()}
-        stack.append(Element(name.rpartition(" ")[2], local))
+            versioned = any(key.startswith(f"{ITS}{_BETWEEN}version") for key in attributes)
+            root.append(XmlFile(data, at, encoding, namespaces, versioned))
+        named = sorted(attributes.items(), key=lambda attribute: -attribute[0].count(_BETWEEN))
+        stack.append(Element(*_local(name), {_local(key)[0]: value for key, value in named}))
 
     def end(_: str) -> None:
         content_begins()
-        closed(stack, slice(stack[-1].content, parser.CurrentByteIndex))
+        element = stack[-1]
+        closed(stack, Place(element.content or 0, parser.CurrentByteIndex, element.prefix))
         stack.pop()
 
     def declared(version: str, name: str | None, standalone: int) -> None:
@@ -169,109 +179,15 @@ def read_xml(
     return root[0]
 
 
-@dataclass(frozen=True, slots=True)
-class _Atom:
-    """A character or a CDATA section, which a mark leaves whole; with its characters of the text."""
-
-    start: int
-    end: int
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """The content of an element: its raw XML, its text, and where each part of the text is.
-
-    Attributes:
-        text: without markup and without white space round it.
-        shift: characters of white space before the text.
-        atoms: of the whole text, with that white space; none if there is no markup.
-        our_marks: (start, end) in `raw` of tags of our own earlier marks.
-    """
-
-    raw: str
-    text: str
-    shift: int
-    atoms: tuple[_Atom, ...]
-    our_marks: tuple[tuple[int, int], ...]
-
-    @classmethod
-    def of(cls, raw: str) -> Content:
-        """Cut well-formed XML into text and markup."""
-        if not set("<&\r") & set(raw):
-            return cls(raw, raw.strip(), len(raw) - len(raw.lstrip()), (), ())
-        characters: list[str] = []
-        atoms: list[_Atom] = []
-        our_marks: list[tuple[int, int]] = []
-        opened: list[tuple[bool, bool]] = []
-        length = at = 0
-        while (token := _TOKEN.match(raw, at)) is not None:
-            at = token.end()
-            text = token["text"] or token["cdata"]
-            if token["name"] is not None:
-                name = token["name"].rpartition(":")[2]
-                if token["close"]:
-                    mark = opened.pop()[1]
-                else:
-                    mark = name in ("mrk", "hi") and bool(_OUR_MARK.search(token["attributes"]))
-                    if not token["empty"]:
-                        unread = name in _CODES or (name == "mrk" and bool(_DELETED.search(token["attributes"])))
-                        opened.append((unread, mark))
-                if mark:
-                    our_marks.append(token.span())
-                continue
-            if token["reference"] is not None:
-                text = _referred(token["reference"])
-            if not text or any(unread for unread, _ in opened):
-                continue
-            text = "\n" if text == "\r\n" else text
-            atoms.append(_Atom(*token.span(), length, length + len(text)))
-            characters.append(text)
-            length += len(text)
-        joined = "".join(characters)
-        return cls(raw, joined.strip(), len(joined) - len(joined.lstrip()), tuple(atoms), tuple(our_marks))
-
-    def marked(self, spans: Sequence[ErrorSpan], tags: Callable[[ErrorSpan], tuple[str, str]]) -> str:
-        """The raw XML with a mark round each span, in as many pieces as markup and other spans demand; `tags` gives the
-        start and the end tag of each."""
-        inserted: dict[int, str] = {}
-        atoms = self.atoms or [_Atom(at, at + 1, at, at + 1) for at in range(len(self.raw))]
-        covers = [
-            [s for s in spans if s.start + self.shift < atom.last and atom.first < s.end + self.shift] for atom in atoms
-        ]
-        for at, (atom, cover) in enumerate(zip(atoms, covers, strict=True)):
-            before = at > 0 and atoms[at - 1].end == atom.start and covers[at - 1] == cover
-            if not cover or before:
-                continue
-            end = atom.end
-            for after, other in zip(atoms[at + 1 :], covers[at + 1 :], strict=True):
-                if after.start != end or other != cover:
-                    break
-                end = after.end
-            pairs = [tags(span) for span in cover]
-            inserted[atom.start] = inserted.get(atom.start, "") + "".join(start for start, _ in pairs)
-            inserted[end] = "".join(stop for _, stop in reversed(pairs)) + inserted.get(end, "")
-        removed = dict(self.our_marks)
-        parts, at = [], 0
-        for cut in sorted({*inserted, *removed}):
-            parts += [self.raw[at:cut], inserted.get(cut, "")]
-            at = removed.get(cut, cut)
-        return "".join([*parts, self.raw[at:]])
-
-
-def _referred(name: str) -> str:
-    """The character of a reference; an entity of a DTD outside the file stays as it is written."""
-    if name.startswith("#"):
-        return chr(int(name[2:], 16) if name[1] in "xX" else int(name[1:]))
-    return _PREDEFINED.get(name, f"&{name};")
+#: From an element's prefix, the numbers of pieces to come, a text and its span: the tags round a piece of the span.
+Tags: TypeAlias = Callable[[str, Iterator[int], str, ErrorSpan], tuple[str, str]]
 
 
 def document_of(
     path: Path,
     xml: XmlFile,
     units: Iterable[XmlUnit],
-    tags: Callable[[Iterator[int], str, ErrorSpan], tuple[str, str]],
+    tags: Tags,
     *,
     every: bool = True,
     first: tuple[int, str] | None = None,
@@ -279,36 +195,43 @@ def document_of(
     """The document of a file and its units, in their order.
 
     Args:
-        tags: the start and the end tag of a piece of a span of a text, from the numbers of pieces to come.
         every: also units that are not ready.
         first: a place before all units, and text to insert there where a unit has an error.
     """
     judged: list[TranslationUnit] = []
-    places: list[tuple[slice, slice]] = []
+    places: list[tuple[Place, Place]] = []
     empty: list[str] = []
     unready: dict[str, str] = {}
-    for unit in units:
-        source, target = ("" if place is None else xml.content(place).text for place in (unit.source, unit.target))
-        if unit.source is None or unit.target is None or not source or not target:
-            empty.append(unit.id)
+    names = Names()
+    for number, unit in enumerate(units, 1):
+        name = names.unique(unit.id or str(number))
+        if unit.source is None or unit.target is None:
+            empty.append(name)
+            continue
+        source, target = xml.content(unit.source), xml.content(unit.target)
+        if not source.has_words or not target.has_words:
+            empty.append(name)
         elif unit.unready is not None and not every:
-            unready[unit.id] = unit.unready
+            unready[name] = unit.unready
         else:
-            judged.append(TranslationUnit(unit.id, source, target, unit.languages, unit.document))
+            texts = (name, source.text, target.text, unit.languages, unit.document, source.differs(target), unit.id)
+            judged.append(TranslationUnit(*texts))
             places.append((unit.source, unit.target))
     return Document(path, tuple(judged), partial(_mark, xml, places, tags, first), tuple(empty), unready)
 
 
 def _mark(
     xml: XmlFile,
-    pairs: Sequence[tuple[slice, slice]],
-    tags: Callable[[Iterator[int], str, ErrorSpan], tuple[str, str]],
+    pairs: Sequence[tuple[Place, Place]],
+    tags: Tags,
     first: tuple[int, str] | None,
     checked: Sequence[Checked | None],
     output: Path,
 ) -> None:
     """Write a file with marks in place of older ones, and every other byte as it is."""
-    at, numbers = 0, count(1)
+    text = xml.data.decode(xml.encoding, "replace") if None in checked else ""
+    kept = max(map(int, re.findall(rf"{MARK}(\d+)", text)), default=0)
+    at, numbers = 0, count(kept + 1)
     with whole_file(output) as out:
 
         def replace(start: int, end: int, text: str) -> None:
@@ -317,15 +240,21 @@ def _mark(
             out.write(text.encode(xml.encoding, "xmlcharrefreplace"))
             at = end
 
-        if first is not None and any(one.annotation for one in checked):
+        if first is not None and any(one is not None and one.annotation for one in checked):
             replace(first[0], first[0], first[1])
-        for pair, one in zip(pairs, checked, strict=True):
-            sides = zip(pair, SIDES[::-1], strict=True)
-            for place, side in sorted(sides, key=lambda placed: placed[0].start):
-                content = xml.content(place)
-                spans = [span for span in one.annotation if span.side == side]
-                if spans or content.our_marks:
-                    replace(place.start, place.stop, content.marked(spans, partial(tags, numbers, content.text)))
+        judged = ((pair, one.annotation) for pair, one in zip(pairs, checked, strict=True) if one is not None)
+        sides = (
+            (place, annotation, side)
+            for pair, annotation in judged
+            for place, side in zip(pair, SIDES[::-1], strict=True)
+        )
+        for place, annotation, side in sorted(sides, key=lambda placed: placed[0].start):
+            content = xml.content(place)
+            spans = [span for span in annotation if span.side == side]
+            if spans or content.our_marks:
+                replace(
+                    place.start, place.stop, content.marked(spans, partial(tags, place.prefix, numbers, content.text))
+                )
         out.write(xml.data[at:])
 
 
@@ -343,9 +272,3 @@ def declaration(xml: XmlFile) -> tuple[str, tuple[int, str] | None]:
     name = re.match(r"<[^\s/>]+", xml.data[xml.start : xml.start + 1000].decode(xml.encoding, "replace"))
     assert name is not None
     return prefix, (xml.start + len(name[0].encode(xml.encoding)), more)
-
-
-def quoted(text: str) -> str:
-    """A text as an attribute's value."""
-    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
-    return '"' + re.sub(r"[\t\n\r]", " ", re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "\ufffd", escaped)) + '"'

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from mbr_esd_metric.adapters.documents.content import MARK, quoted
 from mbr_esd_metric.adapters.documents.document import Document, issue_type
-from mbr_esd_metric.adapters.documents.markup import MARK, Element, XmlUnit, document_of, quoted, read_xml
+from mbr_esd_metric.adapters.documents.markup import Element, Place, XmlUnit, document_of, read_xml
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import InputError
 
 #: A language and the bytes of its text.
-_Variant = tuple[str, slice]
+_Variant = tuple[str, Place]
 
 
 def read_tmx(path: Path, every: bool = False) -> Document:
@@ -26,7 +27,7 @@ def read_tmx(path: Path, every: bool = False) -> Document:
         unit = next((element for element in stack if element.name == "tu"), None)
         return "" if unit is None else unit.attributes.get("tuid") or str(len(units) + 1)
 
-    def closed(stack: list[Element], place: slice) -> None:
+    def closed(stack: list[Element], place: Place) -> None:
         nonlocal source_language
         names = [element.name for element in stack]
         if names[-2:] == ["tuv", "seg"]:
@@ -64,5 +65,8 @@ def _source_and_target(variants: Sequence[_Variant], source_language: str, where
     return [source, next((one for one in rest if base(one[0]) != base(source[0])), rest[0])]
 
 
-def _tags(numbers: Iterator[int], _: str, span: ErrorSpan) -> tuple[str, str]:
-    return f'<hi x="{MARK}{next(numbers)}" type={quoted(f"{issue_type(span)} ({span.severity})")}>', "</hi>"
+def _tags(parent: str, numbers: Iterator[int], _: str, span: ErrorSpan) -> tuple[str, str]:
+    return (
+        f'<{parent}hi x="{MARK}{next(numbers)}" type={quoted(f"{issue_type(span)} ({span.severity})")}>',
+        f"</{parent}hi>",
+    )

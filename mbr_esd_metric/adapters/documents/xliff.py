@@ -10,57 +10,102 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from mbr_esd_metric.adapters.documents.content import MARK, quoted
 from mbr_esd_metric.adapters.documents.document import Document, issue_comment, issue_type
-from mbr_esd_metric.adapters.documents.markup import MARK, Element, XmlUnit, declaration, document_of, quoted, read_xml
+from mbr_esd_metric.adapters.documents.markup import (
+    Element,
+    Place,
+    XmlUnit,
+    declaration,
+    document_of,
+    read_xml,
+)
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import InputError
 
-#: States of a target (1.2) that say that it is not a translation, and of a segment (2.x). One without a state is taken.
-_UNREADY = {"target": ("new", "needs-translation"), "segment": ("initial",)}
+#: Attribute -> the values that say, in small letters, that a text is not a translation or not to be touched: XLIFF's
+#: own, memoQ's, Phrase's and Trados's. One without a state is taken.
+_UNREADY: dict[str, dict[str, tuple[str, ...]]] = {
+    "state": {"target": ("new", "needs-translation"), "segment": ("initial",)},
+    "status": {"trans-unit": ("notstarted", "rejected")},
+    "locked": dict.fromkeys(("trans-unit", "segment", "seg"), ("true", "locked", "yes", "1")),
+    "conf": {"seg": ("", "unspecified", "rejectedtranslation", "rejectedsignoff")},
+}
+_UNITS = ("trans-unit", "segment")
 
 
 def read_xliff(path: Path, every: bool = False) -> Document:
-    """The units of an XLIFF file; segments of 2.x are units of their own.
+    """The units of an XLIFF file; segments are units of their own: those of 2.x, and of 1.2 (Trados, Okapi) each
+    `mrk` of the type "seg" in the target with the one of its `mid` in the source.
 
-    Left out unless `every`: units with ``translate="no"``, targets new or to be translated, segments in their initial
-    state, and units with a second target, of which the first is read.
+    Left out unless `every`: units with ``translate="no"``, new or to be translated, in their initial state, not
+    started, rejected or locked, and units with a second target, of which the first is read.
     """
     units: list[XmlUnit] = []
-    places: dict[str, slice] = {}
+    places: dict[str, Place] = {}
+    segments: dict[str, dict[str, Place]] = {}
     problems: list[str] = []
+    conditions: dict[str, str] = {}
+    codes: dict[str, str] = {}
+    definitions: list[tuple[dict[str, str], str, Place]] = []
     v2 = False
 
-    def closed(stack: list[Element], place: slice) -> None:
-        nonlocal v2
-        names = [element.name for element in stack]
+    def closed(stack: list[Element], place: Place) -> None:
+        nonlocal v2, codes
+        element, names = stack[-1], [element.name for element in stack]
+        unit = next((at for at, name in enumerate(names) if name in _UNITS), len(names))
         if len(stack) == 1:
-            version = stack[0].attributes.get("version", "")
+            version = element.attributes.get("version", "")
             if names[0] != "xliff" or not version.startswith(("1.", "2.")):
                 raise InputError(f"{path}: the root element is {names[0]} of version {version!r}; give XLIFF 1 or 2")
             v2 = version.startswith("2.")
-        elif names[-1] in ("source", "target") and names[-2] in ("trans-unit", "segment"):
+        elif names[-2] in ("originalData", "tag"):
+            key = element if names[-2] == "originalData" else stack[-2]
+            definitions.append((codes, key.attributes.get("id", ""), place))
+        elif names[-1] in ("source", "target") and len(names) == unit + 2:
             if names[-1] in places and names[-1] == "target":
                 problems.append("a second target")
             places.setdefault(names[-1], place)
-            problems.extend(_state(stack[-1]))
-        elif names[-1] in ("trans-unit", "segment"):
-            if "source" in places:
-                translate = [element.attributes["translate"] for element in stack if "translate" in element.attributes]
-                untranslated = ['translate="no"'] if translate[-1:] == ["no"] else []
-                reasons = [*untranslated, *problems, *_state(stack[-1]), None]
-                target, document = places.get("target"), _named(stack, "file", "group")
-                units.append(XmlUnit(_id(stack), places["source"], target, _languages(stack), document, reasons[0]))
+            problems.extend(_problems(element))
+        elif names[-1] == "mrk" and element.attributes.get("mtype") == "seg" and len(names) > unit + 2:
+            segments.setdefault(names[unit + 1], {}).setdefault(element.attributes.get("mid", ""), place)
+        elif names[-2:] == ["seg-defs", "seg"]:
+            conditions[element.attributes.get("id", "")] = next(iter(_problems(element)), "")
+        elif names[-1] in _UNITS:
+            translate = [one.attributes["translate"] for one in stack if "translate" in one.attributes]
+            untranslated = ['translate="no"'] if translate[-1:] == ["no"] else []
+            reasons = [*untranslated, *problems, *_problems(element)]
+            target = places.get("target")
+            sources, targets = segments.get("seg-source") or segments.get("source"), segments.get("target", {})
+            pairs = {"": (places.get("source"), target)}
+            if sources and (targets or target is None or target.start == target.stop):
+                pairs = {f"/{mid}": (sources.get(mid), targets.get(mid)) for mid in {**sources, **targets}}
+            for segment, pair in pairs.items():
+                source, target = (one and one._replace(codes=codes) for one in pair)
+                first = next((one for one in (*reasons, conditions.get(segment[1:])) if one), None)
+                document = _named(stack, "file", "group")
+                units.append(XmlUnit(_id(stack) + segment, source, target, _languages(stack), document, first))
             places.clear()
+            segments.clear()
             problems.clear()
+        if names[-1] in ("unit", "file"):
+            codes = {}
+            conditions.clear()
 
     xml = read_xml(path, closed, _id)
+    for known, name, place in definitions:
+        known[name] = xml.content(place).text
     prefix, first = declaration(xml)
     return document_of(path, xml, units, partial(_tags, prefix, v2), every=every, first=first)
 
 
-def _state(element: Element) -> list[str]:
-    state = element.attributes.get("state", "")
-    return [f'state="{state}"'] if state in _UNREADY.get(element.name, ()) else []
+def _problems(element: Element) -> list[str]:
+    """Why its format says that an element is not to be judged."""
+    return [
+        f'{name}="{value}"' if value else f"no {name}"
+        for name, elements in _UNREADY.items()
+        if (value := element.attributes.get(name, "")).lower() in elements.get(element.name, ())
+    ]
 
 
 def _id(stack: Sequence[Element]) -> str:
@@ -83,12 +128,12 @@ def _languages(stack: Sequence[Element]) -> tuple[str, str]:
     return source, target
 
 
-def _tags(prefix: str, v2: bool, numbers: Iterator[int], text: str, span: ErrorSpan) -> tuple[str, str]:
+def _tags(prefix: str, v2: bool, parent: str, numbers: Iterator[int], text: str, span: ErrorSpan) -> tuple[str, str]:
     severity = 100 if span.severity == "major" else 20  # of 100, in proportion to MQM's penalties of 5 and 1
     name = f'id="{MARK}{next(numbers)}" type="its:generic"' if v2 else f'mid="{MARK}{next(numbers)}" mtype="x-its"'
     return (
-        f'<mrk {name} {prefix}:locQualityIssueType="{issue_type(span)}" '
+        f'<{parent}mrk {name} {prefix}:locQualityIssueType="{issue_type(span)}" '
         f'{prefix}:locQualityIssueSeverity="{severity}" '
         f"{prefix}:locQualityIssueComment={quoted(issue_comment(span, text))}>",
-        "</mrk>",
+        f"</{parent}mrk>",
     )

@@ -1,0 +1,233 @@
+"""XLIFF of CAT tools: segments, states, prefixes, inline codes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from mbr_esd_metric.adapters.documents import Checked, Document, read_document
+from mbr_esd_metric.adapters.documents.content import Content
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from tests.adapters.test_documents import _mark, _read
+
+ROOT = (
+    '<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2" xmlns:sdl="http://sdl.com/FileTypes/SdlXliff/1.0"'
+    ' xmlns:mq="MQXliff" xmlns:m="http://www.memsource.com/mxlf/2.0">'
+    '<file original="f" source-language="en" target-language="de"><header/><body>{}</body></file></xliff>'
+)
+
+
+def _segment(mid: str, text: str) -> str:
+    return f'<mrk mtype="seg" mid="{mid}">{text}</mrk>'
+
+
+def _segmented(sources: list[str], targets: list[str], definitions: str = "") -> str:
+    """Each text has the number of its segment before a colon."""
+    one, two = (" ".join(_segment(*text.split(":")) for text in side) for side in (sources, targets))
+    whole = " ".join(text.partition(":")[2] for text in sources)
+    return f"<source>{whole}</source><seg-source>{one}</seg-source><target>{two}</target>{definitions}"
+
+
+def _texts(document: Document) -> list[tuple[str, str, str]]:
+    return [(unit.id, unit.source, unit.translation) for unit in document.units]
+
+
+def test_segments_of_trados_are_units(tmp_path: Path) -> None:
+    """In any order and at any depth; states of segments count as states of targets do."""
+    states = "".join(
+        f'<sdl:seg id="{mid}" {state}/>'
+        for mid, state in enumerate(
+            (
+                'conf="Translated"', 'conf="Draft" origin="mt"', "", 'conf="RejectedSignOff"',
+                'conf="ApprovedSignOff" locked="true"', 'conf="ApprovedTranslation" locked="false"',
+            )
+        )
+    )  # fmt: skip
+    definitions = f"<sdl:seg-defs>{states}</sdl:seg-defs>"
+    sources = [f"{n}:Source {n}." for n in range(7)]
+    targets = [f"{n}:<g id='1'>Ziel {n}.</g>" for n in (2, 1, 0, 3, 4, 5)] + ["6:"]
+    old = f"<alt-trans><target>{_segment('0', 'Alt')}</target></alt-trans>"
+    content = ROOT.format(
+        f'<trans-unit id="u">{_segmented(sources, targets, definitions)}{old}</trans-unit>'
+        f'<trans-unit id="v"><source>No</source><seg-source><g>{_segment("8", "No")}</g></seg-source></trans-unit>'
+        '<trans-unit id="w"><source>Yes</source><target>Ja</target></trans-unit>'
+    )
+    document = _read(tmp_path, "p.sdlxliff", content)
+    expected = [(f"f/u/{n}", f"Source {n}.", f"Ziel {n}.") for n in (0, 1, 5)]
+    assert _texts(document) == [*expected, ("f/w", "Yes", "Ja")]
+    assert document.empty == ("f/u/6", "f/v/8")
+    assert list(document.unready.values()) == ["no conf", 'conf="RejectedSignOff"', 'locked="true"']
+    assert len(read_document(tmp_path / "p.sdlxliff", every=True).units) == 7
+    # Each is marked by itself, in `seg-source` too; marked again without errors, the file is as it was.
+    both = [ErrorSpan(0, 4, "major"), ErrorSpan(0, 6, "minor", side="source")]
+    marked = _mark(document, tmp_path / "o.sdlxliff", *[Annotation(both)] * 3, Annotation())
+    parents = {child: parent for parent in ElementTree.fromstring(marked).iter() for child in parent}
+    space = "{urn:oasis:names:tc:xliff:document:1.2}"
+    marks = [mark for mark in parents if mark.get("mtype") == "x-its"]
+    assert sorted((mark.text, parents[mark].tag) for mark in marks) == [
+        *[("Source", f"{space}mrk")] * 3, *[("Ziel", f"{space}g")] * 3
+    ]  # fmt: skip
+    again = read_document(tmp_path / "o.sdlxliff")
+    assert again.units == document.units
+    clean = _mark(again, tmp_path / "c.sdlxliff").decode()
+    its = ' xmlns:its="http://www.w3.org/2005/11/its" its:version="2.0"'
+    assert clean.replace(its, "") == content
+
+
+def test_segments_without_definitions_or_partners(tmp_path: Path) -> None:
+    """Okapi numbers them anew in each unit and writes no states; a target that is not segmented is one text."""
+    first = _segmented(["0:One.", "1:Two."], ["0:Eins.", "1:Zwei."])
+    second = _segmented(["0:Three."], ["0:Drei.", "1:Mehr."])
+    third = "<source>Four. Five.</source><seg-source>" + _segment("0", "Four.") + "</seg-source><target>Vier.</target>"
+    fourth = f"<source>{_segment('a', 'Six.')}</source><target>{_segment('a', 'Sechs.')}</target>"
+    units = "".join(f'<trans-unit id="{n}">{one}</trans-unit>' for n, one in enumerate((first, second, third, fourth)))
+    document = _read(tmp_path, "p.xlf", ROOT.format(units))
+    assert _texts(document) == [
+        ("f/0/0", "One.", "Eins."), ("f/0/1", "Two.", "Zwei."), ("f/1/0", "Three.", "Drei."),
+        ("f/2", "Four. Five.", "Vier."), ("f/3/a", "Six.", "Sechs."),
+    ]  # fmt: skip
+    assert document.empty == ("f/1/1",)
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "why"),
+    [
+        ("p.mqxliff", 'mq:status="NotStarted" mq:locked="no"', 'status="NotStarted"'),
+        ("p.mqxliff", 'mq:status="Rejected"', 'status="Rejected"'),
+        ("p.mqxliff", 'mq:status="ManuallyConfirmed" mq:locked="locked"', 'locked="locked"'),
+        ("p.mqxliff", 'mq:status="PartiallyEdited" mq:locked="no"', None),
+        ("p.mxliff", 'm:locked="true" m:confirmed="1"', 'locked="true"'),
+        ("p.mxliff", 'm:locked="false" m:confirmed="0"', None),
+    ],
+)
+def test_states_of_memoq_and_phrase(tmp_path: Path, name: str, attributes: str, why: str | None) -> None:
+    content = ROOT.format(
+        f'<trans-unit id="1" {attributes}><source>Yes</source><target>Ja</target></trans-unit>'
+        '<trans-unit id="1"><source>No</source><target>Nein</target></trans-unit>'
+    )
+    document = _read(tmp_path, name, content)
+    assert list(document.unready.values()) == ([] if why is None else [why])
+    assert [unit.id for unit in document.units] == (["f/1"] if why is None else []) + ["f/1 (2)"]
+
+
+@pytest.mark.parametrize("prefix", ["xlf:", "x-1.2:"])
+@pytest.mark.parametrize("version", ["1.2", "2.0"])
+def test_marks_have_their_parents_prefix(tmp_path: Path, prefix: str, version: str) -> None:
+    """Also beside a default namespace that is another one."""
+    name = f"urn:oasis:names:tc:xliff:document:{version}"
+    pair = "<{0}source>The bank <{0}g>closed</{0}g>.</{0}source><{0}target>Das <{0}g>Ufer</{0}g>.</{0}target>"
+    if version == "1.2":
+        inside = (
+            f'<{{0}}file source-language="en" target-language="de"><{{0}}trans-unit id="1">{pair}</{{0}}trans-unit>'
+        )
+    else:
+        pair = pair.replace("{0}g", "{0}pc")
+        inside = f'<{{0}}file><{{0}}unit id="1"><{{0}}segment>{pair}</{{0}}segment></{{0}}unit>'
+    root = f'xliff version="{version}" srcLang="en" trgLang="de" xmlns:{prefix[:-1]}="{name}" xmlns="urn:other"'
+    content = f"<{{0}}{root}>{inside}</{{0}}file></{{0}}xliff>".format(prefix)
+    document = _read(tmp_path, "p.xlf", content)
+    marked = _mark(document, tmp_path / "o.xlf", u1="Ufer")
+    marks = [element for element in ElementTree.fromstring(marked).iter() if element.tag == f"{{{name}}}mrk"]
+    assert [mark.text for mark in marks] == ["Ufer"]
+    assert read_document(tmp_path / "o.xlf").units == document.units
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        ('First<x id="LINE_BREAK" ctype="lb" equiv-text="&lt;br/&gt;"/>second', "First\nsecond"),
+        ('First<ph id="1" ctype="x-lb">{}</ph>second', "First\nsecond"),
+        ('First<ph id="1" type="fmt" subType="xlf:lb"/>second', "First\nsecond"),
+        ('First<ph x="1" type="lb"/>second', "First\nsecond"),
+        ('First<ph id="1">&lt;br /&gt;</ph>second', "First\nsecond"),
+        ('First<ph id="1">&lt;w:br/&gt;</ph>second', "First\nsecond"),
+        ('First<ph id="1">\\n</ph>second', "First\nsecond"),
+        ('First<ph id="1">&lt;mq:ch val="&#10;" /&gt;</ph>second', "First\nsecond"),
+        ('10<ph id="1">&lt;mq:ch val="&#160;" /&gt;</ph>km', "10\u00a0km"),
+        ('First<it pos="begin" id="1">&lt;br&gt;</it>second', "First\nsecond"),
+        ('First<x id="d1"/>second', "First\nsecond"),
+        ('First<ph id="7" dataRef="d1"/>second', "First\nsecond"),
+        ('You have <x id="1" equiv-text="{{count}}"/> new', "You have {{count}} new"),
+        ('You have <ph id="1" equiv="%d"/> new', "You have %d new"),
+        ('You have <ph id="1" disp="{n}"/> new', "You have {n} new"),
+        ('You have <ph id="1">%1$s</ph> new', "You have %1$s new"),
+        ('You have <ph id="1" dataRef="d2"/> new', "You have ${n} new"),
+        ('an <x id="1" ctype="x-b" equiv-text="&lt;b&gt;"/>un<x id="2" equiv-text="&lt;/b&gt;"/>happy', "an unhappy"),
+        ('an <bpt id="1">&lt;b&gt;</bpt>un<ept id="1">&lt;/b&gt;</ept>happy', "an unhappy"),
+        ('an <g id="1">un</g>happy <bx id="1"/>e<ex id="1"/>nd', "an unhappy end"),
+        ('First<x id="1"/>second', "First second"),
+        ('First<x id="1"/>, second <x id="2"/> third<ph id="3">{\\b}</ph>', "First, second  third"),
+        ('A <ph id="1">&lt;img src="a>b"/&gt;<sub>not text</sub></ph>picture', "A picture"),
+    ],
+)  # fmt: skip
+def test_inline_codes_show_what_they_stand_for(raw: str, text: str) -> None:
+    content = Content.of(raw, {"d1": "<br/>", "d2": "${n}"})
+    assert content.text == text
+    for at, character in enumerate(text):
+        marked = content.marked([ErrorSpan(at, at + 1, "minor")], lambda _: ('<mrk mid="mbr-esd-1">', "</mrk>"))
+        ElementTree.fromstring(f"<t>{marked}</t>")
+        assert Content.of(marked, {"d1": "<br/>", "d2": "${n}"}).text == text, character
+        assert Content.of(marked).marked([], lambda _: ("", "")) == raw
+
+
+def test_what_the_file_says_of_codes_elsewhere(tmp_path: Path) -> None:
+    tags = '<tag-defs xmlns="urn:sdl"><tag id="5"><ph name="x">&lt;br/&gt;</ph></tag></tag-defs>'
+    unit = '<trans-unit id="1"><source>One<x id="5"/>two</source><target>Eins<x id="5"/>zwei</target></trans-unit>'
+    document = _read(tmp_path, "p.sdlxliff", ROOT.format(unit).replace("<header/>", f"<header>{tags}</header>"))
+    assert _texts(document) == [("f/1", "One\ntwo", "Eins\nzwei")]
+    units = "".join(
+        f'<unit id="{n}"><originalData><data id="d">{data}</data></originalData><segment><source>One<ph id="1" '
+        'dataRef="d"/>two</source><target>Eins<ph id="1" dataRef="d"/>zwei</target></segment></unit>'
+        for n, data in enumerate(("{0}", "&lt;br/&gt;"))
+    )
+    content = (
+        '<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en" trgLang="de"><file id="f">'
+    )
+    document = _read(tmp_path, "q.xlf", f"{content}{units}</file></xliff>")
+    assert [unit.source for unit in document.units] == ["One{0}two", "One\ntwo"]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "warning"),
+    [
+        ('<x id="1"/> new from <x id="2"/>', '<x id="2"/> neue', "with other placeholders"),
+        ('<x id="1"/> new from <x id="2"/>', 'von <x id="2"/> neue <x id="1"/>', None),
+        ('<x id="1" equiv-text="{n}"/> new', '<x id="a" equiv-text="{n}"/> neue', None),
+        ('<x id="1" equiv-text="{n}"/> new', '<x id="1"/> neue', None),
+        ('<ph x="1">{0}</ph> new', "<ph x='1'>{0}</ph> neue", None),
+        ("<ph>{0}</ph> new", "<ph>{1}</ph> neue", "with other placeholders"),
+        ('One<ph type="lb"/>two', "Eins zwei", "with other placeholders"),
+        ('<g id="1">new</g> one', "neu", "with other tags"),
+        ('<g id="1">new one</g>', '<g id="1">neu</g> und <g id="1">eins</g>', None),
+        ('<bpt i="1">&lt;b></bpt>new<ept i="1">&lt;/b></ept>', "neu", "with other tags"),
+    ],
+)
+def test_codes_that_differ_are_a_data_warning(tmp_path: Path, source: str, target: str, warning: str | None) -> None:
+    unit = f'<trans-unit id="1"><source>{source}</source><target>{target}</target></trans-unit>'
+    (one,) = _read(tmp_path, "p.xlf", ROOT.format(unit)).units
+    assert one.data_warning == warning
+
+
+def test_units_of_codes_alone_are_left_out(tmp_path: Path) -> None:
+    code = '<x id="ICU" equiv-text="{x}"/>'
+    content = ROOT.format(
+        f'<trans-unit id="1"><source>{code}</source><target>{code}</target></trans-unit>'
+        "<trans-unit id='2'><source>Yes</source><target>Ja</target></trans-unit>"
+    )
+    document = _read(tmp_path, "p.xlf", content)
+    assert (len(document.units), document.empty) == (1, ("f/1",))
+
+
+def test_a_unit_that_is_not_judged_keeps_its_marks(tmp_path: Path) -> None:
+    """New marks have numbers of their own."""
+    unit = "<trans-unit id='{0}'><source>Source</source><target>Ziel</target></trans-unit>"
+    document = _read(tmp_path, "p.xlf", ROOT.format(unit.format(1) + unit.format(2)))
+    once = _mark(document, tmp_path / "1.xlf", uf1="Ziel", uf2="Ziel").decode()
+    again = read_document(tmp_path / "1.xlf")
+    again.mark([None, Checked(Annotation([ErrorSpan(0, 2, "minor")]), 0.5)], tmp_path / "2.xlf")
+    twice = (tmp_path / "2.xlf").read_text(encoding="utf-8")
+    assert re.findall("mbr-esd-[0-9]+", twice) == ["mbr-esd-1", "mbr-esd-3"]
+    assert twice.partition("id='2'")[0] == once.partition("id='2'")[0]
