@@ -20,7 +20,7 @@ _ALONE, _PAIR = frozenset({"x", "ph"}), frozenset({"g", "pc"})
 _HALF = frozenset({"bpt", "ept", "it", "ut", "bx", "ex", "sc", "ec"})
 #: What an attribute calls a line break, and how the original format writes one.
 _BREAK_NAME = re.compile(r"(?:^|[:_-])(?:lb|pb|br|line[_-]?break)(?:$|_)", re.IGNORECASE)
-_BREAK = re.compile(r"</?(?:\w+:)?(?:br|p|div|li|tr|lb)\b[^>]*>|(?:\\r)?\\n|\\line|\s*\n\s*", re.IGNORECASE)
+_BREAK = re.compile(r"</?(?:\w+:)?(?:br|p|div|li|tr|lb)\b[^>]*>|(?:\\r)?\\n|\\line", re.IGNORECASE)
 #: Tags inside a word: what stands on both sides of them is one word.
 _IN_WORD = re.compile(r"</?(?:a|abbr|b|bdi|big|code|em|font|i|mark|s|small|span|strong|sub|sup|u|wbr)\b", re.IGNORECASE)
 #: A code that is a placeholder, and a special character of memoQ.
@@ -35,7 +35,8 @@ _TOKEN = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 
-_ATTRIBUTE = re.compile(r"""([^\s="'/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+#: What stands behind the name of an attribute.
+_VALUE = re.compile(r"""=\s*(?:"([^"]*)"|'([^']*)')""")
 _PREDEFINED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
 
@@ -68,8 +69,9 @@ class _Inline:
     @classmethod
     def of(cls, token: re.Match[str]) -> _Inline:
         """The element of a start tag."""
-        pairs = sorted(_ATTRIBUTE.findall(token["attributes"]), key=lambda pair: ":" not in pair[0])
-        attributes = {name.rpartition(":")[2]: _unescaped(one or other) for name, one, other in pairs}
+        parts = _VALUE.split(token["attributes"])
+        pairs = sorted(zip(parts[::3], parts[1::3], parts[2::3], strict=False), key=lambda pair: ":" not in pair[0])
+        attributes = {name.rpartition(":")[2].strip(): _unescaped(one or other or "") for name, one, other in pairs}
         return cls(token.start(), token["name"].rpartition(":")[2], attributes)
 
     @property
@@ -96,7 +98,7 @@ class _Inline:
         text = plain or self.text or codes.get(self.attributes.get("dataRef") or self.attributes.get("id", ""), "")
         if character := _CHARACTER.fullmatch(text):
             text = character[2]
-        if _BREAK.fullmatch(text):
+        if _BREAK.fullmatch(text) or (text.isspace() and "\n" in text):
             return "\n"
         if self.name not in _ALONE or _IN_WORD.match(text):
             return ""
