@@ -204,7 +204,7 @@ def test_the_example_workflow_fails_with_its_files(tmp_path: Path, pipe: str) ->
     program.chmod(0o755)
     places = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(EXAMPLES.parents[1])}
     outputs = {"GITHUB_STEP_SUMMARY": "summary.md", "MBR_ESD_STORE": str(tmp_path / "store.sqlite")}
-    environment = {**os.environ, **places, **outputs}
+    environment = {**os.environ, **places, **outputs, "MBR_ESD_SERVER": "http://127.0.0.1:9/v1"}
     command = ["bash", "-o", "pipefail", "-e", "-c", run + pipe]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 3, done.stderr
