@@ -1,19 +1,22 @@
 """Trains the small model, an encoder that tags tokens, on annotations of people and on translations spoilt on purpose.
 
     python scripts/small_model/train_encoder.py BASE --mqm 2021_en-de.tsv.gz=3 2021_zh-en.tsv.gz=3 --mlqe MLQE-PE \
-        --lp en-de et-en --until 01:25 -o run
+        --lp en-de et-en --teacher teacher_wmt22.tsv.gz --minimal planted_train.jsonl.gz --until 01:25 -o run
 
 BASE is a folder with a `BertModel` and its tokenizer. The input is ``<s> translation </s> source </s>``. Six numbers
 per token: logits of ok, minor and major (along the source: left out), and three more that help. Their means over the
 tokens of a pair are its quality, ``-log(1 + MQM penalty)``, and its rating, a direct assessment, normalised for each
 language pair; the last one says whether a person's post-edit changes the token. After = stands how often a file is
-drawn from. MQM segments are joined with those that follow in their document now and then. What is spoilt
-(`spoilt.py`, `planted.py`) has its original beside it: quality and rating of the original are to be higher by a
-margin. Embeddings of tokens and positions stay as they are.
+drawn from.
+
+Translations of one source are drawn together, and so are minimal pairs and what is spoilt (`spoilt.py`, `planted.py`)
+with its original. Of each two of them, quality and rating learn the order by a logistic loss: its target is the
+difference of people's ratings, standardised for each rater, of a teacher's scores, standardised within the source, or a
+constant. Embeddings stay as they are, and so many of the lower layers as one wants.
 
 The learning rate depends on the time alone: the run ends when it is to end. Every five minutes a checkpoint is written,
 whole or not at all; the same command goes on from it. Runs side by side (`--exchange`, each with a seed of its own)
-take the mean of each other's weights every ten updates. In the end the model is in `model/`, for `engine=tagger`.
+take the mean of each other's weights every twenty updates. In the end the model is in `model/`, for `engine=tagger`.
 """
 
 from __future__ import annotations
@@ -26,20 +29,17 @@ import shutil
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from clean_pairs import pairs as clean_pairs
 from planted import Planter
-from post_edits import changed
-from spoilt import KINDS, Pair, Place, Spoiler, join
+from spoilt import KINDS, Pair, Spoiler
+from training_rows import Row, joined, read_minimal, read_mlqe, read_mqm_rows, read_teacher
 
-from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.distill.supervision import HumanAnnotation
-from mbr_esd_metric.files.streams import read_segments
 
 LABELS = ("ok", "minor", "major", "quality", "rating", "edited")
 KIND_WEIGHTS = {
@@ -50,103 +50,10 @@ KIND_WEIGHTS = {
 _WHOLE, _LOWEST = ("copied", "unrelated", "language", "shuffled"), (-3.2, -2.0)
 _IGNORED = -100
 _TOKENS, _MOST = 1500, 240
-
-
-@dataclass(frozen=True)
-class Row:
-    """An example; a target that is None has no loss.
-
-    Attributes:
-        source, translation: the texts.
-        errors: places in the translation and their labels.
-        missing, unsure: places in the source that are left out, or may be.
-        sides: weights of the labels of translation and source.
-        quality, rating: to be predicted.
-        edited: places that a post-edit changes.
-        margin: by how much the row before is to be better.
-    """
-
-    source: str
-    translation: str
-    errors: tuple[tuple[int, int, int], ...] = ()
-    missing: tuple[Place, ...] = ()
-    unsure: tuple[Place, ...] = ()
-    sides: tuple[float, float] = (1.0, 1.0)
-    quality: float | None = None
-    rating: float | None = None
-    edited: tuple[Place, ...] | None = None
-    margin: float = 0.0
-
-
-@dataclass
-class Mqm:
-    """A file of annotations.
-
-    Attributes:
-        weight: how often it is drawn from.
-        rows: of each document and system, in order.
-        starts: numbers of document and row that a draw begins with; without and with errors.
-    """
-
-    weight: float
-    rows: list[list[Row]] = field(default_factory=list)
-    starts: tuple[list[tuple[int, int]], list[tuple[int, int]]] = field(default_factory=lambda: ([], []))
-
-
-def penalty(row: Row) -> float:
-    return float(sum(5 if label == 2 else 1 for *_, label in row.errors))
-
-
-def _quality(row: Row) -> Row:
-    return replace(row, quality=-math.log1p(min(25.0, penalty(row))))
-
-
-def joined(first: Row, second: Row) -> Row:
-    """Two annotated translations as one."""
-    source, translation = join(first.source, second.source), join(first.translation, second.translation)
-    by = len(translation) - len(second.translation)
-    errors = (*first.errors, *((a + by, b + by, label) for a, b, label in second.errors))
-    return _quality(replace(first, source=source, translation=translation, errors=errors))
-
-
-def read_mqm_rows(path: str, weight: float) -> tuple[Mqm, list[HumanAnnotation]]:
-    """A file, and its translations without errors."""
-    groups: dict[tuple[str, str, str], list[tuple[int, Row]]] = defaultdict(list)
-    clean = []
-    for r in read_mqm(path):
-        if not r.target or len(r.source) > 1200 or len(r.target) > 1200:
-            continue
-        errors = tuple((s.start, s.end, 2 if s.severity != "minor" else 1) for s in r.annotation)
-        row = _quality(Row(r.source, r.target, errors, sides=(1.0, 0.3)))
-        number = int(r.doc_segment) if r.doc_segment.isdigit() else len(groups)
-        groups[r.doc, r.system, r.rater if "bio" in path else ""].append((number, row))
-        if not r.errors:
-            clean.append(HumanAnnotation(r.source, r.target, r.lp or "", Annotation()))
-    mqm = Mqm(weight)
-    for d, rows in enumerate(groups.values()):
-        rows.sort(key=lambda one: one[0])
-        mqm.rows.append([row for _, row in rows])
-        for i, (_, row) in enumerate(rows):
-            mqm.starts[bool(row.errors)].append((d, i))
-    return mqm, clean
-
-
-def read_mlqe(folder: Path, lp: str, part: str) -> list[Row]:
-    """Rated and post-edited translations."""
-    name = "test20" if part == "test" else part
-    [table] = folder.glob(f"{lp}*/{name}.{lp.replace('-', '')}.df.short.tsv")
-    header, *lines = (line.split("\t") for line in read_segments(table))
-    corrected = read_segments(folder / f"{lp}-{name}" / f"{name}.pe")
-    places = [header.index(column) for column in ("original", "translation", "z_mean")]
-    values = [[line[at].strip() for at in places] for line in lines]
-    ratings = np.array([float(value[2]) for value in values])
-    ratings = (ratings - ratings.mean()) / ratings.std()
-    rows = []
-    for (source, translation, _), correction, rating in zip(values, corrected, ratings, strict=True):
-        spans = changed(translation, correction)
-        edited = None if spans is None else tuple(spans)
-        rows.append(Row(source, translation, sides=(0.0, 0.0), rating=float(np.clip(rating, -3, 2)), edited=edited))
-    return rows
+#: Factor of differences of quality and rating in the loss of the order, and of the rate, layer by layer downwards.
+_SCALE, _FALL = 3.0, 0.9
+#: What is drawn, and how many translations of a source at most.
+DRAWS, _BESIDE = ("mqm", "teacher", "minimal", "rated", "spoilt", "planted"), 4
 
 
 class Stream:
@@ -161,6 +68,7 @@ class Stream:
             mqm, fine = read_mqm_rows(path, float(weight))
             self.mqm.append(mqm)
             clean += fine
+        self.teacher, self.minimal = read_teacher(args.teacher), read_minimal(args.minimal)
         self.rated = {lp: read_mlqe(args.mlqe, lp, "train") for lp in args.lp}
         self.pairs: dict[str, list[Pair]] = defaultdict(list)
         for lp in args.lp:
@@ -169,22 +77,30 @@ class Stream:
                     self.pairs[pair.lp].append(pair)
         self.spoiler = Spoiler([pair for some in self.pairs.values() for pair in some])
         for lp, some in self.pairs.items():
-            if lp[-2:] in ("de", "en", "ru"):
-                clean += [HumanAnnotation(pair.source, pair.translation, lp, Annotation()) for pair in some]
-        self.clean, self.planter = clean, Planter(clean)
+            clean += [HumanAnnotation(pair.source, pair.translation, lp, Annotation()) for pair in some]
+        self.clean = [one for one in clean if one.lp[-2:] in ("de", "en", "ru")]
+        self.planter = Planter(self.clean)
 
     def draw(self) -> list[Row]:
-        """An example, or an original and what was made of it."""
+        """Translations of one source, an original and what was made of it, or one row."""
         chance = self.chance
-        kind = chance.choices(("mqm", "rated", "spoilt", "planted"), self.shares)[0]
+        kind = chance.choices(DRAWS, self.shares)[0]
         if kind == "mqm":
             mqm = chance.choices(self.mqm, [one.weight for one in self.mqm])[0]
-            fine, wrong = mqm.starts
-            d, i = chance.choice(wrong if wrong and (not fine or chance.random() < 0.55) else fine)
-            row, more = mqm.rows[d][i], chance.choices((0, 1, 2, 4), (0.75, 0.15, 0.1, 0.0))[0]
-            for other in mqm.rows[d][i + 1 : i + 1 + more]:
-                row = joined(row, other)
-            return [row]
+            if mqm.documents and chance.random() < 0.15:
+                rows = chance.choice(mqm.documents)
+                at = chance.randrange(len(rows) - 1)
+                row = rows[at]
+                for other in rows[at + 1 : at + chance.choice((2, 2, 3))]:
+                    row = joined(row, other)
+                return [row]
+            translations = chance.choice(mqm.sources)
+            return [chance.choice(rows) for rows in chance.sample(translations, min(_BESIDE, len(translations)))]
+        if kind == "teacher":
+            translations = chance.choice(self.teacher)
+            return [rows[0] for rows in chance.sample(translations, min(_BESIDE, len(translations)))]
+        if kind == "minimal":
+            return chance.choice(self.minimal[chance.choice(list(self.minimal))])
         if kind == "rated":
             return [chance.choice(chance.choice(list(self.rated.values())))]
         if kind == "planted":
@@ -195,8 +111,8 @@ class Stream:
             errors = tuple((s.start, s.end, 1 if s.severity == "minor" else 2) for s in bad.annotation)
             sides = (4.0, 1.0)
             return [
-                Row(item.source, item.translation, sides=sides),
-                Row(bad.source, bad.translation, errors, sides=sides, margin=0.5),
+                Row(item.source, item.translation, sides=sides, order=0.0),
+                Row(bad.source, bad.translation, errors, sides=sides, order=-3.0),
             ]
         how = chance.choices(list(KINDS), [KIND_WEIGHTS.get(kind, 1.0) for kind in KINDS])[0]
         pair = chance.choice(self.pairs[chance.choice(list(self.pairs))])
@@ -208,7 +124,7 @@ class Stream:
         good, (quality, rating) = spoilt.good, _LOWEST if how in _WHOLE else (None, None)
         errors = tuple((start, end, 2) for start, end in spoilt.wrong)
         return [
-            Row(good.source, good.translation),
+            Row(good.source, good.translation, order=0.0),
             Row(
                 good.source,
                 spoilt.translation,
@@ -217,14 +133,14 @@ class Stream:
                 spoilt.unsure,
                 quality=quality,
                 rating=rating,
-                margin=1.0,
+                order=-5.0,
             ),
         ]
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """A row in tokens: their numbers, sides, labels and weights, and whether edited (NaN: unknown)."""
+    """A row in tokens: numbers, sides, labels, weights, whether edited (NaN: unknown); and the number of its draw."""
 
     row: Row
     ids: list[int]
@@ -232,9 +148,10 @@ class Encoded:
     labels: list[int]
     weights: list[float]
     edited: list[float]
+    draw: int
 
 
-def encoded(row: Row, encoding: Any) -> Encoded:
+def encoded(row: Row, encoding: Any, draw: int) -> Encoded:
     labels, weights, edited = [], [], []
     for side, (start, end) in zip(encoding.sequence_ids, encoding.offsets, strict=True):
         text = row.source if side else row.translation
@@ -250,7 +167,7 @@ def encoded(row: Row, encoding: Any) -> Encoded:
         labels.append(label)
         weights.append(row.sides[side] if side is not None and label != _IGNORED else 0.0)
         edited.append(change)
-    return Encoded(row, encoding.ids, encoding.type_ids, labels, weights, edited)
+    return Encoded(row, encoding.ids, encoding.type_ids, labels, weights, edited, draw)
 
 
 def batches(stream: Stream, tokenizer: Any, groups: int = 96) -> Iterator[list[Encoded]]:
@@ -259,7 +176,7 @@ def batches(stream: Stream, tokenizer: Any, groups: int = 96) -> Iterator[list[E
         drawn = [rows for rows in (stream.draw() for _ in range(groups)) if rows]
         flat = [row for rows in drawn for row in rows]
         every = iter(tokenizer.encode_batch([(row.translation, row.source) for row in flat]))
-        sets = [[encoded(row, next(every)) for row in rows] for rows in drawn]
+        sets = [[encoded(row, next(every), n) for row in rows] for n, rows in enumerate(drawn)]
         sets = [some for some in sets if max(len(one.ids) for one in some) <= _MOST]
         sets.sort(key=lambda some: max(len(one.ids) for one in some))
         made: list[list[Encoded]] = [[]]
@@ -281,7 +198,7 @@ def padded(values: Sequence[Sequence[float]], fill: float, dtype: Any) -> Any:
 class Trainer:
     """The model and its updates."""
 
-    def __init__(self, base: Path, rate: float, fall: float) -> None:
+    def __init__(self, base: Path, rate: float, frozen: int = 0) -> None:
         import torch
         from transformers import BertForTokenClassification
 
@@ -296,11 +213,11 @@ class Trainer:
         self.pad = self.model.config.pad_token_id
         layers, groups = self.model.config.num_hidden_layers, []
         for name, parameter in self.model.named_parameters():
-            if "word_embeddings" in name or "position_embeddings" in name:
+            depth = int(name.split("layer.")[1].split(".")[0]) + 1 if "layer." in name else 0
+            if depth <= frozen and not name.startswith("classifier"):
                 parameter.requires_grad_(False)
                 continue
-            depth = int(name.split("layer.")[1].split(".")[0]) + 1 if "layer." in name else 0
-            share = 5.0 if name.startswith("classifier") else fall ** (layers - depth)
+            share = 5.0 if name.startswith("classifier") else _FALL ** (layers - depth)
             decay = 0.01 if parameter.dim() > 1 else 0.0
             groups.append({"params": [parameter], "share": share, "weight_decay": decay})
         self.optimizer = torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.98))
@@ -311,7 +228,7 @@ class Trainer:
 
     def update(self, batch: Sequence[Encoded], share: float) -> None:
         import torch
-        from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, relu, smooth_l1_loss
+        from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, smooth_l1_loss
 
         ids = padded([one.ids for one in batch], self.pad, torch.long)
         mask = ids.ne(self.pad)
@@ -328,16 +245,19 @@ class Trainer:
             known = [k for k, one in enumerate(batch) if getattr(one.row, name) is not None]
             if known:
                 target = torch.tensor([getattr(batch[k].row, name) for k in known])
-                parts[name] = 0.7 * smooth_l1_loss(pooled[known, i], target)
+                parts[name] = 0.5 * smooth_l1_loss(pooled[known, i], target)
         edited = padded([one.edited for one in batch], math.nan, torch.float)
         labelled = ~edited.isnan()
         if labelled.any():
             parts["edited"] = 0.5 * binary_cross_entropy_with_logits(logits[..., 5][labelled], edited[labelled])
-        worse = [k for k, one in enumerate(batch) if one.row.margin]
-        if worse:
-            margin = torch.tensor([[batch[k].row.margin] for k in worse])
-            better = [k - 1 for k in worse]
-            parts["margin"] = 0.7 * relu(margin - pooled[better] + pooled[worse]).mean()
+        placed = [k for k, one in enumerate(batch) if one.row.order is not None]
+        pairs = [(i, j) for n, i in enumerate(placed) for j in placed[n + 1 :] if batch[i].draw == batch[j].draw]
+        if pairs:
+            first, second = map(list, zip(*pairs, strict=True))
+            order = torch.tensor([[one.row.order or 0.0] for one in batch])
+            likely = torch.sigmoid(order[first] - order[second]).expand(-1, 2)
+            difference = _SCALE * (pooled[first] - pooled[second])
+            parts["order"] = binary_cross_entropy_with_logits(difference, likely)
         loss = sum(parts.values())
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
@@ -391,11 +311,15 @@ def main() -> None:
     parser.add_argument("--mqm", required=True, nargs="+", metavar="FILE=WEIGHT", help="annotations of people")
     parser.add_argument("--mlqe", required=True, type=Path, help="folder of the unpacked archives of MLQE-PE")
     parser.add_argument("--lp", required=True, nargs="+", help="language pairs of MLQE-PE")
-    shares = (0.54, 0.2, 0.15, 0.11)
-    parser.add_argument("--shares", nargs=4, type=float, default=shares, help="of MQM, rated, spoilt and planted draws")
+    parser.add_argument("--teacher", required=True, type=Path, help="translations with the score of a model")
+    parser.add_argument("--minimal", required=True, type=Path, help="good translations and the same with one error")
+    shares = (0.125, 0.055, 0.06, 0.06, 0.045, 0.03)
+    parser.add_argument("--shares", nargs=6, type=float, default=shares, help=f"of the draws: {', '.join(DRAWS)}")
     parser.add_argument("--until", required=True, help="HH:MM when the run ends")
     parser.add_argument("--rate", type=float, default=3e-4, help="highest learning rate (default: %(default)s)")
-    parser.add_argument("--fall", type=float, default=0.9, help="of the rate, layer by layer (default: %(default)s)")
+    parser.add_argument(
+        "--frozen", type=int, default=0, help="lower layers that stay as they are, besides the embeddings"
+    )
     parser.add_argument("--exchange", type=Path, help="folder where runs side by side exchange their weights")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", "--output", required=True, type=Path)
@@ -406,7 +330,7 @@ def main() -> None:
     args.output.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)  # runs that exchange weights begin with the same ones
     tokenizer = Tokenizer.from_file(str(args.base / "tokenizer.json"))
-    trainer, stream, began = Trainer(args.base, args.rate, args.fall), Stream(args), time.time()
+    trainer, stream, began = Trainer(args.base, args.rate, args.frozen), Stream(args), time.time()
     end = datetime.datetime.combine(datetime.date.today(), datetime.time.fromisoformat(args.until))
     if end.timestamp() < began:
         end += datetime.timedelta(days=1)
@@ -424,7 +348,7 @@ def main() -> None:
         if not over:
             trainer.update(batch, share)
             rows += len(batch)
-            if args.exchange and trainer.updates % 10 == 0:
+            if args.exchange and trainer.updates % 20 == 0:
                 with torch.no_grad():
                     trainer.exchange(args.exchange, str(args.seed))
         if over or time.time() - saved > 300:

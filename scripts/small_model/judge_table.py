@@ -1,0 +1,177 @@
+"""What models see of the difference between translations of one source, and what they mark.
+
+    python scripts/small_model/judge_table.py MODEL... --rated 2020_en-de.tsv.gz=Human-A.0 mqm_ted_zhen.tsv=ref \
+        --pairs planted_train.jsonl.gz --good dev.jsonl
+    python scripts/small_model/judge_table.py MODEL... --held-out sxs_mqm_generalMT2023_ende.3raters.tsv=refA
+
+A model is a name or a folder. `--rated` takes people's MQM annotations; of newstest2020 and of the pairs the parts that
+`train_encoder.py` holds back, `--held-out` the same for data that chose nothing. Of each file, on so many of its
+sources: Kendall's tau-b among the translations of one source (the mean), the share of pairs of systems in the right
+order by their mean score, and Spearman over all translations. After = stands the reference of BLEU and chrF, which is
+then no system. Of the pairs: good ones scored higher; bad ones with a mark at the error; marks of bad ones that lie
+there; good ones with a mark. `--good` has translations that a person corrected (`clean_pairs.py`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from clean_pairs import read_pairs
+from training_rows import held_out
+
+from mbr_esd_metric import load_metric
+from mbr_esd_metric.adapters.rating_formats import read_mqm
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.files.streams import read_segments
+from mbr_esd_metric.metaeval import correlation, pairwise_accuracy, system_means
+
+#: Source and translation -> score and marks.
+Judged = Mapping[tuple[str, str], tuple[float, Annotation]]
+#: Of a source: system -> translation and the mean of its ratings.
+Rated = dict[str, tuple[str, float]]
+
+
+def read_rated(path: str, most: int, seed: int = 0) -> list[tuple[str, Rated]]:
+    """At most so many sources, in a random order."""
+    ratings: dict[tuple[str, str, str], dict[str, list[tuple[str, float]]]] = defaultdict(lambda: defaultdict(list))
+    for r in read_mqm(path):
+        if r.target and ("2020" not in Path(path).name or held_out(r.doc, 8)):
+            score = max(-25.0, r.score())
+            ratings[r.doc, r.doc_segment, r.source][r.system].append((r.target, score))
+    keys = sorted(ratings)
+    random.Random(seed).shuffle(keys)
+    return [
+        (key[2], {name: (some[0][0], float(np.mean([s for _, s in some]))) for name, some in ratings[key].items()})
+        for key in keys[:most]
+    ]
+
+
+def judged(model: str, texts: Sequence[tuple[str, str]]) -> Judged:
+    """Scores and marks of both sides."""
+    result = load_metric(model).predict([{"src": s, "mt": t} for s, t in texts], progress_bar=False)
+    spans, omissions = result.metadata.error_spans, getattr(result.metadata, "omissions", [[]] * len(texts))
+    return {
+        text: (score, Annotation([*errors, *({**one, "side": "source"} for one in missing)]))
+        for text, score, errors, missing in zip(texts, result.scores, spans, omissions, strict=True)
+    }
+
+
+def rated_cells(sources: Sequence[tuple[str, Rated]], scores: Sequence[Mapping[str, float]]) -> list[str]:
+    """By item, by system and over all, of scores by source and system."""
+    systems = sorted({name for one in scores for name in one})
+    gold: npt.NDArray[Any] = np.full((len(systems), len(sources)), np.nan)
+    metric = gold.copy()
+    for j, ((_, rated), of) in enumerate(zip(sources, scores, strict=True)):
+        for name, score in of.items():
+            gold[systems.index(name), j], metric[systems.index(name), j] = rated[name][1], score
+    accuracy = pairwise_accuracy([(system_means(gold), system_means(metric))]).accuracy
+    item, flat = correlation(gold, metric, "kendall", "item").value, correlation(gold, metric, "spearman").value
+    return [f"{value:.3f}" for value in (item, accuracy, flat)]
+
+
+def with_reference(sources: Sequence[tuple[str, Rated]], reference: str) -> dict[str, list[dict[str, float]]]:
+    """Sentence BLEU and chrF against this system, where it is there."""
+    from sacrebleu.metrics import BLEU, CHRF
+
+    return {
+        name: [
+            {system: metric.sentence_score(text, [rated[reference][0]]).score for system, (text, _) in rated.items()}
+            if reference in rated
+            else {}
+            for _, rated in sources
+        ]
+        for name, metric in (("BLEU", BLEU(effective_order=True)), ("chrF", CHRF()))
+    }
+
+
+def place(good: str, bad: str) -> tuple[int, int]:
+    """The characters of `bad` that `good` has not; where something was left out, one character on each side."""
+
+    def common(one: str, other: str) -> int:
+        return next(
+            (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(map(len, (one, other)))
+        )
+
+    start = common(good, bad)
+    end = len(bad) - common(good[start:][::-1], bad[start:][::-1])
+    return (start, end) if end > start else (max(0, len(bad) - common(good[::-1], bad[::-1]) - 1), start + 1)
+
+
+def pair_cells(pairs: Sequence[Mapping[str, str]], good: Sequence[tuple[str, str]], of: Judged) -> list[str]:
+    """Pairs in order, bad ones touched, right marks of them, and good ones and corrected ones with a mark."""
+    right = touched = marks = hits = 0
+    for one in pairs:
+        (better, _), (worse, spans) = of[one["src"], one["good"]], of[one["src"], one["bad"]]
+        start, end = place(one["good"], one["bad"])
+        found = [s.start < end and s.end > start for s in spans.on("translation")]
+        right, touched = right + (better > worse), touched + any(found)
+        marks, hits = marks + len(found), hits + sum(found)
+    marked = [np.mean([bool(of[text][1]) for text in some]) for some in ([(p["src"], p["good"]) for p in pairs], good)]
+    shares = (right / len(pairs), touched / len(pairs), hits / max(1, marks), *marked)
+    return [f"{share:.3f}" for share in shares]
+
+
+def rows(models: Sequence[str], texts: Sequence[tuple[str, str]]) -> dict[str, Judged]:
+    """What each model says of each text, asked once."""
+    return {
+        Path(model).name if Path(model).is_dir() else model: judged(model, list(dict.fromkeys(texts)))
+        for model in models
+    }
+
+
+def print_table(title: str, header: Sequence[str], table: Mapping[str, Sequence[str]]) -> None:
+    print(f"\n| {' | '.join([title, *header])} |\n|---|{'--:|' * len(header)}")
+    for name, cells in table.items():
+        print(f"| {' | '.join([name, *cells])} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", metavar="MODEL")
+    parser.add_argument("--rated", nargs="+", default=[], metavar="FILE[=REFERENCE]", help="annotations of people")
+    parser.add_argument(
+        "--held-out", nargs="+", default=[], metavar="FILE[=REFERENCE]", help="that nothing was chosen on"
+    )
+    parser.add_argument("--sources", type=int, default=100, help="of each file at most (default: %(default)s)")
+    parser.add_argument("--pairs", help="good translations and the same with one error, JSON lines")
+    parser.add_argument("--good", help="clean pairs, JSON lines")
+    parser.add_argument("--most", type=int, default=400, help="pairs, and clean ones, at most (default: %(default)s)")
+    args = parser.parse_args()
+    for named in [*args.rated, *args.held_out]:
+        path, _, reference = named.partition("=")
+        sources = read_rated(path, args.sources)
+        baselines = with_reference(sources, reference) if reference else {}
+        kept = [(source, {n: one for n, one in rated.items() if n != reference}) for source, rated in sources]
+        said = rows(args.models, [(source, text) for source, rated in kept for text, _ in rated.values()])
+        scores = {
+            name: [{n: of[source, text][0] for n, (text, _) in rated.items()} for source, rated in kept]
+            for name, of in said.items()
+        } | {
+            name: [{n: v for n, v in one.items() if n != reference} for one in some] for name, some in baselines.items()
+        }
+        title = f"{Path(path).name}, {len(sources)} sources{' (held out)' if named in args.held_out else ''}"
+        print_table(
+            title, ["by item", "systems", "all"], {name: rated_cells(kept, some) for name, some in scores.items()}
+        )
+    if args.pairs:
+        pairs = [one for one in map(json.loads, read_segments(args.pairs)) if held_out(one["src"], 12)]
+        random.Random(0).shuffle(pairs)
+        good = [(p.source, p.translation) for p in read_pairs(args.good)] if args.good else []
+        random.Random(0).shuffle(good)
+        pairs, good = pairs[: args.most], good[: args.most]
+        texts = [(one["src"], one[side]) for one in pairs for side in ("good", "bad")]
+        header = ["in order", "touched", "right marks", "good marked", "corrected marked"]
+        said = rows(args.models, [*texts, *good])
+        print_table(f"{len(pairs)} pairs", header, {name: pair_cells(pairs, good, of) for name, of in said.items()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""Rows that the small model learns from: annotations of people, assessments, a teacher's scores and minimal pairs.
+
+What is kept for development is no row: documents of newstest2020, and sources of minimal pairs (`held_out`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from post_edits import changed
+from spoilt import Place, join
+
+from mbr_esd_metric.adapters.rating_formats import read_mqm
+from mbr_esd_metric.adapters.ratings import MqmRating
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.distill.supervision import HumanAnnotation
+from mbr_esd_metric.files.streams import read_segments
+
+
+@dataclass(frozen=True)
+class Row:
+    """An example; a target that is None has no loss.
+
+    Attributes:
+        source, translation: the texts.
+        errors: places in the translation and their labels.
+        missing, unsure: places in the source that are left out, or may be.
+        sides: weights of the labels of translation and source.
+        quality, rating: to be predicted.
+        edited: places that a post-edit changes.
+        order: how good it is beside the others that it is drawn with.
+    """
+
+    source: str
+    translation: str
+    errors: tuple[tuple[int, int, int], ...] = ()
+    missing: tuple[Place, ...] = ()
+    unsure: tuple[Place, ...] = ()
+    sides: tuple[float, float] = (1.0, 1.0)
+    quality: float | None = None
+    rating: float | None = None
+    edited: tuple[Place, ...] | None = None
+    order: float | None = None
+
+
+#: The translations of a source: of each the rows of its raters.
+Source = list[list[Row]]
+
+
+@dataclass
+class Mqm:
+    """A file of annotations.
+
+    Attributes:
+        weight: how often it is drawn from.
+        sources: with at least two translations.
+        documents: the rows of each document, system and rater, in order; of two segments or more.
+    """
+
+    weight: float
+    sources: list[Source] = field(default_factory=list)
+    documents: list[list[Row]] = field(default_factory=list)
+
+
+def held_out(name: str, parts: int) -> bool:
+    """Whether a document or a source of this name is kept for development: one of as many parts."""
+    return zlib.crc32(name.encode()) % parts == 0
+
+
+def quality(row: Row) -> float:
+    return -math.log1p(min(25.0, sum(5.0 if label == 2 else 1.0 for *_, label in row.errors)))
+
+
+def joined(first: Row, second: Row) -> Row:
+    """Two annotated translations as one."""
+    source, translation = join(first.source, second.source), join(first.translation, second.translation)
+    by = len(translation) - len(second.translation)
+    errors = (*first.errors, *((a + by, b + by, label) for a, b, label in second.errors))
+    row = replace(first, source=source, translation=translation, errors=errors, order=None)
+    return replace(row, quality=quality(row))
+
+
+def read_mqm_rows(path: str, weight: float) -> tuple[Mqm, list[HumanAnnotation]]:
+    """A file, and its translations without errors. The order is the mean of the raters' standardised qualities."""
+    rows: list[tuple[MqmRating, Row]] = []
+    for r in read_mqm(path):
+        if not r.target or max(len(r.source), len(r.target)) > 1200 or ("2020" in path and held_out(r.doc, 8)):
+            continue
+        errors = tuple((s.start, s.end, 2 if s.severity != "minor" else 1) for s in r.annotation)
+        row = Row(r.source, r.target, errors, sides=(1.0, 0.3))
+        rows.append((r, replace(row, quality=quality(row))))
+    by_rater: dict[str, list[float]] = defaultdict(list)
+    for r, row in rows:
+        by_rater[r.rater].append(quality(row))
+    of_rater = {rater: (np.mean(values), max(0.3, np.std(values))) for rater, values in by_rater.items()}
+    documents: dict[tuple[str, str, str], list[tuple[int, Row]]] = defaultdict(list)
+    sources: dict[str, dict[str, list[tuple[float, Row]]]] = defaultdict(lambda: defaultdict(list))
+    for r, row in rows:
+        number = int(r.doc_segment) if r.doc_segment.isdigit() else len(documents)
+        documents[r.doc, r.system, r.rater].append((number, row))
+        center, deviation = of_rater[r.rater]
+        sources[r.source][r.target].append(((quality(row) - center) / deviation, row))
+    mqm = Mqm(weight)
+    for some in documents.values():
+        if len(some) > 1:
+            mqm.documents.append([row for _, row in sorted(some, key=lambda one: one[0])])
+    for translations in sources.values():
+        if len(translations) > 1:
+            mqm.sources.append([])
+            for rated in translations.values():
+                order, mean = float(np.mean([z for z, _ in rated])), float(np.mean([quality(row) for _, row in rated]))
+                mqm.sources[-1].append([replace(row, quality=mean, order=2 * order) for _, row in rated])
+    clean = [HumanAnnotation(r.source, r.target, r.lp or "", Annotation()) for r, _ in rows if not r.errors]
+    return mqm, clean
+
+
+def read_teacher(path: Path) -> list[Source]:
+    """Sources whose translations have a teacher's score, standardised within the source."""
+    sources: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+    for line in read_segments(path)[1:]:
+        lp, _, _, source, target, score = line.split("\t")
+        if target and max(len(source), len(target)) < 400:
+            sources[lp, source][target] = float(score)
+    made = []
+    for (_, source), scores in sources.items():
+        values = np.array(list(scores.values()))
+        if len(values) > 2 and values.std() > 0.05:
+            values = 1.5 * (values - values.mean()) / max(0.4, values.std())
+            made.append(
+                [[Row(source, t, sides=(0.0, 0.0), order=float(z))] for t, z in zip(scores, values, strict=True)]
+            )
+    return made
+
+
+def read_minimal(path: Path) -> dict[str, list[list[Row]]]:
+    """Good translations with the same that has one error, by kind. What is lost is marked at the end of the word
+    before."""
+    kinds: dict[str, list[list[Row]]] = defaultdict(list)
+    for line in read_segments(path):
+        one = json.loads(line)
+        if held_out(one["src"], 12):
+            continue
+        wrong, label = one["wrong"], 1 if one["severity"] == "minor" else 2
+        if not wrong and one["removed"]:
+            at = one["removed"][0][0]
+            wrong = [[max(0, at - 2), max(1, at)]]
+        sides, errors = (4.0 if wrong else 0.0, 0.0), tuple((a, b, label) for a, b in wrong)
+        good = Row(one["src"], one["good"], sides=(sides[0], 1.0), order=0.0)
+        kinds[one["kind"]].append([good, Row(one["src"], one["bad"], errors, sides=sides, order=-3.0)])
+    return dict(kinds)
+
+
+def read_mlqe(folder: Path, lp: str, part: str) -> list[Row]:
+    """Rated and post-edited translations."""
+    name = "test20" if part == "test" else part
+    [table] = folder.glob(f"{lp}*/{name}.{lp.replace('-', '')}.df.short.tsv")
+    header, *lines = (line.split("\t") for line in read_segments(table))
+    corrected = read_segments(folder / f"{lp}-{name}" / f"{name}.pe")
+    places = [header.index(column) for column in ("original", "translation", "z_mean")]
+    values = [[line[at].strip() for at in places] for line in lines]
+    ratings = np.array([float(value[2]) for value in values])
+    ratings = (ratings - ratings.mean()) / ratings.std()
+    rows = []
+    for (source, translation, _), correction, rating in zip(values, corrected, ratings, strict=True):
+        spans = changed(translation, correction)
+        edited = None if spans is None else tuple(spans)
+        rows.append(Row(source, translation, sides=(0.0, 0.0), rating=float(np.clip(rating, -3, 2)), edited=edited))
+    return rows
