@@ -68,4 +68,4 @@ for number, segment in enumerate(segments, 1):
     for error in segment.get("omissions", ()):
         print(f"            left out, {error['severity']} ({error['confidence']:.2f}): {error['text']}")
 PYTHON
-say "this model is a weak judge (docs/small-model.md says how weak); 'mbr-esd models' lists stronger ones, for servers and GPUs"
+say "this model finds gross faults and little else (docs/small-model.md); 'mbr-esd models' lists stronger ones, for servers and GPUs"

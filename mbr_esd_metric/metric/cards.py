@@ -49,14 +49,14 @@ CARDS: dict[str, ModelCard] = {
         ),
         ModelCard(
             ANY_MODEL,
-            "your own model, on a server of yours: ?model=NAME&server=URL; without model=, the only one served there",
+            "any model that a server serves: ?model=NAME&server=URL; without model=, the only one there",
             engine="server",
             unit="auto",
             decision=_EXPECTED,
         ),
         ModelCard(
             LOCAL_MODEL,
-            "any other model: ?model=HUB_ID or a folder; in process, or on a server of mbr-esd serve",
+            "any model with weights: ?model=HUB_ID or a folder; in process, or behind mbr-esd serve",
             unit="auto",
             decision=_EXPECTED,
         ),
@@ -68,7 +68,7 @@ _PACKAGE = Path(__file__).parents[1]
 _EMBEDDED = {
     "mbr-esd-small": (
         "small",
-        "multilingual-e5-small trained to tag errors, for any machine: a weak judge (docs/small-model.md)",
+        "multilingual-e5-small trained to tag errors, for any machine: finds gross faults (docs/small-model.md)",
         0.3,
     ),
     "mbr-esd-demo": ("demo/sft", "SmolLM2 135M, for tests: too small to judge translations", 0.3),
