@@ -73,8 +73,8 @@ def run(args: argparse.Namespace) -> int:
                 "\n".join([title, *map(_line, cards), *(f"  {line}" for line in limits(one.name for one in cards)), ""])
             )
     print(
-        f"GB: the weights as published. A model decides with {_USUAL} unless its line says otherwise. The paper's models\n"
-        "score by the chosen spans, mbr-esd-small by its own estimate, others by the mean over the candidates.\n"
+        f"GB: the weights as published. A model decides with {_USUAL} unless its line says otherwise. The paper's\n"
+        "models score by the chosen spans, mbr-esd-small by its own estimate, others by the mean over the candidates.\n"
         "`mbr-esd models NAME` shows all settings of one, and `mbr-esd models --options` lists the options."
     )
     return 0
