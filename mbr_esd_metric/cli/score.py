@@ -209,6 +209,7 @@ def _table(data: Mapping[str, Sequence[Mapping[str, Any]]], scores: Mapping[str,
     rows: list[TableRow] = []
     for path, segments in data.items():
         spans = [error["severity"] for row in segments for error in row.get("errors", ())]
+        omitted = [error for row in segments for error in row.get("omissions") or ()]
         rows.append(
             {
                 Column("system", "system"): path,
@@ -216,6 +217,7 @@ def _table(data: Mapping[str, Sequence[Mapping[str, Any]]], scores: Mapping[str,
                 Column("score", "score", digits=4): scores[path],
                 Column("major", "major spans"): spans.count("major"),
                 Column("minor", "minor spans"): spans.count("minor"),
+                **({Column("omissions", "omitted"): len(omitted)} if any("omissions" in r for r in segments) else {}),
             }
         )
     return table_of("scores", rows)

@@ -72,6 +72,14 @@ def test_a_text_judged_by_sentences_is_shown_by_sentences() -> None:
     assert "  1.0000  Ja[.](major)\n  0.9600  [N](major)[ein](minor), 😀.\n" in shown
 
 
+def test_a_stated_score_beside_no_span_is_an_estimate() -> None:
+    text = Text("1", "", "source", "0123456789")
+    for annotation, said in ((Annotation(), True), (Annotation([ErrorSpan(0, 2, "minor")]), False)):
+        shown = show(join([RatingInput("m", [Rating(text, annotation, 0.92, -1.97)])]), 0, color=False)
+        assert ("MQM -1.97, an estimate: no span is marked" in shown) == said
+    assert "estimate" not in show(join([RatingInput("m", [Rating(text, Annotation())])]), 0, color=False)
+
+
 def test_no_text_drives_the_terminal() -> None:
     text = Text("\x1b[2J", "", "a\x07b\x9bc", "d\x1b]0;title\x07\ne")
     shown = show(join([RatingInput("m\x1b", [Rating(text, Annotation())])]), 0, color=False)

@@ -119,8 +119,11 @@ def test_what_is_left_out_is_marked_in_the_source(page: Page) -> None:
     assert page.texts(card + "mark") == ["23", "source"]
     assert page.texts(card + "li") == ["23 — minor", "source — major · omission", "nowhere — minor · omission"]
     assert page.texts(card + ".score") == ["score 0.7200 · MQM −7"]
-    # The comparison is of the translation.
+    # The comparison is of the translation, and so are the counts of spans; what is left out has its own.
     assert "SoftF1 1.000" in page.texts(card + ".facts span")
+    page.js("document.getElementById('tab-overview').click()")
+    assert page.texts("#panel-overview .scroll thead th")[4:7] == ["major", "minor", "omitted"]
+    assert page.texts("#panel-overview tr[data-metric=metric] td")[3:6] == ["0", "1", "2"]
 
 
 def test_a_text_judged_by_sentences_has_a_score_at_each(page: Page) -> None:

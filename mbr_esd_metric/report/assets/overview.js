@@ -3,14 +3,14 @@
 // One metric's figures over `rows`: those that both it and the reference annotate, for the similarities.
 function figures(index, rows) {
   const column = columns[index];
-  const out = { n: 0, score: 0, mqm: 0, penalised: 0, softf1: 0, f1: 0, softdice: 0, major: 0, minor: 0, compared: 0 };
+  const out = { n: 0, score: 0, mqm: 0, penalised: 0, softf1: 0, f1: 0, softdice: 0, major: 0, minor: 0, omissions: 0, compared: 0 };
   let common = 0, total = 0;
   for (const row of rows) {
     if (Number.isNaN(scores[index][row])) continue;
     out.n++;
     out.score += scores[index][row];
     if (!Number.isNaN(penalties[index][row])) { out.penalised++; out.mqm += penalties[index][row]; }
-    for (const span of spansOf(column, row)) span.major ? out.major++ : out.minor++;
+    for (const span of spansOf(column, row)) out[span.omission ? "omissions" : span.major ? "major" : "minor"]++;
     const similar = agreements[index][row];
     if (!similar) continue;
     out.compared++;
@@ -29,14 +29,15 @@ const cell = (text) => el("td", { text });
 const heading = (text) => el("th", { text, scope: "col" });
 
 function drawOverview() {
-  const rows = state.rows, reference = columns[state.reference].name;
+  const rows = state.rows, reference = columns[state.reference].name, omissions = columns.some((c) => c.source.some((s) => s));
   const metrics = el("table", {}, el("thead", {}, el("tr", {}, ...["metric", "segments", "score", "MQM", "major", "minor",
-    "SoftF1", "F1", "SoftDice", "corpus SoftDice"].map(heading))));
+    ...(omissions ? ["omitted"] : []), "SoftF1", "F1", "SoftDice", "corpus SoftDice"].map(heading))));
   const body = el("tbody");
   columns.forEach((column, index) => {
     const f = figures(index, rows), self = index === state.reference;
     const line = el("tr", {}, el("th", { text: column.name, scope: "row", title: column.name }), cell(f.n.toLocaleString("en")), cell(fixed(f.score, 4)), cell(fixed(f.mqm, 3)),
       cell(f.major.toLocaleString("en")), cell(f.minor.toLocaleString("en")),
+      ...(omissions ? [cell(f.omissions.toLocaleString("en"))] : []),
       ...[f.softf1, f.f1, f.softdice, f.corpus].map((value) => cell(self ? "–" : number(value, 4))));
     line.dataset.metric = column.name;
     body.append(line);

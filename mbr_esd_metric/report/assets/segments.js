@@ -198,7 +198,7 @@ function metricCard(index, row) {
   }
   const majors = spans.filter((s) => s.major).length;
   const facts = el("p", { class: "facts" });
-  facts.append(el("span", { text: isBlank(row) ? "blank translation" : spans.length ? [majors && `${majors} major`, spans.length - majors && `${spans.length - majors} minor`].filter(Boolean).join(", ") : "no error" }));
+  facts.append(el("span", { text: isBlank(row) ? "blank translation" : spans.length ? [majors && `${majors} major`, spans.length - majors && `${spans.length - majors} minor`].filter(Boolean).join(", ") : "no error marked" }));
   const dropped = column.first[row + 1] - column.first[row] - spans.length;
   if (dropped) facts.append(el("span", { text: `${dropped} below the bar` }));
   if (similar && index !== state.reference) {
@@ -214,8 +214,11 @@ function metricCard(index, row) {
     el("span", { class: "score", text: number(score, 2) }),
     marked(el("p", { class: "body", dir: "auto" }), texts[row], there, { from, to, interactive: true })]))
     : marked(el("p", { class: "body", dir: "auto" }), texts[row], there, { interactive: true });
+  // A model that states its score has an MQM score beside no span.
+  const estimate = column.first[row + 1] === column.first[row] && penalties[index][row] < 0 && !isBlank(row) ? ", an estimate" : "";
+  const score = `score ${asScore(scores[index][row])} · MQM ${points(penalties[index][row])}${estimate}`;
   const card = el("section", { class: "card", "aria-label": column.name },
-    el("div", { class: "head" }, name, el("span", { class: "score", text: `score ${asScore(scores[index][row])} · MQM ${points(penalties[index][row])}` })), facts, body);
+    el("div", { class: "head" }, name, el("span", { class: "score", text: score })), facts, body);
   if (missing.length) {
     card.append(el("p", { class: "facts", text: "left out of the source:" }),
       marked(el("p", { class: "body", dir: "auto" }), source, missing, { interactive: true }));
