@@ -30,6 +30,7 @@ FOLDERS = {
     "metric": "Model cards, runs, the metric",
     "metaeval": "Meta-evaluation",
     "adapters": "COMET, WMT data, MQM tables",
+    "scoring": "Scoring of test sets",
     "report": "Tables, plots, the viewer",
     "distill": "Distillation",
 }

@@ -26,6 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "metric": {"core", "prompting", "files", "decoding", "generation"},
     "metaeval": {"core", "files", "decoding"},
     "adapters": {"core", "prompting", "files", "decoding", "generation", "metric", "metaeval"},
+    "scoring": {"core", "prompting", "files", "decoding", "generation", "metric", "adapters"},
     "report": {"core", "prompting", "files", "decoding", "metaeval", "adapters"},
     "distill": {"core", "prompting", "files", "decoding", "generation", "metric", "adapters"},
 }

@@ -10,7 +10,7 @@ from statistics import fmean
 import numpy as np
 
 from mbr_esd_metric.adapters.comet_json import read_comet_json
-from mbr_esd_metric.adapters.rating_formats import read_mqm
+from mbr_esd_metric.adapters.mqm_tsv import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmRating, read_person_ratings
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import fold_severity

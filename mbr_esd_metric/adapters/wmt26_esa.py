@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 
 from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment, SegmentRating
-from mbr_esd_metric.adapters.pearmut.annotations import Answer, answers_of, error_of
-from mbr_esd_metric.adapters.pearmut.files import Campaign, read_logs
+from mbr_esd_metric.adapters.pearmut.annotations import Answer, Campaign, answers_of, error_of, read_logs
 from mbr_esd_metric.adapters.ratings import MqmError, score_in_range
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.untrusted import json_objects, reading, text_of

@@ -232,8 +232,7 @@ def configure_import(parser: argparse.ArgumentParser) -> None:
 
 def run_import(args: argparse.Namespace) -> int:
     """Write the ratings, and say who passed the attention checks."""
-    from mbr_esd_metric.adapters.pearmut.annotations import ratings_of
-    from mbr_esd_metric.adapters.pearmut.files import Campaign, read_campaign, read_log
+    from mbr_esd_metric.adapters.pearmut.annotations import Campaign, ratings_of, read_campaign, read_log
     from mbr_esd_metric.adapters.ratings import write_person_ratings
 
     check_output(args.output, [args.campaign, args.annotations])

@@ -97,7 +97,7 @@ def _error_free(args: argparse.Namespace) -> int:
     """Print how well it is told which translations are without error, and save what tells it."""
     from mbr_esd_metric.adapters.error_free import judged_of_files, judged_of_test_set
     from mbr_esd_metric.metaeval.error_free import ErrorFreeModel, cross_validated, write_error_free
-    from mbr_esd_metric.report.leaderboard_views import learning_tables
+    from mbr_esd_metric.report.evaluations import learning_tables
 
     for option in ("plot", "apply"):
         if getattr(args, option):

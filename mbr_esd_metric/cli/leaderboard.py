@@ -101,7 +101,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compute the view that is asked for, and print it."""
-    from mbr_esd_metric.report.leaderboard_views import error_free_table, span_table
+    from mbr_esd_metric.report.evaluations import error_free_table, span_table
 
     if args.tasks is not None and (args.by or args.statistics is not None):
         raise useless(f"--by {args.by}" if args.by else "--statistics", f"--tasks {args.tasks}")
@@ -237,7 +237,7 @@ def _overall(args: argparse.Namespace, year: str, test_sets: Sequence[TestSet], 
 
 
 def _parts(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> list[Table]:
-    from mbr_esd_metric.report.leaderboard_views import breakdown_table
+    from mbr_esd_metric.report.evaluations import breakdown_table
 
     # Where one of the two is named, the other has no default.
     statistics = args.statistics or (_OF_PARTS if args.measures is None and args.statistics is None else ())

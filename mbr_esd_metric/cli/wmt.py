@@ -71,8 +71,8 @@ def configure_score(parser: argparse.ArgumentParser) -> None:
 
 def run_score(args: argparse.Namespace) -> int:
     """Score every system of a test set, and write scores and error spans into the data folder."""
-    from mbr_esd_metric.adapters.wmt.scorers import make_scorer
-    from mbr_esd_metric.adapters.wmt.scoring import score_test_set
+    from mbr_esd_metric.scoring.scorers import make_scorer
+    from mbr_esd_metric.scoring.wmt import score_test_set
 
     # Whatever is evaluated later, references and outliers are scored as well.
     choice = SystemChoice(tuple(args.systems), tuple(args.exclude), True, "all")
@@ -106,9 +106,9 @@ def run_score(args: argparse.Namespace) -> int:
 
 def _dry_run(args: argparse.Namespace, test_set: TestSet, model: str, choice: SystemChoice, trial: int) -> None:
     """Say what scoring a test set with a model would sample."""
-    from mbr_esd_metric.adapters.wmt.scoring import only_rated, texts_to_score
     from mbr_esd_metric.metric.card import with_pair
     from mbr_esd_metric.metric.cards import is_ours, load_card
+    from mbr_esd_metric.scoring.wmt import only_rated, texts_to_score
 
     rated = only_rated(test_set, args.all) and is_ours(model)
     texts = texts_to_score(test_set, f"{args.name or model}-src", choice, rated)
@@ -156,7 +156,7 @@ def configure_submit(parser: argparse.ArgumentParser) -> None:
 
 def run_submit(args: argparse.Namespace) -> int:
     """Write the file."""
-    from mbr_esd_metric.adapters.wmt.submitting import write_submission
+    from mbr_esd_metric.adapters.wmt.submissions import write_submission
 
     for option in ("range", "error_free"):
         if getattr(args, option) is not None and args.task != "wmt26":

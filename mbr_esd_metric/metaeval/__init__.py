@@ -15,11 +15,24 @@ from mbr_esd_metric.metaeval.correlation import (
     system_means,
 )
 from mbr_esd_metric.metaeval.evaluation import Evaluation, Evaluator, lambda_sweep
-from mbr_esd_metric.metaeval.omissions import OmissionScores, evaluate_omissions
-from mbr_esd_metric.metaeval.ranking import Ranking, assign_ranks, average_ranking, rank_metrics
-from mbr_esd_metric.metaeval.significance import EarlyStop, PermBoth, perm_both
+from mbr_esd_metric.metaeval.significance import (
+    EarlyStop,
+    PermBoth,
+    Ranking,
+    assign_ranks,
+    average_ranking,
+    perm_both,
+    rank_metrics,
+)
 from mbr_esd_metric.metaeval.spa import spa
-from mbr_esd_metric.metaeval.spans import SpanCounts, SpanEvaluator, SpanScores, evaluate_spans
+from mbr_esd_metric.metaeval.spans import (
+    OmissionScores,
+    SpanCounts,
+    SpanEvaluator,
+    SpanScores,
+    evaluate_omissions,
+    evaluate_spans,
+)
 
 __all__ = [
     "AccEq",

@@ -15,8 +15,15 @@ from dataclasses import astuple, dataclass, field
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.metric_set import Key, MetricSet
-from mbr_esd_metric.metaeval.ranking import Ranking, average_ranking, rank_contest
-from mbr_esd_metric.metaeval.significance import STATISTICS, DrawsDone, EarlyStop, prepare
+from mbr_esd_metric.metaeval.significance import (
+    STATISTICS,
+    DrawsDone,
+    EarlyStop,
+    Ranking,
+    average_ranking,
+    prepare,
+    rank_contest,
+)
 from mbr_esd_metric.metaeval.spa import constant_notes
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.metaeval.span_significance import Resampled, SpanContest, Units, mean_resampled, resampled

@@ -15,6 +15,8 @@ So correlations (from -1 to 1) and accuracies (from 0 to 1) have the same weight
             pair Pearson of systems, Pearson of segments, and acc_eq*.
     wmt24   SPA and acc_eq* for each language pair, all alike.
     wmt25   the same.
+
+Parts of a test set (domains, documents, lengths) are evaluated each by itself, from its own scores and spans.
 """
 
 from __future__ import annotations
@@ -37,11 +39,12 @@ from mbr_esd_metric.metaeval.correlation import (
     system_correlation,
     system_means,
 )
-from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector
-from mbr_esd_metric.metaeval.metric_set import Key, ScoredSet, Scores
-from mbr_esd_metric.metaeval.ranking import average_ranking, rank_metrics
-from mbr_esd_metric.metaeval.significance import STATISTICS, Statistic
+from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, FloatVector
+from mbr_esd_metric.metaeval.metric_set import Key, MetricSet, ScoredSet, Scores
+from mbr_esd_metric.metaeval.significance import STATISTICS, Statistic, average_ranking, rank_metrics
 from mbr_esd_metric.metaeval.spa import spa
+from mbr_esd_metric.metaeval.span_measures import span_measure
+from mbr_esd_metric.metaeval.spans import Raters, SpanEvaluator, SpanScores
 
 #: Scores of systems, documents or segments are compared. SPA compares systems by their segments' scores.
 StatisticLevel = Literal["sys", "doc", "seg"]
@@ -266,3 +269,80 @@ TASK_SETS: Mapping[str, Callable[[tuple[str, ...]], tuple[Task, ...]]] = {
     "wmt24": _wmt24,
     "wmt25": _wmt24,
 }
+
+
+@dataclass(frozen=True, eq=False)
+class BreakdownPart:
+    """One part of a test set, with numbers of segments and of translations that have a gold score.
+
+    `values` are metric -> name of the statistic or measure -> value, None if it cannot be computed.
+    """
+
+    name: str
+    segments: int
+    rated: int
+    values: Mapping[Key, Mapping[str, float | None]]
+
+
+def breakdown(
+    data: MetricSet, labels: Sequence[str], measures: Sequence[str], raters: Raters = "mean", *, exact: bool = False
+) -> tuple[BreakdownPart, ...]:
+    """Evaluate every metric on every part. `raters` is as in `spans`, and `exact` as in `spa`.
+
+    Args:
+        data: the metrics of one language pair.
+        labels: the name of each segment's part; parts come in the order of their first segment.
+        measures: statistics of `score_statistics` and measures of `span_measures`.
+
+    Raises:
+        InputError: spans that do not fit.
+        OptionError: an unknown measure.
+    """
+    for name in measures:
+        if name in SCORE_STATISTICS and SCORE_STATISTICS[name].level == "doc":
+            raise OptionError(f"{name}: a part is not divided into documents; --statistics alone compares them")
+    of_spans = [span_measure(name).name for name in measures if name not in SCORE_STATISTICS]
+    spans: dict[Key, SpanScores] = {}
+    if data.human and of_spans:
+        spans = data.span_scores(SpanEvaluator(data.human, data.lengths, of_spans, raters))
+    parts = []
+    for name in dict.fromkeys(labels):
+        columns = np.array([label == name for label in labels], dtype=np.bool_)
+        values = {
+            entry.key: {
+                measure: _of_spans(spans.get(entry.key), measure, columns)
+                if measure in of_spans
+                else _of_scores(measure, data.gold[:, columns], entry.scores[:, columns], exact)
+                for measure in measures
+            }
+            for entry in data.entries
+        }
+        rated = int((~np.isnan(data.gold[:, columns])).sum())
+        parts.append(BreakdownPart(name, int(columns.sum()), rated, values))
+    return tuple(parts)
+
+
+def length_labels(lengths: Sequence[int]) -> list[str]:
+    """The bucket of each length, of four that hold about as many each: "0-49", "50-99", "100-"."""
+    quartiles = {int(np.ceil(edge)) for edge in np.quantile(lengths, [0.25, 0.5, 0.75])}
+    edges = sorted(edge for edge in quartiles if edge > min(lengths))
+    starts = [0, *edges]
+    names = [f"{low}-{high - 1}" for low, high in zip(starts, edges, strict=False)] + [f"{starts[-1]}-"]
+    return [names[int(np.searchsorted(edges, length, side="right"))] for length in lengths]
+
+
+def _of_scores(name: str, gold: FloatMatrix, scores: FloatMatrix, exact: bool) -> float | None:
+    rows = ~np.isnan(gold).all(axis=1)
+    try:
+        return score_statistic(name).of_segments(gold[rows], scores[rows], exact=exact)
+    except InputError:
+        return None  # too few ratings, or systems rated on different segments
+
+
+def _of_spans(scores: SpanScores | None, name: str, columns: BoolMatrix) -> float | None:
+    if scores is None:
+        return None
+    statistics = scores.statistics[name][:, columns]
+    if np.isnan(statistics).all():
+        return None
+    return float(span_measure(name).value(np.nansum(statistics, axis=(0, 1))))

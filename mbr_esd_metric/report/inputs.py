@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 
 from mbr_esd_metric.adapters.comet_json import read_comet_json
-from mbr_esd_metric.adapters.rating_formats import is_rating_format, read_mqm
+from mbr_esd_metric.adapters.mqm_tsv import is_rating_format, read_mqm
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import Annotation

@@ -21,7 +21,7 @@ from mbr_esd_metric.metaeval.leaderboard import (
     signature_field,
 )
 from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
-from mbr_esd_metric.metaeval.ranking import average_ranking, rank_metrics
+from mbr_esd_metric.metaeval.significance import average_ranking, rank_metrics
 from mbr_esd_metric.metaeval.span_significance import resampled
 from mbr_esd_metric.metaeval.spans import evaluate_spans
 from mbr_esd_metric.report.leaderboard_table import leaderboard_table

@@ -10,7 +10,7 @@ import pytest
 
 from mbr_esd_metric import Annotation
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval.ranking import assign_ranks, rank_contest
+from mbr_esd_metric.metaeval.significance import assign_ranks, rank_contest
 from mbr_esd_metric.metaeval.span_measures import span_measure
 from mbr_esd_metric.metaeval.span_significance import SpanContest, resampled
 from mbr_esd_metric.metaeval.spans import SpanEvaluator, SpanScores

@@ -8,12 +8,12 @@ import pytest
 
 pytest.importorskip("aiohttp")
 
-from mbr_esd_metric.adapters.wmt.scorers import default_name
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.estimate import estimate
 from mbr_esd_metric.metric.pipeline import annotate
 from mbr_esd_metric.metric.plan import Segment, engine_problems
+from mbr_esd_metric.scoring.scorers import default_name
 from tests.helpers.chat_server import FakeServer
 
 SEGMENTS = [Segment("I like tea.", "Ich mag Kaffee.", "1"), Segment("He slept.", "Er schlief gestern.", "2")]

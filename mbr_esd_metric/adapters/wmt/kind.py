@@ -10,8 +10,8 @@ import csv
 import re
 from pathlib import Path
 
+from mbr_esd_metric.adapters.mqm_tsv import is_rating_format
 from mbr_esd_metric.adapters.qe_tsv import is_qe
-from mbr_esd_metric.adapters.rating_formats import is_rating_format
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import plain_name

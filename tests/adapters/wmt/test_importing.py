@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment, SegmentRating
-from mbr_esd_metric.adapters.rating_formats import read_mqm
+from mbr_esd_metric.adapters.mqm_tsv import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmData, MqmError, MqmRating
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.importing import Imported, Target, import_esa, import_mqm
 from mbr_esd_metric.adapters.wmt.kind import IMPORT_KINDS, kind_of_import
 from mbr_esd_metric.adapters.wmt.layout import read_scores
-from mbr_esd_metric.adapters.wmt.scorers import make_scorer
-from mbr_esd_metric.adapters.wmt.scoring import score_test_set
 from mbr_esd_metric.adapters.wmt.test_set import choose_ratings
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, MbrEsdError, OptionError
+from mbr_esd_metric.scoring.scorers import make_scorer
+from mbr_esd_metric.scoring.wmt import score_test_set
 from tests.helpers.command import Command
 
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from mbr_esd_metric.adapters.wmt.meta_info import EVERY_SYSTEM, SystemChoice
 from mbr_esd_metric.adapters.wmt.metric_files import MetricFiles, WrittenMetric
-from mbr_esd_metric.adapters.wmt.scorers import Scored, ScoredText, Scorer
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, references_of
 from mbr_esd_metric.errors import InputError, MissingCandidatesError
 from mbr_esd_metric.files.streams import progress_bar
+from mbr_esd_metric.scoring.scorers import Scored, ScoredText, Scorer
 
 _T = TypeVar("_T")
 

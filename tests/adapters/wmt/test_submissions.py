@@ -16,8 +16,7 @@ import pytest
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.importing import Target, import_task, read_task
 from mbr_esd_metric.adapters.wmt.layout import read_scores
-from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, read_spans
-from mbr_esd_metric.adapters.wmt.submitting import import_submission, write_submission
+from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, import_submission, read_spans, write_submission
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval import evaluate_spans
