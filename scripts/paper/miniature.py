@@ -3,10 +3,9 @@
 
     python scripts/paper/miniature.py --size full --data FOLDER --work FOLDER      (about FOLDER: --help)
 
-Stages: data, sft, sample, decide, evaluate, pairs, dpo, distilled, rounds, table. A stage whose result is in the work
+Stages: data, sft, sample, decide, evaluate, pairs, dpo, distilled, table. A stage whose result is in the work
 folder is not run again, sampling and training go on where they were stopped, so the same command resumes after a kill.
-TRL's own command trains. `rounds` is the loop of arXiv 2603.12983: sample, decide, train on the choices, again;
-with `--start mbr-esd-demo` it needs no other stage. Needs the extras transformers and train.
+TRL's own command trains. Needs the extras transformers and train.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.distill.preferences import make_pairs, pairs_signature
-from mbr_esd_metric.distill.supervision import Limits, choices, examples_signature, select
+from mbr_esd_metric.distill.supervision import examples_signature
 from mbr_esd_metric.distill.training_folder import Method, TrainingRow, held_out, write_training_folder
 from mbr_esd_metric.errors import InputError, MbrEsdError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
@@ -47,7 +46,7 @@ from mbr_esd_metric.metric.plan import Segment
 
 #: The base model.
 DEMO_MODEL = get_card("mbr-esd-demo").model
-STAGES = ("data", "sft", "sample", "decide", "evaluate", "pairs", "dpo", "distilled", "table", "rounds")
+STAGES = ("data", "sft", "sample", "decide", "evaluate", "pairs", "dpo", "distilled", "table")
 #: Rules of the tables; `mbr` is followed by its utility.
 RULES = ("map", "majority", "mbr scoresim", "mbr f1", "mbr softf1", "mbr softdice", "mbr-corpus")
 BASELINES = ("map", "majority")
@@ -63,7 +62,6 @@ class Run:
     name: str
     data: Path
     work: Path
-    start: str | None = None
 
     @cached_property
     def corpus(self) -> Corpus:
@@ -332,51 +330,6 @@ def run_dpo(run: Run) -> None:
     _write(run.path("dpo.json"), _trained(run, "dpo", "dpo", pairs.rows, card, pairs_signature(card), run.size.dpo))
 
 
-def run_rounds(run: Run) -> None:
-    """rounds.json and rounds.md: three rounds of training on the model's own MBR choices, after each the tests.
-
-    The model of a round samples the same translations, which no test has; MBR-SoftF1 chooses; a new adapter of the
-    model learns the choices.
-    """
-    many, n = run.size.looped
-    segments = run.corpus.paired[:many]
-    model = run.start or "sft/lora"
-    result: dict[str, Any] = {}
-    for number in range(4):
-        if number:
-            sampled = run.card(model, rule="mbr", n=n)
-            _candidates(run, f"round{number}", sampled, segments)
-            records = list(_records(run, f"round{number}"))
-            chosen = select(choices(records, sampled), sampled, Limits(None, None))
-            distinct = [len(set(record.texts)) for record in records]
-            folder, signature = f"round{number}", examples_signature(sampled)
-            figures = _trained(run, "sft", folder, chosen.rows, sampled, signature, run.size.rounds)
-            figures |= {"clean": chosen.clean, "distinct_answers": sum(distinct) / len(distinct)}
-            model = f"round{number}/lora"
-        else:
-            figures = {}
-        rows = {}
-        for test in run.corpus.tests:
-            card = run.card(model, rule="greedy", n=1)
-            _sample(card, test.flat)
-            matrix = choose_all(_sampled(test, _stored(card, test.flat)), DecisionOptions("map"))
-            rows[test.name] = _row(test.evaluator.evaluate(matrix))
-        result[f"round {number}" if number else "start"] = {"training": figures, "tests": rows}
-        _write(run.path("rounds.partial.json"), result)
-    _write(run.path("rounds.json"), result)
-    lines = []
-    for test in run.corpus.tests:
-        lines += [f"{test.name}: {len(test.flat)} translations", "", "| | SPA | acc_eq* | " + " | ".join(COLUMNS)
-                  + " | major | minor |", "|---|" + "--:|" * (len(COLUMNS) + 4)]  # fmt: skip
-        for name, of in result.items():
-            row = of["tests"][test.name]
-            cells = [f"{row[c]:.3f}" for c in ("spa", "acc_eq", *COLUMNS)]
-            lines.append(f"| {name} | " + " | ".join(cells) + f" | {row['major']} | {row['minor']} |")
-        lines.append("")
-    run.path("rounds.md").write_text("\n".join(lines), encoding="utf-8")
-    print("\n".join(lines))
-
-
 def run_table(run: Run) -> None:
     """table.md: the result as tables."""
     rows = json.loads(run.path("distilled.json").read_text("utf-8"))
@@ -427,7 +380,6 @@ _STAGES: dict[str, tuple[Callable[[Run], None], str]] = {
     "dpo": (run_dpo, "dpo.json"),
     "distilled": (run_distilled, "distilled.json"),
     "table": (run_table, "table.md"),
-    "rounds": (run_rounds, "rounds.json"),
 }
 
 
@@ -439,10 +391,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--work", type=Path, required=True, help="folder of everything that is made")
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES, help="default: all, in this order")
     parser.add_argument("--again", action="store_true", help="run the named stages although their results are there")
-    parser.add_argument("--start", help="model that the rounds begin with (default: that of the stage sft)")
     args = parser.parse_args(argv)
     args.work.mkdir(parents=True, exist_ok=True)
-    run = Run(SIZES[args.size], args.size, args.data, args.work, args.start)
+    run = Run(SIZES[args.size], args.size, args.data, args.work)
     clock = run.path("time.json")
     for stage in args.stages:
         work, done = _STAGES[stage]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +19,7 @@ class Size:
         ted_n: candidates of a TED translation.
         pair_n: candidates of a translation that pairs are made of.
         max_tokens: longest answer.
-        sft, dpo, rounds: settings of TRL that differ from those of its configuration file.
-        looped: translations of the rounds' training set, and candidates of each.
+        sft, dpo: settings of TRL that differ from those of its configuration file.
     """
 
     corpus: CorpusSize
@@ -31,8 +29,6 @@ class Size:
     max_tokens: int
     sft: Mapping[str, object]
     dpo: Mapping[str, object]
-    rounds: Mapping[str, object]
-    looped: tuple[int, int]
 
 
 SIZES = {
@@ -67,8 +63,6 @@ SIZES = {
             "eval_steps": 0.5,
             "save_steps": 0.5,
         },
-        rounds={"learning_rate": 2e-4, "warmup_steps": 1, "per_device_train_batch_size": 2, "max_steps": 2},
-        looped=(4, 4),
     ),
     "full": Size(
         CorpusSize(
@@ -96,14 +90,8 @@ SIZES = {
             "eval_steps": 0.33,
             "save_steps": 0.33,
         },
-        rounds={"learning_rate": 2e-4, "warmup_steps": 2, "per_device_train_batch_size": 4, "max_steps": 20},
-        looped=(40, 8),
     ),
 }
-SIZES["small"] = dataclasses.replace(
-    SIZES["full"],
-    corpus=dataclasses.replace(SIZES["full"].corpus, sources=5, systems=6, ted_sources=2, ted_systems=4),
-)
 #: What all sizes say to TRL on a processor.
 TRAINED: Mapping[str, object] = {
     "use_cpu": "true",

@@ -1,4 +1,4 @@
-"""The paper in miniature (`--size ci`): every stage but the rounds, with the real model, annotations and TRL."""
+"""The paper in miniature (`--size ci`): every stage, with the real model, annotations and TRL."""
 
 from __future__ import annotations
 
