@@ -25,6 +25,9 @@ Side = Literal["translation", "source"]
 
 SIDES: tuple[Side, ...] = ("translation", "source")
 
+#: What says how to correct a span, under the names that it has in files.
+CORRECTION = ("correction", "reason", "agreement")
+
 #: Severities in data and ours. A severity that is not listed has no penalty and no span.
 SEVERITIES: dict[str, Severity] = {"critical": "major", "major": "major", "minor": "minor"}
 #: Those that say so; any other one may be a slip.
@@ -53,7 +56,7 @@ def fold_severity(severity: str) -> Severity | None:
 class ErrorSpan:
     """One error: characters of a translation and a severity; or characters of the source that the translation omits.
 
-    Category and confidence are not part of a span's identity.
+    Only place and severity are part of a span's identity.
 
     Attributes:
         start: first character, from 0; any whole number, such as numpy's, becomes an `int`.
@@ -62,10 +65,14 @@ class ErrorSpan:
         category: error category such as "accuracy".
         confidence: in [0, 1], or None if unknown.
         side: the text that the offsets count in, "translation" or "source".
+        correction: what should stand in the place of its characters, "" for nothing; None if unknown.
+        reason: why, in a sentence, or None.
+        agreement: the share, in [0, 1], of the candidates' corrections of these characters that are this one; or None.
 
     Raises:
-        InputError: for offsets that are no span, a severity other than critical, major and minor, a category
-            that is no text, a confidence outside [0, 1] by more than rounding, or another side.
+        InputError: for offsets that are no span, a severity other than critical, major and minor, a category, a
+            correction or a reason that is no text, a confidence or an agreement outside [0, 1] by more than rounding,
+            or another side.
     """
 
     start: int
@@ -74,6 +81,9 @@ class ErrorSpan:
     category: str | None = None
     confidence: float | None = None
     side: Side = "translation"
+    correction: str | None = None
+    reason: str | None = None
+    agreement: float | None = None
 
     def __post_init__(self) -> None:
         if type(self.start) is not int or type(self.end) is not int:
@@ -87,22 +97,24 @@ class ErrorSpan:
         if folded is None:
             raise InputError(f"an error span's severity is 'major' or 'minor' (or 'critical'), not {self.severity!r}")
         object.__setattr__(self, "severity", folded)
-        if self.category is not None and not isinstance(self.category, str):
-            raise InputError(f"an error span's category is a text or None, not {self.category!r}")
+        if self.category is not None:
+            _check_text("category", self.category)
         if self.confidence is not None:
-            try:
-                valid = -1e-6 <= self.confidence <= 1 + 1e-6
-            except TypeError:
-                valid = False
-            if not valid:
-                raise InputError(f"an error span's confidence is a number in [0, 1] or None, not {self.confidence!r}")
+            _check_share("confidence", self.confidence)
+        if self.correction is not None:
+            _check_text("correction", self.correction)
+        if self.reason is not None:
+            _check_text("reason", self.reason)
+        if self.agreement is not None:
+            _check_share("agreement", self.agreement)
         if self.side not in SIDES:
             raise InputError(f"an error span's side is 'translation' or 'source', not {self.side!r}")
 
     def __repr__(self) -> str:
-        names = ("start", "end", "severity", "category", "confidence")
-        side = "" if self.side == "translation" else f", side={self.side!r}"
-        return f"ErrorSpan({', '.join(f'{name}={getattr(self, name)!r}' for name in names)}{side})"
+        shown = ["start", "end", "severity", "category", "confidence"]
+        shown += ["side"] if self.side == "source" else []
+        shown += [name for name in CORRECTION if getattr(self, name) is not None]
+        return f"ErrorSpan({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
     @property
     def key(self) -> SpanKey:
@@ -121,8 +133,8 @@ class Annotation:
     no error at all.
 
     Args:
-        spans: `ErrorSpan` values, or mappings with "start", "end", "severity" and optionally "category", "confidence"
-            and "side". Mappings whose severity is neutral or unknown are left out, as such spans carry no
+        spans: `ErrorSpan` values, or mappings with "start", "end", "severity" and optionally the other
+            attributes. Mappings whose severity is neutral or unknown are left out, as such spans carry no
             penalty.
 
     Raises:
@@ -316,6 +328,20 @@ def _whole(offset: object) -> int:
         raise InputError(f"an error span's start and end are whole numbers, not {offset!r}") from None
 
 
+def _check_text(name: str, text: object) -> None:
+    if not isinstance(text, str):
+        raise InputError(f"an error span's {name} is a text or None, not {text!r}")
+
+
+def _check_share(name: str, share: Any) -> None:
+    try:
+        valid = -1e-6 <= share <= 1 + 1e-6
+    except TypeError:
+        valid = False
+    if not valid:
+        raise InputError(f"an error span's {name} is a number in [0, 1] or None, not {share!r}")
+
+
 def _as_span(item: ErrorSpan | Mapping[str, Any], number: int) -> ErrorSpan | None:
     if isinstance(item, ErrorSpan):
         return item
@@ -343,6 +369,7 @@ def _as_span(item: ErrorSpan | Mapping[str, Any], number: int) -> ErrorSpan | No
             cast("str | None", item.get("category")),
             cast("float | None", item.get("confidence")),
             cast("Side", item.get("side", "translation")),
+            *map(item.get, CORRECTION),
         )
     except InputError as error:
         raise InputError(f"error span {number}: {error}") from None

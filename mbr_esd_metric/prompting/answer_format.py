@@ -42,6 +42,8 @@ class AnswerFormat(ABC):
     #: Whether an answer also says what the translation leaves out, as spans of the source. Annotations are then
     #: compared over both texts, whether or not one has such a span.
     both_sides: ClassVar[bool] = False
+    #: Whether errors have corrections.
+    corrections: ClassVar[bool] = False
 
     def prompt(self, name: str) -> Prompt:
         """The built-in prompt of that version, or the template file at that path; errors as `load_prompt`."""

@@ -19,7 +19,8 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, NoReturn, TypeAlias, cast
+from functools import cache
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias, cast
 
 from mbr_esd_metric.core.annotation import (
     EMPTY,
@@ -50,14 +51,17 @@ _STRING = r'"([^"\\\x00-\x1f]*)"'
 _ESCAPED = r'"((?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*)"'
 
 
-def _fields(string: str, first: str) -> str:
-    return f'"({first})": {string}, ' + ", ".join(f'"{key}": {string}' for key in KEYS[1:])
+@cache
+def _patterns(both: bool, more: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """An error, and one as the grammar has it, with the comma before it; by whether omissions have words of the source,
+    and the keys after the usual ones."""
+    first = f"{KEYS[0]}|{OMITTED_KEY}" if both else KEYS[0]
+    plain, escaped = (
+        f'"({first})": {string}, ' + ", ".join(f'"{key}": {string}' for key in (*KEYS[1:], *more))
+        for string in (_STRING, _ESCAPED)
+    )
+    return re.compile(plain), re.compile(rf"(?:, )?\{{{escaped}\}}")
 
-
-#: By whether omissions have words of the source: an error, and one as the grammar has it, with the comma before it.
-_FIRST_KEY = {False: KEYS[0], True: f"{KEYS[0]}|{OMITTED_KEY}"}
-_PIECE = {both: re.compile(_fields(_STRING, first)) for both, first in _FIRST_KEY.items()}
-_ERROR = {both: re.compile(r"(?:, )?\{" + _fields(_ESCAPED, first) + r"\}") for both, first in _FIRST_KEY.items()}
 
 #: The most errors of an answer that are read; a real one has dozens.
 MOST_ERRORS = 1000
@@ -208,8 +212,12 @@ class _Error(NamedTuple):
 class JsonParser(AnswerParser):
     """The reader of answers in JSON; errors that repeat are read once too."""
 
+    #: Keys behind the usual ones, named like attributes of `ErrorSpan`. An error need not have them.
+    more_keys: ClassVar[tuple[str, ...]] = ()
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._in_piece, self._in_answer = _patterns(self.source is not None, self.more_keys)
         self._parsed[_NO_ERROR] = Parsed(EMPTY)
         self._pieces: dict[str, _Error] = {}
         #: Of each piece the key and the span of its first occurrence; None and None if it is dropped.
@@ -220,7 +228,7 @@ class JsonParser(AnswerParser):
         ranges: Ranges = {}
         ends: _Ends = {}
         while text.startswith(_FIRST) and at < end:
-            match = _ERROR[self.source is not None].match(text, at)
+            match = self._in_answer.match(text, at)
             if match is None:
                 return {}
             error = self._error(match[1], *(json.loads(f'"{value}"', strict=False) for value in match.groups()[1:]))
@@ -244,19 +252,19 @@ class JsonParser(AnswerParser):
                 if None in spans or self.location == "successive" or len(pieces) > MOST_ERRORS:
                     return self._annotation([self._pieces[piece] for piece in pieces])
                 return Parsed(Annotation.of_keys(spans))
-        errors = _decode(text, self.source is not None)
+        errors = _decode(text, self.source is not None, self.more_keys)
         return errors if isinstance(errors, Invalid) else self._annotation([self._error(*error) for error in errors])
 
     def _piece(self, piece: str) -> bool:
         """Read one piece; False if it is no error in the grammar's spacing."""
-        match = _PIECE[self.source is not None].fullmatch(piece)
+        match = self._in_piece.fullmatch(piece)
         if match is None or not is_severity(match[len(KEYS) + 1]):
             return False
         error = self._pieces[piece] = self._error(*match.groups())
         self._located[piece] = (None, None) if error.span is None else (error.span.key, error.span)
         return True
 
-    def _error(self, key: str, text: str, category: str, sub_category: str, severity: str) -> _Error:
+    def _error(self, key: str, text: str, category: str, sub_category: str, severity: str, *more: str | None) -> _Error:
         folded = fold_severity(severity)
         name = f"{category}/{sub_category}" if sub_category else category
         omission = key == OMITTED_KEY or is_omission(name)
@@ -264,7 +272,8 @@ class JsonParser(AnswerParser):
         if text and folded is not None:
             start = -1 if key == OMITTED_KEY else self.translation.find(text)
             if start >= 0:
-                span = ErrorSpan(start, start + len(text), folded, name)
+                said: dict[str, Any] = dict(zip(self.more_keys, more, strict=True))
+                span = ErrorSpan(start, start + len(text), folded, name, **said)
             elif omission and self.source is not None and (start := self.source.find(text)) >= 0:
                 span = ErrorSpan(start, start + len(text), folded, name, side="source")
         return _Error(text, folded, name, span, omission)
@@ -324,8 +333,9 @@ def is_omission(category: str | None) -> bool:
     return "omission" in (category or "").lower()
 
 
-def _decode(text: str, both: bool) -> list[tuple[str, str, str, str, str]] | Invalid:
-    """First key, span text, category, sub-category and severity of each error."""
+def _decode(text: str, both: bool, more: tuple[str, ...] = ()) -> list[tuple[Any, ...]] | Invalid:
+    """First key, span text, category, sub-category and severity of each error, and the values of `more` keys, None
+    where an error has none."""
     try:
         answer: object = _DECODER.decode(text)
     except _Malformed as error:
@@ -337,7 +347,7 @@ def _decode(text: str, both: bool) -> list[tuple[str, str, str, str, str]] | Inv
     errors = answer.get("errors") if isinstance(answer, dict) else None
     if not isinstance(errors, list):
         return Invalid("no list of errors")
-    decoded: list[tuple[str, str, str, str, str]] = []
+    decoded: list[tuple[Any, ...]] = []
     for item in errors:
         if not isinstance(item, dict):
             return Invalid("an error that is no object")
@@ -353,5 +363,8 @@ def _decode(text: str, both: bool) -> list[tuple[str, str, str, str, str]] | Inv
             return Invalid("an error without " + "/".join(KEYS) if missing else "an error's field is no text")
         if not is_severity(values[3]):  # else a major error in other words would be no error
             return Invalid("an error of unknown severity")
-        decoded.append((first, values[0], values[1], values[2], values[3]))
+        others = [item.get(key) for key in more]
+        if not all(value is None or isinstance(value, str) for value in others):
+            return Invalid("an error's field is no text")
+        decoded.append((first, *values, *others))
     return decoded

@@ -26,7 +26,8 @@ Source in {source_lang}:
 
 Translation in {target_lang}:
 {translation}"""
-_KEYS_V1 = f"""\
+#: What the keys of an error in JSON mean, and the two texts.
+KEYS_V1 = f"""\
 category: {", ".join(CATEGORIES)}.
 sub_category: for instance addition, mistranslation, omission, untranslated text, grammar, punctuation, spelling, \
 register, inconsistency, awkward, inappropriate for context.
@@ -40,7 +41,7 @@ You check translations as a professional MQM annotator. Mark the errors in the t
 Answer in JSON only: {{"errors": [{{"error_span": "...", "category": "...", "sub_category": "...", \
 "severity": "..."}}]}}
 error_span: the wrong words, copied exactly from the translation.
-{_KEYS_V1}"""
+{KEYS_V1}"""
 
 _ANSWER_V1 = f"""\
 Answer in JSON only: {{"errors": [{{"error_span": "...", "category": "...", "sub_category": "...", \
@@ -74,7 +75,7 @@ Answer in JSON only: {{"errors": [{{"error_span": "...", "category": "...", "sub
 "severity": "..."}}, {{"omitted_span": "...", "category": "accuracy", "sub_category": "omission", "severity": "..."}}]}}
 error_span: the wrong words, copied exactly from the translation.
 omitted_span: words whose meaning is missing from the translation, copied exactly from the source.
-{_KEYS_V1}"""
+{KEYS_V1}"""
 
 #: Those of `format=json-omissions`.
 OMISSION_TEMPLATES = {"v1": _OMISSIONS_V1}

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.prompting.answer_format import AnswerFormat, spans_by_text
 from mbr_esd_metric.prompting.parse import KEYS, OMITTED_KEY, JsonParser
 from mbr_esd_metric.prompting.prompt import CATEGORIES, OMISSION_TEMPLATES, SEVERITIES, TEMPLATES
@@ -22,7 +22,7 @@ from mbr_esd_metric.prompting.words import grounded_spans
 #: The inside of a JSON string: anything but quote, backslash and control characters, or a short escape.
 ANY_WORDS = r'([^"\\\x00-\x1f\x7f]|\\["\\/bfnrt])+'
 #: Escapes of `json.dumps` in its short form; other control characters cannot be in a span.
-_ESCAPES = {'"': r"\"", "\\": r"\\", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
+ESCAPES = {'"': r"\"", "\\": r"\\", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _SUB_CATEGORY = r"[a-zA-Z][a-zA-Z /-]*"
 #: Second-level names of published MQM typologies -> the prompt's category. First-level names are found by themselves.
 _PARENTS = {
@@ -35,22 +35,22 @@ _IN_BRACKETS = re.compile(r"\([^()]*\)")
 _NOT_LETTERS = re.compile(r"[^a-z]+")
 
 
-def output_grammar(error_span: str | None = ANY_WORDS, omitted_span: str | None = None) -> str:
+def output_grammar(error_span: str | None = ANY_WORDS, omitted_span: str | None = None, *, more: str = "") -> str:
     """The regular expression of an answer, ``{"errors": [...]}``. Its arguments are regular expressions for the inside
-    of the JSON strings of error spans and of omitted words; None where there can be none."""
+    of the JSON strings of error spans and of omitted words; None where there can be none; and for more keys."""
     spans = [f'"{key}": "{words}"' for key, words in ((KEYS[0], error_span), (OMITTED_KEY, omitted_span)) if words]
     if not spans:
         return r'\{"errors": \[\]\}'
     first = spans[0] if len(spans) == 1 else f"({'|'.join(spans)})"
     category, severity = (f"({'|'.join(names)})" for names in (CATEGORIES, SEVERITIES))
-    others = f'"category": "{category}", "sub_category": "{_SUB_CATEGORY}", "severity": "{severity}"'
+    others = f'"category": "{category}", "sub_category": "{_SUB_CATEGORY}", "severity": "{severity}"{more}'
     error = rf"\{{{first}, {others}\}}"
     return rf'\{{"errors": \[({error}(, {error})*)?\]\}}'
 
 
-def output_schema(omissions: bool = False) -> dict[str, Any]:
-    """The answer, with omissions or without, as a JSON schema for servers that take no grammar. It is strict: every key
-    is required, and no other is allowed."""
+def output_schema(omissions: bool = False, more: Sequence[str] = ()) -> dict[str, Any]:
+    """The answer, with omissions or without, as a JSON schema for servers that take no grammar. It is strict: every
+    key, and every one of `more`, is required, and no other is allowed."""
 
     def item(first: str) -> dict[str, Any]:
         error = {
@@ -58,6 +58,7 @@ def output_schema(omissions: bool = False) -> dict[str, Any]:
             "category": {"type": "string", "enum": list(CATEGORIES)},
             "sub_category": {"type": "string"},
             "severity": {"type": "string", "enum": list(SEVERITIES)},
+            **{key: {"type": "string"} for key in more},
         }
         return {"type": "object", "properties": error, "required": list(error), "additionalProperties": False}
 
@@ -85,7 +86,7 @@ class JsonFormat(AnswerFormat):
 
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
         texts = (translation, source) if self.both_sides else (translation,)
-        return output_grammar(*(grounded_spans(text, _ESCAPES) if grounded else ANY_WORDS for text in texts))
+        return output_grammar(*(grounded_spans(text, ESCAPES) if grounded else ANY_WORDS for text in texts))
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
         """The errors in the order of the text. One cannot be written if its words also stand earlier in the text."""
@@ -96,8 +97,13 @@ class JsonFormat(AnswerFormat):
                 continue
             key = KEYS[0] if span.side == "translation" else OMITTED_KEY
             category, sub_category = answer_category(span.category or ("omission" if key == OMITTED_KEY else None))
-            errors.append({key: text, "category": category, "sub_category": sub_category, "severity": span.severity})
+            error = {key: text, "category": category, "sub_category": sub_category, "severity": span.severity}
+            errors.append(error | self.more(span, text))
         return render_answer(errors), len(annotation) - len(errors)
+
+    def more(self, span: ErrorSpan, words: str) -> dict[str, str]:
+        """What the answer has behind the usual keys of an error."""
+        return {}
 
 
 class JsonOmissionsFormat(JsonFormat):

@@ -1,0 +1,51 @@
+"""`format=json-corrections`: as `json`, each error with what should stand in its place, and why.
+
+The correction "" deletes the words. Its text, and the reason, are the model's own and never located.
+"""
+
+from __future__ import annotations
+
+import json
+
+from mbr_esd_metric.core.annotation import ErrorSpan
+from mbr_esd_metric.prompting.formats.json import ANY_WORDS, ESCAPES, JsonFormat, output_grammar, output_schema
+from mbr_esd_metric.prompting.parse import JsonParser
+from mbr_esd_metric.prompting.prompt import KEYS_V1
+from mbr_esd_metric.prompting.words import grounded_spans
+
+_KEYS = ("correction", "reason")
+_V1 = f"""\
+You check translations as a professional MQM annotator. Mark the errors in the translation below, and correct them.
+Answer in JSON only: {{"errors": [{{"error_span": "...", "category": "...", "sub_category": "...", \
+"severity": "...", "correction": "...", "reason": "..."}}]}}
+error_span: the wrong words, copied exactly from the translation.
+correction: the words that should stand in the place of error_span, and nothing around them; empty to delete it.
+reason: why, in one short sentence.
+{KEYS_V1}"""
+_TEMPLATES = {"v1": _V1}
+#: The inside of a JSON string that may be empty.
+_TEXT = ANY_WORDS.removesuffix("+") + "*"
+
+
+class CorrectionsParser(JsonParser):
+    """The reader of errors with corrections; one may lack them where nothing holds the model to the grammar."""
+
+    more_keys = _KEYS
+
+
+class JsonCorrectionsFormat(JsonFormat):
+    """The answer of `json`, each error with "correction" and "reason"."""
+
+    name = "json-corrections"
+    templates = _TEMPLATES
+    reader = CorrectionsParser
+    schema = json.dumps(output_schema(more=_KEYS))
+    corrections = True
+
+    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
+        words = grounded_spans(translation, ESCAPES) if grounded else ANY_WORDS
+        return output_grammar(words, more="".join(f', "{key}": "{_TEXT}"' for key in _KEYS))
+
+    def more(self, span: ErrorSpan, words: str) -> dict[str, str]:
+        """The correction, the words themselves where there is none, and the reason."""
+        return {"correction": words if span.correction is None else span.correction, "reason": span.reason or ""}
