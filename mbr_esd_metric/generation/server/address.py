@@ -38,24 +38,22 @@ class Address:
             parts = urlsplit(text)
             port, host = parts.port, parts.hostname
         except ValueError:
-            host = port = None
-        if not host or parts.scheme not in ("http", "https") or re.search(r"[\s\x00-\x1f\x7f]", text):
-            raise EngineError(f"{_hint(text)!r} is no server address; write for instance http://localhost:8000/v1")
-        if "@" in parts.path + parts.query + parts.fragment:
-            # A password with a slash would end in the path, and its user be the host: it would be sent and shown.
-            raise EngineError(
-                f"{_hint(text)!r} is no server address, as an @ comes after its first /, ? or #; write these in a "
-                "password as %2F, %3F, %23, and an @ of the path as %40"
-            )
+            parts, port, host = urlsplit(""), None, None
+        # A password with a slash would end in the path, and its user be the host: it would be sent and shown.
+        misplaced = "@" in parts.path + parts.query + parts.fragment
+        if not host or misplaced or parts.scheme not in ("http", "https") or re.search(r"[\s\x00-\x1f\x7f]", text):
+            hint = re.sub(r"(?<=[^@/:]):(?!\d+(/|$)|/).*", ":***", shown(text), count=1, flags=re.DOTALL)
+            example = "http://localhost:8000/v1, and in a password %2F for /, %3F for ?, %23 for #"
+            raise EngineError(f"{hint!r} is no server address; write for instance {example}")
         name = f"[{host}]" if ":" in host else host
         url = f"{parts.scheme}://{name}{f':{port}' if port is not None else ''}{parts.path.rstrip('/')}"
         login = None
         if parts.username is not None or parts.password is not None:
             pair = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
-            login = "Basic " + base64.b64encode(pair.encode()).decode()
-            hide(unquote(parts.password or ""), parts.password or "", login.removeprefix("Basic "))
+            login = base64.b64encode(pair.encode()).decode()
+            hide(unquote(parts.password or ""), parts.password or "", login)
         hide(*(value for name, value in parse_qsl(parts.query) if name != "api-version"))
-        return cls(url, host.lower(), parts.query, login)
+        return cls(url, host.lower(), parts.query, login and f"Basic {login}")
 
     def __str__(self) -> str:
         return self.url
@@ -84,29 +82,13 @@ class Address:
 
 
 def shown(text: str) -> str:
-    """The text of an address, or of several, as messages may show it.
-
-    A password may hold any character, so nothing before the last @ is shown but a scheme at the beginning. Of each
-    address the query is hidden too, which may hold an @ as well.
-    """
+    """The text of an address, or of several, as messages may show it: no query, and nothing before the last @ but a
+    scheme at the beginning, as a password may hold any character."""
     before, at, rest = text.rpartition("@")
     if at:
-        rest = "***" if re.search(r"[?#]", before) else rest
-        scheme = re.match(r"https?://", text)
-        text = f"{scheme[0] if scheme else ''}***@{rest}"
-    pieces = re.split(r"([\s,]+)", text)
-    return "".join(_without_query(piece) if "://" in piece or at else piece for piece in pieces)
-
-
-def _without_query(address: str) -> str:
-    query = re.search(r"[?#]", address)
-    return address if query is None else address[: query.start()] + "?***"
-
-
-def _hint(text: str) -> str:
-    """The part of a text that is no address that may be shown: less than of one, as any part of it may be secret."""
-    begin = _without_query(shown(text))
-    return re.sub(r"(?<=[^@/:]):(?!\d+(/|$)|/).*", ":***", begin, count=1, flags=re.DOTALL)
+        scheme = re.match(r"(https?://)?", text)
+        text = f"{scheme[0] if scheme else ''}***" + ("" if re.search(r"[?#]", before) else f"@{rest}")
+    return re.sub(r"[?#][^\s,]*", "?***", text)
 
 
 def excerpt(text: str, most: int = 300) -> str:

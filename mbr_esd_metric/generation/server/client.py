@@ -1,7 +1,7 @@
 """One run of `engine=server`: sends the requests until every sample is in, in a thread of its own.
 
-The retries are this package's own and not a library's: a failed request may be tried again at another server or for the
-rest of its samples, and all requests wait together if the server says so.
+The retries are no library's: a request may be tried again at another server or for the rest of its samples, and all
+requests wait together if the server says so.
 """
 
 from __future__ import annotations
@@ -44,21 +44,20 @@ ADVICE = "What was sampled is kept; the same command asks for the rest"
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """The tries of a run, and the waits between them.
+    """The tries of a run, and the waits between them, in seconds.
 
     Attributes:
-        timeout: seconds until a request counts as stalled; each further try has twice as long.
-        first_wait, longest_wait: seconds before the second try, and the limit up to which they double with each
-            further try.
+        timeout: after which a request counts as stalled; each further try has twice as long.
+        first_wait, longest_wait: before the second try, and the limit up to which waits double with each further try.
         tries: of one request, before the client gives up. With the defaults it waits about ten minutes in all, which is
             enough to restart a server with a 70B model.
         bad_replies: tries of a request whose replies are complete and wrong, or do not come in time.
-        longest_rest: the most seconds that a server may ask the client to wait (``Retry-After``); if it asks for
-            more, the run ends.
-        no_answer: seconds after which a run ends that had no answer at all, where no server asked it to wait.
+        longest_rest: the most that a server may ask the client to wait (``Retry-After``); if it asks for more, the run
+            ends.
+        no_answer: after which a run ends that had no answer at all, where no server asked it to wait.
         refusals: a run without an answer ends when so many of its first segments are refused.
-        ending: seconds that requests under way have to come in when a run ends with an error, as they may be paid for;
-            a tenth of it where the run had no answer.
+        ending: time that requests under way have when a run ends with an error, as they may be paid for; a tenth of it
+            where the run had no answer.
     """
 
     timeout: float = 600.0
@@ -110,21 +109,15 @@ class Job:
         """The HTTP request of a part of a request."""
         return Query(part, self.model, self.sampling)
 
-    def bound(self, part: Request) -> float:
-        """The most that it can cost."""
-        return self.prices.bound(part.text, part.n * self.sampling.max_tokens)
+    def cost(self, part: Request, usage: Usage | None = None) -> float:
+        """What a part cost, the most that it can cost if nothing says how many tokens it used."""
+        return self.prices.of(usage) if usage else self.prices.bound(part.text, part.n * self.sampling.max_tokens)
 
 
 @dataclass(slots=True)
 class Progress:
-    """What happened so far in all calls of `generate` of an engine.
-
-    Attributes:
-        answered: whether any request had an answer.
-        retries: requests that were sent again.
-        spent: on replies that came, and on requests whose reply was lost after the work may have been done.
-        renamed: whether a reply named another model than the one asked for.
-    """
+    """What happened so far in all calls of `generate` of an engine: whether any request had an answer, how many were
+    sent again, what was spent (also on lost replies), and whether a reply named another model."""
 
     answered: bool = False
     retries: int = 0
@@ -150,7 +143,7 @@ class Client:
     """
 
     def __init__(self, job: Job, requests: Iterable[Request], progress: Progress) -> None:
-        self._job, self._requests, self.progress = job, requests, progress
+        self._job, self._requests, self._progress = job, requests, progress
         self._parts: Iterator[Request] = iter(())
         self._limits: dict[Address, asyncio.Semaphore] = {}
         #: The time until which each server gets no request.
@@ -160,24 +153,20 @@ class Client:
         self._ended: asyncio.Event
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
-        #: Servers that have answered in the form asked for.
-        self._guided_servers: set[Address] = set()
+        #: Servers that have answered in the form asked for, and the number of replies without a sample in it.
+        self._guided_servers, self._unguided = set[Address](), 0
         #: Whether a server answered with several samples, or refuses them and gives one.
         self._takes_several = self._takes_one = False
         self._began, self._last_success, self._told_to_wait = time.monotonic(), -1.0, False
-        #: Of the parts that are being asked for.
+        #: Of the parts that are under way.
         self._tries: set[_Tries] = set()
         #: Keys of the first segments, and of those that are refused.
-        self._first: set[str] = set()
-        self._refused: set[str] = set()
+        self._first, self._refused = set[str](), set[str]()
         self._over = self._stopped = False
 
     def __iter__(self) -> Iterator[Generated | Refused]:
-        """The replies' samples as they come in, and the requests that are refused.
-
-        Raises:
-            EngineError: if no request can succeed, as soon as the requests under way are in.
-        """
+        """The replies' samples as they come in, and the requests that are refused; raises `EngineError` if no request
+        can succeed, as soon as those under way are in."""
         thread = threading.Thread(target=self._work, name="mbr-esd-server", daemon=True)
         thread.start()
         try:
@@ -217,7 +206,7 @@ class Client:
             try:
                 done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
                 self._ended.set()
-                await asyncio.wait(workers, timeout=self._job.policy.ending / (1 if self.progress.answered else 10))
+                await asyncio.wait(workers, timeout=self._job.policy.ending / (1 if self._progress.answered else 10))
                 for worker in done:
                     worker.result()
             finally:
@@ -226,29 +215,27 @@ class Client:
                 await asyncio.gather(*workers, return_exceptions=True)
         if self._over:
             raise EngineError(
-                f"max_cost={self._job.prices.most:g} is reached: {self.progress.spent:.4f} were spent, with what was "
+                f"max_cost={self._job.prices.most:g} is reached: {self._progress.spent:.4f} were spent, with what was "
                 f"under way. {ADVICE}, with a max_cost of its own"
             )
 
     async def _prepare(self, http: Http) -> int:
         """Cut the requests into parts, and set each server's limit; returns the number of workers."""
-        job, per_request, limits = self._job, self._job.dialect.per_request, dict[Address, int]()
+        job, limits = self._job, dict[Address, int]()
         for address in job.servers:
-            limits[address], slots = job.concurrency or CONCURRENCY, None
+            limits[address] = job.concurrency or CONCURRENCY
             with suppress(TransientError, EngineError, asyncio.TimeoutError):
                 slots = await asyncio.wait_for(slot_count(http, address, job.dialect), PROBE_SECONDS)
-            if slots:
-                per_request = 1
-                if job.concurrency is None:  # one more waits there, so that the server need not wait for it
+                if slots and job.concurrency is None:  # one more waits there, so that the server need not wait for it
                     limits[address] = min(CONCURRENCY, slots + 1)
         self._limits = {address: asyncio.Semaphore(limit) for address, limit in limits.items()}
-        self._parts = (part for request in self._requests for part in request.parts(per_request))
+        self._parts = (part for request in self._requests for part in request.parts(job.dialect.per_request))
         return job.concurrency or sum(limits.values())
 
     async def _worker(self, http: Http) -> None:
         most = self._job.prices.most
         while not (self._over or self._ended.is_set()) and (part := next(self._parts, None)) is not None:
-            if most is not None and self.progress.spent >= most:
+            if most is not None and self._progress.spent >= most:
                 self._over = True
                 return
             if len(self._first) < self._job.policy.refusals:
@@ -262,7 +249,7 @@ class Client:
 
     async def _attempt(self, http: Http, part: Request, tries: _Tries) -> Request | None:
         """Send a part once; returns the part that is to be sent next, None where nothing is."""
-        job, address, progress = self._job, await self._free_server(part), self.progress
+        job, address, progress = self._job, await self._free_server(part), self._progress
         async with self._limits[address]:
             if self._ended.is_set():
                 return None
@@ -278,9 +265,9 @@ class Client:
                 return None
             except TransientError as error:
                 failure = error
-                progress.spent += job.bound(sent) if error.sent else 0.0
+                progress.spent += job.cost(sent) if error.sent else 0.0
             else:
-                progress.spent += job.bound(sent) if reply.usage is None else job.prices.of(reply.usage)
+                progress.spent += job.cost(sent, reply.usage)
                 progress.answered, self._last_success = True, time.monotonic()
                 self._takes_several |= sent.n > 1
                 self._takes_one |= tries.single and not self._takes_several
@@ -294,7 +281,7 @@ class Client:
         self, failure: TransientError, address: Address, part: Request, tries: _Tries, started: float
     ) -> Request | None:
         """Wait after a failure; returns the part if it is to be sent again, None if it is given up."""
-        policy, dialect, progress = self._job.policy, self._job.dialect, self.progress
+        policy, dialect, progress = self._job.policy, self._job.dialect, self._progress
         if isinstance(failure, (InvalidResponse, RequestTimeout)):
             tries.bad_replies += 1
         else:  # a server that is busy with other requests of this run has not failed
@@ -334,11 +321,8 @@ class Client:
         if part.key in self._refused:
             return
         self._refused.add(part.key)
-        if (
-            not self.progress.answered
-            and len(self._first) >= self._job.policy.refusals
-            and self._first <= self._refused
-        ):
+        all_refused = len(self._first) >= self._job.policy.refusals and self._first <= self._refused
+        if all_refused and not self._progress.answered:
             raise EngineError(f"all of the first {len(self._first)} segments are refused, {part.label} so: {reason}")
         await self._put(Refused(part.key, reason))
 
@@ -371,18 +355,21 @@ class Client:
         if response.status != 200:
             raise response.failure(address)
         reply = read_reply(dialect, response.json(), query, address)
-        whole, violations = 0, []
+        violations = []
         for sample in reply.samples:
-            whole += not sample.truncated
             try:
                 check_format(dialect, sample, part)
             except SchemaViolation as error:
                 violations.append(error)
-        if violations and not (dialect.loses_tokens and (address in self._guided_servers or len(violations) < whole)):
-            raise violations[0]
-        if whole:
+        if sum(not sample.truncated for sample in reply.samples) > len(violations):
             self._guided_servers.add(address)
-        if reply.other_model and not self.progress.renamed:
-            self.progress.renamed = True
+        elif violations:
+            self._unguided += 1
+        # A text without tokens that the grammar allows is kept, unless the server has given no other.
+        guided = address in self._guided_servers or self._unguided < job.policy.bad_replies
+        if violations and not (dialect.loses_tokens and guided):
+            raise violations[0]
+        if reply.other_model and not self._progress.renamed:
+            self._progress.renamed = True
             say(f"mbr-esd: {address} answers with the model {reply.other_model!r} where {job.model!r} is asked")
         return reply

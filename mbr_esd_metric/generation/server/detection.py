@@ -23,7 +23,6 @@ from mbr_esd_metric.generation.server.failures import (
     describe,
     key_refused,
     token_count,
-    unreachable,
 )
 from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http, run_coroutine
 
@@ -118,7 +117,7 @@ async def _only_model(addresses: Sequence[Address], dialect: Dialect) -> str:
             try:
                 names = await model_names(http, address, dialect)
             except TransientError as error:
-                problem = f"{unreachable(address, error)}, or say with model=NAME which model is meant"
+                problem = f"{_unreachable(address, error)}, or say with model=NAME which model is meant"
                 continue
             different = list(dict.fromkeys(name.removesuffix(":latest") for name in names or ()))
             if len(different) == 1:
@@ -148,13 +147,13 @@ async def _dialect_at(http: Http, address: Address) -> str | None:
     models = _listed(response, "data") if response.status == 200 else None
     owners = {model.get("owned_by") for model in models or ()}
     for name, dialect in DIALECTS.items():
-        if not owners.isdisjoint(dialect.owners):
+        if dialect.owner in owners:
             return name
     for name, dialect in DIALECTS.items():
         if dialect.probe is not None:
-            path, shows = dialect.probe
+            path, marker = dialect.probe
             with suppress(TransientError):
-                if shows((await http.get(address, path)).body):
+                if marker in (await http.get(address, path)).body:
                     return name
     return None if models is None else "plain"
 
@@ -197,6 +196,15 @@ async def slot_count(http: Http, address: Address, dialect: Dialect) -> int | No
     return token_count(value.get(field)) if isinstance(value, Mapping) else None
 
 
+def _unreachable(address: Address, failure: TransientError) -> EngineError:
+    """The error of a server that cannot say what it serves."""
+    if failure.sent:
+        return EngineError(
+            f"{address} does not say what it serves ({failure}); see its address, which mostly ends in /v1"
+        )
+    return EngineError(f"no server answers at {address} ({failure}); start the server, or fix the address")
+
+
 async def check_served(http: Http, address: Address, dialect: Dialect, model: str) -> EngineError | None:
     """Why this server does not answer; None if it serves the model, or does not list its models.
 
@@ -206,7 +214,7 @@ async def check_served(http: Http, address: Address, dialect: Dialect, model: st
     try:
         names = await model_names(http, address, dialect)
     except TransientError as error:
-        return unreachable(address, error)
+        return _unreachable(address, error)
     if names is not None and model not in names:
         if not names:
             raise EngineError(f"{address} serves no model {model!r}, and no other")

@@ -67,15 +67,14 @@ class Dialect:
             it in silence (DeepSeek); servers that people run themselves honour it.
         loses_tokens: whether a text may lack tokens that the grammar admitted. A candidate of a server that obeys is
             then kept where it is not in the form asked for, too, and counts as one that cannot be read.
-        owners: the values of `owned_by` in the model lists of servers that speak this dialect.
+        owner: the value of `owned_by` in the model lists of servers that speak this dialect.
         path: of requests; a path with two slashes is below the host's root instead of the base URL.
         models: the path of the list of models, the list's field, and that of a name; None: it cannot be relied on, as
             it names all models of the cache, or none of the deployments.
-        probe: a path, and whether the body of its reply shows a server of this dialect.
+        probe: a path, and what its reply contains if the server speaks this dialect.
         slots: the path and the field that say how many samples a server works on at once, or the number.
         version: raised when requests or reading change in a way that changes candidates; part of the store's key.
         normalize: a reply in the form of OpenAI's chat completions.
-        same_model: whether a reply that names one model comes from the other, of the request.
         aliases: a name may stand for a model of another name, such as a deployment's; a note says so.
         reasoning_effort: of the run, if it has one.
     """
@@ -90,14 +89,13 @@ class Dialect:
     logprobs: bool = False
     temperature_while_reasoning: bool = True
     loses_tokens: bool = False
-    owners: tuple[str, ...] = ()
+    owner: str = ""
     path: str = "/chat/completions"
     models: tuple[str, str, str] | None = ("/models", "data", "id")
-    probe: tuple[str, Callable[[bytes], bool]] | None = None
+    probe: tuple[str, bytes] | None = None
     slots: tuple[str, str] | int | None = None
     version: int = 1
     normalize: Callable[[_Value, Query], _Value] = lambda value, query: value
-    same_model: Callable[[str, str], bool] = lambda name, requested: name == requested
     aliases: bool = False
     reasoning_effort: str | None = None
 
@@ -194,19 +192,6 @@ def _grammar(query: Query, dialect: Dialect) -> str:
     return gbnf(query.request.grammar)
 
 
-def _from_llamacpp(value: _Value, query: Query) -> _Value:
-    """The reply with the tokens of all choices: ``usage`` counts those of the first alone, and the others' are guessed
-    from the lengths of their texts. A server that seems to have counted them is believed."""
-    try:
-        usage, count = value["usage"], token_count(value["usage"]["completion_tokens"])
-        sizes = [len(str(choice["message"]["content"])) for choice in value["choices"]]
-        if count is None or count != token_count(value["timings"]["predicted_n"]) or not sizes[0]:
-            return value
-        return {**value, "usage": {**usage, "completion_tokens": round(count * sum(sizes) / sizes[0])}}
-    except (KeyError, TypeError, IndexError):  # `read_reply` says what is wrong
-        return value
-
-
 def _from_ollama(value: _Value, query: Query) -> _Value:
     """One sample. A reply whose prompt fills the whole context is refused."""
     usage = {"prompt_tokens": value.get("prompt_eval_count"), "completion_tokens": value.get("eval_count")}
@@ -218,17 +203,11 @@ def _from_ollama(value: _Value, query: Query) -> _Value:
     return {"model": value.get("model"), "choices": [choice], "usage": usage}
 
 
-def _same_but_snapshot(name: str, requested: str) -> bool:
-    """A name stands for its dated snapshots, with or without the maker before it."""
-    name, requested = name.rsplit("/", 1)[-1], requested.rsplit("/", 1)[-1]
+def same_model(name: str, requested: str) -> bool:
+    """Whether a reply that names one model comes from the requested one, whose name stands for its dated snapshots and
+    may lack the maker."""
+    name, requested = (one.rsplit("/", 1)[-1].removesuffix(":latest") for one in (name, requested))
     return name == requested or re.fullmatch(r"(-\d{4}|[:@]).*", name.removeprefix(requested)) is not None
-
-
-def _is_transformers(body: bytes) -> bool:
-    try:
-        return "/load_model" in json.loads(body)["paths"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return False
 
 
 DIALECTS: Mapping[str, Dialect] = {
@@ -237,10 +216,9 @@ DIALECTS: Mapping[str, Dialect] = {
         Dialect(
             "llamacpp",
             "gbnf",
-            {**_N, **_SHORT_SEED, **_MAX_TOKENS, **_TEMPERATURE, **_TOP_K,
+            {**_SHORT_SEED, **_MAX_TOKENS, **_TEMPERATURE, **_TOP_K,
              "samplers": _always(["top_k", "temperature"]), "grammar": _grammar, **_TEMPLATE},
-            "grammar", n=True, seed=True, top_k=True, loses_tokens=True, owners=("llamacpp",),
-            slots=("//props", "total_slots"), normalize=_from_llamacpp,
+            "grammar", seed=True, top_k=True, loses_tokens=True, owner="llamacpp", slots=("//props", "total_slots"),
         ),
         Dialect(
             "ollama",
@@ -251,41 +229,39 @@ DIALECTS: Mapping[str, Dialect] = {
              "format": lambda query, dialect: json.loads(query.request.schema),
              "truncate": _always(False), "shift": _always(False), "options": _ollama_options},
             "format", seed=True, top_k=True, path="//api/chat", models=("//api/tags", "models", "name"),
-            probe=("//", lambda body: body.strip() == b"Ollama is running"), normalize=_from_ollama,
-            same_model=lambda name, requested: name.removesuffix(":latest") == requested.removesuffix(":latest"),
+            probe=("//", b"Ollama is running"), normalize=_from_ollama,
         ),
         Dialect(
             "openai",
             "schema",
             {**_N, **_SEED, "max_completion_tokens": _MAX_TOKENS["max_tokens"], "response_format": _strict_schema,
              **_TEMPERATURE, **_EFFORT},
-            "response_format", n=True, seed=True, temperature_while_reasoning=False, models=None,
-            same_model=_same_but_snapshot, aliases=True,
+            "response_format", n=True, seed=True, temperature_while_reasoning=False, models=None, aliases=True,
         ),
         Dialect(
             "plain", "none", {**_MAX_TOKENS, **_TEMPERATURE, **_EFFORT}, temperature_while_reasoning=False, version=3,
-            same_model=_same_but_snapshot, aliases=True,
+            aliases=True,
         ),
         Dialect(
             "sglang",
             "regex",
             {**_N, **_MAX_TOKENS, **_TEMPERATURE, "top_k": lambda query, dialect: query.sampling.top_k or -1,
              **_NO_OTHER_CUT, "regex": lambda query, dialect: query.request.grammar, **_TEMPLATE, **_EFFORT},
-            "regex", n=True, top_k=True, owners=("sglang",),
+            "regex", n=True, top_k=True, owner="sglang",
         ),
         Dialect(
             "transformers",
             "none",
             {**_SHORT_SEED, **_MAX_TOKENS, "generation_config": _generation_config, **_TEMPLATE},
-            seed=True, top_k=True, version=2, models=None, probe=("//openapi.json", _is_transformers), slots=1,
-            same_model=lambda name, requested: True,
+            seed=True, top_k=True, version=2, models=None, probe=("//openapi.json", b'"/load_model"'), slots=1,
+            aliases=True,
         ),
         Dialect(
             "vllm",
             "regex",
             {**_N, **_SEED, **_MAX_TOKENS, **_TEMPERATURE, **_TOP_K, **_NO_OTHER_CUT, "logprobs": _always(True),
              "structured_outputs": lambda query, dialect: {"regex": query.request.grammar}, **_TEMPLATE, **_EFFORT},
-            "structured_outputs", n=True, seed=True, top_k=True, logprobs=True, owners=("vllm",),
+            "structured_outputs", n=True, seed=True, top_k=True, logprobs=True, owner="vllm",
         ),
     )
 }  # fmt: skip

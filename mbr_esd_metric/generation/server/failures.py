@@ -145,16 +145,6 @@ def describe(value: object) -> tuple[str, set[str]]:
     return field + excerpt(str(inner or value)), codes
 
 
-def unreachable(address: Address, failure: TransientError) -> EngineError:
-    """The error of a server that cannot say what it serves."""
-    if failure.sent:
-        return EngineError(
-            f"{address} does not say what it serves ({failure}); see whether it is ready and its address right (it "
-            "mostly ends in /v1)"
-        )
-    return EngineError(f"no server answers at {address} ({failure}); start the server, or fix the address")
-
-
 def key_refused(address: Address, reason: str) -> EngineError:
     """The error of a server that wants another key."""
     return EngineError(f"{address} refuses the key ({reason}); set MBR_ESD_API_KEY to a valid one")

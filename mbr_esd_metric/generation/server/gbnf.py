@@ -33,33 +33,28 @@ def gbnf(expression: str) -> str:
     position = 0
     while position < len(expression):
         match = _TOKEN.match(expression, position)
-        if match is None or (match.lastgroup == "group" and expression.startswith("(?", position) and match[0] == "("):
+        if match is None or (match[0] == "(" and expression.startswith("(?", position)):
             raise ValueError(f"no GBNF for {expression[position : position + 10]!r}")
         position = match.end()
         kind, text = match.lastgroup, match[0]
         if kind == "group":
             out.append("(")
         elif kind == "mark":
-            # An empty alternative needs a literal of its own.
             if text in ")|" and out[-1:] in (["("], ["|"], []):
-                out.append('""')
+                out.append('""')  # an empty alternative
             out.append(text)
         elif kind == "class":
             out.append(_class(text))
         elif kind == "any":
             out.append(r"[^\n]")
-        elif kind == "escape" and text[1:] in _CLASSES:
+        elif text[0] == "\\" and text[1:] in _CLASSES:
             out.append(f"[{_CLASSES[text[1:]]}]")
         else:
-            out.append(f'"{_written(_character(text))}"')
-    joined: list[str] = []
-    for at, piece in enumerate(out):
-        repeated = at + 1 < len(out) and out[at + 1][0] in "*+?{"
-        if piece[0] == '"' and joined and joined[-1][0] == '"' and joined[-1] != '""' and not repeated:
-            joined[-1] = joined[-1][:-1] + piece[1:]
-        else:
-            joined.append(piece)
-    return _in_rules(joined)
+            literal = f'"{_written(_character(text))}"'
+            if out and out[-1][0] == '"' and out[-1] != '""' and expression[position : position + 1] not in set("*+?{"):
+                literal = out.pop()[:-1] + literal[1:]
+            out.append(literal)
+    return _in_rules(out)
 
 
 def _in_rules(pieces: list[str]) -> str:

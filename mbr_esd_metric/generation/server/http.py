@@ -58,7 +58,7 @@ class Http:
         Raises:
             RequestTimeout: the reply is not complete in time.
             TransientError: the connection is refused or lost.
-            EngineError: a redirect, or a body that is packed or beyond the limit.
+            EngineError: a redirect, or a body that is compressed or beyond the limit.
         """
         import aiohttp
 
@@ -66,41 +66,31 @@ class Http:
         headers = {"Accept-Encoding": "identity", **address.headers()}
         if isinstance(body, bytes):
             headers["Content-Type"] = "application/json"
+        timeout = aiohttp.ClientTimeout(total=seconds)
+        sending = self._session.request(
+            method, url, data=body, headers=headers, allow_redirects=False, proxy=_proxy(url), timeout=timeout
+        )
         try:
-            async with self._session.request(
-                method,
-                url,
-                data=body,
-                headers=headers,
-                allow_redirects=False,
-                proxy=_proxy(url),
-                timeout=aiohttp.ClientTimeout(total=seconds),
-            ) as reply:
+            async with sending as reply:
                 names = {name.lower(): value for name, value in reply.headers.items()}
                 if 300 <= reply.status < 400:
-                    target = shown(names.get("location", "an address that it does not name"))
-                    raise EngineError(
-                        f"{address} sends its callers on to {excerpt(target, 100)}; nothing was sent there: give that "
-                        "address, if it is the right one"
-                    )
+                    target = excerpt(shown(names.get("location", "an address that it does not name")), 100)
+                    raise EngineError(f"{address} redirects to {target}, and nothing was sent there: give that address")
                 if names.get("content-encoding", "identity") != "identity":  # a small reply could fill the memory
-                    raise EngineError(f"{address} packs its replies, though they were asked for as they are")
-                pieces, size = list[bytes](), 0
+                    raise EngineError(f"{address} compresses its replies, though they were asked for as they are")
+                content = bytearray()
                 async for piece in reply.content.iter_chunked(1 << 16):
-                    pieces.append(piece)
-                    size += len(piece)
-                    if size > limit:
-                        raise EngineError(
-                            f"{address} answers with more than {limit / 1e6:.0f} MB, which no reply to such a request "
-                            "can have; see whether that address is a chat server"
-                        )
-                return Response(reply.status, names, b"".join(pieces))
+                    content += piece
+                    if len(content) > limit:
+                        raise EngineError(f"{address} sends over {limit / 1e6:.0f} MB; see whether it is a chat server")
+                return Response(reply.status, names, bytes(content))
         except asyncio.TimeoutError:
             raise RequestTimeout(f"no whole reply within {seconds:g} s") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             sent = not isinstance(error, aiohttp.ClientConnectorError)
-            reason = excerpt(str(error), 120) or type(error).__name__
-            raise TransientError(f"connection lost ({reason})", sent=sent) from None
+            raise TransientError(
+                f"connection lost ({excerpt(str(error), 120) or type(error).__name__})", sent=sent
+            ) from None
 
 
 def _proxy(url: str) -> str | None:

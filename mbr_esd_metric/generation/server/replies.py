@@ -12,14 +12,8 @@ from typing import Any
 from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
 from mbr_esd_metric.generation.engine import Request
 from mbr_esd_metric.generation.server.address import Address, excerpt
-from mbr_esd_metric.generation.server.dialects import Dialect, Query
-from mbr_esd_metric.generation.server.failures import (
-    InvalidResponse,
-    SchemaViolation,
-    classify,
-    describe,
-    token_count,
-)
+from mbr_esd_metric.generation.server.dialects import Dialect, Query, same_model
+from mbr_esd_metric.generation.server.failures import InvalidResponse, SchemaViolation, classify, describe, token_count
 from mbr_esd_metric.prompting.parse import LONGEST_ANSWER
 
 #: The least log-probability: one that the store and a sum hold.
@@ -65,36 +59,24 @@ def read_reply(dialect: Dialect, value: object, query: Query, address: Address) 
         RequestRejected: it says that the prompt is too long.
         Exception: as `classify`, if it is an error in spite of the status 200.
     """
-    if not isinstance(value, Mapping):
-        raise InvalidResponse(f"the reply is no object: {excerpt(str(value), 100)}")
-    if value.get("error"):
+    if not isinstance(value, Mapping) or value.get("error"):
         raise classify(200, value, address)
     model, other = value.get("model"), ""
-    if isinstance(model, str) and not dialect.same_model(model, query.model):
+    if isinstance(model, str) and not same_model(model, query.model):
         other = excerpt(model, 100)
         if not dialect.aliases:
             raise InvalidResponse(f"the reply comes from the model {other!r}, not {query.model!r}")
-    normal = dialect.normalize(value, query)
+    normal, n = dialect.normalize(value, query), query.request.n
     choices = normal.get("choices")
-    if not isinstance(choices, list) or not choices:
+    if not (isinstance(choices, list) and choices and all(isinstance(choice, Mapping) for choice in choices)):
         raise classify(200, value, address)
-    if isinstance(choices[0], Mapping) and choices[0].get("error"):
+    if choices[0].get("error"):
         raise classify(200, choices[0], address)
-    by_index: dict[int, Mapping[str, Any]] = {}
-    for choice in choices:
-        index = choice.get("index") if isinstance(choice, Mapping) else None
-        if type(index) is not int or not 0 <= index < query.request.n:
-            shown = excerpt(repr(index), 40)
-            raise InvalidResponse(
-                f"the reply has a choice with the index {shown}, and {query.request.n} were asked for"
-            )
-        if index in by_index:
-            raise InvalidResponse(f"the reply has the choice {index} twice")
-        by_index[index] = choice
-    usage = _usage(normal.get("usage"))
+    indices = [index if type(index := choice.get("index")) is int else -1 for choice in choices]
+    if 0 not in indices or not 0 <= min(indices) <= max(indices) < n or len(set(indices)) < len(indices):
+        raise InvalidResponse(f"the reply's choices have the indices {indices[:20]}, and {n} were asked for")
+    by_index, usage = dict(zip(indices, choices, strict=True)), _usage(normal.get("usage"))
     each, rest = divmod(usage.completion if usage else 0, len(by_index))
-    if 0 not in by_index:
-        raise InvalidResponse("the reply lacks the first sample")
     samples: list[Candidate] = []
     try:
         while (index := len(samples)) in by_index:
@@ -107,12 +89,24 @@ def read_reply(dialect: Dialect, value: object, query: Query, address: Address) 
 
 def check_format(dialect: Dialect, sample: Candidate, request: Request) -> None:
     """Raise `SchemaViolation` if a sample is not in the requested format; one that was cut need not be."""
+    text = sample.text or ""
     if sample.truncated or dialect.guidance == "none":
         return
-    check = _is_object if dialect.guidance == "schema" else _in_grammar
-    text = sample.text or ""
-    if not check(text, request):
+    if dialect.guidance == "schema":
+        fits = isinstance(_json(text), dict)
+    else:  # Python builds the grammar of one translation in 20 to 100 ms; `form` says the same of every answer
+        fits = re.fullmatch(request.form or request.grammar, text) is not None
+        if fits and request.form:
+            fits = all(error["error_span"] in request.translation for error in json.loads(text)["errors"])
+    if not fits:
         raise SchemaViolation(text)
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def final_answer(dialect: Dialect, text: str) -> str:
@@ -162,20 +156,17 @@ def _sample(dialect: Dialect, choice: Mapping[str, Any], tokens: int, query: Que
         raise InvalidResponse("a choice has no message")
     text, refusal = _text(message.get("content")), message.get("refusal")
     # What was refused or filtered is paid for: it counts as cut, and is not asked for again.
-    filtered = finish in _FILTERED or bool(isinstance(refusal, str) and refusal)
+    filtered = finish in _FILTERED or bool(refusal)
     cut = filtered or finish in _CUT
-    if not text and text in (None, "") and not filtered:
+    if text in (None, "") and not filtered:
         field = next((name for name in _NO_ANSWER if message.get(name)), "")
-        if field and (not cut or dialect.guidance in ("regex", "gbnf")):
-            raise InvalidResponse(
-                f"a candidate without content: the server put it into {field}; serve the model without its reasoning "
-                "or tool parser"
-            )
-        if not cut and (text is None or dialect.guidance != "none"):
-            raise InvalidResponse(
-                "a candidate without content; a model that always reasons first wants reasoning_effort=low"
-            )
-    text = refusal or text or "" if filtered else text or ""
+        fix = "a model that always reasons first wants reasoning_effort=low"
+        if field:
+            fix = f"the server put it into {field}; serve the model without its reasoning or tool parser"
+        held = dialect.guidance in ("regex", "gbnf")
+        if (field or held or dialect.guidance == "schema" or text is None) and (not cut or (field and held)):
+            raise InvalidResponse(f"a candidate without content; {fix}")
+    text = (filtered and refusal) or text or ""
     if not isinstance(text, str) or len(text) > LONGEST_ANSWER:
         raise InvalidResponse(f"a candidate's text is no text, or longer than {LONGEST_ANSWER} characters")
     logprob, by_token, answer = None, None, final_answer(dialect, text)
@@ -231,20 +222,3 @@ def _usage(value: object) -> Usage | None:
         return None
     prompt, completion = token_count(value.get("prompt_tokens")), token_count(value.get("completion_tokens"))
     return None if prompt is None or completion is None else Usage(prompt, completion)
-
-
-def _in_grammar(text: str, request: Request) -> bool:
-    if not request.form:
-        return re.fullmatch(request.grammar, text) is not None
-    # Python builds the grammar of one translation in 20 to 100 ms; this says the same of every answer.
-    if re.fullmatch(request.form, text) is None:
-        return False
-    errors = json.loads(text)["errors"]
-    return all(error["error_span"] in request.translation for error in errors)
-
-
-def _is_object(text: str, request: Request) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False

@@ -84,7 +84,7 @@ def test_a_candidate_without_content_is_not_stored_and_its_cause_named(dialect: 
             choice["message"] |= {"content": None, field: "thoughts"}
             choice["finish_reason"] = "stop"
 
-    message = f"without content: the server put it into {field}; serve the model"
+    message = f"without content; the server put it into {field}; serve the model"
     with FakeServer(MODEL, dialect=dialect, spoil=spoil) as server, pytest.raises(EngineError, match=message):
         sampled(server, 1, 4)
 
@@ -93,11 +93,12 @@ def test_a_candidate_without_a_special_token_is_taken_where_the_server_loses_the
     """llama.cpp's grammar takes `<file_sep>` for a span, and the text lacks it: the same seed lacks it again."""
 
     def spoil(value: Any, number: int) -> None:
-        value["choices"][number % 4]["message"]["content"] = "minor  minor <a>"
+        if number % 4 == 1:
+            value["choices"][0]["message"]["content"] = "minor  minor <a>"
 
     with FakeServer(MODEL, dialect="llamacpp", spoil=spoil) as server:
-        samples = sampled(server, 3, 4)
-        assert len(server.bodies) == 3
+        samples = sampled(server, 3, 4, concurrency=1)
+        assert len(server.bodies) == 12
     assert [sample.text for sample in samples.values()].count("minor  minor <a>") == 3
 
 
@@ -150,7 +151,7 @@ def test_openais_key_goes_to_openai_alone(monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )
 def test_no_password_of_a_malformed_address_is_shown(address: str) -> None:
-    with pytest.raises(EngineError, match="is no server address.*(write for instance|%2F, %3F, %23)") as raised:
+    with pytest.raises(EngineError, match="is no server address; write for instance") as raised:
         Address.parse(address)
     assert not re.search("hun|ter2", str(raised.value))
 
