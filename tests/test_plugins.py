@@ -95,7 +95,7 @@ def test_decide_by_the_rule_and_by_the_similarity(installed: Path, tmp_path: Pat
         rows[name] = records(out)
     for record, row in zip(records(CANDIDATES), rows["example-longest"], strict=True):
         answers = [json.loads(candidate["text"])["errors"] for candidate in record["candidates"]]
-        assert len(row["spans"]) == max(len({error["error_span"] for error in errors}) for errors in answers)
+        assert len(row["error_spans"]) == max(len({error["error_span"] for error in errors}) for errors in answers)
     assert all(0 <= row["expected_utility"] <= 1 for row in rows["example-jaccard"])
 
 
@@ -106,7 +106,7 @@ sample -s src.txt -t mt.txt --model mbr-esd-demo?engine=replay&candidates=c.json
 decide sampled.jsonl -o decided.jsonl
 show decided.jsonl sampled.jsonl
 wmt score --test-set data/tiny --lp en-de --model mbr-esd-demo?engine=replay&candidates=c.jsonl&n=4 --name P
-leaderboard --test-set data/tiny --lp en-de --tasks spans --metric P
+leaderboard --test-set data/tiny --lp en-de --view spans --metric P
 oracle c.jsonl --test-set data/tiny --lp en-de --rules majority
 compare c.jsonl
 annotate export decided.jsonl sampled.jsonl --lp en-de -o campaign.json
@@ -140,7 +140,9 @@ def test_every_verb_reads_the_format(installed: Path, tmp_path: Path, monkeypatc
     done = command(installed, "-c", script, READING)
     assert done.returncode == 0, done.stdout + done.stderr
     assert {record["format"] for record in records(Path("sampled.jsonl"))} == {"bracketed"}
-    assert [(len(row["spans"]), row["invalid"]) for row in records(Path("decided.jsonl"))] == [(1, 1)] * len(segments)
+    assert [(len(row["error_spans"]), row["invalid"]) for row in records(Path("decided.jsonl"))] == [(1, 1)] * len(
+        segments
+    )
     outputs = {part.split("\n", 1)[0].split()[0]: part for part in done.stdout.split("> ")[1:]}
     assert "P " in outputs["leaderboard"]
     assert "majority" in outputs["oracle"]

@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _error_free(args: argparse.Namespace) -> int:
     """Print how well it is told which translations are without error, and save what tells it."""
-    from mbr_esd_metric.adapters.error_free import judged_of_files, judged_of_test_set
+    from mbr_esd_metric.adapters.error_free import scored_of_files, scored_of_test_set
     from mbr_esd_metric.metaeval.error_free import ErrorFreeModel, cross_validated, write_error_free
     from mbr_esd_metric.report.evaluations import learning_tables
 
@@ -111,10 +111,10 @@ def _error_free(args: argparse.Namespace) -> int:
             raise OptionError("--error-free learns from one metric; name it with --metric")
         test_set = load_optional_test_set(args)
         assert test_set is not None
-        judged, labels = judged_of_test_set(test_set, args.metric[0])
+        judged, labels = scored_of_test_set(test_set, args.metric[0])
         name = f"{args.metric[0]}, {test_set.name} {test_set.lp}"
     else:
-        judged, labels = judged_of_files(args.inputs, args.error_free)
+        judged, labels = scored_of_files(args.inputs, args.error_free)
         name = ", ".join(Path(path).name for path in args.inputs)
     tried, probabilities = cross_validated(judged, labels, args.precision)
     print(render_all(learning_tables(name, tried, labels, args.precision), args.table), end="")

@@ -90,7 +90,7 @@ def load_test_sets(
     reference = getattr(args, "reference", None)
     for lp in args.lp:
         test_set = load_test_set(data, name, lp, reference=reference, gold=gold, choice=choice, blind=blind)
-        yield with_files(test_set, files) if files else test_set
+        yield with_files(test_set, files, args.metric) if files else test_set
 
 
 def named_metrics(metrics: Sequence[str]) -> tuple[list[str], dict[str, Path]]:

@@ -36,8 +36,8 @@ _STATISTICS = ("sys-accuracy", "sys-pearson", "seg-pearson-none", "seg-spearman-
 _OF_PARTS = ("spa", "acc_eq")
 #: Span measures of parts.
 _MEASURES_OF_PARTS = ("f1-corpus", "softdice-corpus", "mpp-corpus")
-#: Views of --tasks besides the years of the metrics task.
-_SPANS, _ERROR_FREE = "spans", "error-free"
+#: Views besides those of one year.
+_OVERALL, _SPANS, _ERROR_FREE = "overall", "spans", "error-free"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -65,22 +65,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         f"spearman or kendall and GROUP none, item or system (default: {' '.join(_STATISTICS)})",
     )
     views.add_argument(
-        "--tasks",
-        nargs="?",
-        const="",
-        metavar="TASKS",
-        help="the overall score of wmt23, wmt24 or wmt25 (default: that of the test set's name); spans: their "
-        "numbers and agreement; error-free: which translations have no error (WMT26's task 3)",
+        "--view",
+        metavar="VIEW",
+        help="overall: the overall score by the tasks of the test set's year; wmt23, wmt24, wmt25: of that year; "
+        "spans: their numbers and agreement; error-free: which translations have no error (WMT26's task 3)",
     )
     views.add_argument(
-        "--by", choices=["domain", "document", "length"], help="a board of each part, of --statistics and --measures"
+        "--by", choices=["domain", "document", "length"], help="a table of each part, of --statistics and --measures"
     )
     tests = parser.add_argument_group("significance")
     tests.add_argument(
         "--against",
         default="",
         metavar="NAMES",
-        help="rivals for daggers, separated by commas: metrics, or rules such as map,majority",
+        help="baselines for daggers, separated by commas: metrics, or rules such as map,majority",
     )
     tests.add_argument("--k", type=int, metavar="N", help="draws of the tests; 0 tests nothing (default: 1000)")
     tests.add_argument(
@@ -94,7 +92,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  mbr-esd leaderboard --test-set data/wmt21.tedtalks --lp en-de\n"
         "  mbr-esd leaderboard --test-set wmt24 --lp en-de en-es ja-zh --against map,majority --table latex\n"
         "  mbr-esd leaderboard --test-set wmt23 --lp en-de he-en zh-en --statistics seg-kendall-item spa\n"
-        "  mbr-esd leaderboard --test-set wmt23 --lp en-de he-en zh-en --tasks\n"
+        "  mbr-esd leaderboard --test-set wmt23 --lp en-de he-en zh-en --view overall\n"
         "  mbr-esd leaderboard --test-set wmt24 --lp en-de --by length --measures f1-corpus"
     )
 
@@ -103,16 +101,16 @@ def run(args: argparse.Namespace) -> int:
     """Compute the view that is asked for, and print it."""
     from mbr_esd_metric.report.evaluations import error_free_table, span_table
 
-    if args.tasks is not None and (args.by or args.statistics is not None):
-        raise useless(f"--by {args.by}" if args.by else "--statistics", f"--tasks {args.tasks}")
+    if args.view is not None and (args.by or args.statistics is not None):
+        raise useless(f"--by {args.by}" if args.by else "--statistics", f"--view {args.view}")
     names, files = named_metrics(args.metric)
     year = _year(args)
     test_sets = list(load_test_sets(args, gold=args.gold, files=files))
     if year:
         tables = [_overall(args, year, test_sets, names)]
-    elif args.tasks == _SPANS:
+    elif args.view == _SPANS:
         tables = [span_table(test_set, _measuring(args), names) for test_set in test_sets]
-    elif args.tasks == _ERROR_FREE:
+    elif args.view == _ERROR_FREE:
         tables = [error_free_table(test_set, names, args.raters) for test_set in test_sets]
     elif args.by:
         tables = _parts(args, test_sets, names)
@@ -126,20 +124,20 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _year(args: argparse.Namespace) -> str | None:
-    """The year whose tasks are asked for; None for another view."""
-    if args.tasks is None or args.tasks in (_SPANS, _ERROR_FREE):
+    """The year whose overall score is asked for; None for another view."""
+    if args.view is None or args.view in (_SPANS, _ERROR_FREE):
         return None
     name = args.test_set.rstrip("/").rpartition("/")[2]
-    year: str = args.tasks or name.split(".")[0]
-    if year not in TASK_SETS and not args.tasks:
-        raise OptionError(f"--test-set {name} has no tasks of its own; choose --tasks {', '.join(TASK_SETS)}")
+    year: str = name.split(".")[0] if args.view == _OVERALL else args.view
+    if year not in TASK_SETS and args.view == _OVERALL:
+        raise OptionError(f"--test-set {name} has no tasks of its own; choose --view {', '.join(TASK_SETS)}")
     if year not in TASK_SETS:
-        raise unknown("task", year, (*TASK_SETS, _SPANS, _ERROR_FREE))
+        raise unknown("view", year, (_OVERALL, *TASK_SETS, _SPANS, _ERROR_FREE))
     return year
 
 
 def _status_of(test_set: str) -> Callable[[str], Status | None]:
-    """Whether a metric of a board is primary, contrastive or a baseline in the test set's task."""
+    """Whether a metric of the table is primary, contrastive or a baseline in the test set's task."""
     from mbr_esd_metric.adapters.wmt.meta_info import metric_status
 
     return lambda shown: metric_status(test_set, shown.removesuffix(" (src)").removesuffix(" (src+ref)"))

@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.quiet:
         metadata = prediction.metadata
         print(_signature(args, metadata.signature), metadata.summary, *metadata.advice, sep="\n", file=sys.stderr)
-        if line := warnings(metadata.data_warnings, [one.label for one in segments], metric.card.decision.blank):
+        if line := warnings(metadata.data_warning, [one.label for one in segments], metric.card.decision.blank):
             print(line, file=sys.stderr)
 
     rows = _rows(segments, prediction, metric.card.name)
@@ -148,7 +148,7 @@ def _signature(args: argparse.Namespace, signature: str) -> str:
 
 def _error_free(path: str, data: Mapping[str, Sequence[dict[str, Any]]], lp: str | None) -> dict[str, float]:
     """The share of segments without error of each system; rows get "error_free". A blank translation is not."""
-    from mbr_esd_metric.metaeval.error_free import Judged, read_error_free
+    from mbr_esd_metric.metaeval.error_free import ScoredTranslation, read_error_free
 
     model = read_error_free(path)
     shares = {}
@@ -157,7 +157,7 @@ def _error_free(path: str, data: Mapping[str, Sequence[dict[str, Any]]], lp: str
         judged = []
         for row in scored:
             annotation = Annotation(errors_of(row)) if "errors" in row else None
-            judged.append(Judged(row["COMET"], annotation, len(row["mt"]), lp or ""))
+            judged.append(ScoredTranslation(row["COMET"], annotation, len(row["mt"]), lp or ""))
         for row in rows:
             row["error_free"] = False
         for row, clean in zip(scored, model.clean(judged).tolist() if scored else (), strict=True):
@@ -246,8 +246,8 @@ def _rows(segments: Sequence[Segment], prediction: Prediction, model: str) -> li
     for at, segment in enumerate(segments):
         row = {"src": segment.source, "mt": segment.translation, "COMET": prediction.scores[at], "model": model}
         row |= {"mqm": metadata.mqm[at], "errors": metadata.error_spans[at]}
-        if metadata.data_warnings[at] is not None:
-            row["data_warning"] = metadata.data_warnings[at]
+        if metadata.data_warning[at] is not None:
+            row["data_warning"] = metadata.data_warning[at]
         if omissions := metadata.get("omissions"):
             row["omissions"] = omissions[at]
         if (sentences := metadata.get("sentences")) and sentences[at]:

@@ -10,8 +10,8 @@ Candidates, a line a segment::
 ...]``, of which confidences of its spans are made. The `*.gen.json` of the authors' released code, one object
 ``{system: [[[text, logprob, mt, src], ...], ...]}``, is read as well. Decisions, a line a segment::
 
-    {"id", "system"?, "index", "score", "mqm", "mqm_sd"?, "spans": [{"start", "end", "severity", "category", "text",
-     "confidence"}], "omissions"?, "unplaced"?, "expected_utility", "valid", "distinct", "invalid"}
+    {"id", "system"?, "index", "score", "mqm", "mqm_sd"?, "error_spans": [{"start", "end", "severity", "category",
+     "text", "confidence"}], "omissions"?, "unplaced"?, "expected_utility", "valid", "distinct", "invalid"}
 
 `score` is in [0, 1] and `mqm` in [-25, 0]. `omissions` are spans with offsets into the source, `unplaced` the
 severities of omissions without a place. `expected_utility` is that of the chosen candidate. Memory holds one segment of
@@ -87,7 +87,7 @@ class CandidateRecord:
     def from_json(cls, value: object) -> CandidateRecord:
         """The record of one decoded line; an `InputError` says which key is wrong and what belongs there."""
         record = _object(value)
-        if "candidates" not in record and "spans" in record:
+        if "candidates" not in record and "error_spans" in record:
             raise InputError("this is a decision; give the file of the candidates that it was chosen from")
         src, mt = _typed(record, "src", str), _typed(record, "mt", str)
         candidates = _typed(record, "candidates", list)
@@ -171,7 +171,7 @@ class DecisionRecord:
     def from_json(cls, value: object) -> DecisionRecord:
         """The record of one decoded line; errors as of `CandidateRecord.from_json`."""
         record = _object(value)
-        spans = _typed(record, "spans", list)
+        spans = _typed(record, "error_spans", list)
         omissions = [{**_object(one), "side": "source"} for one in _typed(record, "omissions", list, True) or ()]
         annotation = Annotation([*spans, *omissions]).missing(_severities(record.get("unplaced", [])))
         words = {
@@ -208,7 +208,7 @@ class DecisionRecord:
             "score": self.score,
             "mqm": self.mqm,
             **({} if self.mqm_sd is None else {"mqm_sd": self.mqm_sd}),
-            "spans": spans["translation"],
+            "error_spans": spans["translation"],
             **({"omissions": spans["source"]} if spans["source"] else {}),
             **({"unplaced": list(self.annotation.unplaced)} if self.annotation.unplaced else {}),
             "expected_utility": None if math.isnan(self.expected_utility) else self.expected_utility,

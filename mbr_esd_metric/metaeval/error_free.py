@@ -33,7 +33,7 @@ from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.errors import InputError, labelled
 from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.files.untrusted import finite, read_json, reading
-from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, FloatVector, middle
+from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, FloatVector, percentile_interval
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix, confidence_of
 
 #: The least score of an ESA annotation without error.
@@ -169,7 +169,7 @@ def _paired(labels: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[FloatMatri
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ScoredTranslation:
     """A metric's output for one translation of `length` characters.
 
     The score may be on any scale, higher is better. The annotation is None if the metric has no spans. A
@@ -227,31 +227,31 @@ class ErrorFreeModel:
         """Its name in signatures."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]
 
-    def probabilities(self, judged: Sequence[Judged]) -> FloatVector:
+    def probabilities(self, translations: Sequence[ScoredTranslation]) -> FloatVector:
         """The probability of each translation of being without error.
 
         Raises:
             InputError: a metric without spans for a model that learnt with them, or scores on another scale.
         """
         low, high = self.scores
-        for one in judged:
+        for one in translations:
             if not low - (high - low) <= one.score <= high + (high - low):
                 raise InputError(
                     f"a score of {one.score:g}, and the scores it was learnt on go from {low:g} to {high:g}"
                 )
-        table = _table(judged, self.signals)
+        table = _table(translations, self.signals)
         logits = ((table - self.mean) / self.scale) @ np.array(self.weights) + self.bias
-        logits += [self.languages.get(one.lp, 0.0) for one in judged]
+        logits += [self.languages.get(one.lp, 0.0) for one in translations]
         return np.asarray(1.0 / (1.0 + np.exp(-np.clip(logits, -30, 30))))
 
-    def clean(self, judged: Sequence[Judged]) -> BoolMatrix:
+    def clean(self, translations: Sequence[ScoredTranslation]) -> BoolMatrix:
         """A yes or no for each translation; errors as of `probabilities`."""
-        return self.probabilities(judged) >= self.threshold
+        return self.probabilities(translations) >= self.threshold
 
     @classmethod
     def fit(
         cls,
-        judged: Sequence[Judged],
+        translations: Sequence[ScoredTranslation],
         labels: Sequence[bool],
         precision: float | None = None,
         learnt_on: str = "",
@@ -269,13 +269,15 @@ class ErrorFreeModel:
         if len(set(gold.tolist())) < 2:
             kind = "without error" if gold.all() else "with errors"
             raise InputError(f"all {len(gold)} rated translations are {kind}; learning needs both kinds")
-        names = _WITH_SPANS if all(one.annotation is not None for one in judged) else _WITHOUT
-        table = _table(judged, names)
+        names = _WITH_SPANS if all(one.annotation is not None for one in translations) else _WITHOUT
+        table = _table(translations, names)
         mean, scale = table.mean(axis=0), np.where(table.std(axis=0) > 0, table.std(axis=0), 1.0)
-        pairs = sorted({one.lp for one in judged})
+        pairs = sorted({one.lp for one in translations})
         pairs = pairs if len(pairs) > 1 else []
-        of_pair = np.array([[float(one.lp == pair) for pair in pairs] for one in judged]).reshape(len(judged), -1)
-        inputs = np.hstack([(table - mean) / scale, of_pair, np.ones((len(judged), 1))])
+        of_pair = np.array([[float(one.lp == pair) for pair in pairs] for one in translations]).reshape(
+            len(translations), -1
+        )
+        inputs = np.hstack([(table - mean) / scale, of_pair, np.ones((len(translations), 1))])
         weights = _regression(inputs, gold).tolist()
         values = table[:, names.index("score")]
         model = cls(
@@ -290,7 +292,7 @@ class ErrorFreeModel:
             "mcc" if precision is None else f"precision {precision:g}",
             learnt_on,
         )
-        probabilities = model.probabilities(judged) if thresholds is None else thresholds
+        probabilities = model.probabilities(translations) if thresholds is None else thresholds
         return replace(model, threshold=_threshold(gold, probabilities, precision))
 
     @classmethod
@@ -330,7 +332,7 @@ def write_error_free(path: str | Path, model: ErrorFreeModel) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class Validation:
     """One way to tell translations without error, on translations that it was not learnt on; by language pair too.
 
     `interval` is that of the MCC, 95%, over resampled documents.
@@ -343,8 +345,8 @@ class Tried:
 
 
 def cross_validated(
-    judged: Sequence[Judged], labels: Sequence[bool], precision: float | None = None
-) -> tuple[list[Tried], FloatVector]:
+    translations: Sequence[ScoredTranslation], labels: Sequence[bool], precision: float | None = None
+) -> tuple[list[Validation], FloatVector]:
     """The model beside simpler ways, each learnt on four fifths of the documents and tried on the last; and the model's
     probabilities where it was not learnt.
 
@@ -352,33 +354,33 @@ def cross_validated(
         InputError: fewer than two documents, or as `ErrorFreeModel.fit`.
     """
     gold = np.asarray(labels, dtype=np.bool_)
-    documents, document = np.unique([one.document for one in judged], return_inverse=True)
+    documents, document = np.unique([one.document for one in translations], return_inverse=True)
     if len(documents) < 2:
         raise InputError("the rated translations are of one document; a cross-validation needs several")
     hashes = np.array([zlib.crc32(f"0 {name}".encode()) for name in documents.tolist()])
     order = np.lexsort((documents, hashes))
     fold = np.argsort(order)[document] % min(_FOLDS, len(documents))
-    scores = np.array([one.score for one in judged])
-    probabilities = np.full(len(judged), np.nan)
-    answers = {name: np.zeros(len(judged), dtype=np.bool_) for name in ("never", "score, threshold", "model")}
+    scores = np.array([one.score for one in translations])
+    probabilities = np.full(len(translations), np.nan)
+    answers = {name: np.zeros(len(translations), dtype=np.bool_) for name in ("never", "score, threshold", "model")}
     for part in range(fold.max() + 1):
         learn, test = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
         with labelled("without one fifth of the documents"):
-            model = ErrorFreeModel.fit([judged[at] for at in learn.tolist()], gold[learn].tolist(), precision)
-        probabilities[test] = model.probabilities([judged[at] for at in test.tolist()])
+            model = ErrorFreeModel.fit([translations[at] for at in learn.tolist()], gold[learn].tolist(), precision)
+        probabilities[test] = model.probabilities([translations[at] for at in test.tolist()])
         answers["model"][test] = probabilities[test] >= model.threshold
         least = _threshold(gold[learn].astype(np.float64), scores[learn], precision)
         answers["score, threshold"][test] = scores[test] >= least
-    if all(one.annotation is not None for one in judged):
-        answers["no span"] = np.array([one.annotation is not None and one.annotation.clean for one in judged])
-    lps = np.array([one.lp for one in judged])
+    if all(one.annotation is not None for one in translations):
+        answers["no span"] = np.array([one.annotation is not None and one.annotation.clean for one in translations])
+    lps = np.array([one.lp for one in translations])
     tried = []
     for name, yes in answers.items():
         by_pair = {str(lp): error_free(gold[lps == lp], yes[lps == lp]) for lp in np.unique(lps)}
         counts = np.stack([np.bincount(document, cell) for cell in _cells(gold, yes)], axis=1)
         draws = np.random.default_rng(0).integers(0, len(counts), (_DRAWS, len(counts)))
-        interval = middle([ErrorFree(*map(int, counts[chosen].sum(axis=0))).mcc for chosen in draws])
-        tried.append(Tried(name, error_free(gold, yes), interval, by_pair))
+        interval = percentile_interval([ErrorFree(*map(int, counts[chosen].sum(axis=0))).mcc for chosen in draws])
+        tried.append(Validation(name, error_free(gold, yes), interval, by_pair))
     return tried, probabilities
 
 
@@ -400,9 +402,9 @@ def _threshold(gold: FloatVector, values: FloatVector, precision: float | None) 
     return float((best + below[-1]) / 2) if len(below) else float(best)
 
 
-def _table(judged: Sequence[Judged], names: Sequence[str]) -> FloatMatrix:
+def _table(translations: Sequence[ScoredTranslation], names: Sequence[str]) -> FloatMatrix:
     rows = []
-    for one in judged:
+    for one in translations:
         signals = one.signals
         if missing := [name for name in names if name not in signals]:
             raise InputError(f"no {missing[0]}: it was learnt on a metric with error spans, and this one has none")

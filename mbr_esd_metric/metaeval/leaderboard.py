@@ -55,7 +55,7 @@ class LeaderboardRow:
     Attributes:
         results: one for each language pair, None if the metric is missing.
         average: over the language pairs, None if one is missing.
-        daggers: the measures in which it beats every rival significantly in every language pair.
+        daggers: the measures in which it beats every baseline significantly in every language pair.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Leaderboard:
         lps: language pairs in the order of the rows' results.
         measures: the span measures, in the order in which they are shown.
         human: major and minor spans of the humans in each language pair, None if there are no human spans.
-        rivals, alpha, settings: as in `LeaderboardSettings`, the last one in words.
+        baselines, alpha, settings: as in `LeaderboardSettings`, the last one in words.
         notes: what was repaired or left out.
         comparisons: "average", where there are several language pairs, and each pair -> statistic or measure -> the
             comparison of its metrics, whose names end in "-src" or "-ref"; empty if nothing was tested.
@@ -91,7 +91,7 @@ class Leaderboard:
     rows: tuple[LeaderboardRow, ...]
     measures: tuple[str, ...]
     human: tuple[tuple[float, float] | None, ...]
-    rivals: tuple[str, ...]
+    baselines: tuple[str, ...]
     alpha: float
     settings: str
     notes: tuple[str, ...]
@@ -114,7 +114,7 @@ class LeaderboardSettings:
         draws: k of PERM-BOTH and of the bootstrap; 0 tests nothing.
         alpha: a difference with a p-value up to this is significant.
         measures, aggregation, exact: as in `span_measures`, `spans` (raters) and `spa`.
-        against: rivals for daggers: metrics by name, or decision rules such as "map", which stand for the metric
+        against: baselines for daggers: metrics by name, or decision rules such as "map", which stand for the metric
             of the same model and number of candidates under that rule.
         bootstrap: what a resample of the error spans draws.
         order: the order of the systems, in words; SPA depends on it unless it is exact.
@@ -143,13 +143,13 @@ def compute_leaderboard(
     settings: LeaderboardSettings | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Leaderboard:
-    """Evaluate every metric in every language pair, rank, average, and test against rivals.
+    """Evaluate every metric in every language pair, rank, average, and test against baselines.
 
     `progress` gets the number of further draws of SPA's tests, which take nearly all of the time, and that of all.
 
     Raises:
         InputError: data that do not fit.
-        OptionError: an unknown measure or rival.
+        OptionError: an unknown measure or baseline.
     """
     settings = settings or LeaderboardSettings()
     draws = sum(math.comb(len(one.entries), 2) for one in sets) * settings.draws
@@ -164,8 +164,8 @@ def compute_leaderboard(
     rows = []
     for key in keys:
         results = tuple(one.results.get(key) for one in evaluated)
-        rivals = _rivals(key, keys, signatures, settings.against)
-        average, daggers = _average(results, _text(key), averaged), _daggers(key, rivals, evaluated, settings)
+        baselines = _baselines(key, keys, signatures, settings.against)
+        average, daggers = _average(results, _text(key), averaged), _daggers(key, baselines, evaluated, settings)
         rows.append(LeaderboardRow(*key, signatures[key], results, average, daggers))
     comparisons = {data.lp: one.comparisons for data, one in zip(sets, evaluated, strict=True)}
     if len(sets) > 1:
@@ -270,9 +270,11 @@ def _tested(name: str, comparisons: Mapping[str, Comparison]) -> tuple[dict[str,
     return ranks, {what: one.resampled.interval(name) for what, one in ranked.items() if one.resampled is not None}
 
 
-def _rivals(key: Key, keys: Sequence[Key], signatures: Mapping[Key, str | None], against: Sequence[str]) -> list[Key]:
-    """The rivals that `against` names for one row; none if one of them does not exist for it."""
-    rivals = []
+def _baselines(
+    key: Key, keys: Sequence[Key], signatures: Mapping[Key, str | None], against: Sequence[str]
+) -> list[Key]:
+    """The baselines that `against` names for one row; none if one of them does not exist for it."""
+    baselines = []
     for name in against:
         named = [k for k in keys if name in (k[0], _text(k))]
         if not named:
@@ -285,8 +287,8 @@ def _rivals(key: Key, keys: Sequence[Key], signatures: Mapping[Key, str | None],
             named = [k for k in ruled if _same_model(signatures[k], signatures[key])]
         if not named:
             return []  # another model, or none of ours: there is nothing to beat
-        rivals += named
-    return rivals
+        baselines += named
+    return baselines
 
 
 def _same_model(a: str | None, b: str | None) -> bool:
@@ -296,24 +298,28 @@ def _same_model(a: str | None, b: str | None) -> bool:
 
 
 def _daggers(
-    key: Key, rivals: Sequence[Key], evaluated: Sequence[_Evaluated], settings: LeaderboardSettings
+    key: Key, baselines: Sequence[Key], evaluated: Sequence[_Evaluated], settings: LeaderboardSettings
 ) -> frozenset[str]:
-    """Measures in which `key` beats every rival in every language pair."""
-    others = [rival for rival in rivals if rival != key]
-    if not others or len(others) < len(rivals) or not settings.draws:
+    """Measures in which `key` beats every baseline in every language pair."""
+    others = [baseline for baseline in baselines if baseline != key]
+    if not others or len(others) < len(baselines) or not settings.draws:
         return frozenset()
     return frozenset(
         measure
         for measure in (*STATISTICS, *settings.measures)
-        if all(_beats(one, measure, _text(key), _text(rival), settings.alpha) for one in evaluated for rival in others)
+        if all(
+            _beats(one, measure, _text(key), _text(baseline), settings.alpha)
+            for one in evaluated
+            for baseline in others
+        )
     )
 
 
-def _beats(one: _Evaluated, measure: str, name: str, rival: str, alpha: float) -> bool:
+def _beats(one: _Evaluated, measure: str, name: str, baseline: str, alpha: float) -> bool:
     comparison = one.comparisons.get(measure)
-    if comparison is None or not {name, rival} <= {*comparison.ranking.names}:
+    if comparison is None or not {name, baseline} <= {*comparison.ranking.names}:
         return False
     if comparison.resampled is not None:
-        return comparison.resampled.p_value(rival, name) <= alpha
-    i, j = map(comparison.ranking.names.index, (name, rival))
+        return comparison.resampled.p_value(baseline, name) <= alpha
+    i, j = map(comparison.ranking.names.index, (name, baseline))
     return i < j and bool(comparison.ranking.p_values[i, j] <= alpha)

@@ -40,8 +40,8 @@ def place(system: int, segment: int) -> str:
     return f"system {system + 1}, segment {segment + 1}"
 
 
-def middle(values: FloatVector | Sequence[float]) -> tuple[float, float]:
-    """The middle 95% of resampled values."""
+def percentile_interval(values: FloatVector | Sequence[float]) -> tuple[float, float]:
+    """The interval of the middle 95% of resampled values."""
     low, high = np.quantile(values, [0.025, 0.975])
     return float(low), float(high)
 
@@ -62,7 +62,7 @@ def matched(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike], systems: 
     if scores.shape[0] < systems:
         raise InputError(
             f"there is gold of {scores.shape[0]} system, and it takes two to rank them; for a single one, "
-            "`mbr-esd leaderboard --tasks spans` compares error spans, and --statistics seg-spearman-none scores"
+            "`mbr-esd leaderboard --view spans` compares error spans, and --statistics seg-spearman-none scores"
         )
     if np.isinf(scores).any():
         raise InputError(

@@ -84,7 +84,7 @@ def constant_metrics(gold: FloatMatrix, metrics: Iterable[tuple[str, FloatMatrix
 
 
 def constant_notes(constant: Mapping[str, Sequence[str]], exact: bool) -> list[str]:
-    """One line for a whole board, or none, on the metrics that say the same of everything, by language pair."""
+    """One line for a whole table, or none, on the metrics that say the same of everything, by language pair."""
     where: dict[str, list[str]] = {}
     for name in dict.fromkeys(name for names in constant.values() for name in names):
         where.setdefault(", ".join(lp for lp, names in constant.items() if name in names), []).append(name)

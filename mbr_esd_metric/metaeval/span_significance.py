@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, middle
+from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, percentile_interval
 from mbr_esd_metric.metaeval.significance import Contest, MetricPair, NextDraws, coins
 from mbr_esd_metric.metaeval.span_measures import span_measure
 from mbr_esd_metric.metaeval.spans import SpanScores
@@ -43,7 +43,7 @@ class Resampled:
 
     def interval(self, name: str) -> tuple[float, float]:
         """The middle 95% of a metric's values."""
-        return middle(self.values[name])
+        return percentile_interval(self.values[name])
 
     def p_value(self, a: str, b: str) -> float:
         """The share of resamples in which metric b is not better than metric a: small if b is better."""
@@ -52,7 +52,7 @@ class Resampled:
 
     def difference(self, a: str, b: str) -> tuple[float, float]:
         """The middle 95% of metric a's value minus metric b's."""
-        return middle(self.values[a] - self.values[b])
+        return percentile_interval(self.values[a] - self.values[b])
 
 
 class SpanContest(Contest):

@@ -45,7 +45,7 @@ class Metadata(_Result):
         valid, distinct, invalid: numbers of candidates.
         dropped: error spans of all valid candidates that are not in the translation, or the source.
         unplaced: how many of these are omissions; missing as `omissions`.
-        data_warnings: one of `DATA_WARNINGS` for a pair that looks like a mistake, or None.
+        data_warning: one of `DATA_WARNINGS` for a pair that looks like a mistake, or None.
         summary: how many candidates and spans were lost, in a line.
         advice: lines about what makes the scores say little, and the options that help.
         signature: all that the scores depend on.
@@ -63,7 +63,7 @@ class Metadata(_Result):
     invalid: list[int]
     dropped: list[int]
     unplaced: list[int]
-    data_warnings: list[str | None]
+    data_warning: list[str | None]
     summary: str
     advice: list[str]
     signature: str
@@ -179,7 +179,7 @@ class Metric:
         for name in ("mqm", "mqm_sd", "expected_utility", "valid", "distinct", "invalid", "dropped", "unplaced"):
             if (name != "mqm_sd" or options.score != "chosen") and (name != "unplaced" or both):
                 metadata[name] = [getattr(decision, name) for decision in decisions]
-        metadata["data_warnings"] = [data_warning(s.source, s.translation) for s in segments]
+        metadata["data_warning"] = [data_warning(s.source, s.translation) for s in segments]
         summary = {"summary": run.summary.line, "advice": list(run.summary.advice), "signature": run.signature}
         return Prediction(scores=scores, system_score=mean(scores), metadata=Metadata(**metadata, **summary))
 

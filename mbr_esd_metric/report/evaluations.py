@@ -17,7 +17,7 @@ from mbr_esd_metric.errors import InputError, labelled, number_of
 from mbr_esd_metric.metaeval.error_free import (
     ESA_THRESHOLD,
     ErrorFree,
-    Tried,
+    Validation,
     best_threshold,
     error_free,
     gold_labels,
@@ -325,7 +325,7 @@ def error_free_table(test_set: TestSet, metrics: Sequence[str] = (), raters: Seq
 
 
 def learning_tables(
-    title: str, tried: Sequence[Tried], labels: Sequence[bool], precision: float | None = None
+    title: str, tried: Sequence[Validation], labels: Sequence[bool], precision: float | None = None
 ) -> list[Table]:
     """Ways to say "without error" on translations that they were not learnt on, and each language pair by itself."""
     pairs = list(tried[0].by_pair)
@@ -389,7 +389,7 @@ def breakdown_table(
             **{Column(name, title): values[name] for name, title in titles.items()},
         }
         for part in parts
-        for key, values in sorted(part.values.items(), key=lambda item: (falling(item[1][names[0]]), item[0]))
+        for key, values in sorted(part.values.items(), key=lambda item: (descending_key(item[1][names[0]]), item[0]))
     ]
     legend = "rated: translations with a gold score"
     if by == "length":
@@ -412,6 +412,6 @@ def words_of_translations(test_set: TestSet) -> list[int]:
     return [round(fmean(words)) if words else 0 for words in each]
 
 
-def falling(value: float | None) -> float:
+def descending_key(value: float | None) -> float:
     """A sort key: the highest value first, no value last."""
     return math.inf if value is None else -value

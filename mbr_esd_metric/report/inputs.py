@@ -160,7 +160,7 @@ def kind_of_input(path: Path) -> Kind:
 
 
 #: A key of the first JSON line -> what such a file holds.
-_KEYS: Mapping[str, Kind] = {"candidates": "candidates", "spans": "decisions", "rater": "mqm"}
+_KEYS: Mapping[str, Kind] = {"candidates": "candidates", "error_spans": "decisions", "rater": "mqm"}
 
 
 def comet_input(source: Source) -> RatingInput:

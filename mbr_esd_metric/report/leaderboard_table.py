@@ -95,7 +95,10 @@ def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
         counted = [human for human in board.human if human is not None]
         total = (sum(h[0] for h in counted), sum(h[1] for h in counted)) if len(counted) == len(board.human) else None
         people: dict[Column, Value | Cell] = {Column("metric", "metric"): "human"}
-        for lp, human in [*([("average", total)] if several else []), *zip(board.lps, board.human, strict=True)]:
+        for lp, human in [
+            *([("average", total)] if several else []),
+            *zip(board.lps, board.human, strict=True),
+        ]:
             people |= counts(lp, *((None, None, None) if human is None else (*human, 1.0)))
         rows.append(people)
     notes = [*_legend(board), board.settings, *board.notes]
@@ -123,9 +126,9 @@ def _legend(board: Leaderboard) -> list[str]:
         tested = {what for row in board.rows if row.average for what in row.average.ranks}
         over = "; of span measures over segments" if tested.intersection(board.measures) else ""
         lines.append(f"(r): significance cluster, PERM-BOTH{over}")
-    if board.rivals:
+    if board.baselines:
         where = "in every language pair" if len(board.lps) > 1 else "here"
-        lines.append(f"{DAGGER}: better than {' and '.join(board.rivals)} {where}, p < {board.alpha:g}")
+        lines.append(f"{DAGGER}: better than {' and '.join(board.baselines)} {where}, p < {board.alpha:g}")
     if board.measures:
         lines.append("ratio: error spans per human error span")
     return lines

@@ -16,7 +16,7 @@ from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.ratings import Fate, MqmRating, PersonRating, check_comparable
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.metaeval.comparison import SampledScore, SystemPair, compare
-from mbr_esd_metric.metaeval.matrices import middle
+from mbr_esd_metric.metaeval.matrices import percentile_interval
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
 #: Resamples of an interval.
@@ -144,7 +144,7 @@ def _beforehand(ratings: Sequence[PersonRating]) -> Table | None:
         if not group:
             continue
         seconds = np.array([one.seconds for one in group])
-        low, high = middle(seconds[rng.integers(0, len(seconds), (_DRAWS, len(seconds)))].mean(axis=1))
+        low, high = percentile_interval(seconds[rng.integers(0, len(seconds), (_DRAWS, len(seconds)))].mean(axis=1))
         agreed = agreement(group)
         rows.append(
             {

@@ -175,11 +175,11 @@ def join(inputs: Iterable[RatingInput], candidates: Iterable[CandidateInput] = (
         at = _place([rating.text for rating in ratings], rows)
         placed.append((one.name, at))
         columns.append((one, dict(zip(at, ratings, strict=True))))
-    strips = []
-    for strip in candidates:
-        distributions = [distribution for distribution in strip.distributions if distribution is not None]
+    summaries = []
+    for sampled in candidates:
+        distributions = [distribution for distribution in sampled.distributions if distribution is not None]
         at = _place([distribution.text for distribution in distributions], rows)
-        strips.append((strip, dict(zip(at, distributions, strict=True))))
+        summaries.append((sampled, dict(zip(at, distributions, strict=True))))
     if not rows:
         raise InputError("there is no segment to show; give at least one file with segments")
     inputs_of_row = Counter(row for _, at in placed for row in at)
@@ -188,8 +188,8 @@ def join(inputs: Iterable[RatingInput], candidates: Iterable[CandidateInput] = (
         rows,
         [replace(one, ratings=[of.get(row) for row in range(len(rows))]) for one, of in columns],
         [
-            replace(strip, distributions=[at[row].on(text) if row in at else None for row, text in enumerate(rows)])
-            for strip, at in strips
+            replace(sampled, distributions=[at[row].on(text) if row in at else None for row, text in enumerate(rows)])
+            for sampled, at in summaries
         ],
         [(name, count) for name, count in alone if count and len(placed) > 1],
     )

@@ -51,11 +51,11 @@ def show(table: RatingTable, row: int, *, color: bool) -> str:
         if missing := rating.annotation.on("source"):
             lines.append(f"  {dim}left out of{reset}  {mark(text.source, missing, color=color)}")
         lines += [f"  {dim}{line}{reset}" for line in _errors(text, rating.annotation)]
-    for strip in table.candidates:
-        summary = strip.distributions[row]
+    for sampled in table.candidates:
+        summary = sampled.distributions[row]
         if summary is not None:
             lines.append(
-                f"{bold}{visible(strip.name)}{reset}  {summary.valid} candidates, {summary.distinct} distinct, "
+                f"{bold}{visible(sampled.name)}{reset}  {summary.valid} candidates, {summary.distinct} distinct, "
                 f"{summary.invalid} invalid"
             )
             for one in summary.annotations:

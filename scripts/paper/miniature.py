@@ -273,13 +273,13 @@ def _evaluated(run: Run, decisions: Mapping[str, Any]) -> dict[str, Any]:
         scores = {name: score_matrix(matrix) for name, matrix in matrices.items()}
         result[test.name] = {
             name: _row(evaluation)
-            | {"p": {b: _p_values(test, name, b, scores, evaluations) for b in _rivals(name, matrices)}}
+            | {"p": {b: _p_values(test, name, b, scores, evaluations) for b in _baselines(name, matrices)}}
             for name, evaluation in evaluations.items()
         }
     return result
 
 
-def _rivals(name: str, rows: Iterable[str]) -> list[str]:
+def _baselines(name: str, rows: Iterable[str]) -> list[str]:
     """Rows that a row is tested against: MAP and majority at its N; the distilled model against greedy."""
     if name == "distill greedy":
         return ["greedy"]
@@ -302,14 +302,14 @@ def _row(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _p_values(
-    test: TestSet, name: str, rival: str, scores: Mapping[str, Any], evaluations: Mapping[str, Evaluation]
+    test: TestSet, name: str, baseline: str, scores: Mapping[str, Any], evaluations: Mapping[str, Evaluation]
 ) -> dict[str, float]:
-    """That the row beats the rival: permutation tests of SPA and acc_eq*, paired bootstrap of span measures."""
+    """That the row beats the baseline: permutation tests of SPA and acc_eq*, paired bootstrap of span measures."""
     values: dict[str, float] = {}
     agreement: tuple[Literal["spa", "acc_eq"], ...] = ("spa", "acc_eq")
     for statistic in agreement:
-        values[statistic] = perm_both(test.gold, scores[rival], scores[name], statistic=statistic, k=1000).p_value
-    a, b = evaluations[rival].spans, evaluations[name].spans
+        values[statistic] = perm_both(test.gold, scores[baseline], scores[name], statistic=statistic, k=1000).p_value
+    a, b = evaluations[baseline].spans, evaluations[name].spans
     if a is not None and b is not None:
         values |= {measure: resampled({"a": a, "b": b}, measure).p_value("a", "b") for measure in TESTED}
     return values
@@ -358,7 +358,7 @@ def run_table(run: Run) -> None:
 
 
 def _dagger(p_values: Mapping[str, Mapping[str, float]], column: str) -> str:
-    """† where the row beats every rival with p < 0.05."""
+    """† where the row beats every baseline with p < 0.05."""
     tested = [values[column] for values in p_values.values() if column in values]
     return "†" if tested and max(tested) < 0.05 else ""
 

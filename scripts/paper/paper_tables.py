@@ -178,8 +178,8 @@ class Study:
                     assert not isinstance(matrix, str)
                     entries.append(MetricEntry(spec.name, False, score_matrix(matrix), matrix))
                 sets.append(MetricSet(test_set.lp, test_set.gold, test_set.lengths, human, entries))
-            rivals = tuple(s.name for s in group if s.rule in ("map", "majority"))
-            settings = LeaderboardSettings(measures=_SPAN_MEASURES, against=rivals, bootstrap=self.units)
+            baselines = tuple(s.name for s in group if s.rule in ("map", "majority"))
+            settings = LeaderboardSettings(measures=_SPAN_MEASURES, against=baselines, bootstrap=self.units)
             daggers |= {row.name: row.daggers for row in compute_leaderboard("", sets, settings).rows}
         return daggers
 

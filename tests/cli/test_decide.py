@@ -181,7 +181,7 @@ def test_invalid_empty_and_google_weights(tmp_path: Path, out: Path, run: Comman
     run(path, "--mqm google")
     assert (rows(out)[0]["mqm"], rows(out)[0]["valid"], rows(out)[0]["invalid"]) == (-0.1, 1, 2)
     run(path, "--invalid empty")
-    assert (rows(out)[0]["index"], rows(out)[0]["spans"], rows(out)[0]["distinct"]) == (1, [], 2)
+    assert (rows(out)[0]["index"], rows(out)[0]["error_spans"], rows(out)[0]["distinct"]) == (1, [], 2)
 
 
 def test_mbr_corpus_is_that_of_the_library(source: Path, out: Path) -> None:
@@ -238,7 +238,7 @@ def test_blank_translations(tmp_path: Path, rule: str, out: Path, run: Command) 
     assert scores["skip"] == scores["worst"][:2]
     write_records(path, [blank])
     run(path, "--rule", rule)
-    assert (rows(out)[0]["score"], rows(out)[0]["index"], rows(out)[0]["spans"]) == (0, None, [])
+    assert (rows(out)[0]["score"], rows(out)[0]["index"], rows(out)[0]["error_spans"]) == (0, None, [])
 
 
 def test_candidates_in_another_format_name_the_option(tmp_path: Path, run: Command) -> None:

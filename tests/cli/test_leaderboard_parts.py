@@ -71,7 +71,7 @@ def test_curves_of_metrics_without_a_span_are_no_picture(data: Path, mbr_esd: Co
 
 
 def test_error_free(data: Path, test_set: TestSet, mbr_esd: Command) -> None:
-    board = {(row["metric"], row["by"]): row for row in rows(data, mbr_esd, "leaderboard --tasks error-free")}
+    board = {(row["metric"], row["by"]): row for row in rows(data, mbr_esd, "leaderboard --view error-free")}
     (ratings,) = test_set.human_ratings()
     marked = [[bool(a) for a in row] for row in ratings.of(test_set.systems, test_set.segments)]
     labels = np.where(np.isnan(test_set.gold), np.nan, ~np.array(marked))
@@ -81,7 +81,7 @@ def test_error_free(data: Path, test_set: TestSet, mbr_esd: Command) -> None:
     assert best["mcc"] >= error_free(labels, (scores >= -1).astype(float)).mcc
     assert board["none without error", None]["accuracy"] == 1 - np.nanmean(labels)
     assert board["flat (src)", "no span"]["recall"] == 1.0
-    assert "gold score of at least 0" in text(data, mbr_esd, "leaderboard --tasks error-free")
+    assert "gold score of at least 0" in text(data, mbr_esd, "leaderboard --view error-free")
 
 
 def test_breakdown(data: Path, test_set: TestSet, mbr_esd: Command) -> None:
@@ -103,7 +103,7 @@ def test_breakdown(data: Path, test_set: TestSet, mbr_esd: Command) -> None:
 
 
 def omission_board(data: Path, mbr_esd: Command) -> dict[str, dict[str, Any]]:
-    output = mbr_esd(f"leaderboard --tasks spans --test-set {data}/made --lp en-de --table json").out
+    output = mbr_esd(f"leaderboard --view spans --test-set {data}/made --lp en-de --table json").out
     return {row["metric"]: row for row in json.loads(output)["rows"]}
 
 

@@ -89,7 +89,7 @@ def test_documents_are_compared_by_their_means_or_their_gold(data: Path, tmp_pat
     assert "doc-pearson-none: a part is not divided into documents" in message
 
 
-@pytest.mark.parametrize("view", ["--k 0", "--statistics acc_eq", "--tasks", "--by domain", "--tasks error-free"])
+@pytest.mark.parametrize("view", ["--k 0", "--statistics acc_eq", "--view overall", "--by domain", "--view error-free"])
 def test_every_view_marks_what_is_no_primary_submission(data: Path, view: str, mbr_esd: Command) -> None:
     printed = mbr_esd(f"leaderboard --test-set {data}/wmt23 --reference refA --lp en-de", view).out
     assert "*noise" in printed
@@ -97,7 +97,7 @@ def test_every_view_marks_what_is_no_primary_submission(data: Path, view: str, m
 
 
 def test_overall_is_the_weighted_mean_of_the_tasks(data: Path, mbr_esd: Command) -> None:
-    rows = {row["metric"]: row for row in table(data, mbr_esd, "--tasks --lp en-de zh-en")["rows"]}
+    rows = {row["metric"]: row for row in table(data, mbr_esd, "--view overall --lp en-de zh-en")["rows"]}
     row = rows["noise"]
     expected = 0.25 * row["all"]["sys-accuracy"]
     for lp in ("en-de", "zh-en"):
@@ -109,7 +109,7 @@ def test_overall_is_the_weighted_mean_of_the_tasks(data: Path, mbr_esd: Command)
     test_set = load_test_set(data, "wmt23", "zh-en", reference="refA")
     metric = test_set.metric("noise-refA").scores
     assert row["zh-en"]["acc_eq"] == pytest.approx(acc_eq(test_set.gold, metric).accuracy, abs=1e-12)
-    (other_year,) = table(data, mbr_esd, "--lp en-de --tasks wmt24 --metric noise")["rows"]
+    (other_year,) = table(data, mbr_esd, "--lp en-de --view wmt24 --metric noise")["rows"]
     assert set(other_year["en-de"]) == {"spa", "acc_eq"}
 
 
@@ -118,17 +118,17 @@ def test_what_cannot_be_shown_is_refused(data: Path, mbr_esd: Command) -> None:
     for words, message in (
         ("--statistics seg-kendal-item", "seg-kendall-item"),
         ("--statistics --metric lenght", "length"),
-        ("--tasks wmt21", "wmt23"),
+        ("--view wmt21", "wmt23"),
     ):
         assert message in mbr_esd(board, words, status=1).err
     write_folder(data, "made", "en-de")
-    assert "--tasks wmt23" in mbr_esd(f"leaderboard --tasks --test-set {data}/made --lp en-de", status=1).err
+    assert "--view wmt23" in mbr_esd(f"leaderboard --view overall --test-set {data}/made --lp en-de", status=1).err
 
 
 def test_spa_is_exact_with_the_option(data: Path, mbr_esd: Command) -> None:
     exact = "--lp en-de zh-en --spa exact"
     correlated = table(data, mbr_esd, exact, "--statistics spa acc_eq")
-    summed = table(data, mbr_esd, exact, "--tasks wmt24")
+    summed = table(data, mbr_esd, exact, "--view wmt24")
     assert "SPA: exact, of infinitely many permutations" in correlated["notes"]
     for board in (correlated, summed):
         assert any("SPA says nothing" in note and "flat in en-de, zh-en" in note for note in board["notes"])
@@ -145,7 +145,7 @@ def test_spa_is_exact_with_the_option(data: Path, mbr_esd: Command) -> None:
 
 def test_a_metric_that_cannot_be_shown_is_refused_with_its_reason(data: Path, mbr_esd: Command) -> None:
     board = f"leaderboard --test-set {data}/wmt23 --lp en-de"
-    views = ["", "--tasks error-free", "--by domain", "--tasks spans"]
+    views = ["", "--view error-free", "--by domain", "--view spans"]
     for view in views:
         message = mbr_esd(board, view, "--reference refA --metric systems", status=1).err
         assert "systems-refA is left out in en-de: it has no scores of segments" in message
@@ -159,10 +159,10 @@ def test_one_broken_file_stops_no_board(data: Path, mbr_esd: Command) -> None:
     layout = load_test_set(data, "broken", "en-de", reference="refA").layout
     layout.metric_scores("noise-refA", "seg").write_text("A\t0.5\nB\tbad\n", encoding="utf-8")
     board = f"leaderboard --test-set {data}/broken --lp en-de --reference refA"
-    for view in ("--k 0", "--statistics", "--tasks wmt23", "--tasks error-free", "--tasks spans", "--by domain"):
+    for view in ("--k 0", "--statistics", "--view wmt23", "--view error-free", "--view spans", "--by domain"):
         printed = mbr_esd(board, view).out
         assert printed.count("noise-refA is left out in en-de: ") == 1
         assert "noise-refA.seg.score" in printed
         assert "spans" in printed
-        if view != "--tasks spans":
+        if view != "--view spans":
             assert "noise-refA.seg.score" in mbr_esd(board, view, "--metric noise", status=1).err

@@ -162,7 +162,7 @@ def test_sizes_take_prefixes(small: Small, mbr_esd: Command) -> None:
 
 
 def test_spans_of_humans_metrics_and_nobody(small: Small, mbr_esd: Command) -> None:
-    human, nobody, metric = rows(mbr_esd, "leaderboard --tasks spans", *small.arguments, "--raters mqm.rater1")
+    human, nobody, metric = rows(mbr_esd, "leaderboard --view spans", *small.arguments, "--raters mqm.rater1")
     assert (human["metric"], nobody["metric"], metric["metric"]) == ("human", "no error", "mine")
     assert (human["input"], nobody["input"], metric["input"]) == (None, None, "src")
     assert nobody["ratio"] == 0
@@ -187,8 +187,8 @@ def test_spans_of_humans_metrics_and_nobody(small: Small, mbr_esd: Command) -> N
         ("lambda-sweep --metric min-src", "unknown metric of small en-de 'min-src'; did you mean 'mine-src'"),
         ("lambda-sweep --metric all.jsonl", "a metric is a name, or a file that comet-score"),
         ("lambda-sweep --metric mine-src --raters nobody", "unknown set of human ratings 'nobody'"),
-        ("leaderboard --tasks spans --metric mini", "did you mean 'mine' or 'mine-src'"),
-        ("leaderboard --tasks spans --measures mpp-corps", "did you mean 'mpp-corpus'"),
+        ("leaderboard --view spans --metric mini", "did you mean 'mine' or 'mine-src'"),
+        ("leaderboard --view spans --measures mpp-corps", "did you mean 'mpp-corpus'"),
     ],
 )
 def test_failures_are_one_line(
@@ -210,7 +210,7 @@ def test_metrics_are_named_as_in_the_leaderboard(en_fr: Pair, tmp_path: Path, mb
     inputs = {"mine": ["src", "src+ref"], "mine-src": ["src"], "mine-refA": ["src+ref"]}
     for name, expected in inputs.items():
         metric = f"{en_fr.where} --metric {name}"
-        for words in ("leaderboard --k 0", "leaderboard --tasks spans"):
+        for words in ("leaderboard --k 0", "leaderboard --view spans"):
             named = sorted((row["metric"], row["input"]) for row in rows(mbr_esd, words, metric) if row["input"])
             assert named == [("mine", each) for each in expected]
         shown = mbr_esd("lambda-sweep", metric).out
@@ -229,9 +229,9 @@ def test_a_base_name_may_lack_a_reference_in_one_language_pair(en_fr: Pair, mbr_
 
 def test_a_sweep_needs_error_spans(en_fr: Pair, mbr_esd: Command) -> None:
     write_scores(en_fr.layout.metric_scores("bare-src", "seg"), {s: [0.0] * SEGMENTS for s in SYSTEMS})
-    for verb in ("lambda-sweep", "leaderboard --tasks spans"):
+    for verb in ("lambda-sweep", "leaderboard --view spans"):
         assert "bare-src has no error spans" in mbr_esd(verb, "--metric bare-src", en_fr.where, status=1).err
-    assert "bare" not in mbr_esd("leaderboard --tasks spans", en_fr.where).out
+    assert "bare" not in mbr_esd("leaderboard --view spans", en_fr.where).out
 
 
 def test_two_language_pairs_stand_side_by_side(small: Small, en_fr: Pair, mbr_esd: Command) -> None:
@@ -249,7 +249,7 @@ def test_every_analysis_counts_the_spans_that_were_cut(small: Small, en_fr: Pair
     past = json.dumps({"errors": [{"start": 0, "end": 999, "severity": "minor"}]})
     put_lines(en_fr.layout.human_rating("mqm.rater1"), {0: f"A\t{past}\tr"})
     oracle = f"oracle {small.candidates}"
-    boards = ("leaderboard --k 0", "leaderboard --tasks spans")
+    boards = ("leaderboard --k 0", "leaderboard --view spans")
     for words in (*boards, "lambda-sweep --metric mine-src", f"{oracle} --rules mbr", f"{oracle} --sizes 4"):
         (note,) = [line for line in mbr_esd(words, en_fr.where).out.splitlines() if "are cut there" in line]
         assert note == "error spans of people, en-fr in 69 translations: 1 end past the translation and are cut there"
@@ -278,7 +278,7 @@ def test_systems_rated_on_different_segments(
         printed = mbr_esd(words, en_fr.where).out
         assert "SPA compares each pair of systems on the 10 to 11 segments that both have" in printed
     assert "SPA compares" not in mbr_esd("leaderboard --k 0", en_fr.where, "--exclude", system).out
-    board = f"leaderboard --tasks spans {en_fr.where}"
+    board = f"leaderboard --view spans {en_fr.where}"
     assert "unknown system of small en-fr 'Z'" in mbr_esd(board, "--exclude Z", status=1).err
     assert " 2 systems, " in mbr_esd(board, "--systems A B").out
 
@@ -306,12 +306,12 @@ def test_a_file_is_a_metric_in_every_view(small: Small, tmp_path: Path, mbr_esd:
     written["A.txt"][0]["errors"].append({"severity": "minor", "start": 3, "end": 3, "confidence": 0.5})
     file = tmp_path / "out.json"
     file.write_text(json.dumps(written), encoding="utf-8")
-    views = ("--k 20", "--statistics spa", "--tasks spans", "--tasks error-free", "--by domain")
+    views = ("--k 20", "--statistics spa", "--view spans", "--view error-free", "--by domain")
     sweeps = ("lambda-sweep", "lambda-sweep --precision-recall")
     for words in (*(f"leaderboard {view}" for view in views), *sweeps):
         stored = rows(mbr_esd, words, *small.arguments, "--metric mine")
         assert rows(mbr_esd, words, *small.arguments, f"--metric mine={file}") == stored
-    printed = mbr_esd("leaderboard", *small.arguments, f"--tasks spans --metric {file} mine").out
+    printed = mbr_esd("leaderboard", *small.arguments, f"--view spans --metric {file} mine").out
     assert "error spans of out, en-de: 1 have no characters and are no spans" in printed
     assert {"out", "mine"} <= {line.split(" ")[0] for line in printed.splitlines()}
     del written["B.txt"][1]

@@ -131,7 +131,7 @@ def test_a_file_is_decided_over_both_sides(tmp_path: Path) -> None:
         assert [(s.side, s.start, s.end) for s in line.annotation] == [("source", 18, 26)]
         assert (line.mqm, line.texts) == (-5, ("at night",))
     written = json.loads((tmp_path / "mbr.jsonl").read_text(encoding="utf-8"))
-    assert written["spans"] == []
+    assert written["error_spans"] == []
     assert written["omissions"][0]["text"] == "at night"
 
 

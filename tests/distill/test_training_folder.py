@@ -189,7 +189,7 @@ def test_language_pairs_are_those_of_the_files_or_of_the_option(
     assert "--lp en-fr en-de: give one language pair, or one for each of 1 files" in message
     message = mbr_esd(f"distill pairs {candidates} -o {folder} --lp en-fr", status=1).err
     assert "segment '0': its language pair is en-de, not en-fr" in message
-    (tmp_path / "decisions.jsonl").write_text('{"id": 1, "spans": []}\n', encoding="utf-8")
+    (tmp_path / "decisions.jsonl").write_text('{"id": 1, "error_spans": []}\n', encoding="utf-8")
     message = mbr_esd("distill pairs", tmp_path / "decisions.jsonl", "-o", tmp_path / "none", status=1).err
     assert "decisions.jsonl, line 1: this is a decision" in message
     assert not (tmp_path / "none").exists()

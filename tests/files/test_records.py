@@ -61,8 +61,8 @@ def test_decisions_round_trip(tmp_path: Path) -> None:
     row = DecisionRecord.of(record, decision)
     value = row.to_json()
     place = {"start": 0, "end": 3, "severity": "major", "category": "accuracy/mistranslation"}
-    assert value["spans"][0] == {**place, "text": "Die", "confidence": 1.0}
-    assert " ".join(value) == "id system index score mqm spans expected_utility valid distinct invalid"
+    assert value["error_spans"][0] == {**place, "text": "Die", "confidence": 1.0}
+    assert " ".join(value) == "id system index score mqm error_spans expected_utility valid distinct invalid"
     path = tmp_path / "d.jsonl.gz"
     write_records(path, [row])
     assert list(read_decisions(path)) == [row]
@@ -110,7 +110,7 @@ def test_broken_released_code_files(tmp_path: Path, content: str, message: str) 
         (b'{"id": "\xff"}\n', r"not UTF-8 \(byte 8\)"),
         (b"[" * 100_000 + b"\n", "not JSON"),
         ([], "not a list"),
-        ({"id": 1, "index": 0, "spans": []}, "this is a decision; give the file of the candidates"),
+        ({"id": 1, "index": 0, "error_spans": []}, "this is a decision; give the file of the candidates"),
         (RECORD | {"id": None}, '"id" is null'),
         ({k: v for k, v in RECORD.items() if k != "mt"}, 'no "mt"'),
         (RECORD | {"src": 3}, '"src" is a number'),
@@ -135,7 +135,9 @@ def test_malformed_lines_are_named(tmp_path: Path, line: object, message: str) -
         list(read_candidates(path))
 
 
-@pytest.mark.parametrize("key", ["id", "index", "score", "spans", "expected_utility", "valid", "distinct", "invalid"])
+@pytest.mark.parametrize(
+    "key", ["id", "index", "score", "error_spans", "expected_utility", "valid", "distinct", "invalid"]
+)
 def test_malformed_decisions_are_named(tmp_path: Path, key: str) -> None:
     record = CandidateRecord.from_json(RECORD)
     good = DecisionRecord.of(record, decide([Candidate(annotation=[])], record.mt)).to_json()

@@ -191,7 +191,8 @@ def from_file(options: Mapping[str, str], samples: list[dict[str, str]]) -> dict
     query = "".join(f"&{key}={value}" for key, value in shown_as.items())
     prediction = load_metric(f"mbr-esd-llama?candidates=c.jsonl{query}").predict(samples, progress_bar=False)
     run("decide c.jsonl -o d.jsonl --quiet", *(word for key, value in decision.items() for word in (f"--{key}", value)))
-    decided = [json.loads(line) for line in Path("d.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = Path("d.jsonl").read_text(encoding="utf-8").replace('"error_spans"', '"spans"')
+    decided = [json.loads(line) for line in lines.splitlines()]
     digest = hashlib.sha256(Path("c.jsonl").read_bytes()).hexdigest()[:16]
     return shown(prediction) | {"file": digest, "decided": decided}
 
@@ -205,7 +206,7 @@ def run(words: str, *more: str) -> None:
 
 def shown(prediction: Any) -> dict[str, Any]:
     """What a case keeps of a prediction: all but what is advice or a look at the data."""
-    left_out = ("data_warnings", "summary", "advice", "signature")
+    left_out = ("data_warning", "summary", "advice", "signature")
     metadata = {key: value for key, value in prediction.metadata.items() if key not in left_out}
     signature = prediction.metadata["signature"].replace(f"v:{__version__}", "v:")
     return {"signature": signature, "system_score": prediction.system_score, "scores": prediction.scores, **metadata}

@@ -15,7 +15,7 @@ from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval.error_free import (
     ErrorFree,
     ErrorFreeModel,
-    Judged,
+    ScoredTranslation,
     best_threshold,
     cross_validated,
     error_free,
@@ -70,7 +70,7 @@ def test_the_threshold_is_the_best_and_the_area_that_of_the_definition(seed: int
     assert math.isnan(best_threshold([[1.0, 1.0]], [[0.0, 1.0]]).auc)
 
 
-def _data(count: int = 400, spans: bool = True, seed: int = 0) -> tuple[list[Judged], list[bool]]:
+def _data(count: int = 400, spans: bool = True, seed: int = 0) -> tuple[list[ScoredTranslation], list[bool]]:
     """Translations whose error grows with their length and falls with the score; the second pair has more errors."""
     rng = np.random.default_rng(seed)
     judged, labels = [], []
@@ -80,7 +80,7 @@ def _data(count: int = 400, spans: bool = True, seed: int = 0) -> tuple[list[Jud
         clean = rng.uniform() < 1 / (1 + math.exp(-odds))
         marked = not clean and rng.uniform() < 0.3
         annotation = Annotation([ErrorSpan(0, 3, "major", None, 0.6)] if marked else ())
-        judged.append(Judged(score, annotation if spans else None, length, lp, f"d{number // 8}"))
+        judged.append(ScoredTranslation(score, annotation if spans else None, length, lp, f"d{number // 8}"))
         labels.append(bool(clean))
     return judged, labels
 
@@ -130,7 +130,7 @@ def test_a_least_precision() -> None:
     assert np.array(labels)[clean].mean() >= 0.95
     assert 0 < clean.sum() < ErrorFreeModel.fit(judged, labels).clean(judged).sum()
     with pytest.raises(InputError, match="no threshold has a precision of 1; the highest is 0"):
-        ErrorFreeModel.fit([Judged(0.5, None, 10)] * 4, [True, False, True, False], precision=1.0)
+        ErrorFreeModel.fit([ScoredTranslation(0.5, None, 10)] * 4, [True, False, True, False], precision=1.0)
 
 
 def test_files_and_messages(tmp_path: Path) -> None:
@@ -140,13 +140,13 @@ def test_files_and_messages(tmp_path: Path) -> None:
     assert read_error_free(tmp_path / "e.json") == model
     assert read_error_free(tmp_path / "e.json").digest == model.digest
     with pytest.raises(InputError, match=r"a score of -25, and the scores it was learnt on go from 0"):
-        model.clean([Judged(-25.0, Annotation(), 5)])
+        model.clean([ScoredTranslation(-25.0, Annotation(), 5)])
     with pytest.raises(InputError, match="no span score: it was learnt on a metric with error spans"):
-        model.clean([Judged(0.5, None, 5)])
+        model.clean([ScoredTranslation(0.5, None, 5)])
     with pytest.raises(InputError, match="all 3 rated translations are without error"):
         ErrorFreeModel.fit(judged[:3], [True] * 3)
     with pytest.raises(InputError, match="of one document"):
-        cross_validated([Judged(0.5, None, 5), Judged(0.6, None, 5)], [True, False])
+        cross_validated([ScoredTranslation(0.5, None, 5), ScoredTranslation(0.6, None, 5)], [True, False])
     (tmp_path / "x.json").write_text("{}")
     with pytest.raises(InputError, match="x.json: not what `mbr-esd calibrate --error-free` saves"):
         read_error_free(tmp_path / "x.json")

@@ -66,9 +66,9 @@ def test_pairs_that_look_wrong_are_counted_and_not_rescored(card: ModelCard) -> 
     pairs = [("A house", ""), ("", "Haus"), ("A house", "A house"), ("A house", "Haus"), ("B house", "")]
     prediction = Metric(card).predict([{"src": s, "mt": t} for s, t in pairs], progress_bar=False)
     assert prediction.scores == [0.0, 1.0, 1.0, 1.0, 0.0]
-    assert prediction.metadata.data_warnings[3] is None
+    assert prediction.metadata.data_warning[3] is None
     counts = "2 blank translations (a, e), 1 blank source (b), 1 equal to its source (c)"
-    assert warnings(prediction.metadata.data_warnings, list("abcde"), "worst") == (
+    assert warnings(prediction.metadata.data_warning, list("abcde"), "worst") == (
         f"pairs that look wrong: {counts}; blank translations get the lowest score (blank=worst)"
     )
     assert warnings([None], ["a"], "worst") is None

@@ -83,7 +83,7 @@ def test_sample_writes_them_and_decide_reads_them(tmp_path: Path, mbr_esd: Comma
         mbr_esd(f"sample -s {tmp_path}/src -t {tmp_path}/mt --model {model} -o {tmp_path}/c.jsonl")
     mbr_esd(f"decide {tmp_path}/c.jsonl -o {tmp_path}/d.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "d.jsonl").read_text().splitlines()]
-    assert [row["spans"][0]["confidence"] for row in rows] == pytest.approx([PROBABILITY] * 2, rel=1e-5)
+    assert [row["error_spans"][0]["confidence"] for row in rows] == pytest.approx([PROBABILITY] * 2, rel=1e-5)
     replayed = f"mbr-esd-llama-distill?candidates={tmp_path}/c.jsonl"
     samples = [{**one, "system": "mt"} for one in SAMPLES]
     spans = Metric(load_card(replayed)).predict(samples).metadata.error_spans

@@ -30,7 +30,7 @@ READERS: dict[str, tuple[str, str, Callable[[Path], object]]] = {
     ),
     "decisions": (
         "jsonl",
-        """{"id": "1", "system": "A", "index": 0, "score": 0.8, "mqm": -5.0, "mqm_sd": 1.0, "spans":
+        """{"id": "1", "system": "A", "index": 0, "score": 0.8, "mqm": -5.0, "mqm_sd": 1.0, "error_spans":
             [{"start": 0, "end": 2, "severity": "major", "category": "accuracy", "confidence": 0.5, "text": "ab"}],
             "expected_utility": 0.5, "valid": 1, "distinct": 1, "invalid": 0}""",
         lambda path: [record.to_json() for record in read_decisions(path)],

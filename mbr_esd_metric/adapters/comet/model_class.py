@@ -109,7 +109,7 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
         for line in result.metadata.advice:
             logger.warning("%s", line)
         labels = [f"Segment {number}" for number in range(len(samples))]
-        if data_warnings := warnings(result.metadata.data_warnings, labels, self.metric.card.decision.blank):
+        if data_warnings := warnings(result.metadata.data_warning, labels, self.metric.card.decision.blank):
             logger.warning("%s", data_warnings)
         return Prediction(
             scores=result.scores, system_score=result.system_score, metadata=Prediction(**result.metadata)
@@ -128,7 +128,7 @@ def _write_beside(samples: Sequence[Any], metadata: Mapping[str, Any], model: st
             for sample, value in zip(samples, metadata[name], strict=True):
                 if isinstance(sample, dict):
                     sample[key] = None if value != value else value  # NaN of what was skipped is no JSON
-    for sample, data_warning in zip(samples, metadata["data_warnings"], strict=True):
+    for sample, data_warning in zip(samples, metadata["data_warning"], strict=True):
         if data_warning is not None and isinstance(sample, dict):
             sample["data_warning"] = data_warning
         if isinstance(sample, dict):

@@ -57,16 +57,18 @@ def joined_records(test_set: TestSet, records: Iterable[tuple[SegmentKey, _T]], 
     return rows
 
 
-def with_files(test_set: TestSet, files: Mapping[str, Path]) -> TestSet:
-    """The test set with these metrics beside those of its folder; errors as of `metric_of_file`, and for a name that
-    the folder has."""
+def with_files(test_set: TestSet, files: Mapping[str, Path], named: Sequence[str] = ()) -> TestSet:
+    """The test set with these metrics, in place of those of its folder that have their names.
+
+    Raises:
+        InputError: as `metric_of_file`, and for a file called as a metric of the folder that is `named` too.
+    """
     added = {}
     for name, path in files.items():
         metric = metric_of_file(test_set, name, path)
-        if metric.name in (*test_set.layout.metrics(), *test_set.added):
+        if metric.name in named:  # as a stored one
             raise InputError(
-                f"{path}: {test_set.name} {test_set.lp} has a metric {metric.name} already; give the file another name "
-                f"with NAME={path}"
+                f"{path}: the file is called {metric.name}, which is named too; name it apart: NAME={path}"
             )
         added[metric.name] = metric
     return replace(test_set, added={**test_set.added, **added})

@@ -38,7 +38,7 @@ from mbr_esd_metric.errors import InputError, OptionError, first_of
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
 from mbr_esd_metric.files.tables import table_cells
 from mbr_esd_metric.files.untrusted import finite, json_objects, reading, text_of
-from mbr_esd_metric.metaeval.error_free import ErrorFreeModel, Judged
+from mbr_esd_metric.metaeval.error_free import ErrorFreeModel, ScoredTranslation
 
 _T = TypeVar("_T")
 
@@ -313,7 +313,7 @@ def write_submission(
     if not rows:
         raise OptionError(f"{metric or 'gold'} has no translation")
     if isinstance(error_free, ErrorFreeModel):
-        judged = [Judged(row.score or 0.0, row.spans, len(row.translation or ""), row.lp) for row in rows]
+        judged = [ScoredTranslation(row.score or 0.0, row.spans, len(row.translation or ""), row.lp) for row in rows]
         clean = error_free.clean(judged).tolist()
         rows = [replace(row, clean=one and bool(row.translation)) for row, one in zip(rows, clean, strict=True)]
     if form == "wmt26":

@@ -319,7 +319,7 @@ def test_from_a_file_to_a_board(tmp_path: Path, mbr_esd: Command) -> None:
     rows = {row["metric"]: row for row in json.loads(mbr_esd("leaderboard", where, "--k 0 --table json").out)["rows"]}
     assert rows["empty"]["cs-uk_UA"]["f1-corpus"] == 0.0
     assert rows["human"]["cs-uk_UA"]["major"] == 6
-    assert "gold score of at least 85" in mbr_esd("leaderboard --tasks error-free", where).out
+    assert "gold score of at least 85" in mbr_esd("leaderboard --view error-free", where).out
 
 
 def test_scores_of_one_system_of_an_unrated_test_set(tmp_path: Path, mbr_esd: Command) -> None:

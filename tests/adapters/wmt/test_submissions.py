@@ -104,7 +104,7 @@ def test_a_submission_for_the_rated_translations_alone(data: Path, tmp_path: Pat
     assert (done.translations, done.without) == (rated, test_set.gold.size - rated)
     ours, all_spans = (figures(test_set, spans_of(test_set, name), "softf1") for name in ("rated-src", "spans-src"))
     assert ours == all_spans
-    for view in ("--k 20", "--statistics spa seg-kendall-item sys-pearson", "--tasks error-free"):
+    for view in ("--k 20", "--statistics spa seg-kendall-item sys-pearson", "--view error-free"):
         mbr_esd(f"leaderboard --test-set {data}/made --lp en-de", view, "--metric rated noise")
     # A rated one that is missing is still an error.
     path.write_text("".join(lines[:-1]), encoding="utf-8")
