@@ -136,7 +136,7 @@ def test_two_metrics_of_one_name_are_refused(tmp_path: Path, mbr_esd: Command) -
     message = mbr_esd(where, f"--metric M={m} M={mm}", status=1).err
     assert f"--metric M={m}, M={mm}: two metrics are called M; name a file apart with NAME=FILE" in message
     assert "two metrics are called M" in mbr_esd(where, f"--metric M={m} M", status=1).err
-    assert "it is called spans-src, which is named too" in mbr_esd(where, f"--metric spans={m} spans-src", status=1).err
+    assert "is called spans-src, which is named too" in mbr_esd(where, f"--metric spans={m} spans-src", status=1).err
     out = mbr_esd(where, f"--metric M={m} MM={mm} length").out
     assert "not two good systems" in out
     assert [line.split()[0] for line in out.splitlines()[5:8]] == ["length", "M", "MM"]
