@@ -29,6 +29,7 @@ import numpy as np
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, AnnotationLike, ErrorSpan, SpanKey, as_annotation
 from mbr_esd_metric.core.candidate import CandidateColumns, Candidates
+from mbr_esd_metric.core.corrections import Place, Proposal, proposals, with_corrections
 from mbr_esd_metric.core.decision import Decision, choose, decided
 from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses
 from mbr_esd_metric.core.kernels import Floats
@@ -37,7 +38,7 @@ from mbr_esd_metric.core.rules import CorpusRule, SegmentRule
 from mbr_esd_metric.decoding.checks import checks, with_errors
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, useless
-from mbr_esd_metric.prompting.formats import FORMATS, AnswerParser
+from mbr_esd_metric.prompting.formats import FORMATS, AnswerParser, get_format
 from mbr_esd_metric.prompting.parse import Invalid, Parsed
 
 if TYPE_CHECKING:
@@ -330,6 +331,7 @@ class Counts:
         sides: characters of the translation, if annotations are joined with the source's; else None.
         probabilities: of a single answer, the confidence of each span.
         certain: errors that need no model.
+        proposals: the candidates' corrections of each place.
     """
 
     candidates: int
@@ -339,9 +341,11 @@ class Counts:
     sides: int | None = None
     probabilities: Mapping[SpanKey, float] = field(default_factory=dict)
     certain: Sequence[ErrorSpan] = ()
+    proposals: Mapping[Place, Sequence[Proposal]] = field(default_factory=dict)
 
     def completed(self, decision: Decision, options: DecisionOptions) -> Decision:
-        """The decision with these counts, confidences and certain errors, its annotation split into its sides."""
+        """The decision with these counts, confidences, corrections and certain errors, its annotation split into its
+        sides."""
         if self.sides is not None:
             decision = replace(decision, annotation=decision.annotation.split(self.sides))
         if self.probabilities:
@@ -350,6 +354,8 @@ class Counts:
                 for span in decision.annotation
             )
             decision = replace(decision, annotation=decision.annotation.with_spans(spans))
+        if self.proposals:
+            decision = replace(decision, annotation=with_corrections(decision.annotation, self.proposals))
         if self.certain:
             decision = with_errors(decision, self.certain, options.mqm)
         if not self.reasons and not self.dropped:
@@ -385,6 +391,7 @@ def _hypotheses(
     parsed = _parsed(columns, parser)
     invalid = Counter(one.reason for one in parsed if isinstance(one, Invalid))
     annotations: list[Annotation | None] = [None if isinstance(one, Invalid) else one.annotation for one in parsed]
+    own = annotations
     if source is not None:
         joined = {id(a): a.joined(len(translation)) for a in annotations if a is not None}
         annotations = [None if a is None else joined[id(a)] for a in annotations]
@@ -405,8 +412,19 @@ def _hypotheses(
         sum([one.unplaced for one in valid]),
         None if source is None else len(translation),
         _probabilities(columns, parser) if valid else {},
+        proposals=_proposals(columns, own, folded, options),
     )
     return folded, counts
+
+
+def _proposals(
+    columns: CandidateColumns, annotations: Sequence[Annotation | None], folded: Hypotheses, options: DecisionOptions
+) -> Mapping[Place, Sequence[Proposal]]:
+    """The corrections that the candidates propose, with their weights; folding keeps those of one candidate alone."""
+    if columns.annotations is None and not get_format(columns.format or options.format).corrections:
+        return {}
+    weighting = "uniform" if None in columns.logprobs else options.weights
+    return proposals(annotations, folded.candidate_weights(weighting).tolist(), columns.logprobs)
 
 
 def _probabilities(columns: CandidateColumns, parser: AnswerParser) -> Mapping[SpanKey, float]:

@@ -1,0 +1,108 @@
+"""Corrections of error spans: the one to choose among those of the candidates, and the translation with them.
+
+Of the corrections of the same characters, with their candidates' weights w, the one of highest expected utility is
+chosen, as annotations are by `mbr`:
+
+    U(c) = sum_d w(d) u(c, d) / sum_d w(d)
+
+u is 1 for equal texts; 0 between a deletion ("") and any other; else the mean of sacreBLEU's sentence chrF, in [0, 1],
+of c against d and of d against c.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from typing import Any
+
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Side
+from mbr_esd_metric.core.decision_problem import TIE
+
+#: Characters of a text, which a correction replaces.
+Place = tuple[Side, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A candidate's correction of some characters, with the candidate's weight, log-probability and index."""
+
+    correction: str
+    reason: str | None
+    weight: float
+    logprob: float
+    index: int
+
+
+def proposals(
+    annotations: Iterable[Annotation | None], weights: Sequence[float], logprobs: Sequence[float | None]
+) -> dict[Place, list[Proposal]]:
+    """The corrections of each place by the candidates with these annotations, whatever its severity; None for an
+    invalid one. The arguments have one value for each candidate."""
+    found: dict[Place, list[Proposal]] = {}
+    for index, (annotation, weight, logprob) in enumerate(zip(annotations, weights, logprobs, strict=True)):
+        for span in annotation or ():
+            if span.correction is not None:
+                logprob = -math.inf if logprob is None else logprob
+                one = Proposal(span.correction, span.reason, float(weight), logprob, index)
+                found.setdefault((span.side, span.start, span.end), []).append(one)
+    return found
+
+
+def with_corrections(annotation: Annotation, proposed: Mapping[Place, Sequence[Proposal]]) -> Annotation:
+    """The annotation with the chosen correction of each span, its reason and its share of the proposals."""
+    spans = []
+    for span in annotation:
+        some = proposed.get((span.side, span.start, span.end))
+        spans.append(span if some is None else replace(span, **chosen(some)))
+    return annotation.with_spans(spans)
+
+
+def chosen(some: Sequence[Proposal]) -> dict[str, Any]:
+    """The correction of highest expected utility, the reason of the likeliest candidate with it, and `agreement`, the
+    share of the weights with it. In a tie the likelier one wins, then the lower index."""
+    likeliest: dict[str, Proposal] = {}
+    weights: dict[str, float] = {}
+    for one in sorted(some, key=lambda one: (-one.logprob, one.index)):
+        likeliest.setdefault(one.correction, one)
+        weights[one.correction] = weights.get(one.correction, 0.0) + one.weight
+    total = sum(weights.values()) or 1.0
+    values = {
+        text: sum(weight / total * _utility(*sorted((text, other))) for other, weight in weights.items())
+        for text in weights
+    }
+    best = max(values.values())
+    # As `likeliest` is in the order of ties, the first one wins.
+    one = next(one for text, one in likeliest.items() if values[text] >= best - TIE)
+    return {"correction": one.correction, "reason": one.reason, "agreement": weights[one.correction] / total}
+
+
+@lru_cache(maxsize=1 << 16)
+def _utility(one: str, other: str) -> float:
+    if one == other:
+        return 1.0
+    if not one or not other:
+        return 0.0
+    chrf = _chrf()
+    return float(chrf.sentence_score(one, [other]).score + chrf.sentence_score(other, [one]).score) / 200
+
+
+@cache
+def _chrf() -> Any:
+    from sacrebleu.metrics import CHRF
+
+    return CHRF()
+
+
+def corrected(translation: str, annotation: Annotation) -> str:
+    """The translation with its corrections, those of overlapping spans by the more severe, then the longer, then the
+    first one. Spans without a correction stay."""
+    taken: list[tuple[ErrorSpan, str]] = []
+    for span in sorted(annotation.on("translation"), key=lambda one: (one.severity != "major", one.start - one.end)):
+        free = all(span.end <= other.start or other.end <= span.start for other, _ in taken)
+        if span.correction is not None and free:
+            taken.append((span, span.correction))
+    for span, text in sorted(taken, key=lambda one: -one[0].start):
+        translation = translation[: span.start] + text + translation[span.end :]
+    return translation

@@ -1,0 +1,191 @@
+"""Corrections: the choice against brute force, and that they change no decision; the corrected translation."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sacrebleu import sentence_chrf
+
+from mbr_esd_metric import Annotation, Candidate, Decision, ErrorSpan, decide, decide_many
+from mbr_esd_metric.core.corrections import corrected
+from mbr_esd_metric.core.rules import rules
+from mbr_esd_metric.core.similarities import similarity_names
+from mbr_esd_metric.errors import InputError
+
+MT = "Der Hund, der 🐉 bellt laut."
+TEXTS = ["", "Katze", "Die Katze", "die Katze", "Kater", 'a "b" }, {', MT]
+PLACES = [(0, 3), (4, 8), (4, 15), (14, 15), (16, 27)]
+
+
+def utility(one: str, other: str) -> float:
+    if one == other:
+        return 1.0
+    if "" in (one, other):
+        return 0.0
+    return (sentence_chrf(one, [other]).score + sentence_chrf(other, [one]).score) / 200
+
+
+def brute_force(place: tuple[int, int], candidates: list[Candidate], weights: list[float]) -> tuple[str, str, float]:
+    """Correction, reason and agreement of a place."""
+    said = [
+        (span.correction, span.reason, weight, candidate.logprob, number)
+        for number, (candidate, weight) in enumerate(zip(candidates, weights, strict=True))
+        for span in candidate.annotation or ()
+        if (span.start, span.end) == place and span.correction is not None
+    ]
+    total = sum(weight for _, _, weight, _, _ in said)
+    expected = [sum(w / total * utility(text, other) for other, _, w, _, _ in said) for text, *_ in said]
+    likeliest = [(-logprob, number) for _, _, _, logprob, number in said]
+    best = min((key, at) for at, key in enumerate(likeliest) if expected[at] >= max(expected) - 1e-9)[1]
+    text, reason = said[best][:2]
+    return text, reason, sum(one[2] for one in said if one[0] == text) / total
+
+
+def sampled(rng: random.Random, n: int) -> list[Candidate]:
+    """Candidates with corrections of few places, with their own probabilities."""
+    made = []
+    for number in range(n):
+        places = rng.sample(PLACES, rng.randrange(3))
+        spans = [
+            ErrorSpan(*place, rng.choice(["major", "minor"]), correction=rng.choice(TEXTS), reason=f"reason {number}")
+            for place in places
+        ]
+        made.append(Candidate(annotation=spans, logprob=-rng.choice([1.0, 2.0, 3.5])))
+    return made
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.randoms(use_true_random=False), st.integers(1, 16))
+def test_the_choice_is_that_of_brute_force(rng: random.Random, n: int) -> None:
+    candidates = sampled(rng, n)
+    for rule in ("mbr", "majority", "map"):
+        decision = decide(candidates, MT, rule=rule)
+        for span in decision.annotation:
+            text, reason, agreement = brute_force((span.start, span.end), candidates, [1 / n] * n)
+            assert (span.correction, span.reason) == (text, reason)
+            assert span.agreement == pytest.approx(agreement, abs=1e-12)
+
+
+def answer(severity: str, *more: tuple[str, str]) -> str:
+    error = {"error_span": "Hund", "category": "style", "sub_category": "style", "severity": severity}
+    return json.dumps({"errors": [{**error, **dict(more)}]})
+
+
+def test_sixteen_different_corrections_and_the_weights_of_a_model() -> None:
+    texts = [f"Die {word} Katze{end}" for word in ("alte", "alter", "junge", "neue") for end in ("", "n", "!", " da")]
+    spans = [ErrorSpan(4, 8, "minor", correction=text, reason=text) for text in texts]
+    logprobs = [-2.0 - number / 3 for number in range(16)]
+    mass = [math.exp(one) for one in logprobs]
+    written = [
+        Candidate(answer("minor", ("correction", text), ("reason", text)), logprob=one)
+        for text, one in zip(texts, logprobs, strict=True)
+    ]
+    candidates = [Candidate(annotation=[one], logprob=p) for one, p in zip(spans, logprobs, strict=True)]
+    for weights, shares in (("uniform", [1 / 16] * 16), ("model", [one / sum(mass) for one in mass])):
+        (span,) = decide(written, MT, weights=weights, format="json-corrections").annotation
+        text, reason, agreement = brute_force((4, 8), candidates, shares)
+        assert (span.correction, span.reason, span.agreement) == (text, reason, pytest.approx(agreement))
+
+
+def test_any_severity_and_only_the_same_characters_count() -> None:
+    said = [
+        (0, 8, "minor", "a"),
+        (0, 8, "major", "b"),
+        (0, 8, "major", "b"),
+        (0, 7, "minor", "c"),
+        (0, 8, "minor", None),
+    ]
+    candidates = [
+        Candidate(annotation=[ErrorSpan(start, end, severity, correction=text)], logprob=-1.0)
+        for start, end, severity, text in said
+    ]
+    decision = decide(candidates, MT, rule="majority")
+    assert [(one.key, one.correction, one.agreement) for one in decision.annotation] == [((0, 8, "minor"), "b", 2 / 3)]
+
+
+def test_ties_go_to_the_likelier_then_to_the_first() -> None:
+    def choice(*said: tuple[str, float]) -> str | None:
+        some = [Candidate(annotation=[ErrorSpan(0, 3, "minor", correction=t)], logprob=p) for t, p in said]
+        return decide(some, MT).annotation.spans[0].correction
+
+    assert choice(("x", -2.0), ("", -1.0)) == ""
+    assert choice(("x", -1.0), ("", -1.0)) == "x"
+    assert choice(("", -1.0), ("x", -1.0)) == ""
+    assert choice(("", -1.0), ("x", -2.0), ("x", -3.0)) == "x"
+
+
+def plain(candidates: list[Candidate]) -> list[Candidate]:
+    return [
+        replace(c, annotation=[replace(s, correction=None, reason=None) for s in c.annotation or ()])
+        for c in candidates
+    ]
+
+
+def bare(decision: Decision) -> Decision:
+    spans = [replace(one, correction=None, reason=None, agreement=None) for one in decision.annotation]
+    return replace(decision, annotation=decision.annotation.with_spans(spans))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_corrections_change_no_decision(rng: random.Random) -> None:
+    candidates = sampled(rng, 9)
+    without = plain(candidates)
+    for rule, utility in itertools.product(rules(references=False), similarity_names()):
+        options = {
+            "rule": rule,
+            "weights": rng.choice(["uniform", "model"]),
+            "score": rng.choice(["chosen", "expected"]),
+        }
+        if rule == "greedy":
+            continue
+        if not rule.endswith("corpus"):
+            options["utility"] = utility
+        (one,), (other,) = (decide_many([(some, MT)], **options) for some in (candidates, without))
+        assert repr(bare(one)) == repr(other)
+
+
+def test_answers_with_corrections_decide_as_those_without() -> None:
+    said = [("major", "Katze"), ("minor", "Kater"), ("minor", "Katze")]
+    full = [answer(severity, ("correction", text), ("reason", "why")) for severity, text in said]
+    short = [answer(severity) for severity, _ in said]
+    one = decide([Candidate(text, logprob=-1.0) for text in full], MT, format="json-corrections")
+    assert one.annotation.spans[0].correction == "Katze"
+    assert bare(one) == decide([Candidate(text, logprob=-1.0) for text in short], MT)
+
+
+@given(st.lists(st.sampled_from(PLACES)), st.randoms(use_true_random=False))
+def test_corrections_by_the_own_words_change_nothing(places: list[tuple[int, int]], rng: random.Random) -> None:
+    spans = [ErrorSpan(a, b, rng.choice(["major", "minor"]), correction=MT[a:b]) for a, b in places]
+    assert corrected(MT, Annotation(spans)) == MT
+    assert corrected(MT, Annotation([replace(one, correction=None) for one in spans])) == MT
+
+
+@pytest.mark.parametrize(
+    ("spans", "expected"),
+    [
+        ([(4, 8, "minor", "Kater"), (14, 16, "minor", "")], "Der Kater, der bellt laut."),
+        ([(4, 8, "major", "A"), (4, 15, "minor", "B")], "Der A, der 🐉 bellt laut."),  # the more severe
+        ([(4, 8, "minor", "A"), (4, 15, "minor", "B")], "Der B bellt laut."),  # the longer
+        ([(0, 4, "minor", "A "), (3, 7, "minor", "B")], "A Hund, der 🐉 bellt laut."),  # the first
+        ([(0, 8, "major", None), (4, 8, "minor", "A")], "Der A, der 🐉 bellt laut."),
+        ([(0, 3, "minor", "A"), (3, 8, "minor", "B")], "AB, der 🐉 bellt laut."),
+        ([], MT),
+    ],
+)
+def test_the_corrected_translation(spans: list[tuple[int, int, str, str | None]], expected: str) -> None:
+    annotation = Annotation([ErrorSpan(a, b, severity, correction=text) for a, b, severity, text in spans])
+    assert corrected(MT, annotation) == expected
+
+
+def test_a_correction_of_another_kind_is_an_error() -> None:
+    for name, value in (("correction", 1), ("reason", b""), ("agreement", 2.0), ("agreement", "1")):
+        with pytest.raises(InputError, match=name):
+            Annotation([{"start": 0, "end": 1, "severity": "minor", name: value}])
