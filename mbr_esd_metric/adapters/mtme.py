@@ -23,7 +23,7 @@ from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
-from mbr_esd_metric.metaeval.spans import AnnotationMatrix, Raters, SpanScores, evaluate_spans
+from mbr_esd_metric.metaeval.spans import AnnotationMatrix, SpanScores, evaluate_spans
 
 #: System -> for each segment the toolkit's ``Rating``, an annotation, or None.
 SystemSpans = Mapping[str, Sequence[Any]]
@@ -77,7 +77,6 @@ def evaluate_spans_of(
     predicted: SystemSpans,
     raters: Sequence[str] = (),
     measures: Sequence[str] = DEFAULT_MEASURES,
-    aggregation: Raters = "mean",
 ) -> SpanScores:
     """SoftF1, F1, softdice, MPP and span counts of predicted spans against an ``EvalSet``'s human ratings.
 
@@ -85,7 +84,6 @@ def evaluate_spans_of(
         evs, raters: as of `metrics_of`.
         predicted: system -> for each segment a ``Rating`` or an annotation.
         measures: see `mbr_esd_metric.metaeval.span_measures`.
-        aggregation: the count of several raters of one translation.
 
     Raises:
         InputError: a rated translation without prediction, spans past the end of a translation, no ratings.
@@ -93,7 +91,7 @@ def evaluate_spans_of(
     """
     systems = _systems(evs)
     spans, lengths = _annotations(evs, predicted, systems)[0], _lengths(evs, systems)
-    return evaluate_spans(spans, _human(evs, systems, raters)[0], lengths, measures, aggregation)
+    return evaluate_spans(spans, _human(evs, systems, raters)[0], lengths, measures)
 
 
 def annotation_of(rating: Any) -> Annotation | None:

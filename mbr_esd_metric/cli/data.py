@@ -129,7 +129,7 @@ def used_option(args: argparse.Namespace, *options: str) -> str | None:
 
 def load_optional_test_set(args: argparse.Namespace) -> TestSet | None:
     """The test set of a verb that works without one; None if none is named."""
-    if not args.test_set and (option := used_option(args, "--lp", "--raters", "--metric")):
+    if not args.test_set and (option := used_option(args, "--lp", "--metric")):
         raise useless(option, "files alone, without --test-set")
     if args.test_set and not args.lp:
         raise OptionError(f"--test-set {args.test_set}: give its language pair with --lp, for instance --lp en-de")
@@ -145,9 +145,12 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         help="output of comet-score --to_json, decisions, candidates, or human MQM (TSV); NAME is shown for it",
     )
     add_test_set(parser, optional=True)
-    add_raters(parser)
     parser.add_argument(
-        "--metric", nargs="+", default=[], metavar="NAME", help="stored metrics (default: all that have error spans)"
+        "--metric",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="stored metrics, and sets of human ratings (default: metrics with error spans; merged ratings, or all)",
     )
 
 
@@ -165,7 +168,7 @@ def read_inputs(args: argparse.Namespace) -> RatingTable:
     if not args.inputs and not args.test_set:
         raise OptionError("there is nothing to read; name a file, or a test set with --test-set and --lp")
     sources = [Source.parse(text) for text in args.inputs]
-    table = read_table(sources, load_optional_test_set(args), ratings=args.raters, metrics=args.metric)
+    table = read_table(sources, load_optional_test_set(args), args.metric)
     alone = (f"{count} of the segments of {name} are in no other input" for name, count in table.unmatched)
     for note in (*table.notes, *alone):
         print(f"note: {note}", file=sys.stderr)

@@ -23,7 +23,6 @@ from mbr_esd_metric.metaeval.score_statistics import (
 )
 from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
-from mbr_esd_metric.metaeval.spans import RATERS
 from mbr_esd_metric.report.tables import Table, with_status
 
 if TYPE_CHECKING:
@@ -38,14 +37,12 @@ _OF_PARTS = ("spa", "acc_eq")
 _MEASURES_OF_PARTS = ("f1-corpus", "softdice-corpus", "mpp-corpus")
 #: Views besides those of one year.
 _OVERALL, _SPANS, _ERROR_FREE = "overall", "spans", "error-free"
+PARTS = ("domain", "document", "length")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the metrics to rank, the view, and the tests."""
     add_measures(parser, " ".join(DEFAULT_MEASURES))
-    parser.add_argument(
-        "--rater-aggregation", choices=list(RATERS), default="mean", help="what several raters count (%(default)s)"
-    )
     parser.add_argument(
         "--spa",
         choices=["toolkit", "exact"],
@@ -68,10 +65,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--view",
         metavar="VIEW",
         help="overall: the overall score by the tasks of the test set's year; wmt23, wmt24, wmt25: of that year; "
-        "spans: their numbers and agreement; error-free: which translations have no error (WMT26's task 3)",
-    )
-    views.add_argument(
-        "--by", choices=["domain", "document", "length"], help="a table of each part, of --statistics and --measures"
+        "spans: their numbers and agreement; error-free: which translations have no error (WMT26's task 3); domain, "
+        "document, length: --statistics and --measures of each part",
     )
     tests = parser.add_argument_group("significance")
     tests.add_argument(
@@ -81,19 +76,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="baselines for daggers, separated by commas: metrics, or rules such as map,majority",
     )
     tests.add_argument("--k", type=int, metavar="N", help="draws of the tests; 0 tests nothing (default: 1000)")
-    tests.add_argument(
-        "--bootstrap",
-        choices=["segment", "instance"],
-        default="segment",
-        help="of error spans draws segments, with all systems, or translations, as the paper (%(default)s)",
-    )
     parser.epilog = (
         "examples:\n"
         "  mbr-esd leaderboard --test-set data/wmt21.tedtalks --lp en-de\n"
         "  mbr-esd leaderboard --test-set wmt24 --lp en-de en-es ja-zh --against map,majority --table latex\n"
         "  mbr-esd leaderboard --test-set wmt23 --lp en-de he-en zh-en --statistics seg-kendall-item spa\n"
         "  mbr-esd leaderboard --test-set wmt23 --lp en-de he-en zh-en --view overall\n"
-        "  mbr-esd leaderboard --test-set wmt24 --lp en-de --by length --measures f1-corpus"
+        "  mbr-esd leaderboard --test-set wmt24 --lp en-de --view length --measures f1-corpus"
     )
 
 
@@ -101,8 +90,8 @@ def run(args: argparse.Namespace) -> int:
     """Compute the view that is asked for, and print it."""
     from mbr_esd_metric.report.evaluations import error_free_table, span_table
 
-    if args.view is not None and (args.by or args.statistics is not None):
-        raise useless(f"--by {args.by}" if args.by else "--statistics", f"--view {args.view}")
+    if args.view is not None and args.view not in PARTS and args.statistics is not None:
+        raise useless("--statistics", f"--view {args.view}")
     names, files = named_metrics(args.metric)
     year = _year(args)
     test_sets = list(load_test_sets(args, gold=args.gold, files=files))
@@ -112,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
         tables = [span_table(test_set, _measuring(args), names) for test_set in test_sets]
     elif args.view == _ERROR_FREE:
         tables = [error_free_table(test_set, names, args.raters) for test_set in test_sets]
-    elif args.by:
+    elif args.view in PARTS:
         tables = _parts(args, test_sets, names)
     elif args.statistics is not None:
         tables = [_statistics(args, test_sets, names)]
@@ -125,14 +114,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _year(args: argparse.Namespace) -> str | None:
     """The year whose overall score is asked for; None for another view."""
-    if args.view is None or args.view in (_SPANS, _ERROR_FREE):
+    if args.view is None or args.view in (_SPANS, _ERROR_FREE, *PARTS):
         return None
     name = args.test_set.rstrip("/").rpartition("/")[2]
     year: str = name.split(".")[0] if args.view == _OVERALL else args.view
     if year not in TASK_SETS and args.view == _OVERALL:
         raise OptionError(f"--test-set {name} has no tasks of its own; choose --view {', '.join(TASK_SETS)}")
     if year not in TASK_SETS:
-        raise unknown("view", year, (_OVERALL, *TASK_SETS, _SPANS, _ERROR_FREE))
+        raise unknown("view", year, (_OVERALL, *TASK_SETS, _SPANS, _ERROR_FREE, *PARTS))
     return year
 
 
@@ -164,7 +153,7 @@ def _measuring(args: argparse.Namespace, measures: Sequence[str] = DEFAULT_MEASU
     from mbr_esd_metric.report.evaluations import Measuring
 
     named = tuple(measures if args.measures is None else args.measures)
-    return Measuring(tuple(args.raters), named, args.rater_aggregation, args.spa == "exact")
+    return Measuring(tuple(args.raters), named, args.spa == "exact")
 
 
 def _board(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> Table:
@@ -175,10 +164,8 @@ def _board(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequen
     settings = LeaderboardSettings(
         draws=1000 if args.k is None else args.k,
         measures=measuring.measures,
-        aggregation=measuring.aggregation,
         against=tuple(name.strip() for name in args.against.split(",") if name.strip()),
         exact=measuring.exact,
-        bootstrap=args.bootstrap,
         order="name",
     )
     sets = []
@@ -240,4 +227,4 @@ def _parts(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequen
     # Where one of the two is named, the other has no default.
     statistics = args.statistics or (_OF_PARTS if args.measures is None and args.statistics is None else ())
     measuring = _measuring(args, _MEASURES_OF_PARTS if args.statistics is None else ())
-    return [breakdown_table(test_set, args.by, statistics, measuring, names) for test_set in test_sets]
+    return [breakdown_table(test_set, args.view, statistics, measuring, names) for test_set in test_sets]

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 #: Option -> the kinds of files that it belongs to; those of a submission are "submission" here.
 _BELONGS = {
     "--name": ("submission",),
-    "--uses-reference": ("submission",),
     "--rename": ("mqm", "esa", "cesa"),
     "--texts": ("cesa",),
     "--reference": ("mqm", "esa", "cesa", "submission"),
@@ -61,9 +60,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--rename", action="append", default=[], metavar="OLD=NEW", help="change a system's name; repeatable"
     )
     parser.add_argument("--texts", metavar="DIR", help="of cesa: folder with wmt26-genmt.jsonl and systems")
-    submission = parser.add_argument_group("a submission")
-    submission.add_argument("--name", metavar="NAME", help="of the metric, such as GemSpanEval")
-    submission.add_argument("--uses-reference", action="store_true", help="the metric saw the standard reference")
+    parser.add_argument(
+        "--name",
+        metavar="NAME",
+        help="of a submission: the metric's, such as GemSpanEval; GemSpanEval-refA where it saw the reference refA",
+    )
     parser.epilog = (
         "examples:\n"
         "  mbr-esd wmt import mqm_ted_ende.tsv --test-set data/wmt21.tedtalks --lp en-de\n"
@@ -170,16 +171,15 @@ def _submission(args: argparse.Namespace, kind: str) -> None:
     (path,) = args.files
     _check_name(args, kind)
     for test_set in _to_be_scored(args, [row.lp for row in SUBMISSION_FORMATS[kind].read(Path(path))]):
-        suffix = test_set.info.standard_reference if args.uses_reference else "src"
-        done = import_submission(path, kind, test_set, f"{args.name}-{suffix}", overwrite=args.overwrite)
+        with_reference = args.name.rpartition("-")[2] in test_set.references
+        name = args.name if with_reference else f"{args.name}-src"
+        done = import_submission(path, kind, test_set, name, overwrite=args.overwrite)
         print(f"{test_set.name} {test_set.lp}: {done}")
 
 
 def _comet(args: argparse.Namespace, kind: str) -> None:
     from mbr_esd_metric.adapters.wmt.joined_files import import_file
 
-    if args.uses_reference:
-        raise useless("--uses-reference", f"{args.files[0]}, which says whether there are references")
     _check_name(args, kind)
     for test_set in _to_be_scored(args, [None]):
         done = import_file(args.files[0], test_set, args.name, overwrite=args.overwrite)

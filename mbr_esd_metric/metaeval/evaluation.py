@@ -34,7 +34,7 @@ from mbr_esd_metric.metaeval.span_measures import (
     corpus_recall,
     span_measure,
 )
-from mbr_esd_metric.metaeval.spans import AnnotationMatrix, Raters, SpanEvaluator, SpanScores
+from mbr_esd_metric.metaeval.spans import AnnotationMatrix, SpanEvaluator, SpanScores
 
 #: 0.0, 0.1, ..., 1.0
 LAMBDAS = tuple(step / 10 for step in range(11))
@@ -65,7 +65,7 @@ class Evaluator:
 
     Args:
         gold: a gold matrix (`matrices`).
-        human, lengths, measures, raters: as of `spans.evaluate_spans`; without raters no span measure is computed.
+        human, lengths, measures: as of `spans.evaluate_spans`; without raters no span measure is computed.
         weights: MQM weights of Score(E).
         exact_spa: whether SPA is that of infinitely many permutations, see `spa`.
 
@@ -80,7 +80,6 @@ class Evaluator:
         human: Sequence[AnnotationMatrix] = (),
         lengths: npt.ArrayLike | None = None,
         measures: Sequence[str] = DEFAULT_MEASURES,
-        raters: Raters = "mean",
         weights: str | MqmWeights = "paper",
         exact_spa: bool = False,
     ) -> None:
@@ -93,7 +92,7 @@ class Evaluator:
         if len(human):
             if lengths is None:
                 raise InputError("span measures need the lengths of the translations")
-            self._spans = SpanEvaluator(human, lengths, measures, raters)
+            self._spans = SpanEvaluator(human, lengths, measures)
 
     def evaluate(self, predicted: AnnotationMatrix) -> Evaluation:
         """Evaluate spans, systems x segments; None is allowed only where nobody rated."""
@@ -188,7 +187,6 @@ def precision_recall_curve(
     human: Sequence[AnnotationMatrix],
     lengths: npt.ArrayLike,
     measure: str = "f1-corpus",
-    raters: Raters = "mean",
 ) -> PrecisionRecallCurve:
     """The curve of predicted spans, with confidences, against those of one or several raters.
 
@@ -197,6 +195,6 @@ def precision_recall_curve(
     """
     if span_measure(measure).name not in CORPUS_MEASURES:
         raise OptionError(f"{measure}: a curve needs a measure of the corpus, such as f1-corpus or mpp-corpus")
-    thresholds, sums = SpanEvaluator(human, lengths, [measure], raters).sums(measure, predicted)
+    thresholds, sums = SpanEvaluator(human, lengths, [measure]).sums(measure, predicted)
     values = (thresholds, corpus_precision(sums), corpus_recall(sums), CORPUS_MEASURES[measure].value(sums))
     return PrecisionRecallCurve(tuple(CurvePoint(*map(float, row)) for row in zip(*values, strict=True)))

@@ -27,7 +27,7 @@ from mbr_esd_metric.metaeval.significance import (
 from mbr_esd_metric.metaeval.spa import constant_notes
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.metaeval.span_significance import Resampled, SpanContest, Units, mean_resampled, resampled
-from mbr_esd_metric.metaeval.spans import Raters, SpanCounts, SpanEvaluator, SpanScores
+from mbr_esd_metric.metaeval.spans import SpanCounts, SpanEvaluator, SpanScores
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class LeaderboardSettings:
     Attributes:
         draws: k of PERM-BOTH and of the bootstrap; 0 tests nothing.
         alpha: a difference with a p-value up to this is significant.
-        measures, aggregation, exact: as in `span_measures`, `spans` (raters) and `spa`.
+        measures, exact: as in `span_measures` and `spa`.
         against: baselines for daggers: metrics by name, or decision rules such as "map", which stand for the metric
             of the same model and number of candidates under that rule.
         bootstrap: what a resample of the error spans draws.
@@ -124,7 +124,6 @@ class LeaderboardSettings:
     seed: int = 0
     alpha: float = 0.05
     measures: tuple[str, ...] = DEFAULT_MEASURES
-    aggregation: Raters = "mean"
     against: tuple[str, ...] = ()
     exact: bool = False
     bootstrap: Units = "segment"
@@ -134,7 +133,7 @@ class LeaderboardSettings:
         tests = f"k:{self.draws}|seed:{self.seed}|p:{self.alpha}" if self.draws else "k:0"
         units = "" if self.bootstrap == "segment" else f"|bootstrap:{self.bootstrap}"
         spa = "spa:exact" if self.exact else f"order:{self.order}"
-        return f"leaderboard|{tests}|{spa}|raters:{self.aggregation}{units}|v:{__version__}"
+        return f"leaderboard|{tests}|{spa}|raters:mean{units}|v:{__version__}"
 
 
 def compute_leaderboard(
@@ -213,7 +212,7 @@ class _Evaluated:
         self.spans: dict[str, SpanScores] = {}
         self.human: tuple[float, float] | None = None
         if data.human:
-            evaluator = SpanEvaluator(data.human, data.lengths, settings.measures, settings.aggregation)
+            evaluator = SpanEvaluator(data.human, data.lengths, settings.measures)
             self.spans = {_text(key): scores for key, scores in data.span_scores(evaluator).items()}
             self.human = evaluator.gold_counts
         for measure in settings.measures if self.spans else ():

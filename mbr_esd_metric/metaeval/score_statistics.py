@@ -44,7 +44,7 @@ from mbr_esd_metric.metaeval.metric_set import Key, MetricSet, ScoredSet, Scores
 from mbr_esd_metric.metaeval.significance import STATISTICS, Statistic, average_ranking, rank_metrics
 from mbr_esd_metric.metaeval.spa import spa
 from mbr_esd_metric.metaeval.span_measures import span_measure
-from mbr_esd_metric.metaeval.spans import Raters, SpanEvaluator, SpanScores
+from mbr_esd_metric.metaeval.spans import SpanEvaluator, SpanScores
 
 #: Scores of systems, documents or segments are compared. SPA compares systems by their segments' scores.
 StatisticLevel = Literal["sys", "doc", "seg"]
@@ -285,9 +285,9 @@ class BreakdownPart:
 
 
 def breakdown(
-    data: MetricSet, labels: Sequence[str], measures: Sequence[str], raters: Raters = "mean", *, exact: bool = False
+    data: MetricSet, labels: Sequence[str], measures: Sequence[str], *, exact: bool = False
 ) -> tuple[BreakdownPart, ...]:
-    """Evaluate every metric on every part. `raters` is as in `spans`, and `exact` as in `spa`.
+    """Evaluate every metric on every part. `exact` is as in `spa`.
 
     Args:
         data: the metrics of one language pair.
@@ -304,7 +304,7 @@ def breakdown(
     of_spans = [span_measure(name).name for name in measures if name not in SCORE_STATISTICS]
     spans: dict[Key, SpanScores] = {}
     if data.human and of_spans:
-        spans = data.span_scores(SpanEvaluator(data.human, data.lengths, of_spans, raters))
+        spans = data.span_scores(SpanEvaluator(data.human, data.lengths, of_spans))
     parts = []
     for name in dict.fromkeys(labels):
         columns = np.array([label == name for label in labels], dtype=np.bool_)

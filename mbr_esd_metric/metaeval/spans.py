@@ -16,22 +16,18 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, Severity, as_annotation
-from mbr_esd_metric.errors import InputError, labelled, unknown
+from mbr_esd_metric.errors import InputError, labelled
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, place
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, span_measure
 
 #: Systems x segments; None = unrated, or nothing predicted.
 AnnotationMatrix: TypeAlias = "Sequence[Sequence[AnnotationLike | None]]"
-
-#: How several raters of one translation count: "mean" takes their mean, "best" the one nearest to the prediction.
-Raters = Literal["mean", "best"]
-RATERS: tuple[Raters, ...] = ("mean", "best")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +68,21 @@ def evaluate_spans(
     gold: Sequence[AnnotationMatrix],
     lengths: npt.ArrayLike,
     measures: Sequence[str] = DEFAULT_MEASURES,
-    raters: Raters = "mean",
 ) -> SpanScores:
-    """Evaluate predicted spans on every translation that somebody rated.
+    """Evaluate predicted spans on every translation that somebody rated; of several raters the mean counts.
 
     Args:
         predicted: systems x segments; needed wherever a rater has one.
         gold: the annotations of one or more raters, systems x segments each; None if that rater did not rate.
         lengths: systems x segments, characters of each translation.
         measures: names, see `span_measures`.
-        raters: how several raters of one translation count.
 
     Raises:
         InputError: shapes that differ, a rated translation without prediction, a span past the end of its translation,
             or no rating at all; names system and segment (from 1).
-        OptionError: an unknown measure or value of `raters`.
+        OptionError: an unknown measure.
     """
-    return SpanEvaluator(gold, lengths, measures, raters).evaluate(predicted)
+    return SpanEvaluator(gold, lengths, measures).evaluate(predicted)
 
 
 def confidence_of(span: ErrorSpan) -> float:
@@ -97,7 +91,7 @@ def confidence_of(span: ErrorSpan) -> float:
 
 
 def rater_agreement(
-    human: Sequence[AnnotationMatrix], lengths: npt.ArrayLike, measures: Sequence[str], raters: Raters = "mean"
+    human: Sequence[AnnotationMatrix], lengths: npt.ArrayLike, measures: Sequence[str]
 ) -> dict[str, float]:
     """Measure -> the agreement of each rater with the others, over the translations that another one rated too.
 
@@ -111,7 +105,7 @@ def rater_agreement(
             if number != at
         ]
         if any(cell is not None for other in others for row in other for cell in row):
-            for name, values in SpanEvaluator(others, lengths, measures, raters).evaluate(one).statistics.items():
+            for name, values in SpanEvaluator(others, lengths, measures).evaluate(one).statistics.items():
                 sums[name] = sums.get(name, 0) + np.nansum(values, axis=(0, 1))
     return {name: float(span_measure(name).value(total)) for name, total in sums.items()}
 
@@ -124,17 +118,13 @@ class SpanEvaluator:
         gold: Sequence[AnnotationMatrix],
         lengths: npt.ArrayLike,
         measures: Sequence[str] = DEFAULT_MEASURES,
-        raters: Raters = "mean",
     ) -> None:
-        if raters not in RATERS:
-            raise unknown("treatment of several raters", raters, RATERS)
         if not len(gold):
             raise InputError("there are no human annotations to evaluate spans against")
         self._lengths = np.asarray(lengths, dtype=np.int64)
         if self._lengths.ndim != 2:
             raise InputError(f"lengths have {self._lengths.ndim} dimension(s); give systems x segments")
         self._measures = {name: span_measure(name) for name in measures}
-        self._best = raters == "best"
         # (system, segment) -> one annotation from each rater
         self._gold: dict[tuple[int, int], list[Annotation]] = {}
         for rater, matrix in enumerate(gold, 1):
@@ -214,14 +204,7 @@ class SpanEvaluator:
                     every[name].append(measure.statistics(annotation, rater, int(self._lengths[cell])))
         counts = np.array([len(self._gold[cell]) for cell in cells])
         starts = np.cumsum(counts) - counts
-        values = {name: np.array(rows, dtype=np.float64) for name, rows in every.items()}
-        if not self._best:
-            return {name: np.add.reduceat(rows, starts, axis=0) / counts[:, None] for name, rows in values.items()}
-        nearest = {}
-        for name, rows in values.items():
-            scores = np.split(self._measures[name].value(rows), starts[1:])
-            nearest[name] = rows[starts + [int(np.argmax(one)) for one in scores]]
-        return nearest
+        return {name: np.add.reduceat(np.array(rows), starts, axis=0) / counts[:, None] for name, rows in every.items()}
 
     def _cells(self, matrix: AnnotationMatrix, what: str) -> dict[tuple[int, int], Annotation | None]:
         systems, segments = self._lengths.shape

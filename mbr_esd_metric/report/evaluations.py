@@ -35,7 +35,6 @@ from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, expanded
 from mbr_esd_metric.metaeval.spans import (
     AnnotationMatrix,
-    Raters,
     SpanCounts,
     SpanEvaluator,
     evaluate_omissions,
@@ -57,13 +56,11 @@ class Measuring:
     Attributes:
         raters: sets of human ratings; none for the merged one, or every rater's where there is none.
         measures: of error spans; "NAME-parts" stands for the measure, its precision and its recall.
-        aggregation: what several raters of one translation count.
         exact: which SPA.
     """
 
     raters: tuple[str, ...] = ()
     measures: tuple[str, ...] = DEFAULT_MEASURES
-    aggregation: Raters = "mean"
     exact: bool = False
 
     def __post_init__(self) -> None:
@@ -81,7 +78,7 @@ class Measuring:
                 for i in range(len(test_set.systems))
             ]
             gold = np.where(rated, gold, np.nan)
-        return Evaluator(gold, human, test_set.lengths, self.measures, self.aggregation, exact_spa=self.exact)
+        return Evaluator(gold, human, test_set.lengths, self.measures, exact_spa=self.exact)
 
     def notes(self, test_set: TestSet) -> list[str]:
         """Notes on repairs of a test set, and on the segments that SPA uses."""
@@ -166,7 +163,7 @@ def precision_recall_curves(
     curves = {}
     for name, spans in predicted.items():
         with labelled(f"{name}, {test_set.lp}"):
-            curves[name] = precision_recall_curve(spans, human, test_set.lengths, measure, measuring.aggregation)
+            curves[name] = precision_recall_curve(spans, human, test_set.lengths, measure)
     return curves
 
 
@@ -239,10 +236,10 @@ def span_table(test_set: TestSet, measuring: Measuring, metrics: Sequence[str] =
             f"{test_set.layout.human_rating('*')}: no human ratings to compare spans with; import them with: "
             "mbr-esd wmt import"
         )
-    evaluator = SpanEvaluator(list(human.values()), test_set.lengths, measuring.measures, measuring.aggregation)
+    evaluator = SpanEvaluator(list(human.values()), test_set.lengths, measuring.measures)
     nothing = evaluator.evaluate([[EMPTY] * test_set.segments] * len(test_set.systems))
     counts = nothing.counts
-    among_people = rater_agreement(list(human.values()), test_set.lengths, measuring.measures, measuring.aggregation)
+    among_people = rater_agreement(list(human.values()), test_set.lengths, measuring.measures)
     with_spans, notes = test_set.metrics_with_spans(metrics)
     people = [r.omissions_of(test_set.systems, test_set.segments) for r in test_set.human_ratings(measuring.raters)]
     omissions = [ratings.omissions_of(test_set.systems, test_set.segments) for _, ratings in with_spans]
@@ -372,7 +369,7 @@ def breakdown_table(
         labels = length_labels(words_of_translations(test_set))
     else:
         labels = [domain if by == "domain" else document for domain, document in test_set.documents]
-    parts = breakdown(data, labels, names, measuring.aggregation, exact=measuring.exact)
+    parts = breakdown(data, labels, names, exact=measuring.exact)
     if by == "length":
         parts = tuple(sorted(parts, key=lambda part: int(part.name.split("-")[0])))
     titles = {

@@ -83,14 +83,12 @@ def tell_apart(sources: Sequence[Source]) -> list[Source]:
 def read_table(
     sources: Sequence[Source],
     test_set: TestSet | None = None,
-    *,
-    ratings: Sequence[str] = (),
-    metrics: Sequence[str] = (),
+    columns: Sequence[str] = (),
 ) -> RatingTable:
     """All inputs side by side; human ratings first. Candidates are decided where no decisions are among the files.
 
     A test set adds its human ratings, by default the merged ones, or else all; and its metrics, by default those with
-    error spans.
+    error spans. `columns` names some of either kind.
 
     Raises:
         InputError: with the file and the line; decisions whose translations are in no other input, or in two inputs
@@ -102,6 +100,8 @@ def read_table(
     notes: list[str] = []
     if test_set is not None:
         texts = {(text.system, text.id): text for text in _texts(test_set)}
+        ratings = [name for name in columns if name in test_set.layout.human_ratings()]
+        metrics = [name for name in columns if name not in ratings]
         inputs += _test_set_inputs(test_set, ratings, metrics, notes)
     kinds = {source.path: kind_of_input(source.path) for source in sources}
     with_decisions = "decisions" in kinds.values()

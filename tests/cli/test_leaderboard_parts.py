@@ -85,19 +85,19 @@ def test_error_free(data: Path, test_set: TestSet, mbr_esd: Command) -> None:
 
 
 def test_breakdown(data: Path, test_set: TestSet, mbr_esd: Command) -> None:
-    by_domain = rows(data, mbr_esd, "leaderboard --by domain --statistics spa --measures f1-corpus-parts")
+    by_domain = rows(data, mbr_esd, "leaderboard --view domain --statistics spa --measures f1-corpus-parts")
     columns = [at for at, (domain, _) in enumerate(DOCUMENTS) if domain == "talks"]
     row = next(row for row in by_domain if (row["domain"], row["metric"]) == ("talks", "noise"))
     assert row["spa"] == spa(test_set.gold[:, columns], test_set.metric("noise-refA").scores[:, columns])
     assert row["f1-corpus-recall"] is None
-    exact = rows(data, mbr_esd, "leaderboard --by domain --spa exact --statistics spa --metric noise flat")
+    exact = rows(data, mbr_esd, "leaderboard --view domain --spa exact --statistics spa --metric noise flat")
     row = next(row for row in exact if (row["domain"], row["metric"]) == ("talks", "noise"))
     assert row["spa"] == spa(test_set.gold[:, columns], test_set.metric("noise-refA").scores[:, columns], exact=True)
-    printed = text(data, mbr_esd, "leaderboard --by domain --statistics spa")
+    printed = text(data, mbr_esd, "leaderboard --view domain --statistics spa")
     assert "depends on the order of the systems: flat in en-de\n" in printed
-    documents = {row["document"]: row["segments"] for row in rows(data, mbr_esd, "leaderboard --by document")}
+    documents = {row["document"]: row["segments"] for row in rows(data, mbr_esd, "leaderboard --view document")}
     assert documents == {"n1": 8, "n2": 4, "t1": 12}
-    lengths = rows(data, mbr_esd, "leaderboard --by length --metric noise")
+    lengths = rows(data, mbr_esd, "leaderboard --view length --metric noise")
     assert [row["length"] for row in lengths] == ["0-6", "7-7", "8-"]
     assert sum(row["segments"] for row in lengths) == len(DOCUMENTS)
 

@@ -85,11 +85,13 @@ def test_documents_are_compared_by_their_means_or_their_gold(data: Path, tmp_pat
     pearson = stats.pearsonr(gold.ravel(), length.ravel()).statistic
     assert rows["length"]["doc-pearson-none"] == pytest.approx(pearson, abs=1e-9)
     where = f"--test-set {folder}/wmt23 --lp en-de --reference refA"
-    message = mbr_esd(f"leaderboard {where} --by length --statistics doc-pearson-none", status=1).err
+    message = mbr_esd(f"leaderboard {where} --view length --statistics doc-pearson-none", status=1).err
     assert "doc-pearson-none: a part is not divided into documents" in message
 
 
-@pytest.mark.parametrize("view", ["--k 0", "--statistics acc_eq", "--view overall", "--by domain", "--view error-free"])
+@pytest.mark.parametrize(
+    "view", ["--k 0", "--statistics acc_eq", "--view overall", "--view domain", "--view error-free"]
+)
 def test_every_view_marks_what_is_no_primary_submission(data: Path, view: str, mbr_esd: Command) -> None:
     printed = mbr_esd(f"leaderboard --test-set {data}/wmt23 --reference refA --lp en-de", view).out
     assert "*noise" in printed
@@ -145,7 +147,7 @@ def test_spa_is_exact_with_the_option(data: Path, mbr_esd: Command) -> None:
 
 def test_a_metric_that_cannot_be_shown_is_refused_with_its_reason(data: Path, mbr_esd: Command) -> None:
     board = f"leaderboard --test-set {data}/wmt23 --lp en-de"
-    views = ["", "--view error-free", "--by domain", "--view spans"]
+    views = ["", "--view error-free", "--view domain", "--view spans"]
     for view in views:
         message = mbr_esd(board, view, "--reference refA --metric systems", status=1).err
         assert "systems-refA is left out in en-de: it has no scores of segments" in message
@@ -159,7 +161,7 @@ def test_one_broken_file_stops_no_board(data: Path, mbr_esd: Command) -> None:
     layout = load_test_set(data, "broken", "en-de", reference="refA").layout
     layout.metric_scores("noise-refA", "seg").write_text("A\t0.5\nB\tbad\n", encoding="utf-8")
     board = f"leaderboard --test-set {data}/broken --lp en-de --reference refA"
-    for view in ("--k 0", "--statistics", "--view wmt23", "--view error-free", "--view spans", "--by domain"):
+    for view in ("--k 0", "--statistics", "--view wmt23", "--view error-free", "--view spans", "--view domain"):
         printed = mbr_esd(board, view).out
         assert printed.count("noise-refA is left out in en-de: ") == 1
         assert "noise-refA.seg.score" in printed

@@ -306,7 +306,7 @@ def test_a_file_is_a_metric_in_every_view(small: Small, tmp_path: Path, mbr_esd:
     written["A.txt"][0]["errors"].append({"severity": "minor", "start": 3, "end": 3, "confidence": 0.5})
     file = tmp_path / "out.json"
     file.write_text(json.dumps(written), encoding="utf-8")
-    views = ("--k 20", "--statistics spa", "--view spans", "--view error-free", "--by domain")
+    views = ("--k 20", "--statistics spa", "--view spans", "--view error-free", "--view domain")
     sweeps = ("lambda-sweep", "lambda-sweep --precision-recall")
     for words in (*(f"leaderboard {view}" for view in views), *sweeps):
         stored = rows(mbr_esd, words, *small.arguments, "--metric mine")

@@ -125,21 +125,17 @@ def test_corpus_mpp_of_one_translation_is_mpp_and_adds_up_spans_not_translations
     assert both.counts.ratio == 2.0
 
 
-def test_several_raters_count_their_mean_or_the_nearest_of_them() -> None:
+def test_several_raters_count_their_mean() -> None:
     rng = np.random.default_rng(4)
     predicted, one, two = (annotations(rng, 2, 6) for _ in range(3))
     lengths = np.full((2, 6), LENGTH)
     second: list[list[Annotation | None]] = [[None, *row[1:]] for row in two]
     mean = evaluate_spans(predicted, [one, second], lengths, ["softf1", "softdice-corpus"])
-    best = evaluate_spans(predicted, [one, second], lengths, ["softf1", "softdice-corpus"], "best")
     cells = [
         [soft_f1(predicted[i][j], rater[i][j], LENGTH) for rater in ([one] if j == 0 else [one, two])]
         for i, j in itertools.product(range(2), range(6))
     ]
     assert mean.values["softf1"] == pytest.approx(sum(sum(v) / len(v) for v in cells) / 12)
-    assert best.values["softf1"] == pytest.approx(sum(max(v) for v in cells) / 12)
-    assert best.values["softdice-corpus"] > mean.values["softdice-corpus"]
-    assert mean.counts == best.counts
     same = evaluate_spans(predicted, [one, one], lengths)
     assert same.values == pytest.approx(evaluate_spans(predicted, [one], lengths).values)
 
@@ -158,7 +154,6 @@ ONE: list[list[Any]] = [[Annotation([ErrorSpan(0, 9, "major")])]]
         (ONE, [ONE], {"measures": ["mp-corpus"]}, "did you mean 'mpp-corpus'"),
         (ONE, [ONE], {"measures": ["scoresim-precision"]}, "not made of precision and recall"),
         (ONE, [ONE], {"measures": ["softf1+scoresim-recall"]}, "not made of precision and recall"),
-        (ONE, [ONE], {"raters": "median"}, "treatment of several raters"),
     ],
 )
 def test_span_inputs_are_checked(predicted: Any, gold: Any, options: dict[str, Any], message: str) -> None:
@@ -247,23 +242,20 @@ def test_one_rater_against_the_others_where_both_rated() -> None:
 
 
 @pytest.mark.parametrize("measure", ["f1-corpus", "f1-wmt25-corpus", "mpp-corpus", "softdice-corpus"])
-@pytest.mark.parametrize("raters", ["mean", "best"])
-def test_each_point_is_an_evaluation_of_what_is_left(measure: str, raters: str) -> None:
+def test_each_point_is_an_evaluation_of_what_is_left(measure: str) -> None:
     rng = np.random.default_rng(5)
     predicted = matrix(rng, 3, 8, LENGTH, sure=0.9)  # a span without a confidence is certain
     human = [matrix(rng, 3, 8, LENGTH) for _ in range(2)]
     lengths = np.full((3, 8), LENGTH)
-    curve = precision_recall_curve(predicted, human, lengths, measure, raters)  # type: ignore[arg-type]
+    curve = precision_recall_curve(predicted, human, lengths, measure)
     assert [point.threshold for point in curve.points[:3]] == [math.inf, 1.0, 0.9]
     assert (curve.points[0].precision, curve.points[0].recall) == (1.0, 0.0)
     for point in curve.points:
         left = [[Annotation(s for s in a if confidence_of(s) >= point.threshold) for a in row] for row in predicted]
-        names = expanded([f"{measure}-parts"]) if raters == "mean" else (measure,)
-        values = evaluate_spans(left, human, lengths, names, raters).values  # type: ignore[arg-type]
+        values = evaluate_spans(left, human, lengths, expanded([f"{measure}-parts"])).values
         assert point.value == pytest.approx(values[measure], abs=1e-12)
-        if raters == "mean":  # else each part chooses the rater that suits it
-            assert point.precision == pytest.approx(values[f"{measure}-precision"], abs=1e-12)
-            assert point.recall == pytest.approx(values[f"{measure}-recall"], abs=1e-12)
+        assert point.precision == pytest.approx(values[f"{measure}-precision"], abs=1e-12)
+        assert point.recall == pytest.approx(values[f"{measure}-recall"], abs=1e-12)
     assert curve.best.value == max(point.value for point in curve.points)
 
 

@@ -218,16 +218,17 @@ def test_stored_metrics_of_a_layout_without_human_spans(tmp_path: Path, mbr_esd:
     assert [(column.name, column.human) for column in sheet.columns] == [("spans-src", False)]
     assert annotations(sheet, "spans-src") == [span, Annotation(), span]
     assert [o.input_score for o in sheet.columns[0].ratings if o] == [0.8, 1, 0.5]
-    named = read_table([], test_set, metrics=["plain"])
+    named = read_table([], test_set, ["plain"])
     assert annotations(named, "plain-src") == [None, None, None]
     assert [o.input_score for o in named.columns[0].ratings if o] == [3, 4, 5]
     arguments = f"show --test-set {tmp_path}/tiny --lp en-de"
     shown = mbr_esd(arguments).out
     assert "[ein](major)s" in shown
     assert "accuracy  confidence 0.25" in shown
-    assert "no human ratings of tiny en-de" in mbr_esd(arguments, "--raters mqm.merged", status=1).err
+    assert "unknown metric of tiny en-de 'mqm.merged'" in mbr_esd(arguments, "--metric mqm.merged", status=1).err
     write_ratings(layout.human_rating("mqm.merged"), spans, {"A": [None] * 2, "B": [None] * 2})
     columns = read_table([], load_test_set(tmp_path, "tiny", "en-de")).columns
+    assert "mqm.merged" in mbr_esd(arguments, "--metric mqm.merged spans").out
     assert [(column.name, column.human) for column in columns] == [("mqm.merged", True), ("spans-src", False)]
 
 
@@ -293,7 +294,6 @@ def test_blank_translations_and_what_our_scores_suspect_are_shown(tmp_path: Path
         ("report -o x.html", "there is nothing to read"),
         (f"report {CANDIDATES} -o no/such/folder/x.html", "the folder does not exist"),
         (f"show {CANDIDATES} --metric XCOMET", "--metric changes nothing with files alone"),
-        (f"show {CANDIDATES} --raters mqm.merged", "--raters changes nothing with files alone"),
         ("report -o x.html --test-set wmt23", "give its language pair"),
         (f"show {CANDIDATES} --id 99", "no segment is named 99"),
         (f"show {CANDIDATES} --system A", "unknown system 'A'"),
