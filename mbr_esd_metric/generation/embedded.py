@@ -13,11 +13,12 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation import e5_folder, gguf_folder
+from mbr_esd_metric.generation.engine import EngineOptions
 from mbr_esd_metric.generation.model_files import file_digest, made_folder
 
 
@@ -88,6 +89,11 @@ def embedded_weights(model: str) -> Path:
             source.write(embedded_file(model, Path(work)), folder)
 
     return made_folder(source.folder, make, source.room)
+
+
+def with_weights(options: EngineOptions) -> EngineOptions:
+    """The options with the folder of an embedded model in the place of its hub id; raises as `embedded_weights`."""
+    return replace(options, model=str(embedded_weights(options.model))) if options.model in EMBEDDED else options
 
 
 def embedded_file(model: str, work: Path) -> Path:

@@ -153,7 +153,11 @@ class Refused:
 
 
 class Engine(ABC):
-    """A way to sample from a model. One engine, one file."""
+    """A way to sample from a model. One engine, one file.
+
+    An engine is made cheaply from its options. It loads the model, or connects, when it first generates, and can be
+    pickled before. What it says of itself is a property that is worked out once.
+    """
 
     #: The name in option strings: `engine=NAME`.
     name: ClassVar[str]
@@ -162,42 +166,26 @@ class Engine(ABC):
     #: Packages that it needs, and the extra of this package that brings them ("" if there is none).
     packages: ClassVar[tuple[str, ...]] = ()
     extra: ClassVar[str] = ""
-    #: When `engine=auto` tries it, the lowest first; None if it must be asked for.
-    rank: ClassVar[int | None] = None
-    #: The attribute of a model card that says where its candidates come from, such as "servers". `engine=auto` takes
-    #: the engine if the card has a value there, and otherwise passes it over. "" if the engine needs no such place.
-    card_field: ClassVar[str] = ""
-    #: How to give that place; "{card}" stands for the model's name.
-    how_to_set_field: ClassVar[str] = ""
     #: Whether it loads the model's weights from this machine.
     loads_weights: ClassVar[bool] = True
-    #: Whether samples are kept in the store; no if they already come from a file.
-    keeps_samples: ClassVar[bool] = True
-    #: Whether segments with the same source and translation share their candidates, so that they are sampled once.
-    shares_equal_pairs: ClassVar[bool] = True
     #: The only answer format that it answers in; "" where it takes any that names no engine.
     only_format: ClassVar[str] = ""
 
-    @abstractmethod
     def __init__(self, options: EngineOptions) -> None:
-        """Load the model, or connect to it. Raises `EngineError`, which says what to do."""
+        """Keep the options. Nothing is loaded, and no server is asked."""
+        self.options = options
 
-    @classmethod
+    @property
     @abstractmethod
-    def problem(cls, options: EngineOptions) -> str | None:
+    def problem(self) -> str | None:
         """Why this engine cannot run this model on this machine, and the command that helps; None if it can.
 
         This is cheap. It looks at installed packages, memory and GPUs, or asks the server. It loads no model.
         """
 
-    @classmethod
-    def starts_late(cls, options: EngineOptions) -> bool:
-        """Whether loading takes so long that `engine=auto` takes another engine that works."""
-        return False
-
-    @classmethod
+    @property
     @abstractmethod
-    def identity(cls, options: EngineOptions) -> Mapping[str, str]:
+    def identity(self) -> Mapping[str, str]:
         """Everything about engine and model that can change a candidate, and nothing else (part of the store's key).
 
         That is the engine's name, the model's hub id and revision (or a hash of its folder), the adapter and the dtype;
@@ -210,27 +198,35 @@ class Engine(ABC):
         """Sample every request; yield each part when it is finished, or `Refused` for a request that never will be.
 
         Raises:
-            EngineError: generation cannot go on; the message names the request and says what to do. The parts that
-                were yielded before stay valid.
+            EngineError: the model cannot be loaded, or generation cannot go on; the message names the request and says
+                what to do. The parts that were yielded before stay valid.
         """
 
-    @classmethod
-    def lacks(cls, options: EngineOptions, *, logprobs: bool, grammar: bool) -> str | None:
-        """An ability that a run needs and the engine lacks, and how to help; None if it can do everything.
+    @property
+    def starts_late(self) -> bool:
+        """Whether loading takes so long that `engine=auto` takes another engine that works."""
+        return False
 
-        A run may need log-probabilities as of `Candidate.logprob`, or a regular expression of its own for each segment.
-        """
-        return None
-
-    @classmethod
-    def left_out(cls, options: EngineOptions, sampling: Sampling) -> tuple[str, ...]:
-        """The names of the settings of `sampling` that this engine does not support and leaves out."""
-        return ()
-
-    @classmethod
-    def samples_a_request(cls, options: EngineOptions) -> int | None:
+    @property
+    def samples_per_request(self) -> int | None:
         """The most samples that one request asks for; None if one request asks for all."""
         return None
+
+    def confirm(self) -> None:
+        """Check, before the first sample, what `identity` took from memory; it changes where that was wrong."""
+        return None
+
+    def missing_capability(self, *, logprobs: bool, grammar: bool) -> str | None:
+        """An ability that a run needs and the engine lacks, and how to help; None if it can do everything.
+
+        A run may need log-probabilities as `Candidate.logprob` has them, or a regular expression of its own for each
+        segment.
+        """
+        return None
+
+    def unsupported_settings(self, sampling: Sampling) -> tuple[str, ...]:
+        """The names of the settings of `sampling` that this engine does not support and leaves out."""
+        return ()
 
     def close(self) -> None:
         """Free what the engine holds; safe to call twice."""
@@ -239,8 +235,5 @@ class Engine(ABC):
 
 #: The engines by name: those in `generation/engines/`, and entry points of other packages, ``mbr_esd_metric.engines``.
 ENGINES = Catalog("engine", "engines", "mbr_esd_metric.generation.engines", Engine)  # type: ignore[type-abstract]
-
-
-def engine_class(name: str) -> type[Engine]:
-    """The class of that engine; raises `OptionError` for an unknown name."""
-    return ENGINES.get(name)
+#: What `engine=auto` tries, in this order, for a format that names no engine.
+AUTOMATIC = ("server", "vllm", "transformers")

@@ -45,8 +45,8 @@ def cache_folder() -> Path:
     return Path(folder).expanduser() if folder else user_cache_path("mbr-esd", appauthor=False, opinion=False)
 
 
-def recall(name: str) -> dict[str, Any]:
-    """The content that `remember` wrote to a file of the cache folder; empty if there is no such file."""
+def read_cache(name: str) -> dict[str, Any]:
+    """The content that `write_cache` wrote to a file of the cache folder; empty if there is no such file."""
     try:
         value = json.loads((cache_folder() / name).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -54,7 +54,7 @@ def recall(name: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def remember(name: str, value: Mapping[str, object]) -> None:
+def write_cache(name: str, value: Mapping[str, object]) -> None:
     """Write what can be found out again as JSON to a file of the cache folder, if that can be written."""
     path = cache_folder() / name
     with contextlib.suppress(OSError, InputError):
@@ -165,12 +165,12 @@ def _digest(folder: Path) -> str:
     files = sorted(p for p in folder.iterdir() if p.suffix in _SUFFIXES and p.is_file())
     seen = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
     memory = f"digests/{hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]}.json"
-    if (entry := recall(memory)).get("files") == seen:
+    if (entry := read_cache(memory)).get("files") == seen:
         return str(entry["digest"])
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.name.encode() + b"\0" + file_digest(file))
-    remember(memory, {"files": seen, "digest": digest.hexdigest()})
+    write_cache(memory, {"files": seen, "digest": digest.hexdigest()})
     return digest.hexdigest()
 
 

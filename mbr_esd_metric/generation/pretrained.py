@@ -12,20 +12,17 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 from mbr_esd_metric.errors import EngineError, require
+from mbr_esd_metric.generation.embedded import with_weights
 from mbr_esd_metric.generation.engine import Engine, EngineOptions
 from mbr_esd_metric.generation.model_files import check_model_folder, made_folder, model_identity
 
 #: Environment variable of OpenMP, read when torch loads its OpenMP library.
 POLICY = "OMP_WAIT_POLICY"
-
-_CHOSEN_BY_USER = POLICY in os.environ
-_TORCH_LOADED_FIRST = "torch" in sys.modules
-os.environ.setdefault(POLICY, "passive")
-_parked: threading.Thread | None = None
 
 
 class PretrainedEngine(Engine):
@@ -33,24 +30,24 @@ class PretrainedEngine(Engine):
 
     extra: ClassVar[str] = "transformers"
 
-    @classmethod
-    def check(cls, options: EngineOptions) -> None:
+    def check(self) -> None:
         """Raise `EngineError` if a package is missing or too old, or the model's path is no folder of a model."""
         for package in ("torch", "transformers", "outlines_core"):
-            require(package, "transformers", f"engine={cls.name}")
+            require(package, "transformers", f"engine={self.name}")
         version = importlib.metadata.version("transformers")
         if tuple(int(part) for part in version.split(".")[:2]) < (4, 57):
             raise EngineError(
-                f"engine={cls.name} needs transformers 4.57 or later, not {version}: pip install 'transformers>=4.57'"
+                f"engine={self.name} needs transformers 4.57 or later, not {version}: pip install 'transformers>=4.57'"
             )
-        check_model_folder(options)
+        check_model_folder(self.options)
 
-    @classmethod
-    def problem(cls, options: EngineOptions) -> str | None:
+    @cached_property
+    def problem(self) -> str | None:
         try:
-            cls.check(options)
+            self.check()
         except EngineError as error:
             return str(error)
+        options = self.options
         if not options.weights_gb:
             return None
         import torch
@@ -70,19 +67,19 @@ class PretrainedEngine(Engine):
             f"{place}; use one with more, a smaller model, or engine=server"
         )
 
-    @classmethod
-    def identity(cls, options: EngineOptions) -> Mapping[str, str]:
-        return {"engine": cls.name, **model_identity(options)}
+    @cached_property
+    def identity(self) -> Mapping[str, str]:
+        return {"engine": self.name, **model_identity(with_weights(self.options))}
 
 
 def load_merged(options: EngineOptions) -> tuple[Any, Any]:
     """Model, with its adapter merged in, and tokenizer."""
+    wait_passively()
     import torch
     from transformers import AttentionInterface, AutoModelForCausalLM, AutoTokenizer
 
     from mbr_esd_metric.generation import shared_prompt
 
-    wait_passively()
     AttentionInterface.register(shared_prompt.NAME, shared_prompt.attention)
     with loading(options):
         tokenizer = AutoTokenizer.from_pretrained(options.model, revision=options.revision)
@@ -214,7 +211,7 @@ def merged_folder(options: EngineOptions) -> Path:
 
 
 def wait_passively() -> None:
-    """Let torch's threads sleep while they wait, even if torch was loaded before this package.
+    """Let torch's threads sleep while they wait, even if torch was loaded before; called where a model is loaded.
 
     By default the threads spin. When another process uses one of their cores, this made sampling ten times slower
     (measured on two cores). An environment variable changes it, but ``comet-score`` loads torch before this package, so
@@ -223,9 +220,11 @@ def wait_passively() -> None:
     sleeps until the program ends. It leaves other OpenMP libraries (macOS, Windows) as they are, and also a policy that
     the user set.
     """
-    global _parked
+    if POLICY in os.environ:
+        return
+    os.environ[POLICY] = "passive"
     torch = sys.modules.get("torch")
-    if torch is None or _parked is not None or _CHOSEN_BY_USER or not _TORCH_LOADED_FIRST:
+    if torch is None:
         return
     ready = threading.Event()
 
@@ -234,6 +233,5 @@ def wait_passively() -> None:
         ready.set()
         threading.Event().wait()
 
-    _parked = threading.Thread(target=hold, name="mbr-esd-parked", daemon=True)
-    _parked.start()
+    threading.Thread(target=hold, name="mbr-esd-parked", daemon=True).start()
     ready.wait(10)

@@ -16,17 +16,18 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 from mbr_esd_metric.errors import EngineError, first_of, number_of, say
 from mbr_esd_metric.files.streams import locked, write_whole
-from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
+from mbr_esd_metric.generation.engine import Generated, Request, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.model_files import cache_folder
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.client import ADVICE, Job, RetryPolicy
-from mbr_esd_metric.generation.server.detection import addresses_of, dialect_of
-from mbr_esd_metric.generation.server.dialects import Dialect
+from mbr_esd_metric.generation.server.detection import addresses_of
+from mbr_esd_metric.generation.server.dialects import Dialect, get_dialect
 from mbr_esd_metric.generation.server.failures import (
     InvalidResponse,
     RequestRejected,
@@ -43,8 +44,6 @@ BYTES = 100_000_000
 #: The most bytes that are read of a file of results.
 RESULTS = 1 << 30
 _OVER = ("completed", "failed", "expired", "cancelled")
-#: Of a failing request. The first wait between two looks at a batch is ten times as long, each further one by half.
-_POLICY = RetryPolicy(first_wait=1.0, longest_wait=300.0, tries=8)
 
 
 class _NotFoundError(EngineError):
@@ -56,41 +55,50 @@ class BatchEngine(ServerEngine):
 
     name: ClassVar[str] = "batch"
     description: ClassVar[str] = "the batch API of a hosted service: half the price, answers within a day"
-    rank: ClassVar[int | None] = None
-    card_field: ClassVar[str] = ""
+    #: Of a failing request. The first wait between two looks at a batch is ten times as long, each further one by half.
+    policy: RetryPolicy = RetryPolicy(first_wait=1.0, longest_wait=300.0, tries=8)
 
-    def __init__(self, options: EngineOptions, policy: RetryPolicy | None = None) -> None:
-        """Read the options; the server is not asked yet."""
-        self._options, self._policy = options, policy or _POLICY
-        servers = addresses_of(options)
+    @cached_property
+    def addresses(self) -> list[Address]:
+        """The only server."""
+        servers = addresses_of(self.options)
         if len(servers) > 1:
             raise EngineError("engine=batch takes one server; give one")
-        self._address = servers[0]
+        return servers
 
-    @classmethod
-    def dialect(cls, options: EngineOptions) -> Dialect:
+    @property
+    def _address(self) -> Address:
+        return self.addresses[0]
+
+    @cached_property
+    def dialect(self) -> Dialect:
         """Openai, unless another one is named: services with batches follow OpenAI's."""
-        return dialect_of(replace(options, dialect="openai") if options.dialect == "auto" else options)
+        name = "openai" if self.options.dialect == "auto" else self.options.dialect
+        return replace(get_dialect(name), reasoning_effort=self.options.reasoning_effort)
 
-    @classmethod
-    def problem(cls, options: EngineOptions) -> str | None:
-        """A problem as of `engine=server`; or the server is one that people run themselves, which has no batches."""
-        spoken = dialect_of(options).name if options.server else "openai"
+    @cached_property
+    def problem(self) -> str | None:
+        """That of `engine=server`; or the server is one that people run themselves, which has no batches."""
+        spoken = ServerEngine(self.options).dialect.name if self.options.server else "openai"
         if spoken not in ("openai", "plain"):
             return f"the server speaks dialect={spoken}, which has no batches; take engine=server"
-        return super().problem(options)
+        return super().problem
+
+    def confirm(self) -> None:
+        """Nothing: the dialect was not found out."""
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         """Submit the requests that no earlier batch holds, wait for all batches, and yield their results.
 
         Whatever ends it, the same command finds the submitted batches again.
         """
-        job = self.job(self._options, sampling, [self._address], self._policy)
+        self._announce(sampling)
+        job = self.job(sampling)
         parts = {_name(part): part for request in requests for part in request.parts(job.dialect.per_request)}
         failed: list[str] = []
         with _ledger(self._address, job.model) as ledger:
             waiting = self._submitted(job, parts, ledger)
-            pause = 10 * self._policy.first_wait
+            pause = 10 * self.policy.first_wait
             while waiting:
                 for batch in sorted(waiting):
                     try:
@@ -107,7 +115,7 @@ class BatchEngine(ServerEngine):
                     ledger.forget(batch)
                 if waiting:
                     time.sleep(pause)
-                    pause = min(pause * 1.5, self._policy.longest_wait)
+                    pause = min(pause * 1.5, self.policy.longest_wait)
         if failed:
             raise EngineError(f"{first_of(failed, between='; ')}. {ADVICE}")
 
@@ -210,7 +218,7 @@ class BatchEngine(ServerEngine):
 
     def _ask(self, path: str, body: object = None, tries: int = 0) -> Response:
         """A reply with the status 200, to a POST if there is a body; temporary failures are tried again."""
-        tries, where = tries or self._policy.tries, f"{self._address}{path.partition('?')[0]}"
+        tries, where = tries or self.policy.tries, f"{self._address}{path.partition('?')[0]}"
         for number in range(1, tries + 1):
             try:
                 response = run_coroutine(_request(self._address, path, body))
@@ -226,7 +234,7 @@ class BatchEngine(ServerEngine):
             except TransientError as error:
                 reason = str(error)
             if number < tries:
-                time.sleep(self._policy.wait(number))
+                time.sleep(self.policy.wait(number))
         raise EngineError(
             f"{where} failed {tries} times, the last time by: {reason}. What was submitted is noted; run the same "
             "command again"

@@ -13,11 +13,12 @@ from __future__ import annotations
 import importlib.util
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import Any, ClassVar
 
 from mbr_esd_metric.errors import RESUME, EngineError, require
-from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Refused, Request, Sampling, engine_class
+from mbr_esd_metric.generation.engine import ENGINES, Engine, Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.engines.vllm import tensor_parallel
 
 #: Samples in a request, requests in a batch, and batches that an actor has at a time.
@@ -40,42 +41,42 @@ class RayEngine(Engine):
     packages: ClassVar[tuple[str, ...]] = ("ray",)
     extra: ClassVar[str] = "ray"
 
-    def __init__(self, options: EngineOptions) -> None:
-        """Connect to the cluster, or start one; the model is loaded by the actors when `generate` starts."""
-        require("ray", "ray", "engine=ray")
-        import ray
+    @cached_property
+    def copy(self) -> Engine:
+        """The engine that each actor gets and loads."""
+        name = "vllm" if importlib.util.find_spec("vllm") is not None else "transformers"
+        return ENGINES.get(name)(self.options)
 
-        self._options = options
-        if not ray.is_initialized():
-            try:
-                ray.init(log_to_driver=False, logging_level="ERROR")
-            except (ConnectionError, RuntimeError, ValueError) as error:
-                raise EngineError(f"no Ray cluster: {error}; see RAY_ADDRESS, or `ray start --head`") from error
-
-    @classmethod
-    def problem(cls, options: EngineOptions) -> str | None:
+    @property
+    def problem(self) -> str | None:
         """Why Ray cannot run the model; None if it can, judged by this machine in place of the cluster's."""
         try:
             require("ray", "ray", "engine=ray")
         except EngineError as error:
             return str(error)
-        return _engine().problem(options)
+        return self.copy.problem
 
-    @classmethod
-    def identity(cls, options: EngineOptions) -> Mapping[str, str]:
+    @property
+    def identity(self) -> Mapping[str, str]:
         """The identity of the engine in the actors, which draws the samples."""
-        return _engine().identity(options)
+        return self.copy.identity
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
-        """Spread the requests over the actors, and yield the parts as the actors return them."""
+        """Connect to the cluster or start one, spread the requests over actors, and yield the parts as they come."""
+        require("ray", "ray", "engine=ray")
         import ray
 
-        gpus = tensor_parallel(self._options) if ray.cluster_resources().get("GPU", 0) > 0 else 0
+        if not ray.is_initialized():
+            try:
+                ray.init(log_to_driver=False, logging_level="ERROR")
+            except (ConnectionError, RuntimeError, ValueError) as error:
+                raise EngineError(f"no Ray cluster: {error}; see RAY_ADDRESS, or `ray start --head`") from error
+        gpus = tensor_parallel(self.options) if ray.cluster_resources().get("GPU", 0) > 0 else 0
         workers = _Workers(
             _batches(requests, 1 if sampling.greedy else PART),
             ray.remote(num_cpus=1, num_gpus=gpus)(_Worker),
-            (_engine(), self._options, sampling),
-            self._options.concurrency or 1,
+            (self.copy, sampling),
+            self.options.concurrency or 1,
         )
         try:
             yield from workers.results()
@@ -174,11 +175,12 @@ class _Workers:
 class _Worker:
     """One actor: it holds an engine and samples the batches that it is given."""
 
-    def __init__(self, engine: type[Engine], options: EngineOptions, sampling: Sampling) -> None:
-        self._class, self._options, self._sampling = engine, options, sampling
+    def __init__(self, engine: Engine, sampling: Sampling) -> None:
+        self._engine, self._sampling = engine, sampling
 
     def start(self) -> None:
-        self._engine = self._class(self._options)
+        for _ in self._engine.generate((), self._sampling):  # loads the model
+            pass
 
     def sample(self, requests: Sequence[Request]) -> list[Generated | Refused]:
         return list(self._engine.generate(requests, self._sampling))
@@ -186,7 +188,3 @@ class _Worker:
 
 def _last_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[-1]
-
-
-def _engine() -> type[Engine]:
-    return engine_class("vllm" if importlib.util.find_spec("vllm") is not None else "transformers")

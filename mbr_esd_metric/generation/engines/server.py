@@ -7,19 +7,23 @@ requirements: the server runs where the GPUs are, and this engine asks it for ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import ClassVar
 
 from mbr_esd_metric.errors import EngineError, say
-from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Refused, Request, Sampling
+from mbr_esd_metric.generation.engine import Engine, Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.client import Client, Job, Prices, Progress, RetryPolicy
-from mbr_esd_metric.generation.server.detection import addresses_of, check_served, confirm, dialect_of
+from mbr_esd_metric.generation.server.detection import (
+    addresses_of,
+    check_served,
+    known_dialect,
+    only_model,
+    spoken_dialect,
+)
 from mbr_esd_metric.generation.server.dialects import Dialect
 from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http, run_coroutine
-
-_announced: set[str] = set()
-
 
 class ServerEngine(Engine):
     """Asks one or several servers that all serve the same model in the same dialect.
@@ -31,48 +35,56 @@ class ServerEngine(Engine):
     description: ClassVar[str] = "a server on this machine or another, where vLLM or the like holds the model"
     packages: ClassVar[tuple[str, ...]] = ("aiohttp",)
     extra: ClassVar[str] = "server"
-    rank: ClassVar[int | None] = 1
-    card_field: ClassVar[str] = "servers"
-    how_to_set_field: ClassVar[str] = (
-        "start a server on a machine with GPUs (mbr-esd serve {card}), then here: "
-        "export MBR_ESD_SERVER=http://HOST:8000/v1"
-    )
     loads_weights: ClassVar[bool] = False
+    policy: RetryPolicy = RetryPolicy()
+    _announced = _confirmed = False
 
-    def __init__(self, options: EngineOptions, policy: RetryPolicy | None = None) -> None:
-        """Connect. At least one server must answer, and those that answer must serve the model."""
-        self._options = options
-        self._policy, self._progress = policy or RetryPolicy(), Progress()
-        self._model = model_name(options)
-        self._servers = addresses_of(options)
-        self._dialect = dialect_of(options)
-        run_coroutine(_check(self._servers, self._dialect, self._model))
-        confirm(options, self._dialect)
+    @cached_property
+    def addresses(self) -> list[Address]:
+        """The servers; `EngineError` if there is none, or one that is no address."""
+        return addresses_of(self.options)
 
-    @classmethod
-    def dialect(cls, options: EngineOptions) -> Dialect:
-        """The dialect of the servers."""
-        return dialect_of(options)
+    @cached_property
+    def _progress(self) -> Progress:
+        return Progress()
 
-    @classmethod
-    def problem(cls, options: EngineOptions) -> str | None:
+    @cached_property
+    def model(self) -> str:
+        """The name under which the server offers the model; without one in the options, the only one that is served."""
+        return model_name(self.options) if self.options.model else only_model(self.options, self.dialect)
+
+    @cached_property
+    def dialect(self) -> Dialect:
+        """The dialect that the options name, or the servers spoke in an earlier run, or speak now."""
+        known = known_dialect(self.options)
+        self._confirmed = known is None or self.options.dialect != "auto"
+        return known or spoken_dialect(self.options)
+
+    @cached_property
+    def problem(self) -> str | None:
         try:
-            servers = addresses_of(options)
-            run_coroutine(_check(servers, cls.dialect(options), model_name(options)))
+            self.confirm()
+            self._connect()
         except EngineError as error:
             return str(error)
         return None
 
-    @classmethod
-    def identity(cls, options: EngineOptions) -> Mapping[str, str]:
+    @cached_property
+    def identity(self) -> Mapping[str, str]:
         """The name under which the server offers the model (see `model_name`), and the dialect."""
         # How a request travels changes no candidate, so `engine=batch` has the same.
-        identity = {"engine": "server", "model": model_name(options), "dtype": options.dtype}
-        return identity | cls.dialect(options).identity
+        return {"engine": "server", "model": self.model, "dtype": self.options.dtype} | self.dialect.identity
 
-    @classmethod
-    def lacks(cls, options: EngineOptions, *, logprobs: bool, grammar: bool) -> str | None:
-        dialect = cls.dialect(options)
+    def confirm(self) -> None:
+        """Ask what dialect the servers speak now, where it is that of an earlier run."""
+        assumed = self.dialect
+        if not self._confirmed and (spoken := spoken_dialect(self.options)).name != assumed.name:
+            self.dialect = spoken
+            self.__dict__.pop("identity", None)
+        self._confirmed = True
+
+    def missing_capability(self, *, logprobs: bool, grammar: bool) -> str | None:
+        dialect = self.dialect
         if logprobs and not dialect.logprobs:
             return (
                 f"dialect={dialect.name} gives no log-probabilities over the admissible tokens; take rule=mbr with "
@@ -84,13 +96,16 @@ class ServerEngine(Engine):
             )
         return None
 
-    @classmethod
-    def left_out(cls, options: EngineOptions, sampling: Sampling) -> tuple[str, ...]:
-        return cls.dialect(options).left_out(sampling)
+    def unsupported_settings(self, sampling: Sampling) -> tuple[str, ...]:
+        return self.dialect.left_out(sampling)
 
-    @classmethod
-    def samples_a_request(cls, options: EngineOptions) -> int:
-        return cls.dialect(options).per_request
+    @property
+    def samples_per_request(self) -> int:
+        return self.dialect.per_request
+
+    def _connect(self) -> None:
+        """Raise `EngineError` where no server answers, or one that answers does not serve the model."""
+        run_coroutine(_check(self.addresses, self.dialect, self.model))
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
         """Sample every request, many at a time; a part is yielded as soon as its reply is in, or refused for good.
@@ -98,26 +113,30 @@ class ServerEngine(Engine):
         Requests go out in the order in which they are given, each taken when it can be sent. `EngineError` is raised
         only if no request can succeed.
         """
-        yield from Client(self.job(self._options, sampling, self._servers, self._policy), requests, self._progress)
+        self._connect()
+        self._announce(sampling)
+        yield from Client(self.job(sampling), requests, self._progress)
 
-    @classmethod
-    def job(cls, options: EngineOptions, sampling: Sampling, servers: list[Address], policy: RetryPolicy) -> Job:
-        """The settings of a run; prints what the dialect leaves out, which changes what the numbers mean."""
-        dialect = cls.dialect(options)
+    def _announce(self, sampling: Sampling) -> None:
+        """Say, once, what the dialect leaves out, which changes what the numbers mean."""
+        dialect = self.dialect
         left_out = [f"{name}={getattr(sampling, name)}" for name in dialect.left_out(sampling)]
         guided = {"schema": "a JSON schema in place of the grammar", "none": "nothing that holds the model to the form"}
         if dialect.guidance in guided:
             left_out.append(f"the grammar (there is {guided[dialect.guidance]})")
-        line = f"mbr-esd: {servers[0]} is asked in dialect={dialect.name}; left out: {', '.join(left_out)}"
-        if left_out and line not in _announced:
-            _announced.add(line)
-            say(line)
+        if left_out and not self._announced:
+            self._announced = True
+            say(f"mbr-esd: {self.addresses[0]} is asked in dialect={dialect.name}; left out: {', '.join(left_out)}")
+
+    def job(self, sampling: Sampling) -> Job:
+        """The settings of a run."""
+        options = self.options
         return Job(
-            servers=servers,
-            dialect=dialect,
-            model=model_name(options),
+            servers=self.addresses,
+            dialect=self.dialect,
+            model=self.model,
             sampling=sampling,
-            policy=policy,
+            policy=self.policy,
             prices=Prices(*(options.price or (0.0, 0.0)), options.max_cost),
             concurrency=options.concurrency,
         )

@@ -77,22 +77,26 @@ class TaggerEngine(PretrainedEngine):
     description: ClassVar[str] = "an encoder that tags tokens, in this process"
     packages: ClassVar[tuple[str, ...]] = ("torch", "transformers")
     only_format: ClassVar[str] = "tags"
-    rank: ClassVar[int | None] = 4
+    _model: Any = None
 
-    def __init__(self, options: EngineOptions) -> None:
-        self.check(options)
+    def _load(self) -> None:
+        """Load model and tokenizer, once; a model without the three labels is refused."""
+        if self._model is not None:
+            return
+        self.check()
+        options = self.options
         if options.adapter is not None:
             raise OptionError("engine=tagger takes no adapter; merge it into the model's weights")
+        wait_passively()
         import torch
 
-        wait_passively()
         model, self._tokenizer = _loaded(options)
         if not self._tokenizer.is_fast:
             raise EngineError(f"the tokenizer of {options.model} does not say where tokens stand; save a fast one")
         dtype = options.dtype
         if dtype == "auto":
             dtype = "bfloat16" if bf16_works(model.device.type) else "float32"
-        self._model = model.to(getattr(torch, dtype)).eval()
+        model = model.to(getattr(torch, dtype)).eval()
         self._inputs = [name for name in _INPUTS if name in self._tokenizer.model_input_names]
         config = model.config
         self._labels = {name.lower(): number for number, name in config.id2label.items()}
@@ -111,13 +115,14 @@ class TaggerEngine(PretrainedEngine):
             )
         offset = 2 if config.model_type in ("roberta", "xlm-roberta", "camembert") else 0
         self._most: int = config.max_position_embeddings - offset
+        self._model = model
 
-    @classmethod
-    def left_out(cls, options: EngineOptions, sampling: Sampling) -> tuple[str, ...]:
+    def unsupported_settings(self, sampling: Sampling) -> tuple[str, ...]:
         """Top-k: a tag is one of three."""
         return ("top_k",) if sampling.top_k else ()
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
+        self._load()
         left = iter(requests)
         while group := list(islice(left, _REQUESTS)):
             windows = self._windows(group)

@@ -14,11 +14,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
 from mbr_esd_metric.errors import EngineError, useless
-from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, EngineOptions, Generated, Request, Sampling
+from mbr_esd_metric.generation.embedded import with_weights
+from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, Generated, Request, Sampling
 from mbr_esd_metric.generation.pretrained import PretrainedEngine, in_fast_type, load_merged, out_of_memory
 from mbr_esd_metric.generation.token_grammar import TokenGrammar, Vocabulary
 
@@ -39,24 +40,28 @@ class TransformersEngine(PretrainedEngine):
     name: ClassVar[str] = "transformers"
     description: ClassVar[str] = "the model in this process, on the CPU or on GPUs"
     packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "outlines_core")
-    rank: ClassVar[int | None] = 3
+    _model: Any = None
 
-    def __init__(self, options: EngineOptions) -> None:
-        """Load model and tokenizer; a model without a chat template is refused."""
+    def _load(self) -> None:
+        """Load model and tokenizer, once; a model without a chat template is refused."""
+        if self._model is not None:
+            return
+        options = self.options
         if options.vllm:
             raise useless(
                 f"vllm={','.join(options.vllm)}", "engine=transformers; it is for engine=vllm and mbr-esd serve"
             )
-        self.check(options)
+        self.check()
+        options = with_weights(options)
+        model, self._tokenizer = load_merged(options)
         import torch
 
-        model, self._tokenizer = load_merged(options)
-        self._model = in_fast_type(model, options)
         if not self._tokenizer.chat_template:
             raise EngineError(
                 f"the tokenizer of {options.model} has no chat template, so this is no instruction-tuned model; take "
                 "the model's instruct version, or add chat_template to its tokenizer_config.json"
             )
+        self._model = in_fast_type(model, options)
         self._vocabulary = Vocabulary(self._tokenizer)
         output = self._model.get_output_embeddings().weight
         width, device = output.shape[0], output.device
@@ -70,6 +75,7 @@ class TransformersEngine(PretrainedEngine):
         self._try(options.model)
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
+        self._load()
         for request in requests:
             with _reported(request), self._no_grad():
                 tokens = self._tokens(request)

@@ -12,11 +12,13 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
 from mbr_esd_metric.errors import RESUME, EngineError, first_of, require
+from mbr_esd_metric.generation.embedded import with_weights
 from mbr_esd_metric.generation.engine import (
     CHAT_TEMPLATE_ARGUMENTS,
     DEFAULT_CONTEXT,
@@ -27,7 +29,7 @@ from mbr_esd_metric.generation.engine import (
     Sampling,
 )
 from mbr_esd_metric.generation.model_files import check_model_folder, model_identity
-from mbr_esd_metric.generation.pretrained import memory, merged_folder
+from mbr_esd_metric.generation.pretrained import POLICY, memory, merged_folder
 
 #: llguidance accepts every regular expression and builds it in milliseconds, also those of grounded spans.
 BACKEND = "guidance"
@@ -48,20 +50,23 @@ class VllmEngine(Engine):
     description: ClassVar[str] = "vLLM in this process"
     packages: ClassVar[tuple[str, ...]] = ("vllm",)
     extra: ClassVar[str] = "vllm"
-    rank: ClassVar[int | None] = 2
+    _llm: Any = None
 
-    def __init__(self, options: EngineOptions) -> None:
+    def _load(self) -> None:
+        """Load the model, once."""
+        if self._llm is not None:
+            return
         require("vllm", "vllm", "engine=vllm")
-        check_model_folder(options)
-        if is_cpu_build():
-            for name, value in CPU_ENVIRONMENT.items():
-                os.environ.setdefault(name, value)
-        options = merged_where_slow(options)
+        check_model_folder(self.options)
+        os.environ.setdefault(POLICY, "passive")
+        for name, value in CPU_ENVIRONMENT.items() if is_cpu_build() else ():
+            os.environ.setdefault(name, value)
+        options = merged_where_slow(with_weights(self.options))
         from vllm import LLM
 
         lora = {"enable_lora": True, "max_lora_rank": lora_rank(options.adapter)} if options.adapter else {}
         try:
-            self._llm: Any = LLM(**_engine_arguments(options), **lora)
+            self._llm = LLM(**_engine_arguments(options), **lora)
         except (OSError, RuntimeError, TypeError, ValueError) as error:
             reason = " ".join(str(error).split())[:300]
             raise EngineError(
@@ -71,8 +76,9 @@ class VllmEngine(Engine):
         self._adapter = options.adapter
         self._context = int(self._llm.llm_engine.model_config.max_model_len)
 
-    @classmethod
-    def problem(cls, options: EngineOptions) -> str | None:
+    @cached_property
+    def problem(self) -> str | None:
+        options = self.options
         try:
             require("vllm", "vllm", "engine=vllm")
             check_model_folder(options)
@@ -93,18 +99,18 @@ class VllmEngine(Engine):
             return f"the weights take {options.weights_gb:.0f} GB and there are {have:.0f} GB of {where}; {fix}"
         return None
 
-    @classmethod
-    def starts_late(cls, options: EngineOptions) -> bool:
+    @property
+    def starts_late(self) -> bool:
         """Whether this is the CPU build, with a small model.
 
         With 135M parameters on two cores it loads for 103 s, and pays from 340 candidates on (evidence/engines.md).
         The choice does not depend on their number, as candidates of different engines are stored apart.
         """
-        return 0 < options.weights_gb < 1 and is_cpu_build()
+        return 0 < self.options.weights_gb < 1 and is_cpu_build()
 
-    @classmethod
-    def identity(cls, options: EngineOptions) -> Mapping[str, str]:
-        return {"engine": cls.name, **model_identity(options)}
+    @cached_property
+    def identity(self) -> Mapping[str, str]:
+        return {"engine": self.name, **model_identity(with_weights(self.options))}
 
     def _tokens(self, request: Request) -> list[int]:
         tokens: list[int] = self._llm.get_tokenizer().apply_chat_template(
@@ -118,6 +124,7 @@ class VllmEngine(Engine):
         vLLM's own `LLM.generate` returns nothing before all requests are done. Its last sequences run alone, and a run
         that is stopped loses everything. A prompt that is too long is an error at the end, and stops no other.
         """
+        self._load()
         engine = self._llm.llm_engine
         waiting, numbers = iter(requests), itertools.count()
         running: dict[str, Request] = {}
@@ -166,7 +173,7 @@ class VllmEngine(Engine):
 
     def close(self) -> None:
         """End vLLM's worker processes and free the memory."""
-        if getattr(self, "_llm", None) is not None:
+        if self._llm is not None:
             self._llm.llm_engine.engine_core.shutdown()
             self._llm = None
 

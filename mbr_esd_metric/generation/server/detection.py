@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import difflib
-import math
-import threading
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from mbr_esd_metric.errors import EngineError, first_of, require
 from mbr_esd_metric.generation.engine import EngineOptions
-from mbr_esd_metric.generation.model_files import recall, remember
+from mbr_esd_metric.generation.model_files import read_cache, write_cache
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.dialects import DIALECTS, Dialect, get_dialect
 from mbr_esd_metric.generation.server.failures import (
@@ -26,14 +22,8 @@ from mbr_esd_metric.generation.server.failures import (
 )
 from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http, run_coroutine
 
-#: Seconds before servers that did not answer are asked again, so that a run waits for them only once.
-SILENCE = 30.0
 #: File of the cache folder: address -> the dialect that it spoke in an earlier run.
 _MEMORY = "dialects.json"
-
-#: Servers -> their dialect, and the time until which it counts. If they were silent, they are asked again then.
-_dialects: dict[tuple[str, ...], tuple[str, float]] = {}
-_lock = threading.Lock()
 
 
 def addresses_of(options: EngineOptions) -> list[Address]:
@@ -44,70 +34,42 @@ def addresses_of(options: EngineOptions) -> list[Address]:
     return [Address.parse(url) for url in options.server]
 
 
-def dialect_of(options: EngineOptions) -> Dialect:
-    """The dialect that these options name, or with `dialect=auto` the one that their servers speak.
-
-    Each process asks the servers once. If none answers, the dialect that they last spoke counts, so that a run whose
-    candidates are all stored needs no server. Servers that were never seen count as vLLM.
-
-    Raises:
-        OptionError: an unknown name.
-        EngineError: a malformed address, or servers that speak several dialects.
-    """
-    name = options.dialect
-    if name == "auto":
-        name = _detect([Address.parse(url) for url in options.server]) if options.server else "vllm"
-    return replace(get_dialect(name), reasoning_effort=options.reasoning_effort)
+def known_dialect(options: EngineOptions) -> Dialect | None:
+    """The dialect that these options name, or with `dialect=auto` the one that their servers spoke in an earlier run;
+    None if one was never seen. Raises `OptionError` for an unknown name, and `EngineError` for a malformed address."""
+    names = {options.dialect}
+    if options.dialect == "auto":
+        earlier = read_cache(_MEMORY)
+        names = {str(earlier.get(str(Address.parse(url)))) for url in options.server} or {"vllm"}
+    if options.dialect == "auto" and not (len(names) == 1 and names <= DIALECTS.keys()):
+        return None
+    return replace(get_dialect(names.pop()), reasoning_effort=options.reasoning_effort)
 
 
-def _detect(addresses: Sequence[Address]) -> str:
-    key = tuple(map(str, addresses))
-    with _lock:
-        name, until = _dialects.get(key, ("", 0.0))
-        if time.monotonic() < until:
-            return name
-        names = run_coroutine(_dialects_of(addresses))
-        if len(set(names.values())) > 1:
-            pairs = ", ".join(f"{address} {name}" for address, name in names.items())
-            raise EngineError(
-                f"the servers speak several dialects ({pairs}), and candidates of different ones must not mix: name "
-                "servers of one kind, or give dialect=NAME for all"
-            )
-        earlier = recall(_MEMORY)
-        if names:
-            name, until = next(iter(names.values())), math.inf
-            if any(earlier.get(address) != name for address in key):
-                remember(_MEMORY, earlier | dict.fromkeys(key, name))
-        else:
-            name, until = str(earlier.get(key[0])), time.monotonic() + SILENCE
-            name = name if name in DIALECTS else "vllm"
-        _dialects[key] = name, until
-        return name
-
-
-def confirm(options: EngineOptions, assumed: Dialect) -> None:
-    """Check that the servers speak the dialect that was assumed before they answered, as part of the store's keys."""
-    with _lock:
-        for key in [key for key, (_, until) in _dialects.items() if until < math.inf]:
-            del _dialects[key]
-    spoken = dialect_of(options)
-    if spoken.name != assumed.name:
+def spoken_dialect(options: EngineOptions) -> Dialect:
+    """The dialect that the servers speak, which are asked. One that does not answer speaks the one of an earlier run;
+    servers that were never seen count as vLLM. `EngineError` if they speak several."""
+    key, earlier = [str(Address.parse(url)) for url in options.server], read_cache(_MEMORY)
+    spoken = run_coroutine(_dialects_of([Address.parse(url) for url in options.server]))
+    if any(earlier.get(address) != name for address, name in spoken.items()):
+        write_cache(_MEMORY, earlier | spoken)
+    names = {address: str(earlier[address]) for address in key if earlier.get(address) in DIALECTS} | spoken
+    if len(set(names.values())) > 1:
+        pairs = ", ".join(f"{address} {name}" for address, name in names.items())
         raise EngineError(
-            f"{Address.parse(options.server[0])} did not answer before, and was taken for dialect={assumed.name}; it "
-            f"is dialect={spoken.name}: run the same command again"
+            f"the servers speak several dialects ({pairs}), and candidates of different ones must not mix: name "
+            "servers of one kind, or give dialect=NAME for all"
         )
+    return replace(get_dialect(next(iter(names.values()), "vllm")), reasoning_effort=options.reasoning_effort)
 
 
-@cache
-def only_model(options: EngineOptions) -> str:
-    """The name of the model that the servers of these options serve, where the user names none.
-
-    Each process asks them once.
+def only_model(options: EngineOptions, dialect: Dialect) -> str:
+    """The name of the model that the servers of these options serve, where the user names none; they are asked.
 
     Raises:
         EngineError: no server is named or answers, or the first that does serves several models or does not say which.
     """
-    return run_coroutine(_only_model(addresses_of(options), dialect_of(options)))
+    return run_coroutine(_only_model(addresses_of(options), dialect))
 
 
 async def _only_model(addresses: Sequence[Address], dialect: Dialect) -> str:
