@@ -50,13 +50,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def _forget_servers() -> None:
-    """A port may come again, and with it an address of which an earlier test knew the dialect, or said something."""
-    package = "mbr_esd_metric.generation"
-    if (detection := sys.modules.get(f"{package}.server.detection")) is not None:
-        detection._dialects.clear()
-        detection.only_model.cache_clear()
-    if (engine := sys.modules.get(f"{package}.engines.server")) is not None:
-        engine._announced.clear()
+    """A port may come again, and with it an address of which an earlier test knew the dialect."""
+    if (files := sys.modules.get("mbr_esd_metric.generation.model_files")) is not None:
+        (files.cache_folder() / "dialects.json").unlink(missing_ok=True)
 
 
 @pytest.fixture(scope="session")

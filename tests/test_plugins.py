@@ -102,10 +102,10 @@ def test_decide_by_the_rule_and_by_the_similarity(installed: Path, tmp_path: Pat
 #: What is done with a file of candidates, in one process; every word is split at blanks.
 READING = """\
 wmt import human.tsv --test-set data/tiny --lp en-de
-sample -s src.txt -t mt.txt --model mbr-esd-demo?engine=replay&candidates=c.jsonl&n=4 --quiet -o sampled.jsonl
+sample -s src.txt -t mt.txt --model mbr-esd-demo?candidates=c.jsonl&n=4 --quiet -o sampled.jsonl
 decide sampled.jsonl -o decided.jsonl
 show decided.jsonl sampled.jsonl
-wmt score --test-set data/tiny --lp en-de --model mbr-esd-demo?engine=replay&candidates=c.jsonl&n=4 --name P
+wmt score --test-set data/tiny --lp en-de --model mbr-esd-demo?candidates=c.jsonl&n=4 --name P
 leaderboard --test-set data/tiny --lp en-de --view spans --metric P
 oracle c.jsonl --test-set data/tiny --lp en-de --rules majority
 compare c.jsonl

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.data import add_test_set, load_test_sets, test_set_folder, used_option
 from mbr_esd_metric.cli.shared_options import add_dry_run, add_model, card_of, print_estimates, trial_of
-from mbr_esd_metric.errors import InputError, OptionError, number_of, useless
+from mbr_esd_metric.errors import InputError, OptionError, first_of, number_of, useless
 from mbr_esd_metric.files.paths import check_distinct, check_output, short_names
 from mbr_esd_metric.files.streams import read_segments
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
     from mbr_esd_metric.files.records import CandidateRecord
     from mbr_esd_metric.metric.card import ModelCard
-    from mbr_esd_metric.metric.plan import Segment
+    from mbr_esd_metric.metric.requests import Segment
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -66,12 +66,13 @@ def run(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     lost: Counter[bool] = Counter()
-    write_records(args.output, _records(card, names, not args.quiet, lost))
+    refused: list[str] = []
+    write_records(args.output, _records(card, names, not args.quiet, lost, refused))
     most = "at most " if card.adaptive else ""
     each = number_of(card.samples, "candidate")
     whole = 0 if test_set is None else test_set.gold.size
     part = f" (those with gold, of {whole})" if len(names) < whole else ""
-    print(f"{args.output}: {number_of(len(names), 'segment')}{part}, {most}{each} each")
+    print(f"{args.output}: {number_of(len(names) - len(refused), 'segment')}{part}, {most}{each} each")
     if lost[True]:
         shorter = ", or format=compact" if card.decision.format == "json" else ""
         print(
@@ -79,22 +80,31 @@ def run(args: argparse.Namespace) -> int:
             f"candidates count as invalid; give max_tokens={2 * card.max_tokens}{shorter}",
             file=sys.stderr,
         )
-    return 0
+    if refused:
+        print(f"left out, as the server will not answer: {first_of(refused, between='; ')}", file=sys.stderr)
+    return 1 if refused else 0
 
 
 #: (system, id, segment)
 Named = tuple[str, str, "Segment"]
 
 
-def _records(card: ModelCard, names: Sequence[Named], progress: bool, cut: Counter[bool]) -> Iterator[CandidateRecord]:
-    """The record of each segment; `cut` gets how many candidates were and were not cut by their length."""
+def _records(
+    card: ModelCard, names: Sequence[Named], progress: bool, cut: Counter[bool], refused: list[str]
+) -> Iterator[CandidateRecord]:
+    """The record of each segment; `cut` gets how many candidates were and were not cut by their length, and `refused`
+    the segments that a server will never answer."""
     from mbr_esd_metric.core.candidate import CandidateColumns
     from mbr_esd_metric.files.records import CandidateRecord
-    from mbr_esd_metric.metric.pipeline import sample
+    from mbr_esd_metric.generation.engine import Refused
+    from mbr_esd_metric.metric.run import sample
 
     decision = card.decision.stored()
     sampled = sample(card, [segment for _, _, segment in names], progress=progress)
     for (system, number, _), (segment, candidates) in zip(names, sampled, strict=True):
+        if isinstance(candidates, Refused):
+            refused.append(f"{segment.label}: {candidates.reason}")
+            continue
         cut.update(one.truncated for one in candidates)
         columns = CandidateColumns.of(candidates)
         yield CandidateRecord(number, segment.source, segment.translation, columns, system, decision, card.lp)
@@ -102,7 +112,7 @@ def _records(card: ModelCard, names: Sequence[Named], progress: bool, cut: Count
 
 def _from_files(args: argparse.Namespace) -> list[Named]:
     from mbr_esd_metric.cli.score_inputs import read_translations
-    from mbr_esd_metric.metric.plan import Segment
+    from mbr_esd_metric.metric.requests import Segment
 
     if not args.sources or not args.translations:
         raise OptionError("say what to sample: -s SRC -t MT, or --test-set T --lp LP")
@@ -121,7 +131,7 @@ def _from_files(args: argparse.Namespace) -> list[Named]:
 def _from_test_set(test_set: TestSet) -> list[Named]:
     import numpy as np
 
-    from mbr_esd_metric.metric.plan import Segment
+    from mbr_esd_metric.metric.requests import Segment
 
     names: list[Named] = []
     for system, segment in np.argwhere(~np.isnan(test_set.gold)).tolist():

@@ -19,7 +19,7 @@ from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.streams import json_text, write_whole
 from mbr_esd_metric.metric.cards import is_ours, limits
 from mbr_esd_metric.metric.data_warnings import warnings
-from mbr_esd_metric.metric.plan import Segment
+from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
 if TYPE_CHECKING:

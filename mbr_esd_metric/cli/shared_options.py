@@ -15,7 +15,7 @@ from mbr_esd_metric.report.tables import TABLE_FORMATS, Table, blocks, render_al
 
 if TYPE_CHECKING:
     from mbr_esd_metric.metric.card import ModelCard
-    from mbr_esd_metric.metric.plan import Segment
+    from mbr_esd_metric.metric.requests import Segment
 
 #: The best one that any machine can run.
 DEFAULT_MODEL = "mbr-esd-small"

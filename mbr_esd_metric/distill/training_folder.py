@@ -170,9 +170,10 @@ def write_training_folder(
 def _base(card: ModelCard) -> tuple[str, str | None]:
     """The hub id and revision, or the folder, of the weights to train; with an adapter, of those that it is merged
     into."""
+    from mbr_esd_metric.generation.embedded import with_weights
     from mbr_esd_metric.generation.pretrained import merged_folder
 
-    options = card.engine_options("transformers")
+    options = with_weights(card.engine_options)
     return (options.model, options.revision) if card.adapter is None else (str(merged_folder(options)), None)
 
 

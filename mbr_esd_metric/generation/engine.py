@@ -95,9 +95,7 @@ class Request:
         n: the number of samples wanted.
         first: index of the first sample wanted; the earlier ones are stored already.
         label: how messages name the segment, such as "segment 12 of mt.txt".
-        source, translation: the segment itself; `engine=replay` finds stored candidates by them.
-        system: whose translation it is; "" if nobody says.
-        occurrence: the number of earlier segments of the run with the same system, source and translation.
+        source, translation: the segment itself.
         schema: the answer's JSON schema, as JSON, for servers that take no grammar; "" if there is none.
         form: for checks: a wider regular expression that is quick to build, where the grammar allows only pieces of
             the translation as error spans; "" elsewhere.
@@ -112,8 +110,6 @@ class Request:
     label: str = ""
     source: str = ""
     translation: str = ""
-    system: str = ""
-    occurrence: int = 0
     schema: str = ""
     form: str = ""
     token_logprobs: bool = False
@@ -201,6 +197,16 @@ class Engine(ABC):
             EngineError: the model cannot be loaded, or generation cannot go on; the message names the request and says
                 what to do. The parts that were yielded before stay valid.
         """
+
+    @property
+    def model(self) -> str:
+        """The model's name, for people."""
+        return self.options.model
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The addresses of the servers that answer, as the same name may stand for another model elsewhere."""
+        return ()
 
     @property
     def starts_late(self) -> bool:

@@ -27,6 +27,8 @@ from mbr_esd_metric.generation.model_files import cache_folder
 _APPLICATION_ID = 0x4D455344
 _FORMAT = 4
 _BUSY_SECONDS = 60.0
+#: Addresses of servers that are kept for one name.
+_MOST_SERVERS = 100
 
 _TABLES = (
     "CREATE TABLE request (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE)",
@@ -86,9 +88,9 @@ class CandidateStore:
                 self._has_tables()
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str] | None = None, *, keep: bool = True) -> CandidateStore:
-        """The store at `store_path(path)`; with `keep=False` one in memory. Errors as the constructor."""
-        return cls(store_path(path) if keep else _IN_MEMORY)
+    def open(cls, path: str | os.PathLike[str] | None = None) -> CandidateStore:
+        """The store at `store_path(path)`; raises as the constructor does."""
+        return cls(store_path(path))
 
     def stored(self, key: str, n: int) -> set[int]:
         """Which of the samples 0 to n - 1 of the request are stored; raises `StoreError` if the file is damaged."""
@@ -123,6 +125,16 @@ class CandidateStore:
                 "INSERT OR IGNORE INTO sample VALUES (?, ?, ?, ?)",
                 ((request, number, content, _checksum(key, number, content)) for number, content in rows),
             )
+
+    def servers(self, name: str) -> list[str]:
+        """The addresses of the servers that gave candidates of that name."""
+        return [one.text for one in self.get(f"servers of {name}", _MOST_SERVERS) if one is not None and one.text]
+
+    def add_servers(self, name: str, addresses: Sequence[str]) -> None:
+        """Note the addresses of servers that give candidates of that name."""
+        known = self.servers(name)
+        if new := [Candidate(address) for address in addresses if address not in known]:
+            self.put(f"servers of {name}", len(known), new[: _MOST_SERVERS - len(known)])
 
     def close(self) -> None:
         """Close the file; safe to call twice."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions, option_help
 from mbr_esd_metric.errors import OptionError, unknown, useless
-from mbr_esd_metric.generation.engine import ENGINES, EngineOptions, Sampling, engine_class
+from mbr_esd_metric.generation.engine import ENGINES, EngineOptions, Sampling
 from mbr_esd_metric.generation.model_files import VLLM_OPTIONS, name_and_revision
 from mbr_esd_metric.generation.server.address import shown
 
@@ -57,7 +57,7 @@ def _read_engine(text: str) -> str:
     if text != "auto":
         if text not in ENGINES.names():
             raise unknown("engine", text, ["auto", *ENGINES.names()])
-        engine_class(text)
+        ENGINES.check(text)
     return text
 
 
@@ -185,7 +185,7 @@ class ModelCard:
         Values(_read_vllm, "KEY:VALUE, such as tensor_parallel_size:4,quantization:fp8"),
         "arguments of vLLM, in process and for mbr-esd serve",
     )
-    candidates: str | None = _option(None, _TEXT, "file of stored candidates, for engine=replay", place=True)
+    candidates: str | None = _option(None, _TEXT, "file of stored candidates, in place of a model", place=True)
     store: str | None = _option(None, _TEXT, "file that keeps the candidates; default in the cache folder", place=True)
 
     @property
@@ -218,22 +218,12 @@ class ModelCard:
         """Whether sampling stops when a segment's decision is settled."""
         return isinstance(self.n, str) and not self.sampling.greedy
 
-    def engine_options(self, engine: str, *, fetch: bool = True) -> EngineOptions:
-        """The options for an engine, with the folder of an embedded model and the servers of the environment filled in.
-        `fetch` downloads the weights of an embedded model if they are missing. `EngineError` if that fails, or if the
-        card names no model and no server that answers serves just one."""
-        cls = engine_class(engine)
+    @property
+    def engine_options(self) -> EngineOptions:
+        """The options of an engine, with the servers of the environment filled in."""
         model, revision = name_and_revision(self.model)
-        if cls.card_field == "candidates":
-            if self.candidates is None:
-                raise OptionError(cls.how_to_set_field)
-            model = self.candidates
-        elif fetch and cls.loads_weights:
-            from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
-
-            model = str(embedded_weights(model)) if model in EMBEDDED else model
         same = {f.name: getattr(self, f.name) for f in fields(EngineOptions) if hasattr(self, f.name)}
-        options = EngineOptions(
+        return EngineOptions(
             **same
             | {
                 "model": os.path.expanduser(model),
@@ -243,11 +233,6 @@ class ModelCard:
                 "weights_gb": self.memory_gb,
             }
         )
-        if model:
-            return options
-        from mbr_esd_metric.generation.server.detection import only_model
-
-        return dataclasses.replace(options, model=only_model(options))
 
     @property
     def servers(self) -> tuple[str, ...]:
@@ -282,12 +267,12 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
             raise OptionError(f"model option {key}={shown(text)}: give {values.takes}") from None
         except OptionError as error:
             raise OptionError(f"model option {key}: {error}") from None
-    if "candidates" in changes and changes.setdefault("engine", "replay") not in ("auto", "replay"):
-        raise useless(f"candidates={changes['candidates']}", f"engine={changes['engine']}; it is for engine=replay")
+    if "candidates" in changes and changes.get("engine", "auto") != "auto":
+        raise useless(f"engine={changes['engine']}", f"candidates={changes['candidates']}, which are sampled already")
     if {"server", "dialect"} & changes.keys():
         changes.setdefault("engine", "server")
     stored = os.path.expanduser(changes.get("candidates") or "")
-    if stored and Path(stored).is_file():  # the engine says what is wrong with another path
+    if stored and Path(stored).is_file():  # the run says what is wrong with another path
         from mbr_esd_metric.decoding.file import file_options
 
         changes["decision"] = file_options(stored, decision, "{}={}".format, card.decision)

@@ -16,8 +16,8 @@ from mbr_esd_metric.generation.server.client import Prices
 from mbr_esd_metric.generation.server.replies import Usage
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.card import ModelCard
-from mbr_esd_metric.metric.plan import Segment, choose_engine, plan, resolved
-from mbr_esd_metric.metric.sampler import Sampler, missing
+from mbr_esd_metric.metric.requests import Segment, build_requests
+from mbr_esd_metric.metric.sources import Sampled, Sampler, missing_parts
 from mbr_esd_metric.metric.units import units_of
 from mbr_esd_metric.prompting.formats import get_format
 
@@ -127,73 +127,73 @@ def _in_words(seconds: float) -> str:
 def _timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing | None:
     """Sample `trial` segments into the store, spread over all that lack candidates, and measure. The first waits until
     the model is loaded, and the others give the rate. None if fewer than two lack candidates."""
-    run = plan(card, units_of(card, segments).units)
-    with CandidateStore.open(card.store) as store, Sampler(run, store) as sampler:
-        lacking = {key: one.n - len(store.stored(key, one.n)) for key, one in run.requests.items()}
-        keys = [key for key, n in lacking.items() if n]
-        count = min(trial, len(keys))
+    source = Sampled(card)
+    card, engine = source.card, source.engine
+    with CandidateStore.open(card.store) as store, Sampler(card, engine, store) as sampler:
+        engine.confirm()
+        requests = build_requests(card, engine.identity, units_of(card, segments).units)
+        lacking = {one.key: (one, n) for one in requests.values() if (n := sum(p.n for p in sampler.missing([one])))}
+        count = min(trial, len(lacking))
         if count < 2:
             return None
-        first, *others = [keys[i * len(keys) // count] for i in range(count)]
+        first, *others = [[*lacking.values()][i * len(lacking) // count] for i in range(count)]
         began = time.monotonic()
-        sampler.sample([run.requests[first]])
+        sampler.sample([first[0]])
         loaded = time.monotonic()
-        sampler.sample([run.requests[key] for key in others])
-    loading = loaded - began if run.engine_class.loads_weights else 0.0
-    return Timing(loading, count - 1, sum(lacking[key] for key in others), time.monotonic() - loaded)
+        sampler.sample([one for one, _ in others])
+    loading = loaded - began if engine.loads_weights else 0.0
+    return Timing(loading, count - 1, sum(n for _, n in others), time.monotonic() - loaded)
 
 
 def estimate(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> Estimate:
     """The work of a run, counted without loading the model or creating a store. The weights of an embedded model are
     fetched if they are missing, because their digest is part of the store's keys. `trial` segments are sampled to
-    measure the time; 0 samples none. Errors as of `pipeline.annotate`; `engine=replay` is one too, as it samples
-    nothing."""
-    card = resolved(card)
+    measure the time; 0 samples none. Raises as `annotate` does, and `OptionError` for candidates of a file."""
+    if card.candidates is not None:
+        raise useless("a dry run", f"candidates={card.candidates}, of which nothing is sampled")
     timing = _timed(card, segments, trial) if trial else None
     note = ""
     try:
-        choose_engine(card)
+        source = Sampled(card)
     except EngineError:
-        engine = get_format(card.decision.format).engine or "server"
-        note = f"{card.name} does not run here (mbr-esd models --check says why); counted for engine={engine}"
-        card = replace(card, engine=engine)
-    run = plan(card, units_of(card, segments).units)
-    if run.engine == "replay":
-        raise useless("a dry run", "engine=replay, which samples nothing")
-    cls, options = run.engine_class, run.options
+        name = get_format(card.decision.format).engine or "server"
+        note = f"{card.name} does not run here (mbr-esd models --check says why); counted for engine={name}"
+        source = Sampled(replace(card, engine=name))
+    card, engine, answers = source.card, source.engine, get_format(card.decision.format)
+    every = build_requests(card, engine.identity, units_of(card, segments).units).values()
     prices = Prices(*card.price) if card.price else Prices()
-    per_request = cls.samples_a_request(options) or card.samples
+    per_request = engine.samples_per_request or card.samples
     stored, prompts, characters, prompt_bytes, requests = 0, 0, 0, 0, 0
     guess, bound, lengths = 0, 0.0, list[int]()
-    with CandidateStore.open(card.store, keep=cls.keeps_samples and store_path(card.store).exists()) as store:
-        for request in run.requests.values():
+    with CandidateStore(path if (path := store_path(card.store)).exists() else ":memory:") as store:
+        for request in every:
             samples = {at: one for at, one in enumerate(store.get(request.key, request.n)) if one is not None}
             stored += len(samples)
             lengths += [one.tokens for one in samples.values() if one.tokens]
             sizes = [
                 min(per_request, part.n - done)
-                for part in missing(request, samples)
+                for part in missing_parts(request, samples)
                 for done in range(0, part.n, per_request)
             ]
             if sizes:
-                guess += sum(sizes) * min(run.answers.usual_tokens(request.translation), card.max_tokens)
+                guess += sum(sizes) * min(answers.usual_tokens(request.translation), card.max_tokens)
                 prompts += 1
                 characters += len(request.text)
                 requests += len(sizes)
                 prompt_bytes += len(sizes) * len(request.text.encode("utf-8", "surrogatepass"))
                 bound += sum(prices.bound(request.text, n * card.max_tokens) for n in sizes)
-    total = sum(request.n for request in run.requests.values())
+    total = sum(request.n for request in every)
     mean = sum(lengths) / len(lengths) if lengths else None
     tokens = guess if mean is None else round(mean * (total - stored))
-    lacking = [name for name in cls.packages if importlib.util.find_spec(name) is None]
-    if not note and total > stored and (lacking or not cls.loads_weights) and (problem := cls.problem(options)):
+    lacking = [name for name in engine.packages if importlib.util.find_spec(name) is None]
+    if not note and total > stored and (lacking or not engine.loads_weights) and (problem := engine.problem):
         note = f"as things are, the run would stop: {problem}"
     prompt_tokens = round(prompt_bytes / BYTES_A_TOKEN)
     return Estimate(
         card=card,
-        engine=run.engine,
+        engine=engine.name,
         segments=len(segments),
-        pairs=len(run.requests),
+        pairs=len(every),
         candidates=total,
         stored=stored,
         prompts=prompts,

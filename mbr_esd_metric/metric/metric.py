@@ -14,8 +14,8 @@ from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.metric.card import DESCRIBED, ModelCard, settings
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.data_warnings import data_warning
-from mbr_esd_metric.metric.pipeline import Annotated, annotate
-from mbr_esd_metric.metric.plan import Segment, resolved
+from mbr_esd_metric.metric.requests import Segment
+from mbr_esd_metric.metric.run import annotate
 
 
 class _Result(dict[str, Any]):
@@ -45,6 +45,7 @@ class Metadata(_Result):
         valid, distinct, invalid: numbers of candidates.
         dropped: error spans of all valid candidates that are not in the translation, or the source.
         unplaced: how many of these are omissions; missing as `omissions`.
+        refused: the words of a server that will never answer about the sample, or None; missing where there are none.
         data_warning: one of `DATA_WARNINGS` for a pair that looks like a mistake, or None.
         summary: how many candidates and spans were lost, in a line.
         advice: lines about what makes the scores say little, and the options that help.
@@ -63,6 +64,7 @@ class Metadata(_Result):
     invalid: list[int]
     dropped: list[int]
     unplaced: list[int]
+    refused: list[str | None]
     data_warning: list[str | None]
     summary: str
     advice: list[str]
@@ -73,7 +75,8 @@ class Prediction(_Result):
     """The result of `Metric.predict`, with the structure of COMET's ``Prediction``.
 
     Attributes:
-        scores: in [0, 1], higher is better; NaN for what `blank=skip` leaves out.
+        scores: in [0, 1], higher is better; NaN for what `blank=skip` leaves out, or a server will
+            never answer.
         system_score: the mean of those that are numbers.
         metadata: see `Metadata`.
     """
@@ -105,10 +108,6 @@ class Metric:
 
     def __init__(self, card: ModelCard) -> None:
         self.card = card
-
-    def annotate(self, segments: Sequence[Segment], *, progress: bool = False) -> Annotated:
-        """See `mbr_esd_metric.metric.pipeline.annotate`."""
-        return annotate(self.card, segments, progress=progress)
 
     def __repr__(self) -> str:
         usual = settings(ModelCard(self.card.name))
@@ -167,8 +166,7 @@ class Metric:
         pairs = list(zip(decisions, segments, strict=True))
         scores = [decision.score for decision in decisions]
         metadata: dict[str, Any] = {"error_spans": [error_spans(d, s.translation) for d, s in pairs]}
-        both = resolved(self.card).decision.both_sides()
-        if both:
+        if run.both_sides:
             metadata["omissions"] = [error_spans(d, s.source, "source") for d, s in pairs]
         if any(decision.parts for decision in decisions):
             metadata["sentences"] = [
@@ -177,8 +175,10 @@ class Metric:
             ]
         metadata["mqm_scores"] = list(scores)
         for name in ("mqm", "mqm_sd", "expected_utility", "valid", "distinct", "invalid", "dropped", "unplaced"):
-            if (name != "mqm_sd" or options.score != "chosen") and (name != "unplaced" or both):
+            if (name != "mqm_sd" or options.score != "chosen") and (name != "unplaced" or run.both_sides):
                 metadata[name] = [getattr(decision, name) for decision in decisions]
+        if run.refused:
+            metadata["refused"] = [run.refused.get(number) for number in range(len(segments))]
         metadata["data_warning"] = [data_warning(s.source, s.translation) for s in segments]
         summary = {"summary": run.summary.line, "advice": list(run.summary.advice), "signature": run.signature}
         return Prediction(scores=scores, system_score=mean(scores), metadata=Metadata(**metadata, **summary))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.kernels import BETA, GAMMA
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions
-from mbr_esd_metric.generation.model_files import file_digest, model_name, name_and_revision
-from mbr_esd_metric.metric.card import OPTIONS
-from mbr_esd_metric.metric.plan import Plan
+from mbr_esd_metric.generation.engine import Engine
+from mbr_esd_metric.generation.model_files import file_digest, model_name
+from mbr_esd_metric.metric.card import OPTIONS, ModelCard
+from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.prompt import CONTEXT_VERSION
 
 #: Options of a decision that are in every signature, or in a place of their own. The others are there where they are
@@ -20,15 +21,24 @@ from mbr_esd_metric.prompting.prompt import CONTEXT_VERSION
 _PLACED = ("rule", "utility", "weights", "mqm", "format", "location", "invalid", "blank")
 
 
-def signature(run: Plan) -> str:
-    """The signature of a run.
+def signature(card: ModelCard, engine: Engine | None) -> str:
+    """The signature of a run of a card, with its engine, or without one over a file of candidates.
 
     ``mbr-esd|model:...|n:256|t:2.0|k:10|u:softf1|b:1|g:0.5|prompt:v1|invalid:drop|v:...``: everything that can change a
-    score; what is at its default and rarely changed is left out. Of candidates from a file (``engine=replay``) nobody
-    knows what sampled them, so eight digits of the file's SHA-256 stand for model, sampling and prompt:
-    ``mbr-esd|candidates:0a1b2c3d|engine:replay|d:mbr|n:256|u:softf1|...``.
+    score; what is at its default and rarely changed is left out. Of candidates from a file nobody knows what sampled
+    them, so eight digits of the file's SHA-256 stand for model, engine, sampling and prompt:
+    ``mbr-esd|candidates:0a1b2c3d|d:mbr|n:256|u:softf1|...``.
     """
-    return _joined(_fields(run))
+    decision = card.decision
+    if engine is None:
+        fields = {"candidates": _digest(os.path.expanduser(card.candidates or ""))}
+    else:
+        fields = {**_model(card, engine), "engine": engine.name}
+    fields["rule"] = decision.rule
+    fields["n"] = f"auto/{card.samples}" if card.adaptive else str(card.samples)
+    fields |= {**(_sampling(card, engine) if engine else {}), **_utility(decision)}
+    fields |= {**(_question(card) if engine else {}), **_reading(decision)}
+    return _joined(fields | ({"cal": _digest(card.calibration)} if card.calibration else {}))
 
 
 def short(signature: str) -> str:
@@ -55,34 +65,20 @@ def _joined(values: Mapping[str, Any]) -> str:
     return "|".join(["mbr-esd", *fields, f"v:{__version__}"])
 
 
-def _fields(run: Plan) -> dict[str, Any]:
-    """Name of an option or of another field -> value."""
-    card, decision, sampled = run.card, run.card.decision, run.engine_class.keeps_samples
-    fields: dict[str, Any] = _model(run) if sampled else {"candidates": _digest(run.options.model)}
-    fields |= {"engine": run.engine, "rule": decision.rule}
-    fields["n"] = f"auto/{card.samples}" if card.adaptive else card.samples
-    fields |= {**(_sampling(run) if sampled else {}), **_utility(decision)}
-    fields |= {**(_question(run) if sampled else {}), **_reading(decision)}
-    return fields | ({"cal": _digest(card.calibration)} if card.calibration else {})
-
-
-def _model(run: Plan) -> dict[str, Any]:
-    identity = run.engine_class.identity(run.options)
-    hub_id, options = name_and_revision(run.card.model)[0], run.options
-    if not Path(hub_id).expanduser().is_dir():  # not the folder to which an embedded model was unpacked
-        options = replace(options, model=hub_id)
+def _model(card: ModelCard, engine: Engine) -> dict[str, Any]:
+    identity = engine.identity
     return {
-        "model": model_name(options),
+        "model": model_name(card.engine_options),
         **{key: identity[key] for key in ("dialect", "reasoning_effort") if key in identity},
     }
 
 
-def _sampling(run: Plan) -> dict[str, Any]:
-    sampling, dtype = run.card.sampling, run.card.dtype
+def _sampling(card: ModelCard, engine: Engine) -> dict[str, Any]:
+    sampling, dtype = card.sampling, card.dtype
     fields: dict[str, Any] = {"temperature": float(sampling.temperature)}
     if not sampling.greedy:
         fields |= {"top_k": sampling.top_k, "seed": sampling.seed}
-    fields |= dict.fromkeys(run.engine_class.left_out(run.options, sampling), "-")
+    fields |= dict.fromkeys(engine.unsupported_settings(sampling), "-")
     return fields | {"max_tokens": sampling.max_tokens} | ({} if dtype == "auto" else {"dtype": dtype})
 
 
@@ -93,12 +89,13 @@ def _utility(decision: DecisionOptions) -> dict[str, Any]:
     return fields | {"mqm": decision.described()["mqm"]}
 
 
-def _question(run: Plan) -> dict[str, Any]:
-    card = run.card
-    fields: dict[str, Any] = {"prompt": run.prompt.version}
+def _question(card: ModelCard) -> dict[str, Any]:
+    answers = get_format(card.decision.format)
+    prompt = answers.prompt(card.prompt)
+    fields: dict[str, Any] = {"prompt": prompt.version}
     if (card.unit, card.context) != ("segment", "segment"):
-        if not run.answers.engine:
-            fields["prompt"] = f"{run.prompt.version}+{CONTEXT_VERSION}"
+        if not answers.engine:
+            fields["prompt"] = f"{prompt.version}+{CONTEXT_VERSION}"
         fields["unit"] = f"{card.unit}/mean"  # how the scores of a segment's sentences become one
         if card.context != "segment":
             fields["context"] = card.context

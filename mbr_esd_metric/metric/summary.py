@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.decoding.segment import CUT
 from mbr_esd_metric.errors import number_of
-from mbr_esd_metric.generation.engine import engine_class
+from mbr_esd_metric.generation.engine import Engine
 from mbr_esd_metric.metric.card import ModelCard
-from mbr_esd_metric.metric.plan import Segment
+from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.prompting.prompt import TEMPLATES
 
 #: Fewer candidates than these show nothing of a model.
@@ -27,7 +27,9 @@ class Summary:
     advice: tuple[str, ...] = ()
 
 
-def summary(card: ModelCard, engine: str, segments: Sequence[Segment], decisions: Sequence[Decision]) -> Summary:
+def summary(
+    card: ModelCard, engine: Engine | None, segments: Sequence[Segment], decisions: Sequence[Decision]
+) -> Summary:
     """The summary of a run with an engine; each segment has one decision."""
     advice = _losses(card, engine, decisions)
     advice += _equal_scores(card, decisions, "" if advice else "; this model finds nothing here: take a larger one")
@@ -51,7 +53,7 @@ def summary(card: ModelCard, engine: str, segments: Sequence[Segment], decisions
     if lowest:  # further errors changed nothing
         judged = number_of(sum(one.valid > 0 for one in decisions), "segment")
         line += f"; {len(lowest)} of {judged} reached the lowest score"
-    if lowest and card.unit != "sentence" and engine != "replay":
+    if lowest and card.unit != "sentence" and engine is not None:
         from mbr_esd_metric.prompting.sentences import parts
 
         if any(len(parts(one.source, one.translation, card.lp)) > 1 for one in lowest):
@@ -69,16 +71,14 @@ def _candidates(decisions: Sequence[Decision]) -> tuple[int, int, int]:
     return _total(decisions, "valid") + invalid, cut, invalid - cut
 
 
-def _losses(card: ModelCard, engine: str, decisions: Sequence[Decision]) -> list[str]:
+def _losses(card: ModelCard, engine: Engine | None, decisions: Sequence[Decision]) -> list[str]:
     """Advice where most candidates or spans are lost."""
     candidates, cut, unreadable = _candidates(decisions)
     if candidates < _FEW:
         return []
-    takes_grammar = engine == "replay" or not engine_class(engine).lacks(
-        card.engine_options(engine, fetch=False), logprobs=False, grammar=True
-    )
-    anew = "sample candidates" if engine == "replay" else "draw new ones"
-    cooler = "temperature=1" if card.temperature > 1 and not card.sampling.greedy and engine != "replay" else ""
+    takes_grammar = engine is None or not engine.missing_capability(logprobs=False, grammar=True)
+    anew = "sample candidates" if engine is None else "draw new ones"
+    cooler = "temperature=1" if card.temperature > 1 and not card.sampling.greedy and engine is not None else ""
     advice = []
     if 2 * cut > candidates:
         fixes = [f"max_tokens={2 * card.max_tokens}", *(["format=compact"] if card.decision.format == "json" else [])]
@@ -92,7 +92,7 @@ def _losses(card: ModelCard, engine: str, decisions: Sequence[Decision]) -> list
             + (" or ".join(fixes) or "with another model, as this one does not keep to the format")
         )
     located, dropped = _total(decisions, "located"), _total(decisions, "dropped")
-    if dropped > located and (engine == "replay" or not card.grounded):
+    if dropped > located and (engine is None or not card.grounded):
         where = "" if takes_grammar else ", on a server that takes a grammar (vLLM, SGLang, llama.cpp)"
         advice.append(
             f"{dropped} of {located + dropped} error spans that candidates marked are not in the "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Decision, ScoredPart
 from mbr_esd_metric.errors import OptionError, useless
 from mbr_esd_metric.metric.card import ModelCard
-from mbr_esd_metric.metric.plan import Segment
+from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.prompt import Context, Passage
 from mbr_esd_metric.prompting.words import word_count
@@ -43,6 +43,11 @@ class Units:
         """One decision for each segment, from those for its units."""
         left = iter(decisions)
         return [join_parts([next(left) for _ in parts], parts) if parts else next(left) for parts in self.parts]
+
+    def of_segments(self, units: Mapping[int, str]) -> dict[int, str]:
+        """The same of the segments to which these units, by their numbers, belong."""
+        owners = [number for number, parts in enumerate(self.parts) for _ in parts or (None,)]
+        return {owners[unit]: text for unit, text in sorted(units.items(), reverse=True)}
 
 
 def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision:

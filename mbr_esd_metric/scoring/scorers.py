@@ -21,9 +21,9 @@ from mbr_esd_metric.errors import EngineError, OptionError, unknown, useless
 from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, with_pair
 from mbr_esd_metric.metric.cards import card_names, is_ours, load_card
 from mbr_esd_metric.metric.data_warnings import data_warning, warnings
-from mbr_esd_metric.metric.metric import Metric
-from mbr_esd_metric.metric.plan import Segment, plan, resolved
-from mbr_esd_metric.metric.signature import signature
+from mbr_esd_metric.metric.requests import Segment
+from mbr_esd_metric.metric.run import annotate, signature_of
+from mbr_esd_metric.metric.sources import candidate_source
 
 #: Spans of xCOMET below this confidence are dropped in its rows "-Conf" (paper, Section 5.2).
 _CONFIDENT = 0.7
@@ -138,17 +138,19 @@ class MbrEsdScorer(Scorer):
         card = with_pair(card, None if card.lp else lp)
         if card.decision.blank == "skip":
             raise OptionError("blank=skip gives no score, and a test set needs every segment's; take worst or perfect")
-        self._metric = Metric(card)
+        self._card = card
         self._name = f"{name or default_name(model)}-src"
-        self.signatures = {self._name: signature(plan(resolved(card), []))}
+        self.signatures = {self._name: signature_of(card)}
 
     def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
         """In [-25, 0]; the note counts invalid candidates and dropped error spans."""
         segments = [text for text in texts if text.supplied]
-        run = self._metric.annotate(segments, progress=progress)
+        run = annotate(self._card, segments, progress=progress)
+        if run.refused:
+            raise EngineError("a test set needs the score of every segment; what was sampled is kept")
         self.note = "\n".join([run.summary.line, *run.summary.advice])
         data_warnings = [data_warning(segment.source, segment.translation) for segment in segments]
-        if line := warnings(data_warnings, [segment.label for segment in segments], self._metric.card.decision.blank):
+        if line := warnings(data_warnings, [segment.label for segment in segments], self._card.decision.blank):
             self.note += f"\n{line}"
         decisions = iter(run.decisions)
         of_texts = [next(decisions) if text.supplied else None for text in texts]
@@ -266,7 +268,7 @@ def default_name(model: str) -> str:
     """A model's name as the base name of a metric: without folders, and without options that say where it runs."""
     base, _, query = model.partition("?")
     if base in (ANY_MODEL, LOCAL_MODEL):
-        base = resolved(load_card(model)).title
+        base = candidate_source(load_card(model)).card.title
         query = "&".join(part for part in query.split("&") if not part.startswith("model="))
     path = Path(base)
     if path.suffix == ".ckpt":

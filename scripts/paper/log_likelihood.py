@@ -13,8 +13,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,13 @@ from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_segment
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates
+from mbr_esd_metric.generation.embedded import with_weights
 from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, EngineOptions, Request
 from mbr_esd_metric.generation.engines.vllm import VllmEngine
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.plan import Plan, Segment, plan
+from mbr_esd_metric.metric.requests import Pair, Segment, build_requests, pair_of
+from mbr_esd_metric.metric.sources import Sampled
+from mbr_esd_metric.prompting.formats import AnswerFormat, get_format
 from mbr_esd_metric.report.tables import TABLE_FORMATS, Column, TableRow, render_table, table_of
 
 HUMAN = "human"
@@ -54,11 +58,15 @@ class Likelihood:
     value: float
 
 
+#: The requests of segments.
+Requester = Callable[[Sequence[Segment]], Mapping[Pair, Request]]
 #: What says how likely answers are.
 Scorer = Callable[[Sequence[Answer]], Iterator[Likelihood]]
 
 
-def answers_of(ratings: str, candidates: str, planned: Callable[[list[Segment]], Plan], utility: str) -> list[Answer]:
+def answers_of(
+    ratings: str, candidates: str, requested: Requester, answer_format: AnswerFormat, utility: str
+) -> list[Answer]:
     """The answers of people, of MAP and MBR, and "no error", for the translations that are in both files.
 
     Raises:
@@ -71,20 +79,20 @@ def answers_of(ratings: str, candidates: str, planned: Callable[[list[Segment]],
     both = [pair for pair in human if pair in records and pair[1]]
     if not both:
         raise InputError(f"{ratings} and {candidates} have no translation in common")
-    run = planned([Segment(r.src, r.mt, r.label) for r in map(records.__getitem__, both)])
+    segments = [Segment(r.src, r.mt, r.label) for r in map(records.__getitem__, both)]
+    requests = requested(segments)
     similarity = get_similarity(utility).scalar
     answers = []
-    for pair, key in zip(both, run.keys, strict=True):
+    for pair, segment in zip(both, segments, strict=True):
         record, raters = records[pair], human[pair]
-        assert key is not None
-        written = [(HUMAN, one, run.answers.answer(one, record.mt, record.src)[0]) for one in raters]
-        written += [("no error", EMPTY, run.answers.answer(EMPTY, record.mt, record.src)[0])]
+        written = [(HUMAN, one, answer_format.answer(one, record.mt, record.src)[0]) for one in raters]
+        written += [("no error", EMPTY, answer_format.answer(EMPTY, record.mt, record.src)[0])]
         for name, rule in (("MAP", "map"), (f"MBR-{utility}", "mbr")):
             written.append((name, *_chosen(record, rule, utility)))
         for name, annotation, text in written:
             others = [one for one in raters if name != HUMAN or one is not annotation]
             alike = [similarity(annotation, one, len(record.mt)) for one in others]
-            answers.append(Answer(name, run.requests[key], text, float(np.mean(alike)) if alike else np.nan))
+            answers.append(Answer(name, requests[pair_of(segment)], text, float(np.mean(alike)) if alike else np.nan))
     return answers
 
 
@@ -183,8 +191,11 @@ def main() -> None:
     parser.add_argument("--table", choices=list(TABLE_FORMATS), default="text")
     args = parser.parse_args()
     card = load_card(f"{args.model}{'&' if '?' in args.model else '?'}engine={args.engine}")
-    answers = answers_of(args.ratings, args.candidates, lambda segments: plan(card, segments), args.utility)
-    options = card.engine_options(args.engine)
+    source = Sampled(card)
+    requested = partial(build_requests, card, source.engine.identity)
+    answer_format = get_format(card.decision.format)
+    answers = answers_of(args.ratings, args.candidates, requested, answer_format, args.utility)
+    options = with_weights(card.engine_options)
     scorer = by_vllm(options) if args.engine == "vllm" else by_transformers(options)
     likelihoods = list(scorer(answers))
     translations = len({answer.request.key for answer in answers})

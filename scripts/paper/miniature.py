@@ -35,14 +35,15 @@ from mbr_esd_metric.distill.supervision import examples_signature
 from mbr_esd_metric.distill.training_folder import Method, TrainingRow, held_out, write_training_folder
 from mbr_esd_metric.errors import InputError, MbrEsdError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
+from mbr_esd_metric.generation.engine import Refused
 from mbr_esd_metric.metaeval import Evaluation, perm_both
 from mbr_esd_metric.metaeval.choosing import Sampled, choose_all, oracle
 from mbr_esd_metric.metaeval.evaluation import score_matrix
 from mbr_esd_metric.metaeval.span_significance import resampled
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import card_names, get_card, load_card
-from mbr_esd_metric.metric.pipeline import sample
-from mbr_esd_metric.metric.plan import Segment
+from mbr_esd_metric.metric.requests import Segment
+from mbr_esd_metric.metric.run import sample
 
 #: The base model.
 DEMO_MODEL = get_card("mbr-esd-demo").model
@@ -191,7 +192,7 @@ def _sample(card: ModelCard, segments: Sequence[Segment]) -> None:
 
 
 def _stored(card: ModelCard, segments: Sequence[Segment]) -> list[list[Candidate]]:
-    return [list(row) for _, row in sample(card, segments)]
+    return [row for _, row in sample(card, segments) if not isinstance(row, Refused)]
 
 
 def _write_candidates(run: Run, name: str, card: ModelCard, segments: Sequence[Segment]) -> None:

@@ -69,7 +69,7 @@ def test_a_gate_over_the_share_of_segments(mbr_esd: Command) -> None:
     Path("src.txt").write_text("one\ntwo\nthree\n")
     Path("mt.txt").write_text("eins\nzwei\n\n")
     write_records("c.jsonl", [record("one", "eins", answer()), record("two", "zwei", answer("zwei"))])
-    score = "score -s src.txt -t mt.txt --only_system --model mbr-esd-demo?engine=replay&candidates=c.jsonl&n=1"
+    score = "score -s src.txt -t mt.txt --only_system --model mbr-esd-demo?candidates=c.jsonl&n=1"
     result = mbr_esd(score, "--error-free e.json --fail-share 0.3 --to_json o.json")
     assert "mt.txt\twithout error: 0.3333" in result.out
     assert f"|error-free:{read_error_free('e.json').digest}" in result.err

@@ -34,7 +34,7 @@ def files(workdir: Path) -> None:
     Path("mt.txt").write_text("one two\n" * 20)
 
 
-MODEL = "mbr-esd-demo?engine=replay&candidates=new.jsonl&n=3"
+MODEL = "mbr-esd-demo?candidates=new.jsonl&n=3"
 SCORE = f"score -s src.txt -t mt.txt --model {MODEL} --quiet --only_system"
 
 

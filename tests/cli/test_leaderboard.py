@@ -45,7 +45,7 @@ def write_tsv(mqm_folder: Path, path: Path) -> Path:
 
 
 def write_candidates(mqm_folder: Path, path: Path) -> Path:
-    """The stored candidates as a file that `engine=replay` takes."""
+    """The stored candidates as a file that a model takes."""
     texts = {(r.segment, r.system): r for r in read_mqm_tsv(write_tsv(mqm_folder, path.with_suffix(".tsv")))}
     with path.open("w", encoding="utf-8") as file:
         for item in json.loads(STORED.read_text(encoding="utf-8"))["segments"]:
@@ -79,7 +79,7 @@ def data(mqm_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     score = ["wmt", "score", *where, "--quiet", "--model"]
     assert main([*score, "BLEU", "chrF", "empty"]) == 0
     for name, options in RULES.items():
-        model = f"mbr-esd-demo?engine=replay&candidates={candidates}&n=8&{options}"
+        model = f"mbr-esd-demo?candidates={candidates}&n=8&{options}"
         assert main([*score, model, "--name", name]) == 0
     return folder
 

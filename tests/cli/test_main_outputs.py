@@ -13,7 +13,7 @@ from mbr_esd_metric.files.paths import check_output
 from tests.helpers.command import Command
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-MODEL = "--model mbr-esd-demo?engine=replay&candidates=candidates.jsonl&n=8"
+MODEL = "--model mbr-esd-demo?candidates=candidates.jsonl&n=8"
 TEXTS = f"-s src.txt -t mt.txt {MODEL}"
 TINY = "--test-set data/tiny --lp en-de"
 HYPOTHESES = "data/tiny/system-outputs/en-de/mt.txt"

@@ -13,7 +13,7 @@ from tests.helpers.command import Command
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 TINY = "--test-set data/tiny --lp en-de"
-MODEL = f"mbr-esd-demo?engine=replay&candidates={EXAMPLES / 'candidates.jsonl'}&n=8"
+MODEL = f"mbr-esd-demo?candidates={EXAMPLES / 'candidates.jsonl'}&n=8"
 SAMPLE = "sample -s src.txt -t mt.txt -o out.jsonl --quiet --model"
 
 

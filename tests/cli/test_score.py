@@ -27,7 +27,7 @@ def files(workdir: Path) -> None:
     write_records("candidates.jsonl", [one, two])
 
 
-MODEL = "mbr-esd-demo?engine=replay&candidates=candidates.jsonl&n=3"
+MODEL = "mbr-esd-demo?candidates=candidates.jsonl&n=3"
 SCORE = "score -s src.txt -t mt.txt --model"
 
 
@@ -88,12 +88,12 @@ def test_bad_input_is_one_line_with_the_fix(
     assert part in line
 
 
-def test_a_file_of_candidates_is_replayed_unless_another_engine_is_named(files: None, mbr_esd: Command) -> None:
-    other = "mbr-esd-demo?candidates=candidates.jsonl"
-    assert mbr_esd(SCORE, f"{other}&n=3 --quiet").out == mbr_esd(SCORE, MODEL, "--quiet").out
-    message = mbr_esd(SCORE, f"{other}&engine=server", status=1).err
-    assert "candidates=candidates.jsonl changes nothing with engine=server" in message
-    assert "a dry run changes nothing with engine=replay" in mbr_esd(SCORE, MODEL, "--dry-run", status=1).err
+def test_a_file_of_candidates_takes_no_engine(files: None, mbr_esd: Command) -> None:
+    message = mbr_esd(SCORE, f"{MODEL}&engine=server", status=1).err
+    assert "engine=server changes nothing with candidates=candidates.jsonl" in message
+    assert (
+        "a dry run changes nothing with candidates=candidates.jsonl" in mbr_esd(SCORE, MODEL, "--dry-run", status=1).err
+    )
 
 
 @pytest.mark.parametrize("again", ["./mt.txt", "same.txt"])

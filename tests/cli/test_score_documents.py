@@ -25,7 +25,7 @@ def project(workdir: Path) -> str:
     """Returns the model."""
     Path("project.xlf").write_text(XLIFF, encoding="utf-8")
     write_records("candidates.jsonl", [record(source, mt, answer(*words)) for source, mt, words in PAIRS])
-    return "mbr-esd-demo?engine=replay&candidates=candidates.jsonl&n=1"
+    return "mbr-esd-demo?candidates=candidates.jsonl&n=1"
 
 
 def test_a_file_comes_back_with_its_errors(project: str, mbr_esd: Command) -> None:

@@ -81,7 +81,7 @@ def write(folder: Path, made: list[CandidateRecord]) -> None:
 def test_one_score(workdir: Path, mbr_esd: Command, decision: dict[str, str], two_sided: bool) -> None:
     made = records(decision, two_sided)
     write(workdir, made)
-    model = f"mbr-esd-llama?engine=replay&candidates=c.jsonl&n={N}&lp=en-de"
+    model = f"mbr-esd-llama?candidates=c.jsonl&n={N}&lp=en-de"
     options = DecisionOptions().changed(decision, "{}={}".format)
 
     expected: list[float | None] = []
@@ -128,7 +128,7 @@ def test_comet_score_prints_it(tmp_path: Path) -> None:
     pytest.importorskip("comet", reason="needs unbabel-comet")
     made = records({"rule": "mbr", "score": "expected"})
     write(tmp_path, made)
-    model = f"mbr-esd-llama?engine=replay&candidates=c.jsonl&n={N}&lp=en-de&store={tmp_path / 'store'}"
+    model = f"mbr-esd-llama?candidates=c.jsonl&n={N}&lp=en-de&store={tmp_path / 'store'}"
     words = f"-s src.txt -t mt.txt --gpus 0 --quiet --model {model} --to_json o.json".split()
     script = "import mbr_esd_metric; from comet.cli.score import score_command; score_command()"
     done = subprocess.run([sys.executable, "-c", script, *words], cwd=tmp_path, capture_output=True, text=True)
@@ -147,7 +147,7 @@ def test_a_board_takes_it(tmp_path: Path, mbr_esd: Command) -> None:
     write_scores(layout.human_scores("mqm", "seg"), {s: [0.0] * len(rated) for s in ("mt", "x")})
     path = tmp_path / "c.jsonl"
     write_records(path, [replace(one, system=None) for one in rated])
-    model = f"mbr-esd-llama?engine=replay&candidates={path}&n={N}&store={tmp_path / 'store'}"
+    model = f"mbr-esd-llama?candidates={path}&n={N}&store={tmp_path / 'store'}"
     mbr_esd(f"wmt score --test-set {tmp_path}/tiny --lp en-de --model", model, "--name M --quiet")
     test_set = load_test_set(tmp_path, "tiny", "en-de")
     expected = [decide(one.candidates, one.mt, score="expected", source=one.src).mqm for one in rated]

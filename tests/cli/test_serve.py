@@ -64,8 +64,8 @@ def test_what_changes_candidates_is_in_the_served_name_and_in_the_keys(gpu_build
     assert both == f"{plain}@kv_cache_dtype:fp8,quantization:fp8"
     flags = answer_flags(["--calculate-kv-scales", "--quantization", "fp8"])
     assert flags == ("calculate_kv_scales:true", "quantization:fp8")
-    request = load_card(f"{NAME}&server=http://127.0.0.1:1/v1&dialect=vllm").engine_options("server")
-    assert ServerEngine.identity(request)["model"] == fp8
-    alone = load_card(NAME).engine_options("vllm")
-    assert VllmEngine.identity(alone)["vllm"] == "kv_cache_dtype:fp8"
-    assert "vllm" not in VllmEngine.identity(load_card("mbr-esd-llama?vllm=max_num_seqs:1").engine_options("vllm"))
+    request = load_card(f"{NAME}&server=http://127.0.0.1:1/v1&dialect=vllm").engine_options
+    assert ServerEngine(request).identity["model"] == fp8
+    alone = load_card(NAME).engine_options
+    assert VllmEngine(alone).identity["vllm"] == "kv_cache_dtype:fp8"
+    assert "vllm" not in VllmEngine(load_card("mbr-esd-llama?vllm=max_num_seqs:1").engine_options).identity

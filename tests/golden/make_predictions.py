@@ -215,7 +215,7 @@ def shown(prediction: Any) -> dict[str, Any]:
 def keys(store: Path) -> list[str]:
     """The beginnings of the store's keys, in order."""
     with contextlib.closing(sqlite3.connect(store)) as connection:
-        return sorted(key[:16] for (key,) in connection.execute("SELECT key FROM request"))
+        return sorted(key[:16] for (key,) in connection.execute("SELECT key FROM request") if len(key) == 64)
 
 
 def rounded(value: Any) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling
+from mbr_esd_metric.generation.engine import Engine, Generated, Request, Sampling
 
 
 class MortalEngine(Engine):
@@ -21,21 +21,19 @@ class MortalEngine(Engine):
     name = "mortal"
     description = "a stand-in"
 
-    def __init__(self, options: EngineOptions) -> None:
-        self._mark = Path(options.model)
-
-    @classmethod
-    def problem(cls, options: EngineOptions) -> str | None:
+    @property
+    def problem(self) -> str | None:
         return None
 
-    @classmethod
-    def identity(cls, options: EngineOptions) -> Mapping[str, str]:
-        return {"engine": cls.name}
+    @property
+    def identity(self) -> Mapping[str, str]:
+        return {"engine": self.name}
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
+        mark = Path(self.options.model)
         for one in requests:
-            if one.prompt == "always" or (one.prompt == "die" and not self._mark.exists()):
-                self._mark.touch()
+            if one.prompt == "always" or (one.prompt == "die" and not mark.exists()):
+                mark.touch()
                 time.sleep(1)  # what the process returned before is on its way and would be lost too
                 os._exit(1)
             numbers = range(one.first, one.first + one.n)

@@ -9,7 +9,7 @@ import pytest
 
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.errors import EngineError
-from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Request, Sampling
+from mbr_esd_metric.generation.engine import Engine, Generated, Request, Sampling
 
 
 class StubEngine(Engine):
@@ -22,16 +22,15 @@ class StubEngine(Engine):
     fail_after: ClassVar[int | None]
     text: ClassVar[Callable[[Request, Sampling], str]]
 
-    def __init__(self, options: EngineOptions) -> None:
-        type(self).loads += 1
+    _loaded = False
 
-    @classmethod
-    def problem(cls, options: EngineOptions) -> str | None:
+    @property
+    def problem(self) -> str | None:
         return None
 
-    @classmethod
-    def identity(cls, options: EngineOptions) -> Mapping[str, str]:
-        return {"engine": cls.name, "model": options.model}
+    @property
+    def identity(self) -> Mapping[str, str]:
+        return {"engine": self.name, "model": self.options.model}
 
     @classmethod
     def calls(cls) -> list[tuple[str, int, int]]:
@@ -39,6 +38,8 @@ class StubEngine(Engine):
         return [(request.translation, request.first, request.n) for request in cls.requests]
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
+        type(self).loads += not self._loaded
+        self._loaded = True
         for number, request in enumerate(requests):
             if number == self.fail_after:
                 raise EngineError(f"{request.label}: out of memory; use a smaller n")
@@ -54,5 +55,4 @@ def run_stub(monkeypatch: pytest.MonkeyPatch, text: Callable[[Request, Sampling]
     state = {"requests": [], "temperatures": [], "loads": 0, "fail_after": None, "text": staticmethod(text)}
     for name, value in state.items():
         monkeypatch.setattr(StubEngine, name, value, raising=False)
-    for module in ("plan", "summary"):
-        monkeypatch.setattr(f"mbr_esd_metric.metric.{module}.engine_class", lambda name: StubEngine)
+    monkeypatch.setattr("mbr_esd_metric.metric.sources.choose_engine", lambda card: StubEngine(card.engine_options))

@@ -31,7 +31,7 @@ from tests.helpers.wmt_folder import write_folder
 
 SYSTEMS, SEGMENTS, LENGTH = 5, 40, 30
 CONSTANT = "one score for everything, so that SPA says nothing and depends on the order of the systems"
-SIGNATURE = "mbr-esd|model:m|engine:replay|d:{}|n:16|t:2.0|v:0"
+SIGNATURE = "mbr-esd|model:m|engine:vllm|d:{}|n:16|t:2.0|v:0"
 
 
 def spans_of(penalties: np.ndarray) -> list[list[Annotation | None]]:

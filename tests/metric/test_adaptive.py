@@ -19,8 +19,8 @@ from mbr_esd_metric.decoding.segment import decision_problem
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.metric.adaptive import FIRST, TOLERANCE, cost_of_stopping, rounds, settled
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import annotate
-from mbr_esd_metric.metric.plan import Segment
+from mbr_esd_metric.metric.requests import Segment
+from mbr_esd_metric.metric.run import annotate
 from tests.helpers.annotations import drawn
 
 TRANSLATION = "Die Katze sass gestern auf der alten Matte vor dem Haus."
@@ -75,7 +75,7 @@ def test_the_pipeline_stops_early_and_comes_to_the_same_again(tmp_path: Path) ->
     from tests.helpers.chat_server import FakeServer
 
     segments = [Segment(f"source {i}", f"ein Satz mit {i} Fehlern", f"segment {i}") for i in range(6)]
-    with FakeServer(model_name(load_card("mbr-esd-demo").engine_options("server"))) as server:
+    with FakeServer(model_name(load_card("mbr-esd-demo").engine_options)) as server:
         name = f"mbr-esd-demo?engine=server&server={server.url}&store={tmp_path}/store"
         adaptive = load_card(name + "&n=auto/64")
         run = annotate(adaptive, segments)

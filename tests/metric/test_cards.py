@@ -17,8 +17,8 @@ from mbr_esd_metric.generation.embedded import EMBEDDED
 from mbr_esd_metric.generation.engine import Sampling
 from mbr_esd_metric.metric.card import with_options
 from mbr_esd_metric.metric.cards import CARDS, load_card
-from mbr_esd_metric.metric.plan import engine_problems, plan
-from mbr_esd_metric.metric.signature import signature
+from mbr_esd_metric.metric.engines import engine_problems
+from mbr_esd_metric.metric.run import signature_of
 
 SMALL = Path(__file__).parents[2] / "mbr_esd_metric" / "small"
 HEAD = "class_identifier: mbr_esd_metric\n"
@@ -148,15 +148,15 @@ def test_an_error_in_a_folder_names_the_file(
 def test_the_signature_of_candidates_from_a_file_claims_no_model(tmp_path: Path) -> None:
     path = tmp_path / "candidates.jsonl"
     path.write_bytes(b"abc")
-    card = load_card(f"mbr-esd-demo?engine=replay&candidates={path}&n=8&lp=en-de")
+    card = load_card(f"mbr-esd-demo?candidates={path}&n=8&lp=en-de")
     rule = "d:mbr|n:8|u:softf1|w:uniform|b:1|g:0.5|mqm:paper|loc:first|invalid:drop|blank:worst"
-    replayed = signature(plan(replace(card, engine="replay"), []))
-    assert replayed == f"mbr-esd|candidates:ba7816bf|engine:replay|{rule}|v:{__version__}"
+    replayed = signature_of(card)
+    assert replayed == f"mbr-esd|candidates:ba7816bf|{rule}|v:{__version__}"
     model = r"\|model:HuggingFaceTB/SmolLM2-135M-Instruct\+adapter-[0-9a-f]{8}\|"
-    assert re.search(model, signature(plan(replace(card, engine="transformers"), [])))
+    assert re.search(model, signature_of(replace(card, engine="transformers", candidates=None)))
     path.unlink()
     with pytest.raises(EngineError, match="give candidates=PATH"):
-        signature(plan(replace(card, engine="replay"), []))
+        signature_of(card)
 
 
 @needs_weights

@@ -14,9 +14,10 @@ from mbr_esd_metric.generation.engines.transformers import TransformersEngine
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.cards import CARDS, load_card
+from mbr_esd_metric.metric.engines import choose_engine
 from mbr_esd_metric.metric.estimate import Estimate, estimate
-from mbr_esd_metric.metric.pipeline import annotate
-from mbr_esd_metric.metric.plan import Segment, choose_engine
+from mbr_esd_metric.metric.requests import Segment
+from mbr_esd_metric.metric.run import annotate
 from tests.helpers.chat_server import FakeServer
 from tests.helpers.command import Command
 
@@ -29,7 +30,7 @@ def estimated(card: ModelCard, segments: Sequence[Segment] = SEGMENTS) -> Estima
 
 
 def test_it_counts_what_a_run_then_samples(tmp_path: Path) -> None:
-    with FakeServer(model_name(load_card("mbr-esd-demo").engine_options("server"))) as server:
+    with FakeServer(model_name(load_card("mbr-esd-demo").engine_options)) as server:
         name = f"mbr-esd-demo?engine=server&server={server.url}&store={tmp_path}/store&n="
         before = estimated(load_card(name + "40"), [*SEGMENTS, Segment("source", "", "empty")])
         assert (before.segments, before.pairs, before.candidates, before.stored) == (8, 5, 200, 0)
@@ -47,7 +48,7 @@ def test_it_counts_what_a_run_then_samples(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [name for name, card in CARDS.items() if card.model])
 def test_every_card_is_counted_without_an_engine(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MBR_ESD_SERVER", raising=False)
-    monkeypatch.setattr("mbr_esd_metric.metric.plan._problem", lambda card, cls: "not here")
+    monkeypatch.setattr("mbr_esd_metric.metric.engines.engine_problem", lambda card, engine: "not here")
     one = estimated(load_card(f"{name}?store={tmp_path}/store"))
     assert (one.candidates, one.engine) == (5 * load_card(name).samples, "server")
     note = f"{name} does not run here (mbr-esd models --check says why)"
@@ -58,7 +59,7 @@ def test_a_trial_measures_the_time_and_stores_its_candidates(tmp_path: Path, mbr
     for file in ("src", "mt"):
         (tmp_path / file).write_text("".join(f"Satz {number}\n" for number in range(20)))
     score = f"score -s {tmp_path}/src -t {tmp_path}/mt"
-    with FakeServer(model_name(load_card("mbr-esd-phi4").engine_options("server")), delay=0.2) as server:
+    with FakeServer(model_name(load_card("mbr-esd-phi4").engine_options), delay=0.2) as server:
         model = f"mbr-esd-phi4?server={server.url}&n=16&concurrency=1&store={tmp_path}/store"
         output = mbr_esd(score, "--model", model, "--dry-run").out
         assert "time                 not known; --dry-run 4 samples" in output
@@ -126,10 +127,10 @@ def test_a_small_model_does_not_wait_for_vllms_cpu_build(
     (tmp_path / "model.safetensors").write_bytes(b" " * 1000)
     monkeypatch.delenv("MBR_ESD_SERVER", raising=False)
     monkeypatch.setattr(vllm, "is_cpu_build", lambda: build)
-    monkeypatch.setattr(vllm.VllmEngine, "problem", classmethod(lambda cls, options: None))
-    monkeypatch.setattr(TransformersEngine, "problem", classmethod(lambda cls, options: None))
-    assert choose_engine(load_card("mbr-esd-demo?engine=auto")) == expected
-    assert choose_engine(load_card(str(tmp_path))) == expected
-    assert choose_engine(load_card("mbr-esd-llama")) == "vllm"
-    monkeypatch.setattr(TransformersEngine, "problem", classmethod(lambda cls, options: "not here"))
-    assert choose_engine(load_card("mbr-esd-demo?engine=auto")) == "vllm"
+    monkeypatch.setattr(vllm.VllmEngine, "problem", None)
+    monkeypatch.setattr(TransformersEngine, "problem", None)
+    assert choose_engine(load_card("mbr-esd-demo?engine=auto")).name == expected
+    assert choose_engine(load_card(str(tmp_path))).name == expected
+    assert choose_engine(load_card("mbr-esd-llama")).name == "vllm"
+    monkeypatch.setattr(TransformersEngine, "problem", "not here")
+    assert choose_engine(load_card("mbr-esd-demo?engine=auto")).name == "vllm"

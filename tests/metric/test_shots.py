@@ -10,9 +10,9 @@ import pytest
 
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.plan import Segment, plan
+from mbr_esd_metric.metric.requests import Segment, build_requests
+from mbr_esd_metric.metric.run import signature_of
 from mbr_esd_metric.metric.shots import Shots
-from mbr_esd_metric.metric.signature import signature
 from mbr_esd_metric.prompting.formats import get_format
 
 UFER = {"start": 4, "end": 8, "severity": "major"}
@@ -45,7 +45,7 @@ def test_they_are_turns_before_the_question_and_part_of_key_and_signature(file: 
     name = "mbr-esd-llama?lp=en-de&format=compact&server=http://127.0.0.1:9/v1&dialect=vllm"
     segments = [Segment("The bank opened.", "Die Bank öffnete.", "segment 1")]
     plain, shown = (load_card(name + more) for more in ("", f"&shots={file}:2"))
-    (without,), (request,) = (plan(card, segments).requests.values() for card in (plain, shown))
+    (without,), (request,) = (build_requests(card, {}, segments).values() for card in (plain, shown))
     assert without.turns == ()
     assert [role for role, _ in request.turns] == ["user", "assistant"] * 2
     assert [text for role, text in request.turns if role == "assistant"] == ["major <Ufer>", "none"]
@@ -55,8 +55,8 @@ def test_they_are_turns_before_the_question_and_part_of_key_and_signature(file: 
     assert [message["role"] for message in request.messages] == ["user", "assistant", "user", "assistant", "user"]
     assert request.messages[-1]["content"] == request.prompt == without.prompt
     assert request.key != without.key
-    assert "|shots:" in signature(plan(replace(shown, engine="server"), []))
-    assert "shots" not in signature(plan(replace(plain, engine="server"), []))
+    assert "|shots:" in signature_of(replace(shown, engine="server"))
+    assert "shots" not in signature_of(replace(plain, engine="server"))
 
 
 @pytest.mark.parametrize(

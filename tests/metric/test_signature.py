@@ -11,8 +11,7 @@ import pytest
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.decoding.options import FIELDS
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.plan import plan
-from mbr_esd_metric.metric.signature import signature
+from mbr_esd_metric.metric.run import signature_of
 
 MODEL = "mbr-esd|model:meta-llama/Llama-3.3-70B-Instruct|engine:server"
 DRAWN = "t:2.0|k:10|seed:0|max:2048"
@@ -43,7 +42,7 @@ REST = f"mqm:paper|prompt:v1|{READ}"
     ],
 )
 def test_a_signature_says_what_can_change_a_score(options: str, expected: str) -> None:
-    assert signature_of(f"mbr-esd-llama?{options}".rstrip("?")) == f"{expected}|v:{__version__}"
+    assert signed(f"mbr-esd-llama?{options}".rstrip("?")) == f"{expected}|v:{__version__}"
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -53,7 +52,7 @@ def test_every_option_of_a_decision_is_in_it(name: str) -> None:
     choices = [value for value in (FIELDS[name].metadata["valid"] or tuple)() if value != FIELDS[name].default]
     assert name in examples or choices, f"{name} has no list of values: give one in `examples`"
     model = f"mbr-esd-llama?{name}={examples.get(name) or choices[0]}"
-    changed, default = (signature_of(name) for name in (model, "mbr-esd-llama"))
+    changed, default = (signed(name) for name in (model, "mbr-esd-llama"))
     assert changed != default
     assert names_in(changed) <= explained(), "docs/comet.md, What the signature says"
 
@@ -62,19 +61,19 @@ def test_every_option_of_a_decision_is_in_it(name: str) -> None:
     "model", ["mbr-esd-llama?grounded=true&lp=en-de", "mbr-esd-small", "mbr-esd-demo?rule=consensus-corpus"]
 )
 def test_the_documentation_explains_each_field(model: str) -> None:
-    assert names_in(signature_of(model)) <= explained()
+    assert names_in(signed(model)) <= explained()
 
 
 def test_it_needs_no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """`wmt score` compares it with that of stored scores, before anything is sampled."""
     monkeypatch.delattr("mbr_esd_metric.generation.embedded.embedded_weights")
-    assert signature(plan(load_card("mbr-esd-small"), [])).startswith("mbr-esd|model:small-")
+    assert signature_of(load_card("mbr-esd-small")).startswith("mbr-esd|model:small-")
 
 
-def signature_of(model: str) -> str:
+def signed(model: str) -> str:
     """The signature of a run by a server, if the model's name leaves the engine open."""
     card = load_card(model)
-    return signature(plan(replace(card, engine="server") if card.engine == "auto" else card, []))
+    return signature_of(replace(card, engine="server") if card.engine == "auto" else card)
 
 
 def names_in(line: str) -> set[str]:

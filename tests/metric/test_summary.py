@@ -85,7 +85,7 @@ def test_the_published_distilled_model_is_to_have_its_authors_prompt(tmp_path: P
     prompt = tmp_path / "authors.txt"
     prompt.write_text("{source_seg} {target_seg}", encoding="utf-8")
     advice = [
-        summary(load_card(f"mbr-esd-llama{name}"), "replay", [], []).advice
+        summary(load_card(f"mbr-esd-llama{name}"), None, [], []).advice
         for name in ("-distill", f"-distill?prompt={prompt}", "")
     ]
     assert [len(lines) for lines in advice] == [1, 0, 0]

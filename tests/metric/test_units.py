@@ -18,9 +18,8 @@ from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.engine import Request, Sampling
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import CARDS, load_card
-from mbr_esd_metric.metric.pipeline import annotate, sample
-from mbr_esd_metric.metric.plan import Segment, plan
-from mbr_esd_metric.metric.signature import signature
+from mbr_esd_metric.metric.requests import Segment, build_requests
+from mbr_esd_metric.metric.run import annotate, sample, signature_of
 from mbr_esd_metric.metric.units import LONG, join_parts, units_of
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.sentences import parts
@@ -59,7 +58,7 @@ def test_a_single_sentence_has_the_request_and_the_score_of_a_segment(card: Mode
     whole = replace(card, unit="segment")
     for unit in ("sentence", "auto"):
         units = units_of(replace(card, unit=unit), [ONE, blank]).units
-        assert plan(card, units).requests == plan(whole, [ONE, blank]).requests
+        assert build_requests(card, {}, units) == build_requests(whole, {}, [ONE, blank])
     # NaN, the utility of a blank one, equals nothing.
     assert repr(annotate(card, [ONE, blank]).decisions) == repr(annotate(whole, [ONE, blank]).decisions)
 
@@ -106,11 +105,11 @@ def test_spans_get_their_places_and_the_score_is_the_mean(card: ModelCard) -> No
 def test_every_format_asks_about_one_sentence(card: ModelCard, form: str, grounded: str) -> None:
     card = with_options(card, {"format": form, "grounded": grounded})
     units = units_of(card, [TEXT]).units
-    for unit, request in zip(units, plan(card, units).requests.values(), strict=True):
+    for unit, request in zip(units, build_requests(card, {}, units).values(), strict=True):
         answers = get_format(form)
         assert request.grammar == answers.grammar(unit.translation, grounded == "true", unit.source)
         assert answers.prompt("v1").render(unit.source, unit.translation, "en-de") in request.prompt
-    assert "prompt:v1+context-v1|unit:sentence/mean" in signature(plan(card, units))
+    assert "prompt:v1+context-v1|unit:sentence/mean" in signature_of(card)
 
 
 def test_a_tagger_reads_the_sentence_and_its_source_alone() -> None:

@@ -59,7 +59,7 @@ def replayed(test_set: TestSet, systems: str, *answers: Sequence[str] | None) ->
     ]
     path = test_set.layout.data / "candidates.jsonl"
     write_records(path, records)
-    return f"mbr-esd-demo?engine=replay&candidates={path}&n={len(texts)}"
+    return f"mbr-esd-demo?candidates={path}&n={len(texts)}"
 
 
 class Counting(Scorer):
@@ -229,7 +229,7 @@ def test_candidates_of_what_is_rated_are_enough(
     [
         ("mbr-esd-demo", "mbr-esd-demo"),
         ("mbr-esd-demo?n=64&utility=softf1+scoresim", "mbr-esd-demo_n=64_utility=softf1+scoresim"),
-        ("mbr-esd-demo?engine=replay&candidates=/a/b.jsonl&rule=map", "mbr-esd-demo_rule=map"),
+        ("mbr-esd-demo?candidates=/a/b.jsonl&rule=map", "mbr-esd-demo_rule=map"),
         ("mbr-esd-llama?n=4&server=http://me:pw@h/v1", "mbr-esd-llama_n=4"),
         ("Unbabel/XCOMET-XXL", "XCOMET-XXL"),
         ("/models/mine/checkpoints/model.ckpt", "mine"),

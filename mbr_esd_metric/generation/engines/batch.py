@@ -56,7 +56,7 @@ class BatchEngine(ServerEngine):
     name: ClassVar[str] = "batch"
     description: ClassVar[str] = "the batch API of a hosted service: half the price, answers within a day"
     #: Of a failing request. The first wait between two looks at a batch is ten times as long, each further one by half.
-    policy: RetryPolicy = RetryPolicy(first_wait=1.0, longest_wait=300.0, tries=8)
+    default_policy: ClassVar[RetryPolicy] = RetryPolicy(first_wait=1.0, longest_wait=300.0, tries=8)
 
     @cached_property
     def addresses(self) -> list[Address]:

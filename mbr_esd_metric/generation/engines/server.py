@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from mbr_esd_metric.errors import EngineError, say
-from mbr_esd_metric.generation.engine import Engine, Generated, Refused, Request, Sampling
+from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.client import Client, Job, Prices, Progress, RetryPolicy
@@ -25,6 +25,7 @@ from mbr_esd_metric.generation.server.detection import (
 from mbr_esd_metric.generation.server.dialects import Dialect
 from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http, run_coroutine
 
+
 class ServerEngine(Engine):
     """Asks one or several servers that all serve the same model in the same dialect.
 
@@ -36,13 +37,21 @@ class ServerEngine(Engine):
     packages: ClassVar[tuple[str, ...]] = ("aiohttp",)
     extra: ClassVar[str] = "server"
     loads_weights: ClassVar[bool] = False
-    policy: RetryPolicy = RetryPolicy()
+    default_policy: ClassVar[RetryPolicy] = RetryPolicy()
     _announced = _confirmed = False
+
+    def __init__(self, options: EngineOptions, policy: RetryPolicy | None = None) -> None:
+        super().__init__(options)
+        self.policy = policy or self.default_policy
 
     @cached_property
     def addresses(self) -> list[Address]:
         """The servers; `EngineError` if there is none, or one that is no address."""
         return addresses_of(self.options)
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        return tuple(map(str, self.addresses))
 
     @cached_property
     def _progress(self) -> Progress:
@@ -84,6 +93,8 @@ class ServerEngine(Engine):
         self._confirmed = True
 
     def missing_capability(self, *, logprobs: bool, grammar: bool) -> str | None:
+        if (logprobs and not self.dialect.logprobs) or (grammar and self.dialect.guidance not in ("regex", "gbnf")):
+            self.confirm()
         dialect = self.dialect
         if logprobs and not dialect.logprobs:
             return (

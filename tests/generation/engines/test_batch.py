@@ -21,8 +21,8 @@ from mbr_esd_metric.generation.engines.batch import BatchEngine
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import annotate
-from mbr_esd_metric.metric.plan import Segment
+from mbr_esd_metric.metric.requests import Segment
+from mbr_esd_metric.metric.run import annotate
 from tests.helpers.chat_requests import MODEL, collect, requests, sampled
 from tests.helpers.chat_server import FakeServer, LocalServer, _Handler
 
@@ -142,7 +142,7 @@ def test_samples_are_those_of_single_requests() -> None:
         with server.chat as chat:
             single = sampled(chat, 5, 40)
             options = EngineOptions(model=MODEL, server=(chat.url,), dialect="openai")
-            assert BatchEngine.identity(replace(options, dialect="auto")) == ServerEngine.identity(options)
+            assert BatchEngine(replace(options, dialect="auto")).identity == ServerEngine(options).identity
     assert {key: one.text for key, one in batched.items()} == {key: one.text for key, one in single.items()}
 
 

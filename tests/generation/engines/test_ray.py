@@ -25,8 +25,8 @@ from mbr_esd_metric.generation.engines.ray import AHEAD, RayEngine
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import sample
-from mbr_esd_metric.metric.plan import Segment
+from mbr_esd_metric.metric.requests import Segment
+from mbr_esd_metric.metric.run import sample
 from mbr_esd_metric.prompting.formats.json import output_grammar
 from tests.helpers.chat_requests import collect
 from tests.helpers.mortal_engine import MortalEngine
@@ -40,11 +40,11 @@ SEGMENTS = [Segment(f"I have {i} cats.", f"Ich habe {i} Hunde.", f"segment {i}")
 @pytest.mark.model
 def test_samples_are_those_of_one_machine_and_a_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that ends after its first part goes on with what is missing, and comes to what transformers samples."""
-    monkeypatch.setattr(module, "_engine", lambda: TransformersEngine)
+    monkeypatch.setattr(RayEngine, "copy", property(lambda self: TransformersEngine(self.options)))
     card = f"mbr-esd-demo?dtype=float32&n=18&max_tokens=12&store={tmp_path}/{{0}}&engine={{0}}"
     spread, alone = (load_card(card.format(engine)) for engine in ("ray", "transformers"))
-    options = spread.engine_options("ray")
-    assert RayEngine.identity(options) == TransformersEngine.identity(options)
+    options = spread.engine_options
+    assert RayEngine(options).identity == TransformersEngine(options).identity
     put, generate = CandidateStore.put, RayEngine.generate
     stored, missing = list[int](), list[int]()
 
@@ -71,7 +71,7 @@ def test_samples_are_those_of_one_machine_and_a_run_goes_on(tmp_path: Path, monk
 
 
 def test_an_actors_error_is_the_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_engine", lambda: TransformersEngine)
+    monkeypatch.setattr(RayEngine, "copy", property(lambda self: TransformersEngine(self.options)))
     with pytest.raises(EngineError, match=r"config\.json"):
         list(RayEngine(EngineOptions(model=str(tmp_path))).generate([Request("key", "", "", 1)], Sampling()))
 
@@ -95,7 +95,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def stub(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> EngineOptions:
-    monkeypatch.setattr(module, "_engine", lambda: MortalEngine)
+    monkeypatch.setattr(RayEngine, "copy", property(lambda self: MortalEngine(self.options)))
     return EngineOptions(model=str(tmp_path / "died"))
 
 
@@ -137,7 +137,7 @@ def test_a_node_joins_and_one_is_lost(cluster: Cluster, tiny: Path, monkeypatch:
     Last in the file: for some seconds Ray gives work to the node that is lost.
     """
     monkeypatch.setattr(module, "ROWS", 1)
-    monkeypatch.setattr(module, "_engine", lambda: TransformersEngine)
+    monkeypatch.setattr(RayEngine, "copy", property(lambda self: TransformersEngine(self.options)))
     options = EngineOptions(model=str(tiny), dtype="float32")
     requests = [Request(f"key{i}", f"Say {i}.", output_grammar(), 20, 0, f"segment {i}") for i in range(8)]
     (first,) = cluster.worker_nodes

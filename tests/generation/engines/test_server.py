@@ -106,7 +106,7 @@ def test_addresses_come_from_option_or_environment(monkeypatch: pytest.MonkeyPat
         "": ("http://a/v1", "http://b/v1"),
         "?server=http://c,http://d": ("http://c", "http://d"),
     }.items():
-        assert load_card(f"mbr-esd-demo{name}").engine_options("server").server == servers
+        assert load_card(f"mbr-esd-demo{name}").engine_options.server == servers
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ def test_a_server_that_cannot_be_used(url: str, model: str, message: str, monkey
         options = EngineOptions(model, server=(url.format(*addresses, closed_port()),) if url else ())
         with pytest.raises(EngineError, match=message) as raised:
             ServerEngine(options)
-        assert ServerEngine.problem(options) == str(raised.value)
-        assert ServerEngine.problem(EngineOptions(MODEL, server=(free.url,))) is None
+        assert ServerEngine(options).problem == str(raised.value)
+        assert ServerEngine(EngineOptions(MODEL, server=(free.url,))).problem is None
 
 
 def test_a_dead_server_ends_the_run_with_the_fix() -> None:
@@ -161,5 +161,5 @@ def test_two_servers_share_the_work_and_one_may_be_down() -> None:
 def test_model_names() -> None:
     assert model_name(EngineOptions(model="org/name")) == "org/name"
     assert model_name(EngineOptions(model="org/name", revision="abc")) == "org/name@abc"
-    identity = ServerEngine.identity(EngineOptions(model="org/name", server=("http://a/v1",), concurrency=3))
-    assert identity == ServerEngine.identity(EngineOptions(model="org/name", server=("http://b/v1",)))
+    identity = ServerEngine(EngineOptions(model="org/name", server=("http://a/v1",), concurrency=3)).identity
+    assert identity == ServerEngine(EngineOptions(model="org/name", server=("http://b/v1",))).identity

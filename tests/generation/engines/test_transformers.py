@@ -234,9 +234,9 @@ def test_a_template_that_asks_for_the_date_gets_a_fixed_one(tiny: Path, tmp_path
 
 
 def test_problem_is_none_or_the_fix(tiny: Path) -> None:
-    assert TransformersEngine.problem(EngineOptions(model=str(tiny))) is None
-    assert TransformersEngine.problem(EngineOptions(model="org/huge", weights_gb=0.1)) is None
-    problem = TransformersEngine.problem(EngineOptions(model="org/huge", weights_gb=1e6)) or ""
+    assert TransformersEngine(EngineOptions(model=str(tiny))).problem is None
+    assert TransformersEngine(EngineOptions(model="org/huge", weights_gb=0.1)).problem is None
+    problem = TransformersEngine(EngineOptions(model="org/huge", weights_gb=1e6)).problem or ""
     assert re.search("needs 1000000 GB .*engine=server", problem)
 
 
@@ -284,9 +284,9 @@ def test_identity_follows_the_content_not_the_place(tiny: Path, tmp_path: Path, 
     shutil.copytree(tiny, moved)
 
     def identity(**options: Any) -> dict[str, str]:
-        return dict(TransformersEngine.identity(EngineOptions(**{"model": str(moved), **options})))
+        return dict(TransformersEngine(EngineOptions(**{"model": str(moved), **options})).identity)
 
-    before = dict(TransformersEngine.identity(EngineOptions(model=str(tiny))))
+    before = dict(TransformersEngine(EngineOptions(model=str(tiny))).identity)
     assert identity() == before == identity(device="cpu", concurrency=7, weights_gb=1.0)
     assert identity(dtype="float32") != before
     assert identity(revision="v2") != before

@@ -31,7 +31,7 @@ from mbr_esd_metric.generation.engines.transformers import TransformersEngine
 from mbr_esd_metric.generation.server import client
 from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.plan import Segment
+from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.formats.json import output_grammar
 from mbr_esd_metric.prompting.prompt import load_prompt
@@ -122,13 +122,13 @@ def requests(n: int, grounded: bool = False, of: Sequence[Segment] = SEGMENTS) -
 
 
 def engine(server: RealServer) -> ServerEngine:
-    return ServerEngine(load_card(f"{CARD}&server={server.url}").engine_options("server"))
+    return ServerEngine(load_card(f"{CARD}&server={server.url}").engine_options)
 
 
 @pytest.fixture(scope="module")
 def local() -> Iterator[TransformersEngine]:
     pytest.importorskip("torch")
-    loaded = TransformersEngine(load_card(PLAIN).engine_options("transformers"))
+    loaded = TransformersEngine(load_card(PLAIN).engine_options)
     yield loaded
     loaded.close()
 
@@ -141,7 +141,7 @@ def in_process(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[list[Gene
     runs = [(requests(1), GREEDY), (requests(64)[:1], MILD), (requests(16)[:1], PAPER)]
     done = subprocess.run(
         [PYTHON, "-c", IN_PROCESS, str(path)],
-        input=pickle.dumps((load_card(CARD).engine_options("vllm"), runs)),
+        input=pickle.dumps((load_card(CARD).engine_options, runs)),
         capture_output=True,
         timeout=1800,
         env={**ENVIRONMENT, "VLLM_ENABLE_V1_MULTIPROCESSING": "0"},
@@ -260,7 +260,7 @@ def test_a_faulty_network_before_the_server_changes_nothing(server: RealServer) 
     # A stall is longer than the test may take, so that only the client's own time-out ends it.
     stall, begun = 3600.0, time.monotonic()
     policy = RetryPolicy(timeout=8, first_wait=0.05, longest_wait=0.5, tries=20)
-    options = load_card(CARD).engine_options("server")
+    options = load_card(CARD).engine_options
     segments = [Segment(f"I have {i} old cats.", f"Ich habe {i} junge Hunde.", f"segment {i}") for i in range(20)]
 
     def generated(url: str, requests: Sequence[Request], sampling: Sampling) -> dict[tuple[str, int], str]:

@@ -20,8 +20,8 @@ from mbr_esd_metric.generation.server import client, http
 from mbr_esd_metric.generation.server.address import Address, shown
 from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import annotate
-from mbr_esd_metric.metric.plan import Segment
+from mbr_esd_metric.metric.requests import Segment
+from mbr_esd_metric.metric.run import annotate
 from mbr_esd_metric.prompting.formats.json import output_grammar
 from mbr_esd_metric.prompting.parse import LONGEST_ANSWER
 from tests.helpers.chat_requests import MODEL, QUICK, collect, engine, outcome, requests, sampled
@@ -193,7 +193,7 @@ def test_a_password_in_an_address_is_used_and_never_shown() -> None:
     dead = EngineOptions(model=MODEL, server=("http://me:hunter2@127.0.0.1:9/v1?token=hunter2",))
     bad = EngineOptions(model=MODEL, server=("http://me:hunter2@[::1/v1",))
     messages = [raised.value, *map(ServerEngine.problem, (dead, bad))]
-    for shown_text in (*messages, repr(Address.parse(dead.server[0])), ServerEngine.identity(dead)):
+    for shown_text in (*messages, repr(Address.parse(dead.server[0])), ServerEngine(dead).identity):
         assert "hunter2" not in str(shown_text)
 
 

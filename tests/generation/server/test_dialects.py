@@ -29,9 +29,8 @@ from mbr_esd_metric.generation.server.failures import InvalidResponse
 from mbr_esd_metric.generation.server.gbnf import gbnf
 from mbr_esd_metric.generation.server.replies import final_answer, read_reply
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import annotate
-from mbr_esd_metric.metric.plan import Segment, plan
-from mbr_esd_metric.metric.signature import signature
+from mbr_esd_metric.metric.requests import Segment
+from mbr_esd_metric.metric.run import annotate, signature_of
 from mbr_esd_metric.prompting.formats.json import output_grammar, render_answer
 from tests.helpers.chat_requests import MODEL, QUICK, requests, sampled
 from tests.helpers.chat_server import FakeServer, FaultyProxy, first_two
@@ -56,11 +55,10 @@ def options(url: str, dialect: str, **more: Any) -> EngineOptions:
 @pytest.mark.parametrize("name", [name for name in ALL if name != "openai"])
 def test_a_server_says_what_it_speaks(name: str) -> None:
     with FakeServer(MODEL, dialect=name) as server:
-        identity = ServerEngine.identity(options(server.url, "auto"))
+        identity = ServerEngine(options(server.url, "auto")).identity
     assert identity.get("dialect", "vllm") == name
-    detection._dialects.clear()
     # The server is down now, and candidates are found in the store all the same.
-    assert ServerEngine.identity(options(server.url, "auto")) == identity
+    assert ServerEngine(options(server.url, "auto")).identity == identity
 
 
 def test_a_server_that_is_down_is_waited_for_once_and_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,19 +67,33 @@ def test_a_server_that_is_down_is_waited_for_once_and_looked_at_again(monkeypatc
     monkeypatch.setattr(detection, "PROBE_SECONDS", 0.5)
     monkeypatch.setattr(detection, "_dialects_of", lambda addresses: calls.append(1) or ask(addresses))
     server = FakeServer(MODEL, dialect="llamacpp")
+    one = ServerEngine(options(server.url, "auto"), QUICK)
     for _ in range(5):
-        assert "dialect" not in ServerEngine.identity(options(server.url, "auto"))
+        assert "dialect" not in one.identity
     assert len(calls) == 1
-    with server, pytest.raises(EngineError, match=r"taken for dialect=vllm; it is dialect=llamacpp: run the same"):
-        ServerEngine(options(server.url, "auto"), QUICK)
+    assert ServerEngine(options(server.url, "auto")).identity == one.identity, "nothing was learnt"
+
+
+def test_what_is_stored_asks_no_server_and_a_dialect_of_an_earlier_run_is_checked_before_a_sample() -> None:
+    segments = [Segment("A house.", "Ein Haus.", "a"), Segment("A dog.", "Ein Hund.", "b")]
+    with FakeServer(MODEL, dialect="llamacpp") as server:
+        card = load_card(f"mbr-esd-server?model={MODEL}&server={server.url}&n=4")
+        first = annotate(card, segments[:1])
+        asked = len(server.keys)
+        assert annotate(card, segments[:1]).signature == first.signature
+        assert len(server.keys) == asked
+        server.dialect = "vllm"
+        assert "dialect:llamacpp" in annotate(card, segments[:1]).signature
+        assert "dialect" not in annotate(card, segments).signature
+        assert "structured_outputs" in server.bodies[-1]
 
 
 def test_openai_is_known_by_its_address_alone_and_two_dialects_do_not_mix() -> None:
-    assert ServerEngine.identity(options("https://api.openai.com/v1", "auto"))["dialect"] == "openai"
+    assert ServerEngine(options("https://api.openai.com/v1", "auto")).identity["dialect"] == "openai"
     with FakeServer(MODEL, dialect="openai") as one, FakeServer(MODEL, dialect="llamacpp") as two:
-        assert ServerEngine.identity(options(one.url, "auto"))["dialect"] == "plain"
+        assert ServerEngine(options(one.url, "auto")).identity["dialect"] == "plain"
         with pytest.raises(EngineError, match=r"several dialects \(.*plain.*llamacpp.*must not mix"):
-            ServerEngine.identity(EngineOptions(model=MODEL, server=(one.url, two.url)))
+            print(ServerEngine(EngineOptions(model=MODEL, server=(one.url, two.url))).identity)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -232,8 +244,8 @@ def test_a_model_that_reasons_takes_no_temperature_and_its_thoughts_are_dropped(
     assert '{"errors": [' in (sample.text or "")
     assert sample.tokens > 1000
     card = load_card(f"mbr-esd-llama?dialect={name}&server=http://h/v1&reasoning_effort=low")
-    assert "|t:-|k:-|" in signature(plan(card, []))
-    assert "|reasoning_effort:low|" in signature(plan(card, []))
+    assert "|t:-|k:-|" in signature_of(card)
+    assert "|reasoning_effort:low|" in signature_of(card)
     body = dataclasses.replace(DIALECTS[name], reasoning_effort="none").body(Query(*requests(1, 1), MODEL, Sampling()))
     assert (body["reasoning_effort"], body["temperature"]) == ("none", 2.0)
 

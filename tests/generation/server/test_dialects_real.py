@@ -16,8 +16,8 @@ import pytest
 
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.pipeline import annotate, sample
-from mbr_esd_metric.metric.plan import Segment, plan
+from mbr_esd_metric.metric.requests import Segment, build_requests
+from mbr_esd_metric.metric.run import annotate, sample
 from tests.helpers.chat_requests import collect
 from tests.helpers.chat_server import FaultyProxy
 from tests.helpers.real_server import RealServer, comet_score_goes_on_after_kills
@@ -51,18 +51,18 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def test_it_is_recognised_by_asking(server: RealServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = load_card(f"mbr-esd-demo?server={server.url}").engine_options("server")
-    assert ServerEngine.problem(options) is None
+    options = load_card(f"mbr-esd-demo?server={server.url}").engine_options
+    assert ServerEngine(options).problem is None
     monkeypatch.setenv("MBR_ESD_CACHE", str(tmp_path))
-    assert ServerEngine.identity(options)["dialect"] == server.dialect
+    assert ServerEngine(options).identity["dialect"] == server.dialect
 
 
 @only_llamacpp
 @pytest.mark.parametrize("grounded", ["true", "false"])
 def test_candidates_are_in_the_grammar(server: RealServer, grounded: str) -> None:
     card = load_card(f"{CARD}&grounded={grounded}&n=4&server={server.url}")
-    requests = plan(card, SEGMENTS).requests
-    samples = collect(ServerEngine(card.engine_options("server")).generate(requests.values(), card.sampling))
+    requests = build_requests(card, {}, SEGMENTS)
+    samples = collect(ServerEngine(card.engine_options).generate(requests.values(), card.sampling))
     assert len(samples) == 8
     whole = [(key, sample) for (key, _), sample in samples.items() if not sample.truncated]
     assert whole
@@ -76,8 +76,8 @@ def test_a_long_translation_is_grounded(server: RealServer) -> None:
     """Its grammar repeats a tree of all runs of words up to twelve times."""
     long = Segment("Nobody knows.", " ".join(f"Wort{number}" for number in range(60)), "segment 1")
     card = load_card(f"{CARD}&grounded=true&format=compact&n=1&server={server.url}")
-    requests = plan(card, [long]).requests.values()
-    assert len(list(ServerEngine(card.engine_options("server")).generate(requests, card.sampling))) == 1
+    requests = build_requests(card, {}, [long]).values()
+    assert len(list(ServerEngine(card.engine_options).generate(requests, card.sampling))) == 1
 
 
 @pytest.mark.parametrize("server", ["transformers"], indirect=True)

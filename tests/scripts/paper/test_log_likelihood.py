@@ -10,8 +10,9 @@ import log_likelihood
 import pytest
 from log_likelihood import Likelihood
 
+from mbr_esd_metric.generation.embedded import with_weights
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.plan import plan
+from mbr_esd_metric.metric.requests import build_requests
 from mbr_esd_metric.prompting.formats import get_format
 from tests.helpers.candidates import answer
 
@@ -36,9 +37,13 @@ def files(tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path / "ratings.tsv"), str(tmp_path / "candidates.jsonl")
 
 
+def answers_of(files: tuple[str, str]) -> list[log_likelihood.Answer]:
+    requested = partial(build_requests, load_card("mbr-esd-demo"), {})
+    return log_likelihood.answers_of(*files, requested, get_format("json"), "softf1")
+
+
 def test_people_map_mbr_and_nobody_are_compared(files: tuple[str, str]) -> None:
-    card = load_card(f"mbr-esd-demo?candidates={files[1]}")
-    answers = log_likelihood.answers_of(*files, partial(plan, card), "softf1")
+    answers = answers_of(files)
     assert {answer.by for answer in answers} == {"human", "no error", "MAP", "MBR-softf1"}
     first = {answer.by: answer for answer in answers[2:5]}
     assert first["MAP"].text == NOTHING
@@ -65,9 +70,8 @@ def test_a_sampled_answer_is_as_likely_as_the_engine_says(files: tuple[str, str]
 
     from mbr_esd_metric.generation.pretrained import load_merged
 
-    card = load_card(f"mbr-esd-demo?candidates={files[1]}")
-    (first, *_) = log_likelihood.answers_of(*files, partial(plan, card), "softf1")
-    options = load_card("mbr-esd-demo?engine=transformers").engine_options("transformers")
+    (first, *_) = answers_of(files)
+    options = with_weights(load_card("mbr-esd-demo").engine_options)
     (likelihood,) = log_likelihood.by_transformers(options)([first])
     model, tokenizer = load_merged(options)
     model.set_attn_implementation("eager")

@@ -1,0 +1,197 @@
+"""One run: segments in, decisions out. Candidates come from a source, and each distinct pair is decided once."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from mbr_esd_metric.core.annotation import EMPTY
+from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.decision import Decision
+from mbr_esd_metric.core.rules import CorpusRule
+from mbr_esd_metric.decoding.segment import (
+    CorpusSegment,
+    blank_decision,
+    corpus_segment,
+    decide_segment,
+    decide_together,
+)
+from mbr_esd_metric.errors import NoValidCandidateError, OptionError, first_of, labelled, number_of, say
+from mbr_esd_metric.generation.engine import Refused
+from mbr_esd_metric.metric.card import ModelCard
+from mbr_esd_metric.metric.requests import Segment
+from mbr_esd_metric.metric.signature import signature
+from mbr_esd_metric.metric.sources import CandidateSource, candidate_source
+from mbr_esd_metric.metric.summary import Summary, summary
+from mbr_esd_metric.metric.units import units_of
+from mbr_esd_metric.prompting.formats import get_format
+
+#: The decision for a segment that a server will never answer: it has no score.
+_REFUSED = Decision(None, EMPTY, math.nan, math.nan, (), math.nan, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """The result of a run.
+
+    Attributes:
+        decisions: one for each segment, in order.
+        signature: "" without segments.
+        refused: number of a segment -> why its server will never answer it; its score is NaN.
+        both_sides: whether candidates also mark what a translation leaves out.
+    """
+
+    decisions: Sequence[Decision]
+    signature: str = ""
+    summary: Summary = field(default_factory=Summary)
+    refused: Mapping[int, str] = field(default_factory=dict)
+    both_sides: bool = False
+
+
+def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = False) -> Annotated:
+    """Sample what the store lacks, then decide.
+
+    Args:
+        card: model, sampling and decision rule.
+        segments: the texts; a blank translation needs no model (see `decoding.segment`).
+        progress: show a bar on standard error.
+
+    Raises:
+        EngineError, StoreError: what was sampled before stays in the store.
+        NoValidCandidateError: after everything is sampled, with the labels of segments that have no valid candidate.
+    """
+    if not segments:
+        return Annotated([])
+    recalibration = None
+    if card.calibration:
+        from mbr_esd_metric.files.records import read_recalibration
+
+        recalibration = read_recalibration(card.calibration)
+    source = candidate_source(card)
+    card = source.card
+    units = units_of(card, segments)
+    decisions, refused = _decide(source, units.units, progress)
+    if recalibration is not None:
+        decisions = [replace(one, annotation=recalibration.annotation(one.annotation)) for one in decisions]
+    decisions, of_segments = units.joined(decisions), units.of_segments(refused)
+    if of_segments:
+        decisions = [_REFUSED if number in of_segments else one for number, one in enumerate(decisions)]
+        named = [f"{segments[number].label}: {reason}" for number, reason in of_segments.items()]
+        say(
+            f"{number_of(len(named), 'segment')} without a score, as the server will not answer: "
+            f"{first_of(named, between='; ')}"
+        )
+    line = signature(card, source.engine)
+    counts = summary(card, source.engine, segments, decisions)
+    return Annotated(decisions, line, counts, of_segments, card.decision.both_sides())
+
+
+def sample(
+    card: ModelCard, segments: Sequence[Segment], *, progress: bool = False
+) -> Iterator[tuple[Segment, list[Candidate] | Refused]]:
+    """Each segment with its candidates, in order, after what the store lacks is sampled; or why it has none. Each
+    candidate names its answer format, where that is not JSON. A blank translation gets N times the answer without an
+    error. The card's decision rule matters in two ways: `greedy` decodes one candidate at temperature 0, and `n=auto`
+    needs a rule that can stop early. Raises as `annotate` does."""
+    if card.unit == "sentence" or card.context == "document":
+        raise OptionError(
+            "a file of candidates has whole segments; leave unit=sentence and context=document out, or score with them"
+        )
+    if not segments:
+        return
+    source = candidate_source(card)
+    form = None if source.card.decision.format == "json" else source.card.decision.format
+    waiting: dict[int, list[Candidate] | Refused] = {
+        number: [_clean_candidate(source.card, one)] * source.card.samples
+        for number, one in enumerate(segments)
+        if not one.translation.strip()
+    }
+    following = 0
+    for numbers, candidates in source.collect(segments, progress):
+        waiting |= dict.fromkeys(numbers, candidates)
+        while following in waiting:
+            yield segments[following], _in_format(waiting.pop(following), form)
+            following += 1
+    for number in sorted(waiting):
+        yield segments[number], _in_format(waiting[number], form)
+
+
+def signature_of(card: ModelCard) -> str:
+    """The signature that a run of the card will have. No weights are loaded or fetched."""
+    source = candidate_source(card)
+    return signature(source.card, source.engine)
+
+
+def _in_format(candidates: list[Candidate] | Refused, form: str | None) -> list[Candidate] | Refused:
+    return candidates if isinstance(candidates, Refused) else [replace(one, format=form) for one in candidates]
+
+
+def _decide(
+    source: CandidateSource, segments: Sequence[Segment], progress: bool
+) -> tuple[list[Decision], dict[int, str]]:
+    """The decision of each segment, and the number of each that is refused with the reason."""
+    card, options = source.card, source.card.decision
+    choose = corpus_segment if options.whole_set else decide_segment
+    outcomes: dict[int, Decision | CorpusSegment] = {}
+    refused: dict[int, str] = {}
+    failed: dict[str, str] = {}
+    single = unexplained = 0
+
+    def decide(numbers: Sequence[int], candidates: Sequence[Candidate]) -> None:
+        segment = segments[numbers[0]]
+        try:
+            with labelled(segment.label):
+                text = options.source_of(segment.source)
+                outcome = choose(candidates, segment.translation, options, source=text)
+            outcomes.update(dict.fromkeys(numbers, outcome))
+        except NoValidCandidateError as error:
+            failed[segment.label] = str(error)
+
+    for number, one in enumerate(segments):
+        if not one.translation.strip():
+            blank = blank_decision(one.source, one.translation, options)
+            if blank is None:
+                decide([number], [_clean_candidate(card, one)])
+            else:
+                outcomes[number] = blank
+    for numbers, candidates in source.collect(segments, progress):
+        if not isinstance(candidates, Refused):
+            if card.samples == 1:
+                single += len(candidates)
+                unexplained += sum(one.token_logprobs is None for one in candidates)
+            decide(numbers, candidates)
+        elif options.invalid == "empty":
+            decide(numbers, [_clean_candidate(card, segments[numbers[0]])])
+        else:
+            refused |= dict.fromkeys(numbers, candidates.reason)
+            outcomes |= dict.fromkeys(numbers, _REFUSED)
+    if failed:
+        raise NoValidCandidateError(
+            f"none of the {card.samples} candidates is valid for {first_of([*failed])}; {_fix(card)}"
+        )
+    if unexplained:
+        print(
+            f"note: {unexplained} of {single} answers come without their tokens' log-probabilities; the confidence of "
+            "their spans is 1",
+            file=sys.stderr,
+        )
+    together = [(segments[at].label, one) for at, one in sorted(outcomes.items()) if isinstance(one, CorpusSegment)]
+    rule = options.decided_by
+    chosen = iter(decide_together(rule, together).decisions if together and isinstance(rule, CorpusRule) else ())
+    ordered = [outcomes[number] for number in range(len(segments))]
+    return [one if isinstance(one, Decision) else next(chosen) for one in ordered], refused
+
+
+def _clean_candidate(card: ModelCard, segment: Segment) -> Candidate:
+    """The answer without an error."""
+    return Candidate(get_format(card.decision.format).answer(EMPTY, segment.translation)[0], logprob=0.0)
+
+
+def _fix(card: ModelCard) -> str:
+    shorter = ", ask for shorter ones (format=compact)" if card.decision.format == "json" else ""
+    return (
+        f"what was sampled is stored: ask for more (n={4 * card.samples}), allow longer answers "
+        f"(max_tokens={2 * card.max_tokens}){shorter}, or count malformed candidates as no error (invalid=empty)"
+    )

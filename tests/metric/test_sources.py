@@ -1,0 +1,125 @@
+"""Each missing candidate is sampled once, also after a killed process; candidates from a file in place of a model."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("aiohttp")
+
+from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.errors import EngineError, InputError
+from mbr_esd_metric.generation.engine import Refused
+from mbr_esd_metric.generation.model_files import model_name
+from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.metric.requests import Segment
+from mbr_esd_metric.metric.run import annotate
+from mbr_esd_metric.metric.sources import candidate_source
+from tests.helpers.chat_server import FakeServer
+
+SEGMENTS, N = 30, 12
+MODEL = model_name(load_card("mbr-esd-demo").engine_options)
+
+
+def start(folder: Path, url: str, store: str, out: str) -> subprocess.Popen[str]:
+    name = f"mbr-esd-demo?engine=server&n={N}&concurrency=3&server={url}&store={folder}/{store}"
+    code = "import sys; from mbr_esd_metric.cli.main import main; sys.exit(main())"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, "sample", "-s", "src", "-t", "mt", "--model", name, "--quiet", "-o", out],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
+def test_of_a_killed_process_what_is_missing_is_sampled_by_the_one_that_waits(tmp_path: Path) -> None:
+    for file in ("src", "mt"):
+        (tmp_path / file).write_text("".join(f"{file} {i} with words\n" for i in range(SEGMENTS)))
+    with FakeServer(MODEL, delay=3.0) as server:
+        first = start(tmp_path, server.url, "store", "first.jsonl")
+        end = time.monotonic() + 300
+        while not server.busiest:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        second = start(tmp_path, server.url, "store", "second.jsonl")
+        assert second.stderr is not None
+        while " samples mbr-esd-demo into" not in (line := second.stderr.readline()):
+            assert line, "the second does not wait"
+        server.delay = 0.0
+        first.send_signal(signal.SIGKILL)
+        first.communicate()
+        second.stderr.read()
+        assert second.wait(timeout=300) == 0
+        requested = sum(body["n"] for body in server.bodies)
+        assert SEGMENTS * N <= requested <= SEGMENTS * N + 4 * N, "no more is lost than was under way"
+        start(tmp_path, server.url, "another store", "alone.jsonl").communicate(timeout=300)
+    assert (tmp_path / "second.jsonl").read_text() == (tmp_path / "alone.jsonl").read_text()
+
+
+def test_segments_with_one_source_are_requested_together(tmp_path: Path) -> None:
+    segments = [Segment(f"source {i % 3}", f"translation {i}", f"segment {i}") for i in range(30)]
+    name = f"mbr-esd-demo?engine=server&n=1&invalid=empty&concurrency=1&store={tmp_path}/store&server="
+    with FakeServer(MODEL) as server:
+        annotate(load_card(name + server.url), segments)
+        sources = [body["messages"][0]["content"].split("source ")[1][0] for body in server.bodies]
+    assert len(sources) == 30
+    assert sources == sorted(sources)
+
+
+@pytest.fixture
+def candidates(tmp_path: Path) -> Path:
+    path = tmp_path / "candidates.jsonl"
+    lines = [
+        {"id": "1", "src": "src", "mt": "a", "candidates": [{"text": f"a{i}", "logprob": -i / 2} for i in range(3)]},
+        {"id": "2", "src": "src", "mt": "b", "candidates": [{"text": "b0", "truncated": True}]},
+        {"id": "3", "src": "src", "mt": "a", "candidates": [{"text": "a second time", "logprob": 0}]},
+        {"id": "4", "src": "other", "mt": "c", "candidates": [{"text": "c0", "logprob": -1}]},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def collected(path: Path, options: str, *translations: str) -> dict[int, list[Candidate] | Refused]:
+    """The candidates of the segments with these translations of "src", by number."""
+    source = candidate_source(load_card(f"mbr-esd-llama?candidates={path}&{options}"))
+    segments = [Segment("src", text, f"segment {text}") for text in translations]
+    return {number: found for numbers, found in source.collect(segments, False) for number in numbers}
+
+
+def test_segments_are_looked_up_by_source_and_translation(candidates: Path) -> None:
+    found = collected(candidates, "n=1", "b", "a", "a ", "a")
+    assert found[0] == [Candidate("b0", truncated=True)]
+    assert found[1] == [Candidate("a0", logprob=-0.0)]
+    assert found[2] == found[3] == [Candidate("a second time", logprob=0)], "the last record is for all further ones"
+    assert collected(candidates, "n=1") == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "translations", "message"),
+    [
+        ("n=1", "acd", r"no candidates for segment c \(nor for 1 more\)"),
+        ("n=16", "a", "has 3 candidates for segment a, and 16 are wanted; give n=3"),
+        ("rule=greedy", "a", "has 3 candidates for segment a, and greedy.*rule=map"),
+    ],
+)
+def test_what_the_file_lacks_is_an_error_that_names_the_segment(
+    candidates: Path, options: str, translations: str, message: str
+) -> None:
+    with pytest.raises(EngineError, match=message):
+        collected(candidates, options, *translations)
+    assert collected(candidates, "rule=greedy", "b") == {0: [Candidate("b0", truncated=True)]}
+
+
+def test_no_file_and_a_malformed_file(tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match="candidates=PATH"):
+        collected(tmp_path / "none.jsonl", "n=1", "a")
+    (tmp_path / "broken.jsonl").write_text('{"id": "1"\n', encoding="utf-8")
+    with pytest.raises(InputError):
+        collected(tmp_path / "broken.jsonl", "n=1", "a")
