@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from dataclasses import replace
@@ -13,12 +14,14 @@ from mbr_esd_metric import load_metric
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import EngineError, InputError, OptionError
+from mbr_esd_metric.files.records import write_records
 from mbr_esd_metric.generation.embedded import EMBEDDED
 from mbr_esd_metric.generation.engine import Sampling
 from mbr_esd_metric.metric.card import with_options
 from mbr_esd_metric.metric.cards import CARDS, load_card
 from mbr_esd_metric.metric.engines import engine_problems
 from mbr_esd_metric.metric.run import signature_of
+from tests.helpers.candidates import record
 
 SMALL = Path(__file__).parents[2] / "mbr_esd_metric" / "small"
 HEAD = "class_identifier: mbr_esd_metric\n"
@@ -147,11 +150,12 @@ def test_an_error_in_a_folder_names_the_file(
 
 def test_the_signature_of_candidates_from_a_file_claims_no_model(tmp_path: Path) -> None:
     path = tmp_path / "candidates.jsonl"
-    path.write_bytes(b"abc")
+    write_records(path, [record("s", "t", "")])
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:8]
     card = load_card(f"mbr-esd-demo?candidates={path}&n=8&lp=en-de")
     rule = "d:mbr|n:8|u:softf1|w:uniform|b:1|g:0.5|mqm:paper|loc:first|invalid:drop|blank:worst"
     replayed = signature_of(card)
-    assert replayed == f"mbr-esd|candidates:ba7816bf|{rule}|v:{__version__}"
+    assert replayed == f"mbr-esd|candidates:{digest}|{rule}|v:{__version__}"
     model = r"\|model:HuggingFaceTB/SmolLM2-135M-Instruct\+adapter-[0-9a-f]{8}\|"
     assert re.search(model, signature_of(replace(card, engine="transformers", candidates=None)))
     path.unlink()

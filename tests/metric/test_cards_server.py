@@ -10,7 +10,7 @@ pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.engines import engine_problems
+from mbr_esd_metric.metric.engines import choose_engine, engine_problems
 from mbr_esd_metric.metric.estimate import estimate
 from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.run import annotate
@@ -51,7 +51,7 @@ def test_a_server_of_several_models_needs_a_name(dialect: str) -> None:
 
 def test_ollamas_latest_is_no_second_model() -> None:
     with FakeServer("gemma3:latest", dialect="ollama") as server:
-        assert load_card(f"mbr-esd-server?server={server.url}").engine_options.model == "gemma3"
+        assert choose_engine(load_card(f"mbr-esd-server?server={server.url}")).model == "gemma3"
 
 
 def test_a_server_that_is_down_is_named_with_what_to_do() -> None:

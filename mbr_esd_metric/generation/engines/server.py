@@ -38,7 +38,7 @@ class ServerEngine(Engine):
     extra: ClassVar[str] = "server"
     loads_weights: ClassVar[bool] = False
     default_policy: ClassVar[RetryPolicy] = RetryPolicy()
-    _announced = _confirmed = False
+    _announced = _confirmed = _connected = False
 
     def __init__(self, options: EngineOptions, policy: RetryPolicy | None = None) -> None:
         super().__init__(options)
@@ -115,8 +115,10 @@ class ServerEngine(Engine):
         return self.dialect.per_request
 
     def _connect(self) -> None:
-        """Raise `EngineError` where no server answers, or one that answers does not serve the model."""
-        run_coroutine(_check(self.addresses, self.dialect, self.model))
+        """Raise `EngineError` where no server answers, or one that answers does not serve the model; ask them once."""
+        if not self._connected:
+            run_coroutine(_check(self.addresses, self.dialect, self.model))
+            self._connected = True
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
         """Sample every request, many at a time; a part is yielded as soon as its reply is in, or refused for good.

@@ -221,7 +221,7 @@ def test_large_runs_are_several_batches_and_money_is_counted_first(monkeypatch: 
 
 
 def test_it_runs_from_a_model_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_module, "_POLICY", FAST)
+    monkeypatch.setattr(BatchEngine, "default_policy", FAST)
     with FakeBatchServer("gpt-4.1") as server:
         name = (
             f"mbr-esd-server?model=gpt-4.1&dialect=openai&engine=batch&n=8&server={server.url}&store={tmp_path}/store"
