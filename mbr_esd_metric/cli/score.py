@@ -17,6 +17,7 @@ from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import OptionError, printable, useless
 from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.streams import json_text, write_whole
+from mbr_esd_metric.metric.card import with_pair
 from mbr_esd_metric.metric.cards import is_ours, limits
 from mbr_esd_metric.metric.data_warnings import warnings
 from mbr_esd_metric.metric.requests import Segment
@@ -33,6 +34,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments named as those of ``comet-score``, and a translator's file in place of plain ones."""
     parser.add_argument("document", nargs="?", metavar="FILE", help="XLIFF, TMX, PO, CSV or TSV, instead of -s and -t")
     parser.add_argument("--all", action="store_true", help="of FILE, also units that are new, fuzzy or locked")
+    parser.add_argument(
+        "--changed-from", metavar="OLD", help="of FILE, only units whose texts OLD has not, which may be empty"
+    )
     parser.add_argument("-s", "--sources", metavar="SRC", help="source file, one segment a line")
     parser.add_argument(
         "-t", "--translations", nargs="+", default=[], metavar="MT", help="one file of translations a system"
@@ -73,17 +77,18 @@ def run(args: argparse.Namespace) -> int:
 
     if args.fail_under is not None and not 0 <= args.fail_under <= 1:
         raise OptionError(f"--fail-under {args.fail_under:g}: give a score in [0, 1], on which 1 is without an error")
-    gate = None if args.fail_under is None and args.fail_share is None else "a gate"
-    check_gate(args, gate, args.to_json, args.to_csv, args.output)
+    check_gate(args, _gate(args), args.to_json, args.to_csv, args.output)
     if args.fail_share is not None and not (args.error_free and 0 <= args.fail_share <= 1):
         raise OptionError(f"--fail-share {args.fail_share:g}: give a share from 0 to 1, and --error-free FILE")
     if args.model is not None and not is_ours(args.model) and looks_like_checkpoint(args.model):
         return _score_by_comet(args)
     if args.references:
         raise useless("--references", "a model of this package")
-    card = card_of(args)
-    texts = Texts.read(args, card.candidates)
-    metric = Metric(texts.card(card, args.lp))
+    card = with_pair(card_of(args), args.lp)
+    texts = Texts.read(args, card.lp, card.candidates)
+    if not texts.sources:
+        return _show(args, texts, {args.document: []})
+    metric = Metric(texts.card(card))
     sources, systems = texts.sources, texts.systems
     names = short_names(systems)
     segments = [
@@ -94,15 +99,22 @@ def run(args: argparse.Namespace) -> int:
     if (trial := trial_of(args)) is not None:
         return print_estimates(metric.card, segments, trial)
     prediction = metric.predict_segments(segments, progress=not args.quiet)
+    units = [unit.data_warning for unit in texts.document.units] if texts.document else [None] * len(segments)
+    data_warnings = [one or other for one, other in zip(prediction.metadata.data_warning, units, strict=True)]
     if not args.quiet:
         metadata = prediction.metadata
         print(_signature(args, metadata.signature), metadata.summary, *metadata.advice, sep="\n", file=sys.stderr)
-        if line := warnings(metadata.data_warning, [one.label for one in segments], metric.card.decision.blank):
+        if line := warnings(data_warnings, [one.label for one in segments], metric.card.decision.blank):
             print(line, file=sys.stderr)
 
-    rows = _rows(segments, prediction, metric.card.name)
+    rows = _rows(segments, prediction, data_warnings, metric.card.name)
     data = {path: rows[at * len(sources) : (at + 1) * len(sources)] for at, path in enumerate(systems)}
     return _show(args, texts, data, metric.card.lp)
+
+
+def _gate(args: argparse.Namespace) -> str | None:
+    """What `check_gate` calls the gate; None without one."""
+    return None if args.fail_under is None and args.fail_share is None else "a gate"
 
 
 def _score_by_comet(args: argparse.Namespace) -> int:
@@ -110,8 +122,12 @@ def _score_by_comet(args: argparse.Namespace) -> int:
     for option in ("documents", "dry_run"):
         if getattr(args, option) is not None:
             raise useless(f"--{option.replace('_', '-')}", f"--model {args.model}, which COMET runs")
-    texts = Texts.read(args, args.references)
-    if args.lp:
+    if args.changed_from and args.references:
+        raise OptionError("-r has a line for every unit; with --changed-from give none")
+    texts = Texts.read(args, args.lp, args.references)
+    if not texts.sources:
+        return _show(args, texts, {args.document: []})
+    if args.lp and args.document is None:
         raise useless(f"--lp {args.lp}", f"--model {args.model}, which names no languages")
     references = None
     if args.references is not None:
@@ -172,8 +188,9 @@ def _show(
     """Write the files, and print the scores as ``comet-score`` does."""
     from mbr_esd_metric.metric.metric import mean
 
-    shares = _error_free(args.error_free, data, lp) if args.error_free else {}
-    scores = {path: mean([row["COMET"] for row in rows]) for path, rows in data.items()}
+    judged = {path: rows for path, rows in data.items() if rows}
+    shares = _error_free(args.error_free, judged, lp) if args.error_free else {}
+    scores = {path: mean([row["COMET"] for row in rows]) for path, rows in judged.items()}
     if args.to_json:
         named = texts.document is not None
         content = {
@@ -184,15 +201,21 @@ def _show(
     note = texts.write(data, args.to_csv, args.output)
     checks = _checks(scores, args.fail_under, " scores {:.4f}")
     checks += _checks(shares, args.fail_share, ": {:.4f} of the segments are without error")
-    table = _table(data, scores)
+    notes = [texts.changed] if texts.changed else []
     if checks:  # what the model can decide
-        table = replace(table, notes=tuple(limits(row["model"] for rows in data.values() for row in rows)))
-        print(*(f"{note}\n" for note in table.notes), sep="", end="", file=sys.stderr)
-    status = close_gate(args, "score", [table], checks)
+        decides = limits(row["model"] for rows in data.values() for row in rows)
+        print(*(f"{note}\n" for note in decides), sep="", end="", file=sys.stderr)
+        notes += decides
+    elif not judged and _gate(args):
+        checks = [Check(f"{args.document}: {texts.changed}", None)]
+    tables = [replace(_table(judged, scores), notes=tuple(notes)), texts.error_table(judged)]
+    status = close_gate(args, "score", tables if tables[1].rows else tables[:1], checks)
     if not args.only_system:
         for number in range(1, len(texts.sources) + 1):
             for path, rows in data.items():
                 print(f"{path}\tSegment {printable(texts.id(number))}\tscore: {rows[number - 1]['COMET']:.4f}")
+    if not judged:
+        print(f"{args.document}: {texts.changed}")
     for path, score in scores.items():
         print(f"{path}\tscore: {score:.4f}")
         if shares:
@@ -239,15 +262,17 @@ def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
     return row | missing if math.isnan(row["COMET"]) else row
 
 
-def _rows(segments: Sequence[Segment], prediction: Prediction, model: str) -> list[dict[str, Any]]:
+def _rows(
+    segments: Sequence[Segment], prediction: Prediction, data_warnings: Sequence[str | None], model: str
+) -> list[dict[str, Any]]:
     """The object of each segment in the JSON."""
     metadata = prediction.metadata
     rows: list[dict[str, Any]] = []
     for at, segment in enumerate(segments):
         row = {"src": segment.source, "mt": segment.translation, "COMET": prediction.scores[at], "model": model}
         row |= {"mqm": metadata.mqm[at], "errors": metadata.error_spans[at]}
-        if metadata.data_warning[at] is not None:
-            row["data_warning"] = metadata.data_warning[at]
+        if data_warnings[at] is not None:
+            row["data_warning"] = data_warnings[at]
         if omissions := metadata.get("omissions"):
             row["omissions"] = omissions[at]
         if (sentences := metadata.get("sentences")) and sentences[at]:

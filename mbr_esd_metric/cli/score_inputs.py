@@ -17,10 +17,16 @@ from mbr_esd_metric.files.streams import read_segments
 from mbr_esd_metric.files.untrusted import decoded, reading
 from mbr_esd_metric.metric.card import ModelCard, with_pair
 from mbr_esd_metric.prompting.formats import get_format
-from mbr_esd_metric.prompting.languages import language_code, language_pair
+from mbr_esd_metric.prompting.languages import language_code
+from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.documents import Document
+
+#: What an error says besides its place where the model gives it, and what a summary shows, of how many errors.
+_CORRECTION = ("correction", "reason", "agreement")
+_SHOWN = ("text", "severity", "category", *_CORRECTION[:2])
+_MOST = 50
 
 #: A segment as it is written: src, mt, COMET, and errors and omissions where there are any.
 WrittenSegment = Mapping[str, Any]
@@ -29,22 +35,24 @@ WrittenSegment = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class Texts:
     """The sources of every system, and file -> its translations; the translator's file, if the texts are from one; and
-    the document that each source belongs to, "" where nobody says."""
+    the document that each source belongs to, "" where nobody says; and how many units of a changed file they are."""
 
     sources: Sequence[str]
     systems: Mapping[str, Sequence[str]]
     document: Document | None = None
     documents: Sequence[str] = ()
+    changed: str = ""
 
     @classmethod
-    def read(cls, args: argparse.Namespace, *inputs: str | Path | None) -> Texts:
-        """Read what the arguments name. A note on standard error says which units are left out."""
+    def read(cls, args: argparse.Namespace, lp: str | None, *inputs: str | Path | None) -> Texts:
+        """Read what the arguments name, of a file with several languages the pair `lp`. A note on standard error says
+        which units are left out."""
         for output in (args.to_json, args.to_csv, args.output):
             if output:
-                check_output(output, [args.document, args.sources, *args.translations, *inputs])
+                check_output(output, [args.document, args.sources, args.changed_from, *args.translations, *inputs])
         if args.document is None:
             return cls._plain(args)
-        from mbr_esd_metric.adapters.documents import read_document
+        from mbr_esd_metric.adapters.documents import changed_from, read_document
 
         if args.sources or args.translations:
             raise OptionError(f"{args.document} has both texts; leave -s and -t out")
@@ -54,12 +62,18 @@ class Texts:
             raise OptionError(
                 f"-o {args.output}: it is {args.document} again, so let it end alike; --to_csv writes a table"
             )
-        document = read_document(args.document, every=args.all)
-        if note := _left_out(document):
-            print(f"note: {args.document}: {note}", file=sys.stderr)
+        document = read_document(args.document, every=args.all, lp=lp)
+        changed = ""
+        if args.changed_from:
+            whole, document = document, changed_from(document, args.changed_from, lp)
+            some = f"{len(document.units)} of {number_of(len(whole.units), 'unit')} differ" if document.units else ""
+            changed = f"{some or 'no unit differs'} from {args.changed_from}{'' if some else ', so nothing is judged'}"
+        for note in (_left_out(document), *document.notes):
+            if note:
+                print(printable(f"note: {args.document}: {note}"), file=sys.stderr)
         texts = [unit.translation for unit in document.units]
         parts = [unit.document or args.document for unit in document.units]
-        return cls([unit.source for unit in document.units], {args.document: texts}, document, parts)
+        return cls([unit.source for unit in document.units], {args.document: texts}, document, parts, changed)
 
     @classmethod
     def _plain(cls, args: argparse.Namespace) -> Texts:
@@ -67,8 +81,9 @@ class Texts:
             raise OptionError("give a source file with -s and translations with -t, or a file such as project.xlf")
         if args.output:
             raise useless(f"-o {args.output}", "plain texts")
-        if args.all:
-            raise useless("--all", "plain texts")
+        for option in ("all", "changed_from"):
+            if getattr(args, option):
+                raise useless(f"--{option.replace('_', '-')}", "plain texts")
         check_distinct(args.translations, "translations", "-t ")
         sources = read_segments(args.sources)
         systems = {path: read_translations(path, args.sources, sources) for path in args.translations}
@@ -85,39 +100,31 @@ class Texts:
         """The name of a segment in messages, by its number from 1."""
         return f"{'line' if self.document is None else 'unit'} {self.id(number)}"
 
-    def card(self, card: ModelCard, lp: str | None) -> ModelCard:
-        """The card with the language pair for the prompt: as given, as in the model's name, or as the file says, which
-        need not where no prompt names languages."""
-        card = with_pair(card, lp)
-        if self.document is None:
+    def card(self, card: ModelCard) -> ModelCard:
+        """The card with the language pair for the prompt: its own, or as the file says, which need not where no prompt
+        names languages."""
+        named = get_format(card.decision.format).prompt(card.prompt).names_languages
+        if self.document is None or card.lp is not None or not named:
             return card
-        languages: dict[tuple[str, ...], str] = {}
+        pairs: dict[str, str] = {}
         for unit in self.document.units:
-            languages.setdefault(_codes(unit.languages), unit.id)
-        path = self.document.path
-        if card.lp is not None:
-            for codes, name in languages.items():
-                if any(one and one != other for one, other in zip(codes, _codes(language_pair(card.lp)), strict=False)):
-                    advice = "leave the language pair out" if all(codes) else "give one that fits"
-                    raise InputError(
-                        f"{path}: unit {name} is {'-'.join(one or '?' for one in codes)}, not {card.lp}; {advice}"
-                    )
-            return card
-        if not get_format(card.decision.format).prompt(card.prompt).names_languages:
-            return card
-        pairs = {"-".join(codes): name for codes, name in languages.items() if all(codes)}
+            if all(unit.languages):
+                pairs.setdefault("-".join(map(language_code, unit.languages)), unit.id)
         if len(pairs) != 1:
             units = ", ".join(f"{pair} (unit {unit})" for pair, unit in pairs.items()) or "none"
-            raise InputError(f"{path} names no one language pair ({units}); name it with --lp, such as --lp en-de")
-        (pair,) = pairs
-        return with_pair(card, pair)
+            raise InputError(
+                f"{self.document.path} names no one language pair ({units}); name it with --lp, such as --lp en-de"
+            )
+        return with_pair(card, next(iter(pairs)))
 
     def write(self, data: Mapping[str, Sequence[WrittenSegment]], table: str | None, output: str | None) -> str:
         """Write one error a row, and the translator's file with its errors; returns what there is to say of it."""
         if table:
             from mbr_esd_metric.adapters.documents.table import write_errors
 
-            write_errors(table, _error_rows(data, [self.id(number) for number in range(1, len(self.sources) + 1)]))
+            errors = [error for rows in data.values() for row in rows for error in errors_of(row)]
+            more = [name for name in _CORRECTION if any(name in error for error in errors)]
+            write_errors(table, self._error_rows(data, more), more)
         if self.document is not None and output:
             from mbr_esd_metric.adapters.documents import Checked
 
@@ -126,21 +133,41 @@ class Texts:
             return f"{output}: {number_of(sum(len(one.annotation) for one in checked), 'error')} marked"
         return ""
 
+    def _error_rows(self, data: Mapping[str, Sequence[WrittenSegment]], more: Sequence[str]) -> Iterator[list[Any]]:
+        """The cells of each error, in the order of `ERROR_COLUMNS` and `more`."""
+        names = ("severity", "category", "side", "start", "end", "text", "confidence")
+        for path, rows in data.items():
+            for number, row in enumerate(rows, 1):
+                for error in errors_of(row):
+                    cells = [*(error.get(name) for name in names), row["src"], row["mt"], *map(error.get, more)]
+                    plain = ("" if one is None else round(one, 6) if isinstance(one, float) else one for one in cells)
+                    yield [printable(path), self.id(number), *plain]
+
+    def error_table(self, data: Mapping[str, Sequence[WrittenSegment]]) -> Table:
+        """The first errors for people; texts stand as code, as nobody vouches for them."""
+        rows: list[TableRow] = []
+        for segments in data.values():
+            for number, row in enumerate(segments, 1):
+                for error in errors_of(row):
+                    shown = {"segment": self.id(number)} | {key: error.get(key) for key in _SHOWN if key in error}
+                    texts = {
+                        key: f"`{printable(str(text)).replace('`', chr(39))}`" for key, text in shown.items() if text
+                    }
+                    rows.append({Column(key, key): text for key, text in texts.items()})
+        notes = [f"and {number_of(len(rows) - _MOST, 'error')} more"] if len(rows) > _MOST else []
+        return table_of("errors", rows[:_MOST], notes)
+
 
 def _left_out(document: Document) -> str:
     """The number of units that are left out, and why; "" if none is."""
-    reasons = Counter({"without source or translation": len(document.empty)}) + Counter(document.unready.values())
+    empty = dict.fromkeys(document.empty, "without source or translation")
+    reasons = Counter([*empty.values(), *document.unready.values(), *document.others.values()])
     if not reasons:
         return ""
-    first = printable(next(iter((*document.empty, *document.unready))))
     each = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+    first = next(iter((*empty, *document.unready, *document.others)))
     take = "; --all takes those that have one" if document.unready else ""
     return f"{number_of(reasons.total(), 'unit')} left out ({each}), such as {first}{take}"
-
-
-def _codes(languages: Sequence[str]) -> tuple[str, ...]:
-    """Languages without their regions and scripts; "" stays."""
-    return tuple(language and language_code(language) for language in languages)
 
 
 def read_translations(path: str, source_path: str, sources: Sequence[str]) -> list[str]:
@@ -157,15 +184,6 @@ def errors_of(row: WrittenSegment) -> list[dict[str, Any]]:
     """The errors of both sides."""
     omissions = ({**error, "side": "source"} for error in row.get("omissions") or ())
     return [*({"side": "translation", **error} for error in row.get("errors") or ()), *omissions]
-
-
-def _error_rows(data: Mapping[str, Sequence[WrittenSegment]], ids: Sequence[str]) -> Iterator[list[Any]]:
-    """The cells of each error, in the order of `ERROR_COLUMNS`."""
-    fields = ("severity", "category", "side", "start", "end", "text", "confidence")
-    for path, rows in data.items():
-        for name, row in zip(ids, rows, strict=True):
-            for error in errors_of(row):
-                yield [path, name, *(error.get(field, "") for field in fields), row["src"], row["mt"]]
 
 
 def read_document_names(path: str, beside: str, count: int) -> list[str]:

@@ -211,3 +211,48 @@ def test_the_example_workflow_fails_with_its_files(tmp_path: Path, pipe: str) ->
     assert "gate: docs/examples/mt.txt scores 0.0000, less than 0.8" in done.stderr
     assert "❌" in (tmp_path / "summary.md").read_text(encoding="utf-8")
     assert (tmp_path / "quality.xml").exists()
+
+
+@pytest.mark.parametrize("change", ["adds", "mends", "none", "new"])
+def test_the_recipe_for_a_pull_request(tmp_path: Path, change: str) -> None:
+    """A change that adds an error, one that mends one, one that touches no text, and a file that is new."""
+    wrong, right = 'msgid "Open"\nmsgstr "Öffne Feuer"\n', 'msgid "Open"\nmsgstr "Öffne"\n'
+    other = '\nmsgid "Close"\nmsgstr "Schließe falsch"\n'
+    record_of = {"Öffne Feuer": answer("Feuer"), "Öffne": answer(), "Schließe falsch": answer("falsch")}
+    sources = {"Schließe falsch": "Close"}
+    records = [record(sources.get(mt, "Open"), mt, text) for mt, text in record_of.items()]
+    write_records(tmp_path / "candidates.jsonl", records)
+    before, after = {
+        "adds": (right, wrong), "mends": (wrong, right), "none": (wrong, f"# A comment.\n{wrong}"), "new": ("", right)
+    }[change]  # fmt: skip
+    program = tmp_path / "mbr-esd"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m mbr_esd_metric "$@"\n')
+    program.chmod(0o755)
+    places = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(EXAMPLES.parents[1])}
+    model = f"mbr-esd-demo?engine=replay&candidates={tmp_path}/candidates.jsonl&n=1&lp=en-de"
+    recipe = {"FILE": "de.po", "MODEL": model, "GITHUB_BASE_REF": "main", "GITHUB_STEP_SUMMARY": "summary.md"}
+    author = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    (folder / "de.po").write_text(after + other, encoding="utf-8")
+    git = "git init -q; git add de.po; git commit -qm x; git update-ref refs/remotes/origin/main HEAD"
+    if change == "new":
+        git = git.replace("git add de.po", "touch other; git add other")
+    else:
+        (folder / "de.po").write_text(before + other, encoding="utf-8")
+    environment = {**os.environ, **places, **recipe, **author}
+    subprocess.run(["bash", "-ec", git], cwd=folder, env=environment, check=True)
+    (folder / "de.po").write_text(after + other, encoding="utf-8")
+    command = ["bash", str(EXAMPLES / "changed-strings.sh")]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    summary = (folder / "summary.md").read_text(encoding="utf-8")
+    errors = (folder / "errors.csv").read_text(encoding="utf-8")
+    assert done.returncode == (3 if change == "adds" else 0), done.stderr
+    assert ("`Feuer`" in summary, "Feuer" in errors) == (change == "adds",) * 2
+    assert ("`falsch`" in summary, "falsch" in errors) == (change == "new",) * 2
+    if change == "none":
+        assert "✅ de.po: no unit differs from old, so nothing is judged" in summary
+        assert done.stdout == "de.po: no unit differs from old, so nothing is judged\n"
+    else:
+        assert f"{1 + (change == 'new')} of 2 units differ from old" in summary
+    assert ("2 units left out (2 as in old)" in done.stderr) == (change == "none")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,71 @@ def test_quoted_tables_and_errors_that_begin_as_formulas(project: str, mbr_esd: 
         mbr_esd("score t.tsv --to_csv e.csv --model", project, "--quiet")
         (row,) = csv.DictReader(Path("e.csv").read_text(encoding="utf-8").splitlines())
         assert (row["translation"], row["text"], row["start"]) == (whole, "'=1+1", span)
+
+
+def test_a_pair_chooses_among_the_languages_of_a_file(project: str, mbr_esd: Command) -> None:
+    """Units in others are left out and counted, and stay as they are."""
+    Path("t.csv").write_text("id,source,target,lp\na,Yes,Ja,en-de\nb,Yes,Oui,en-fr\n", encoding="utf-8")
+    write_records("candidates.jsonl", [record("Yes", "Ja", answer("Ja")), record("Yes", "Oui", answer())])
+    message = mbr_esd("score t.csv --model", project, status=1).err
+    assert "names no one language pair (en-de (unit a), en-fr (unit b)); name it with --lp" in message
+    result = mbr_esd("score t.csv -o o.csv --lp en-de --only_system --model", project)
+    assert "t.csv: 1 unit left out (1 not en-de), such as b" in result.err
+    assert Path("o.csv").read_text(encoding="utf-8").splitlines()[2] == "b,Yes,Oui,en-fr,,"
+    mbr_esd("score t.csv --lp en-de --only_system --model", f"{project}&lp=en-fr", status=1)
+
+
+def test_codes_that_are_lost_are_data_warnings(project: str, mbr_esd: Command) -> None:
+    Path("project.xlf").write_text(XLIFF.replace('<g id="1">Ufer</g>', "Ufer").replace("bank", '<g id="1">bank</g>'))
+    result = mbr_esd("score project.xlf --to_json o.json --model", project)
+    assert "1 with other tags (unit o/a of project.xlf)" in result.err
+    assert json.loads(Path("o.json").read_text())["project.xlf"][0]["data_warning"] == "with other tags"
+
+
+CHANGED = {
+    "xlf": XLIFF,
+    "csv": "id,source,target\na,The bank closed.,Das Ufer schloss.\nb,He left.,Er ging.\n",
+    "tsv": "source\ttarget\nThe bank closed.\tDas Ufer schloss.\nHe left.\tEr ging.\n",
+    "po": 'msgid "The bank closed."\nmsgstr "Das Ufer schloss."\n\nmsgid "He left."\nmsgstr "Er ging."\n',
+    "tmx": '<tmx version="1.4"><header srclang="en"/><body>'
+    '<tu><tuv xml:lang="en"><seg>The bank closed.</seg></tuv><tuv xml:lang="de"><seg>Das Ufer schloss.</seg></tuv></tu>'
+    '<tu><tuv xml:lang="en"><seg>He left.</seg></tuv><tuv xml:lang="de"><seg>Er ging.</seg></tuv></tu></body></tmx>',
+}
+
+
+@pytest.mark.parametrize("ending", CHANGED)
+def test_only_what_changed_is_judged(project: str, mbr_esd: Command, ending: str) -> None:
+    """The others keep their marks; nothing that changed passes every gate; an empty old file has nothing."""
+    content, file = CHANGED[ending], f"new.{ending}"
+    Path("old").write_text(content, encoding="utf-8")
+    write_records("candidates.jsonl", [record(source, mt, answer(*words)) for source, mt, words in PAIRS])
+    Path(file).write_text(content, encoding="utf-8")
+    model = f"--model {project}&lp=en-de"
+    mbr_esd(f"score {file} -o marked.{ending}", model, "--quiet")
+    whole = Path(f"marked.{ending}").read_text(encoding="utf-8")
+    # The first unit has an error, and its mark stays while the second, which is new, is judged alone.
+    Path(file).write_text(whole.replace("Er ging.", "Er lief."), encoding="utf-8")
+    write_records("candidates.jsonl", [record("He left.", "Er lief.", answer("lief"))])
+    score = f"score {file} --changed-from old -o out.{ending} --to_json o.json --fail-under .5 --summary s.md"
+    result = mbr_esd(score, model, "--quiet --only_system")
+    assert result.out.splitlines()[0] == f"{file}\tscore: 0.8000"
+    assert "1 unit left out (1 as in old)" in result.err or "2 units left out (1 without" in result.err
+    assert [row["mt"] for row in json.loads(Path("o.json").read_text(encoding="utf-8"))[file]] == ["Er lief."]
+    assert "1 of 2 units differ from old" in Path("s.md").read_text(encoding="utf-8")
+    marked = Path(f"out.{ending}").read_text(encoding="utf-8")
+    before = whole.partition("He left.")[0]
+    assert marked.startswith(before.rpartition("\n")[0] or before)
+    assert marked != Path(file).read_text(encoding="utf-8")
+    # What was marked is no change.
+    outputs = f"-o out.{ending} --to_json o.json --to_csv e.csv --summary s.md --junit j.xml"
+    result = mbr_esd(f"score marked.{ending} --changed-from old --fail-under 1", outputs, model, "--quiet")
+    assert result.out == f"marked.{ending}: no unit differs from old, so nothing is judged\n" + (
+        f"Predictions saved in: o.json.\nout.{ending}: 0 errors marked\n"
+    )
+    assert Path(f"out.{ending}").read_text(encoding="utf-8") == whole
+    assert "no unit differs" in Path("j.xml").read_text(encoding="utf-8")
+    assert f"✅ marked.{ending}: no unit differs from old" in Path("s.md").read_text(encoding="utf-8")
+    Path("empty").touch()
+    write_records("candidates.jsonl", [record(source, mt, answer(*words)) for source, mt, words in PAIRS])
+    output = mbr_esd(f"score marked.{ending} --changed-from empty", model, "--quiet --only_system").out
+    assert output == f"marked.{ending}\tscore: 0.9000\n"

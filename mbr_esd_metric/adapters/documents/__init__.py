@@ -10,30 +10,60 @@ from mbr_esd_metric.adapters.documents.table import read_table
 from mbr_esd_metric.adapters.documents.tmx import read_tmx
 from mbr_esd_metric.adapters.documents.xliff import read_xliff
 from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.files.streams import open_binary
+from mbr_esd_metric.prompting.languages import language_code, language_pair
 
-__all__ = ["Checked", "Document", "TranslationUnit", "read_document"]
+__all__ = ["Checked", "Document", "TranslationUnit", "changed_from", "read_document"]
 
-#: Ending of a file name -> its reader.
+#: Ending of a file name -> its reader; of TMX it is `read_tmx`.
 _READERS = {
     **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"), read_xliff),
-    **{".tmx": read_tmx, ".po": read_po, ".csv": read_table, ".tsv": read_table},
+    **{".po": read_po, ".csv": read_table, ".tsv": read_table},
 }
 
 
-def read_document(path: str | Path, *, every: bool = False) -> Document:
+def read_document(path: str | Path, *, every: bool = False, lp: str | None = None) -> Document:
     """The texts of a file, by the ending of its name.
 
     Args:
+        path: the file.
         every: read units too that the file says are not to be judged: new, fuzzy, not to be translated.
+        lp: the language pair to read; units in others are left as they are.
 
     Raises:
-        InputError: another ending, a file that is not what its ending says, or no translated unit in it.
+        InputError: another ending, a file that is not what its ending says, no translated unit, or none in `lp`.
     """
-    reader = _READERS.get(Path(path).suffix.lower())
-    if reader is None:
-        raise InputError(f"{path}: give a file that ends in {', '.join(_READERS)}; plain texts go to -s and -t")
-    document = reader(Path(path), every)
+    document = _read(Path(path), Path(path).suffix.lower(), every, lp)
     if not document.units:
         why = f" that is ready ({', '.join(sorted(set(document.unready.values())))}; --all)" if document.unready else ""
         raise InputError(f"{path}: no unit in this file has a translation{why}")
-    return document
+    if lp is None:
+        return document
+    codes = [tuple(one and language_code(one) for one in unit.languages) for unit in document.units]
+    pair = tuple(map(language_code, language_pair(lp)))
+    fits = [all(one in ("", other) for one, other in zip(unit, pair, strict=True)) for unit in codes]
+    if not any(fits):
+        advice = "leave the language pair out" if all(codes[0]) else "give one that fits"
+        unit = f"{document.units[0].id} is {'-'.join(one or '?' for one in codes[0])}"
+        raise InputError(f"{path}: unit {unit}, not {lp}; {advice}")
+    return document.only(fits, f"not {lp}")
+
+
+def changed_from(document: Document, old: str | Path, lp: str | None) -> Document:
+    """A document with the units alone whose texts or inline codes an older file has not under their names; the file may
+    be empty. Errors as of `read_document`."""
+    with open_binary(old) as file:
+        is_empty = not file.read(1)
+    before = () if is_empty else _read(Path(old), document.path.suffix.lower(), True, lp).units
+    known, now = (
+        [(u.key, u.source, u.translation, u.data_warning) for u in units] for units in (before, document.units)
+    )
+    return document.only([unit not in set(known) for unit in now], f"as in {old}")
+
+
+def _read(path: Path, ending: str, every: bool, lp: str | None) -> Document:
+    if ending == ".tmx":
+        return read_tmx(path, None if lp is None else language_pair(lp))
+    if ending not in _READERS:
+        raise InputError(f"{path}: give a file that ends in {', '.join(_READERS)} or .tmx; plain texts go to -s and -t")
+    return _READERS[ending](path, every)

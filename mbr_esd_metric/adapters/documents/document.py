@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import compress
 from pathlib import Path
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
@@ -59,6 +60,7 @@ class Document:
         mark: writes the file, whole or not at all, with the errors of each unit; one of None stays as it is.
         empty: the units that are not translated yet, by their ids.
         unready: unit -> why its format says that it is not to be judged; such as 'state="new"'.
+        others: unit -> why this run does not judge it.
         notes: what a user should know about the file.
     """
 
@@ -68,6 +70,17 @@ class Document:
     empty: tuple[str, ...] = ()
     unready: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    others: Mapping[str, str] = field(default_factory=dict)
+
+    def only(self, chosen: Sequence[bool], why: str) -> Document:
+        """The document with some of its units; `mark` leaves the others as they are."""
+
+        def mark(checked: Sequence[Checked | None], output: Path) -> None:
+            of_chosen = iter(checked)
+            self.mark([next(of_chosen) if one else None for one in chosen], output)
+
+        others = {unit.id: why for unit, one in zip(self.units, chosen, strict=True) if not one}
+        return replace(self, units=tuple(compress(self.units, chosen)), mark=mark, others={**self.others, **others})
 
 
 #: A word of a category -> the type of localisation quality issue of ITS 2.0 (W3C 2013, section 8.17 and appendix C).

@@ -13,9 +13,10 @@ from typing import Any
 
 from mbr_esd_metric.adapters.documents.document import Checked, Document, Names, TranslationUnit
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.streams import json_text, open_binary, whole_file
 from mbr_esd_metric.files.tables import Row, is_quoted, quoted_cell, quoted_rows, table_rows, whole_text
+from mbr_esd_metric.prompting.languages import language_pair
 
 #: Our name of a column -> what files call it.
 _NAMES = {
@@ -38,11 +39,11 @@ ERROR_COLUMNS = (
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def write_errors(path: str | Path, rows: Iterable[Sequence[Any]]) -> None:
-    """Write a CSV with one error a row. A text that a spreadsheet would take for a formula has an apostrophe before it,
-    which `read_table` takes off again; numbers stay numbers."""
+def write_errors(path: str | Path, rows: Iterable[Sequence[Any]], more: Sequence[str] = ()) -> None:
+    """Write a CSV with one error a row, in `ERROR_COLUMNS` and `more` of them. A text that a spreadsheet would take for
+    a formula has an apostrophe before it, which `read_table` takes off again; numbers stay numbers."""
     with whole_file(path) as file:
-        for row in (ERROR_COLUMNS, *rows):
+        for row in ((*ERROR_COLUMNS, *more), *rows):
             texts = (f"'{cell}" if isinstance(cell, str) and _formula(cell) else str(cell) for cell in row)
             file.write((",".join(map(quoted_cell, texts)) + "\n").encode(errors="backslashreplace"))
 
@@ -72,15 +73,17 @@ def read_table(path: Path, every: bool = False) -> Document:
         cells = row.cells
         if len(cells) != len(header):
             raise InputError(f"{path}, line {row.line}: {len(cells)} columns, and {len(header)} in the header{hint}")
-        if header == list(ERROR_COLUMNS):
+        if header[: len(ERROR_COLUMNS)] == list(ERROR_COLUMNS):
             cells = [one[1:] if one.startswith("'") and _formula(one) else one for one in cells]
         cell = {name: cells[place].strip() if place is not None else "" for name, place in at.items()}
         name = names.unique(cell["id"] or str(number))
         if not cell["source"]:
             empty.append(name)
             continue
-        pair = cell["lp"].partition("-")
-        units.append(TranslationUnit(name, cell["source"], cell["target"], (pair[0], pair[2]), key=cell["id"]))
+        pair = ("", "")
+        with suppress(OptionError):
+            pair = language_pair(cell["lp"])
+        units.append(TranslationUnit(name, cell["source"], cell["target"], pair, key=cell["id"]))
         numbers.append(number)
     return Document(path, tuple(units), partial(_mark, path, rows, numbers, delimiter, literal), tuple(empty))
 

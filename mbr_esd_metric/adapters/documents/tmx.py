@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,31 +10,52 @@ from mbr_esd_metric.adapters.documents.document import Document, issue_type
 from mbr_esd_metric.adapters.documents.markup import Element, Place, XmlUnit, document_of, read_xml
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.prompting.languages import language_code
 
 #: A language and the bytes of its text.
 _Variant = tuple[str, Place]
 
 
-def read_tmx(path: Path, every: bool = False) -> Document:
-    """The translation units of a TMX file: the text in the source language that the unit says, or else the header, and
-    the first one in another language. No unit says that it is not ready."""
+def read_tmx(path: Path, pair: tuple[str, str] | None = None) -> Document:
+    """The translation units of a TMX file, none of which says that it is not ready.
+
+    Args:
+        path: the file.
+        pair: the languages of source and target; by default the source language is the one that the unit says, or else
+            the header, and the target language the only other one.
+
+    Raises:
+        InputError: no text in the source language, or without a pair several target languages.
+    """
     units: list[XmlUnit] = []
     variants: list[_Variant] = []
-    source_language = ""
+    found: dict[str, None] = {}
+    source_language, several = "", False
 
     def name(stack: Sequence[Element]) -> str:
         unit = next((element for element in stack if element.name == "tu"), None)
         return "" if unit is None else unit.attributes.get("tuid") or str(len(units) + 1)
 
     def closed(stack: list[Element], place: Place) -> None:
-        nonlocal source_language
+        nonlocal source_language, several
         names = [element.name for element in stack]
         if names[-2:] == ["tuv", "seg"]:
             variants.append((stack[-2].attributes.get("lang", ""), place))
         elif names[-1] == "tu":
-            language = stack[-1].attributes.get("srclang") or source_language
-            both = [*_source_and_target(variants, language, f"{path}, unit {name(stack)}"), ("", None), ("", None)]
-            units.append(XmlUnit(name(stack), both[0][1], both[1][1], (both[0][0], both[1][0])))
+            language = pair[0] if pair else stack[-1].attributes.get("srclang") or source_language
+            source = _nearest(variants, language) if language not in ("", "*all*") else next(iter(variants), None)
+            if source is None and pair is None and len(variants) > 1:
+                raise InputError(
+                    f"{path}, unit {name(stack)}: no text in the source language {language}, but "
+                    f"{', '.join(language or 'none' for language, _ in variants)}; fix srclang"
+                )
+            rest = [one for one in variants if one is not source]
+            other = [one for one in rest if source is None or _code(one[0]) != _code(source[0])] or rest
+            targets = other if pair is None else [one for one in (_nearest(rest, pair[1]),) if one is not None]
+            found.update(dict.fromkeys(language for language, _ in targets))
+            several |= len({language for language, _ in targets}) > 1
+            one, two = source or ("", None), targets[0] if targets else ("", None)
+            units.append(XmlUnit(stack[-1].attributes.get("tuid", ""), one[1], two[1], (one[0], two[0])))
             variants.clear()
         elif names[-1] == "header":
             source_language = stack[-1].attributes.get("srclang", "")
@@ -43,26 +63,21 @@ def read_tmx(path: Path, every: bool = False) -> Document:
             raise InputError(f"{path}: the root element is {names[0]}; give TMX")
 
     xml = read_xml(path, closed, name)
+    if pair is None and (several or len({_code(language) for language in found}) > 1):
+        example = f"{_code(units[0].languages[0]) or 'en'}-{next(iter(found))}"
+        raise InputError(f"{path}: translations into {', '.join(found)}; choose a language, such as --lp {example}")
     return document_of(path, xml, units, _tags)
 
 
-def _source_and_target(variants: Sequence[_Variant], source_language: str, where: str) -> list[_Variant]:
-    """The text in the source language, which need not name its region, and the first one in another language."""
+def _code(language: str) -> str:
+    return language and language_code(language)
 
-    def base(language: str) -> str:
-        return re.split("[-_]", language.lower())[0]
 
-    if len(variants) < 2:
-        return list(variants)
-    source = variants[0]
-    if source_language not in ("", "*all*"):
-        near = [one for one in variants if base(one[0]) == base(source_language)]
-        if not near:
-            languages = ", ".join(language or "none" for language, _ in variants)
-            raise InputError(f"{where}: no text in the source language {source_language}, but {languages}; fix srclang")
-        source = next((one for one in near if one[0].lower() == source_language.lower()), near[0])
-    rest = [one for one in variants if one is not source]
-    return [source, next((one for one in rest if base(one[0]) != base(source[0])), rest[0])]
+def _nearest(variants: Sequence[_Variant], language: str) -> _Variant | None:
+    """The first text in a language, in the same region if there is one; None if none is in it."""
+    near = [one for one in variants if one[0] and _code(one[0]) == _code(language)]
+    exact = (one for one in near if one[0].lower().replace("_", "-") == language.lower().replace("_", "-"))
+    return next(exact, next(iter(near), None))
 
 
 def _tags(parent: str, numbers: Iterator[int], _: str, span: ErrorSpan) -> tuple[str, str]:

@@ -11,7 +11,7 @@ import pytest
 from mbr_esd_metric.adapters.documents import Checked, Document, read_document
 from mbr_esd_metric.adapters.documents.content import Content
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from tests.adapters.test_documents import _mark, _read
+from tests.adapters.test_documents import TWO, _mark, _read
 
 ROOT = (
     '<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2" xmlns:sdl="http://sdl.com/FileTypes/SdlXliff/1.0"'
@@ -231,3 +231,32 @@ def test_a_unit_that_is_not_judged_keeps_its_marks(tmp_path: Path) -> None:
     twice = (tmp_path / "2.xlf").read_text(encoding="utf-8")
     assert re.findall("mbr-esd-[0-9]+", twice) == ["mbr-esd-1", "mbr-esd-3"]
     assert twice.partition("id='2'")[0] == once.partition("id='2'")[0]
+
+
+def _unit(number: int, target: str, **attributes: str) -> str:
+    more = "".join(f' {name}="{value}"' for name, value in attributes.items())
+    return f'<trans-unit id="{number}"{more}><source>Source</source>{target}</trans-unit>'
+
+
+def test_units_of_xliff_that_are_not_ready(tmp_path: Path) -> None:
+    ready = '<target state="translated">Er</target>'
+    one = (
+        '<xliff version="1.2"><file source-language="en" target-language="de"><body>'
+        + _unit(1, '<target state="new">Source</target>')
+        + _unit(2, '<target state="needs-translation">Source</target>')
+        + _unit(3, ready, translate="no")
+        + f'<group id="g" translate="no">{_unit(4, ready)}{_unit(5, ready, translate="yes")}</group>'
+        + _unit(6, f"{ready}<target>Zweite</target>")
+        + _unit(7, '<target>Der <mrk mtype="x-sdl-deleted" sdl:revid="r">alte</mrk>neue</target>')
+        + "</body></file></xliff>"
+    ).replace("<xliff", '<xliff xmlns:sdl="urn:s"')
+    document = _read(tmp_path, "p.sdlxliff", one)
+    units = [(unit.id, unit.document, unit.translation) for unit in document.units]
+    assert units == [("5", "g", "Er"), ("7", "", "Der neue")]
+    states = {"1": 'state="new"', "2": 'state="needs-translation"', "6": "a second target"}
+    assert document.unready == states | dict.fromkeys("34", 'translate="no"')
+    every = read_document(tmp_path / "p.sdlxliff", every=True)
+    assert [unit.id for unit in every.units] == list("1234567")
+    assert (every.units[5].translation, dict(every.unready)) == ("Er", {})
+    two = TWO.replace("<segment", '<segment state="initial"', 1)
+    assert list(_read(tmp_path, "q.xlf", two).unready.values()) == ['state="initial"']
