@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.annotation import CORRECTION, Annotation
 from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, useless
 from mbr_esd_metric.files.paths import check_distinct, check_output
 from mbr_esd_metric.files.streams import read_segments
@@ -23,9 +23,8 @@ from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.documents import Document
 
-#: What an error says besides its place where the model gives it, and what a summary shows, of how many errors.
-_CORRECTION = ("correction", "reason", "agreement")
-_SHOWN = ("text", "severity", "category", *_CORRECTION[:2])
+#: What a summary shows of errors, and of how many.
+_SHOWN = ("text", "severity", "category", "correction", "reason")
 _MOST = 50
 
 #: A segment as it is written: src, mt, COMET, and errors and omissions where there are any.
@@ -123,7 +122,7 @@ class Texts:
             from mbr_esd_metric.adapters.documents.table import write_errors
 
             errors = [error for rows in data.values() for row in rows for error in errors_of(row)]
-            more = [name for name in _CORRECTION if any(name in error for error in errors)]
+            more = [name for name in CORRECTION if any(name in error for error in errors)]
             write_errors(table, self._error_rows(data, more), more)
         if self.document is not None and output:
             from mbr_esd_metric.adapters.documents import Checked

@@ -37,6 +37,7 @@ _TOKEN = re.compile(
 
 #: What stands behind the name of an attribute.
 _VALUE = re.compile(r"""=\s*(?:"([^"]*)"|'([^']*)')""")
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _PREDEFINED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
 
@@ -241,6 +242,6 @@ def _referred(name: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as an attribute's value."""
+    """A text as an attribute's value; characters that XML has not become another."""
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
-    return '"' + re.sub(r"[\t\n\r]", " ", re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "\ufffd", escaped)) + '"'
+    return f'"{_FORBIDDEN.sub(chr(0xFFFD), escaped)}"'

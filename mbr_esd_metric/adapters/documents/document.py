@@ -9,6 +9,7 @@ from itertools import compress
 from pathlib import Path
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.errors import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,10 @@ def issue_type(span: ErrorSpan) -> str:
 
 
 def issue_comment(span: ErrorSpan, text: str) -> str:
-    """A comment for people: severity, category and the whole words, however the markup divides them."""
+    """A comment for people: severity, category, the whole words, however the markup divides them, and the correction
+    with its reason, on one line."""
     kind = ", ".join(word for word in (span.severity, span.category) if word)
     confidence = "" if span.confidence is None else f", confidence {span.confidence:.2f}"
-    return f'{kind}{confidence}: "{text[span.start : span.end]}"'
+    correction = "" if span.correction is None else f' -> "{span.correction}"'
+    reason = f" ({span.reason})" if span.reason else ""
+    return printable(f'{kind}{confidence}: "{text[span.start : span.end]}"{correction}{reason}')

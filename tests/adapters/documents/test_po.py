@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.adapters.documents import Checked, read_document
-from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError
 from tests.adapters.test_documents import _mark, _read
 
@@ -139,3 +139,12 @@ def test_forms_of_one_message_are_marked_by_themselves(tmp_path: Path) -> None:
     again = read_document(tmp_path / "1.po")
     again.mark([Checked(Annotation(), 1.0), None], tmp_path / "2.po")
     assert re.findall("# mbr-esd: .*", (tmp_path / "2.po").read_text()) == re.findall("# mbr-esd: .*", once)[1:]
+
+
+def test_a_correction_is_one_line_of_a_comment(tmp_path: Path) -> None:
+    document = _read(tmp_path, "p.po", 'msgid "Yes"\nmsgstr "Ja"\n')
+    span = ErrorSpan(0, 2, "minor", correction='Doch"\nmsgstr "x', reason="It answers\r a denial.")
+    document.mark([Checked(Annotation([span]), 0.9)], tmp_path / "o.po")
+    first = (tmp_path / "o.po").read_text(encoding="utf-8").splitlines()[0]
+    assert first == '# mbr-esd: minor: "Ja" -> "Doch" msgstr "x" (It answers a denial.)'
+    assert read_document(tmp_path / "o.po").units == document.units
