@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -109,6 +110,42 @@ def test_every_option_stands_in_some_page() -> None:
     assert missing == []
     # So do the options of a model.
     assert [name for name in OPTIONS if not re.search(rf"(?<![\w-]){name}(?![\w-])", text)] == []
+
+
+#: A command of a console block, run or not (with the name of a machine before the prompt), or in the prose.
+_COMMAND = re.compile(r"^ *\w*\$ (?P<line>(?:.*\\\n)*.*)$|`(?P<prose>mbr-esd [^`]*)`", re.MULTILINE)
+
+
+def commands_of(document: Path) -> Iterator[list[str]]:
+    """The words of each `mbr-esd` command of a page, without what the shell does with it."""
+    for match in _COMMAND.finditer(document.read_text(encoding="utf-8")):
+        line = match["line"] or match["prose"].replace("\n", " ")
+        lexer = shlex.shlex(line.replace("\\\n", " "), posix=True, punctuation_chars=True)
+        lexer.whitespace_split, words = True, []
+        for word in [*lexer, ";"]:
+            if set(word) <= set("();<>|&"):
+                if words and words[0].rpartition("/")[2] == "mbr-esd" and "..." not in words:
+                    yield words[1:]
+                words = []
+            else:
+                words.append(word)
+
+
+@pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_command_is_one_that_the_verb_takes(document: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also those that are not run: their options are there. In the prose a command may end before a value."""
+    wrong = []
+    for verb, *words in filter(None, commands_of(document)):
+        if verb in VERBS and words:
+            parser = argparse.ArgumentParser(verb)
+            functions_of(VERBS[verb][0])[0](parser)
+            try:
+                parser.parse_args(words)
+            except SystemExit:
+                message = capsys.readouterr().err.strip().rpartition("\n")[2]
+                if not re.search("required|expected (one|at least one) argument|^$", message):
+                    wrong.append(message)
+    assert wrong == []
 
 
 def test_the_table_of_decision_options_is_whole() -> None:
