@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.adapters.pearmut.campaign import CampaignPlan, Item, Output, Screen, attention_checks, campaign
-from mbr_esd_metric.cli.data import folder_and_name
-from mbr_esd_metric.cli.shared_options import add_table, add_verbs, run_verb
+from mbr_esd_metric.cli.shared_options import add_table, add_verbs, folder_and_name, run_verb
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, unknown
 from mbr_esd_metric.files.paths import check_distinct, check_output, file_name

@@ -10,8 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from mbr_esd_metric.cli.data import add_inputs, input_paths, load_optional_test_set, read_inputs
-from mbr_esd_metric.cli.shared_options import add_table
+from mbr_esd_metric.cli.shared_options import add_inputs, add_table, input_paths, load_optional_test_set, read_inputs
 from mbr_esd_metric.errors import InputError, OptionError, number_of, useless
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.report.plots import check_plot, save

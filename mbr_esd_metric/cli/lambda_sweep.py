@@ -7,8 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.data import load_test_sets, named_metrics
-from mbr_esd_metric.cli.shared_options import add_measures, add_metrics, check_plot_of, print_tables
+from mbr_esd_metric.cli.shared_options import (
+    add_measures,
+    add_metrics,
+    check_plot_of,
+    load_test_sets,
+    named_metrics,
+    print_tables,
+)
 from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.errors import InputError, labelled
 from mbr_esd_metric.report.plots import plot_curves, save

@@ -7,8 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.data import add_systems, load_test_sets, named_metrics
-from mbr_esd_metric.cli.shared_options import add_measures, add_metrics, print_tables
+from mbr_esd_metric.cli.shared_options import (
+    add_measures,
+    add_metrics,
+    add_systems,
+    load_test_sets,
+    named_metrics,
+    print_tables,
+)
 from mbr_esd_metric.errors import OptionError, unknown, useless
 from mbr_esd_metric.files.streams import progress_bar
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
@@ -157,7 +163,7 @@ def _measuring(args: argparse.Namespace, measures: Sequence[str] = DEFAULT_MEASU
 
 
 def _board(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> Table:
-    from mbr_esd_metric.adapters.wmt.metric_sets import metric_set_of, missing_notes
+    from mbr_esd_metric.adapters.wmt.test_set import metric_set_of, missing_notes
     from mbr_esd_metric.report.leaderboard_table import leaderboard_table
 
     measuring = _measuring(args)
@@ -183,7 +189,7 @@ def _board(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequen
 
 
 def _statistics(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> Table:
-    from mbr_esd_metric.adapters.wmt.metric_sets import missing_notes, scored_set_of
+    from mbr_esd_metric.adapters.wmt.test_set import missing_notes, scored_set_of
     from mbr_esd_metric.report.leaderboard_table import correlation_table
 
     statistic_names = args.statistics or _STATISTICS
@@ -204,7 +210,7 @@ def _statistics(args: argparse.Namespace, test_sets: Sequence[TestSet], names: S
 
 
 def _overall(args: argparse.Namespace, year: str, test_sets: Sequence[TestSet], names: Sequence[str]) -> Table:
-    from mbr_esd_metric.adapters.wmt.metric_sets import missing_notes, scored_set_of
+    from mbr_esd_metric.adapters.wmt.test_set import missing_notes, scored_set_of
     from mbr_esd_metric.report.leaderboard_table import overall_table
 
     sets = [scored_set_of(test_set, names) for test_set in test_sets]

@@ -7,8 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.data import load_test_sets
-from mbr_esd_metric.cli.shared_options import add_measures, check_plot_of, print_tables
+from mbr_esd_metric.cli.shared_options import add_measures, check_plot_of, load_test_sets, print_tables
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.choosing import choose_all, choosing_rules, oracle
@@ -90,7 +89,7 @@ def _evaluate(
     args: argparse.Namespace, measuring: Measuring, test_set: TestSet, notes: list[str]
 ) -> dict[Row, Evaluation]:
     """Row -> its evaluation. `notes` gets a line for each rater whose ratings alone cannot compare systems."""
-    from mbr_esd_metric.adapters.wmt.joined_files import read_sampled
+    from mbr_esd_metric.adapters.wmt.metric_files import read_sampled
 
     human = test_set.human(args.raters)
     if not human:

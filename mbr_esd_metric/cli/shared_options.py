@@ -1,21 +1,26 @@
-"""Options of several verbs: a model, dry runs, measures, metrics, tables and plots; and verbs below a verb."""
+"""Options of several verbs: a model, inputs, test sets, measures, metrics, tables and plots; and verbs below a verb."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli import functions_of
-from mbr_esd_metric.cli.data import add_raters, add_test_set, test_set_folder
-from mbr_esd_metric.errors import OptionError
+from mbr_esd_metric.errors import InputError, OptionError, unknown, useless
+from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.report.plots import check_plot
 from mbr_esd_metric.report.tables import TABLE_FORMATS, Table, blocks, render_all
 
 if TYPE_CHECKING:
+    from mbr_esd_metric.adapters.wmt import TestSet
+    from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
     from mbr_esd_metric.metric.card import ModelCard
     from mbr_esd_metric.metric.requests import Segment
+    from mbr_esd_metric.report.rating_table import RatingTable
 
 #: The best one that any machine can run.
 DEFAULT_MODEL = "mbr-esd-small"
@@ -124,3 +129,160 @@ def print_estimates(card: ModelCard, segments: Sequence[Segment], trial: int) ->
 
     print("\n".join(estimate(card, segments, trial).lines()))
     return 0
+
+
+def add_test_set(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    """Add --test-set and --lp; a verb that works without a test set takes one language pair."""
+    group = parser.add_argument_group("a test set in the layout of mt-metrics-eval")
+    group.add_argument(
+        "--test-set",
+        required=not optional,
+        metavar="T",
+        help="its folder, such as data/wmt24; a name alone is in ~/.mt-metrics-eval/mt-metrics-eval-v2",
+    )
+    if optional:
+        group.add_argument("--lp", nargs=1, default=[], metavar="LP", help="language pair, such as en-de")
+    else:
+        group.add_argument("--lp", required=True, nargs="+", metavar="LP", help="language pairs, such as en-de")
+
+
+def add_systems(parser: argparse.ArgumentParser) -> None:
+    """Add --reference, --systems and --exclude."""
+    parser.add_argument("--reference", metavar="NAME", help="standard reference, where it is not WMT's")
+    parser.add_argument("--systems", nargs="+", default=[], metavar="NAME", help="only these systems")
+    parser.add_argument("--exclude", nargs="+", default=[], metavar="NAME", help="leave these systems out")
+
+
+def add_raters(parser: argparse.ArgumentParser) -> None:
+    """Add --raters."""
+    parser.add_argument(
+        "--raters", nargs="+", default=[], metavar="NAME", help="sets of human ratings (default: merged, or all)"
+    )
+
+
+def folder_and_name(test_set: str) -> tuple[Path, str]:
+    """The folder of a test set's folder, and its name; the folder of mt-metrics-eval's download for a name alone."""
+    from mbr_esd_metric.adapters.wmt.layout import default_data
+
+    path = Path(test_set).expanduser()
+    return (path.parent, path.name) if "/" in test_set or path.is_absolute() else (default_data(), test_set)
+
+
+def load_test_sets(
+    args: argparse.Namespace,
+    *,
+    blind: bool = False,
+    choice: SystemChoice | None = None,
+    gold: str | None = None,
+    files: Mapping[str, Path] = {},
+) -> Iterator[TestSet]:
+    """The test set in each requested language pair, one after the other.
+
+    Args:
+        args: of `add_test_set`, and of `add_systems` where a verb has them.
+        blind: whether gold may be missing.
+        choice: which systems are evaluated, where the arguments do not say it.
+        gold: name of the gold scores, where it is not the usual one.
+        files: metrics that are not in the folder, from `named_metrics`.
+    """
+    from mbr_esd_metric.adapters.wmt import load_test_set
+    from mbr_esd_metric.adapters.wmt.layout import Layout
+    from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
+    from mbr_esd_metric.adapters.wmt.metric_files import with_files
+
+    for lp in args.lp:
+        if args.lp.count(lp) > 1:  # it would count twice in every average
+            raise OptionError(f"--lp {' '.join(args.lp)}: {lp} is there twice; name it once")
+    data, name = folder_and_name(args.test_set)
+    only, exclude = getattr(args, "systems", ()), getattr(args, "exclude", ())
+    systems = {one for lp in args.lp for one in Layout(data, name, lp).outputs()} if only or exclude else set()
+    for system in (*only, *exclude):
+        if systems and system not in systems:
+            raise unknown(f"system of {name} {' '.join(args.lp)}", system, systems)
+    choice = choice or SystemChoice(tuple(only), tuple(exclude))
+    reference = getattr(args, "reference", None)
+    for lp in args.lp:
+        test_set = load_test_set(data, name, lp, reference=reference, gold=gold, choice=choice, blind=blind)
+        yield with_files(test_set, files, args.metric) if files else test_set
+
+
+def named_metrics(metrics: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
+    """The names of these metrics, and the files of those that are files."""
+    from mbr_esd_metric.report.inputs import Source, kind_of_input, tell_apart
+
+    sources = [Source.parse(text) for text in metrics]
+    for source in sources:
+        if plain_name(source.path).endswith(".json") and not source.path.exists():
+            raise InputError(f"--metric {source.path}: no such file")
+    places = [at for at, source in enumerate(sources) if source.path.is_file() and source.path.suffix]
+    names, paths = list(metrics), {}
+    for at, source in zip(places, tell_apart([sources[at] for at in places]), strict=True):
+        if kind_of_input(source.path) not in ("comet", "decisions"):
+            raise InputError(
+                f"{source.path}: a metric is a name, or a file that comet-score --to_json, mbr-esd score --to_json or "
+                "mbr-esd decide wrote"
+            )
+        names[at] = source.label
+        paths[source.label] = source.path
+    if (name := Counter(names).most_common(1)) and name[0][1] > 1:
+        same = ", ".join(text for text, one in zip(metrics, names, strict=True) if one == name[0][0])
+        raise OptionError(f"--metric {same}: two metrics are called {name[0][0]}; name a file apart with NAME=FILE")
+    return names, paths
+
+
+def test_set_folder(args: argparse.Namespace) -> Path | None:
+    """The folder whose files the verb reads; None if no test set is named."""
+    return Path(*folder_and_name(args.test_set)) if args.test_set else None
+
+
+def used_option(args: argparse.Namespace, *options: str) -> str | None:
+    """The first of these options that was given, or None."""
+    return next((o for o in options if getattr(args, o.removeprefix("--").replace("-", "_"), None)), None)
+
+
+def load_optional_test_set(args: argparse.Namespace) -> TestSet | None:
+    """The test set of a verb that works without one; None if none is named."""
+    if not args.test_set and (option := used_option(args, "--lp", "--metric")):
+        raise useless(option, "files alone, without --test-set")
+    if args.test_set and not args.lp:
+        raise OptionError(f"--test-set {args.test_set}: give its language pair with --lp, for instance --lp en-de")
+    return next(load_test_sets(args), None) if args.test_set else None
+
+
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """Add the inputs of `report`, `show` and `calibrate`."""
+    parser.add_argument(
+        "inputs",
+        nargs="*",
+        metavar="[NAME=]FILE",
+        help="output of comet-score --to_json, decisions, candidates, or human MQM (TSV); NAME is shown for it",
+    )
+    add_test_set(parser, optional=True)
+    parser.add_argument(
+        "--metric",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="stored metrics, and sets of human ratings (default: metrics with error spans; merged ratings, or all)",
+    )
+
+
+def input_paths(args: argparse.Namespace) -> list[Path | None]:
+    """The named files and the folder of the test set."""
+    from mbr_esd_metric.report.inputs import Source
+
+    return [*(Source.parse(text).path for text in args.inputs), test_set_folder(args)]
+
+
+def read_inputs(args: argparse.Namespace) -> RatingTable:
+    """The inputs side by side. Notes on standard error say what is in one input only, and what was repaired."""
+    from mbr_esd_metric.report.inputs import Source, read_table
+
+    if not args.inputs and not args.test_set:
+        raise OptionError("there is nothing to read; name a file, or a test set with --test-set and --lp")
+    sources = [Source.parse(text) for text in args.inputs]
+    table = read_table(sources, load_optional_test_set(args), args.metric)
+    alone = (f"{count} of the segments of {name} are in no other input" for name, count in table.unmatched)
+    for note in (*table.notes, *alone):
+        print(f"note: {note}", file=sys.stderr)
+    return table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from mbr_esd_metric.cli.data import add_inputs, input_paths, read_inputs
+from mbr_esd_metric.cli.shared_options import add_inputs, input_paths, read_inputs
 from mbr_esd_metric.errors import InputError, OptionError, number_of, unknown
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.streams import write_whole

@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING
 from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
-from mbr_esd_metric.cli.data import add_systems, add_test_set, load_test_sets
-from mbr_esd_metric.cli.shared_options import add_dry_run, add_verbs, print_estimates, run_verb, trial_of
+from mbr_esd_metric.cli.shared_options import (
+    add_dry_run,
+    add_systems,
+    add_test_set,
+    add_verbs,
+    load_test_sets,
+    print_estimates,
+    run_verb,
+    trial_of,
+)
 from mbr_esd_metric.errors import EngineError, InputError, OptionError, number_of, useless
 from mbr_esd_metric.files.untrusted import finite
 

@@ -14,7 +14,7 @@ from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.importing import Target, import_esa, import_mqm, import_task, read_task
 from mbr_esd_metric.adapters.wmt.kind import IMPORT_KINDS, kind_of_import
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
-from mbr_esd_metric.cli.data import folder_and_name, used_option
+from mbr_esd_metric.cli.shared_options import folder_and_name, used_option
 from mbr_esd_metric.errors import InputError, OptionError, useless
 from mbr_esd_metric.files.paths import check_folder
 
@@ -178,7 +178,7 @@ def _submission(args: argparse.Namespace, kind: str) -> None:
 
 
 def _comet(args: argparse.Namespace, kind: str) -> None:
-    from mbr_esd_metric.adapters.wmt.joined_files import import_file
+    from mbr_esd_metric.adapters.wmt.metric_files import import_file
 
     _check_name(args, kind)
     for test_set in _to_be_scored(args, [None]):

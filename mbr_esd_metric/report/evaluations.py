@@ -10,8 +10,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from mbr_esd_metric.adapters.wmt.metric_sets import metric_set_of, missing_notes
-from mbr_esd_metric.adapters.wmt.test_set import TestSet, base_name
+from mbr_esd_metric.adapters.wmt.test_set import TestSet, base_name, metric_set_of, missing_notes
 from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.errors import InputError, labelled, number_of
 from mbr_esd_metric.metaeval.error_free import (

@@ -11,7 +11,7 @@ import numpy as np
 from paper_figures import TABLES, RowSpec
 
 from mbr_esd_metric.adapters.wmt import TestSet
-from mbr_esd_metric.adapters.wmt.joined_files import joined_records
+from mbr_esd_metric.adapters.wmt.metric_files import joined_records
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.decoding.options import DecisionOptions

@@ -37,7 +37,7 @@ from synthetic import EDITS, SEVERITY_NAMES, decline_ratio
 
 from mbr_esd_metric.adapters.wmt import Ratings, StoredMetric, TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.test_set import base_name
-from mbr_esd_metric.cli.data import folder_and_name
+from mbr_esd_metric.cli.shared_options import folder_and_name
 from mbr_esd_metric.metaeval import Evaluation, Evaluator, acc_eq, lambda_sweep, spa
 from mbr_esd_metric.metaeval.evaluation import LAMBDAS, score_matrix
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard

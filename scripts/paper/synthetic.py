@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
-from mbr_esd_metric.cli.data import folder_and_name
+from mbr_esd_metric.cli.shared_options import folder_and_name
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, Severity, as_annotation
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.errors import InputError

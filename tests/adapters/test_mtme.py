@@ -15,8 +15,8 @@ from mbr_esd_metric.adapters.mtme import annotation_of, evaluate_spans_of, metri
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.layout import Layout
-from mbr_esd_metric.adapters.wmt.metric_sets import metric_set_of
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
+from mbr_esd_metric.adapters.wmt.test_set import metric_set_of
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard

@@ -11,8 +11,8 @@ import pytest
 
 from mbr_esd_metric import load_metric
 from mbr_esd_metric.adapters.wmt import load_test_set
-from mbr_esd_metric.adapters.wmt.joined_files import read_sampled
 from mbr_esd_metric.adapters.wmt.layout import Layout, write_scores
+from mbr_esd_metric.adapters.wmt.metric_files import read_sampled
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.files.join import Join, SegmentKey, occurrences
 from mbr_esd_metric.files.records import CandidateRecord, write_records

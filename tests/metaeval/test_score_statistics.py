@@ -105,7 +105,7 @@ def test_what_cannot_be_computed_is_refused() -> None:
 
 def test_the_overall_scores_of_wmt23_are_the_toolkits() -> None:
     from mbr_esd_metric.adapters.wmt import load_test_set
-    from mbr_esd_metric.adapters.wmt.metric_sets import scored_set_of
+    from mbr_esd_metric.adapters.wmt.test_set import scored_set_of
 
     folder = os.environ.get("MBR_ESD_WMT")
     if folder is None or not (Path(folder) / "wmt23").is_dir():

@@ -1,16 +1,30 @@
-"""The files of a metric in the folder: scores of segments and systems, error spans, and what they depend on."""
+"""A metric's files in the folder (scores, error spans, signature), and files of any other place joined to a test set:
+scores of ``comet-score --to_json`` and `mbr-esd score`, decisions, and candidates."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
 
+import numpy as np
+
+from mbr_esd_metric._version import __version__
+from mbr_esd_metric.adapters.comet_json import CometRow, read_comet_json
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
-from mbr_esd_metric.adapters.wmt.rating_files import read_ratings, write_ratings
-from mbr_esd_metric.adapters.wmt.test_set import TestSet
+from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fitted, read_ratings, write_ratings
+from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
 from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.rules import rules
+from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, number_of
-from mbr_esd_metric.files.streams import write_whole
+from mbr_esd_metric.files.join import Join, SegmentKey, occurrences
+from mbr_esd_metric.files.records import read_candidates, read_decisions
+from mbr_esd_metric.files.streams import numbered_lines, write_whole
+from mbr_esd_metric.metaeval.choosing import Sampled
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +109,177 @@ class MetricFiles:
         count, systems = sum(map(len, by_system.values())), len(self.scores)
         without, spans = systems * test_set.segments - count, len(self.annotations) == systems
         return WrittenMetric(name, systems, count, without, spans, left_out)
+
+
+_T = TypeVar("_T")
+
+
+def joined_records(test_set: TestSet, records: Iterable[tuple[SegmentKey, _T]], where: str) -> list[list[_T | None]]:
+    """The record for each translation of the evaluated systems; None for an unrated one without a record. Each comes
+    with the place of its translation; `files.join` says how places are matched.
+
+    Raises:
+        InputError: a translation with a gold score is not in the file; with the system and the segment, from 1.
+    """
+    join = Join(records, test_set.outputs)
+    rows: list[list[_T | None]] = []
+    for number, system in enumerate(test_set.systems):
+        places = [
+            SegmentKey(system, source, translation or "")
+            for source, translation in zip(test_set.sources, test_set.outputs[system], strict=True)
+        ]
+        rows.append([join.find(*place) for place in zip(places, occurrences(places), strict=True)])
+        missing = [
+            segment
+            for segment, record in enumerate(rows[-1])
+            if record is None and not math.isnan(test_set.gold[number, segment])
+        ]
+        if missing:
+            first = places[missing[0]]
+            more = f" (nor on {len(missing) - 1} more of them)" if len(missing) > 1 else ""
+            raise InputError(
+                f"{where}: nothing on segment {missing[0] + 1} of system {system} in {test_set.lp}, which has "
+                f"a gold score{more}: {first.translation[:60]!r} of {first.source[:60]!r}"
+            )
+    return rows
+
+
+def with_files(test_set: TestSet, files: Mapping[str, Path], named: Sequence[str] = ()) -> TestSet:
+    """The test set with these metrics, in place of those of its folder that have their names.
+
+    Raises:
+        InputError: as `metric_of_file`, and for a file called as a metric of the folder that is `named` too.
+    """
+    added = {}
+    for name, path in files.items():
+        metric = metric_of_file(test_set, name, path)
+        if metric.name in named:  # as a stored one
+            raise InputError(
+                f"{path}: the file is called {metric.name}, which is named too; name it apart: NAME={path}"
+            )
+        added[metric.name] = metric
+    return replace(test_set, added={**test_set.added, **added})
+
+
+def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
+    """The scores and spans of a file; a rated translation has a score, another one need not have any.
+
+    Its full name ends in the standard reference where the file's rows have references, else in "src". Where rows have
+    spans and no score, (25 + Score(E)) / 25 counts.
+
+    Raises:
+        InputError: a file of another format, or one that lacks a rated translation.
+    """
+    first = next((line for _, line in numbered_lines(path) if line.strip()), "")
+    of_decisions = first.startswith("{") and '"expected_utility"' in first
+    rows = _decisions(test_set, path) if of_decisions else read_comet_json(path)
+    cells = joined_records(test_set, ((row.place, row) for row in rows), str(path))
+    spans = any(row.annotation is not None for row in rows)
+    scores = np.array([[np.nan if cell is None else _score(cell, path) for cell in row] for row in cells])
+    both = {
+        system: tuple(
+            None if cell is None or cell.annotation is None else fitted(cell.annotation, length)
+            for cell, length in zip(row, lengths, strict=True)
+        )
+        for system, row, lengths in zip(test_set.systems, cells, test_set.lengths.tolist(), strict=True)
+    }
+    covered = sum(cell is not None for row in cells for cell in row)
+    suffix = test_set.info.standard_reference if any(row.reference for row in rows) else None
+    points = sum(len(cell.annotation.points) for row in cells for cell in row if cell and cell.annotation is not None)
+    notes = []
+    if points:
+        notes.append(f"error spans of {name}, {test_set.lp}: {points} have no characters and are no spans")
+    if covered < scores.size:
+        notes.append(f"{name} covers {covered} of {scores.size} translations of {test_set.lp}, all that have gold")
+    model = next((row.model for row in rows), None)
+    return StoredMetric(
+        f"{name}-{suffix or 'src'}", scores, Ratings(name, both) if spans else None, tuple(notes), model
+    )
+
+
+def _decisions(test_set: TestSet, path: Path) -> list[CometRow]:
+    """The rows of a file of decisions, which name segments by their numbers from 1."""
+    rows = []
+    for line, record in enumerate(read_decisions(path), 1):
+        where = f"{path}, decision {line}"
+        system = record.system or (test_set.systems[0] if len(test_set.systems) == 1 else "")
+        number = int(record.id) if record.id.isdecimal() else 0
+        if not (system in test_set.outputs and 1 <= number <= test_set.segments):
+            raise InputError(
+                f"{where}: no segment {record.id} of system {system or 'without a name'} in {test_set.name} "
+                f"{test_set.lp}; decide on candidates of: mbr-esd sample --test-set"
+            )
+        source, translation = test_set.sources[number - 1], test_set.outputs[system][number - 1] or ""
+        for span, words in zip(record.annotation, record.texts, strict=True):
+            if (translation if span.side == "translation" else source)[span.start : span.end] != words:
+                raise InputError(f"{where}: segment {number} of {system} has other words than {words!r} there")
+        place = SegmentKey(system, source, translation)
+        rows.append(CometRow(place, record.id, record.annotation, record.score, record.mqm))
+    return rows
+
+
+def import_file(path: str | Path, test_set: TestSet, name: str, *, overwrite: bool = False) -> WrittenMetric:
+    """Write a file's scores and spans into the folder, as a metric of that base name. Systems that the file lacks and
+    nobody rated are left out; errors as of `metric_of_file`, and for a file without any of the translations."""
+    metric = metric_of_file(test_set, name, Path(path))
+    files = MetricFiles()
+    for system, row in zip(test_set.systems, metric.scores.tolist(), strict=True):
+        if all(map(math.isnan, row)):
+            continue
+        files.scores[system] = [None if math.isnan(score) else score for score in row]
+        if metric.ratings:
+            files.annotations[system] = list(metric.ratings.both[system])
+    if not files.scores:
+        raise InputError(f"{path}: no translation of {test_set.name} {test_set.lp}; give the file of these texts")
+    return files.add(test_set, metric.name, f"comet-json|v:{__version__}", overwrite=overwrite)
+
+
+def _score(row: CometRow, path: Path) -> float:
+    if row.score is None:
+        raise InputError(
+            f"{path}, system {row.place.system}, segment {row.id}: neither a score nor error spans; score it with "
+            "blank=worst if it was left out as blank"
+        )
+    return row.score
+
+
+def read_sampled(
+    test_set: TestSet, path: str, choosing: Sequence[str] = (), answers: str = "json"
+) -> list[list[Sampled | None]]:
+    """A file of candidates, joined to the translations. Error spans are located in the texts of the test set.
+
+    Args:
+        choosing: names of the rules that will choose; one that needs log-probabilities is refused without them.
+        answers: the answer format of candidates that do not say theirs.
+    """
+    records = (
+        replace(one, columns=replace(one.columns, format=one.columns.format or answers))
+        for one in read_candidates(path)
+    )
+    rows = joined_records(test_set, ((record.place, record.candidates) for record in records), path)
+    options = DecisionOptions()  # which say whether candidates mark omissions in the source
+    sampled = [
+        [
+            None
+            if candidates is None
+            else Sampled(
+                translation or "",
+                candidates,
+                f"segment {number} of {system}",
+                options.source_of(source, candidates[0].format) if candidates else None,
+            )
+            for number, (candidates, translation, source) in enumerate(
+                zip(row, test_set.outputs[system], test_set.sources, strict=True), 1
+            )
+        ]
+        for system, row in zip(test_set.systems, rows, strict=True)
+    ]
+    needing = [name for name in choosing if name in rules() and rules()[name].needs_logprobs]
+    for cell in (cell for row in sampled for cell in row if cell is not None) if needing else ():
+        if all(candidate.logprob is None for candidate in cell.candidates):
+            left = [name for name in choosing if name not in needing] or ["mbr", "majority"]
+            raise InputError(
+                f"{path}: {cell.label} has no log-probabilities, which the rule {needing[0]} needs; leave the rule "
+                f"out: --rules {' '.join(left)}"
+            )
+    return sampled

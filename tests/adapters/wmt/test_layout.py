@@ -13,8 +13,8 @@ from mbr_esd_metric.adapters.wmt import MQM_TEST_SETS, TestSet, TestSetInfo, loa
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice, info_of, metric_status, preferred_gold
-from mbr_esd_metric.adapters.wmt.metric_sets import metric_set_of
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
+from mbr_esd_metric.adapters.wmt.test_set import metric_set_of
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError, OptionError
 from tests.helpers.wmt_folder import write_texts
