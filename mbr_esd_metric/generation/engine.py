@@ -222,6 +222,10 @@ class Engine(ABC):
         """Check, before the first sample, what `identity` took from memory; it changes where that was wrong."""
         return None
 
+    def load(self) -> None:
+        """Load the model, or connect; `generate` does it where nobody has. Raises `EngineError`, which says what to do."""
+        return None
+
     def missing_capability(self, *, logprobs: bool, grammar: bool) -> str | None:
         """An ability that a run needs and the engine lacks, and how to help; None if it can do everything.
 

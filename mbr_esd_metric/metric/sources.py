@@ -202,14 +202,14 @@ class Sampler(AbstractContextManager["Sampler"]):
         return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
     def _generate(self, parts: Sequence[Request], left: dict[str, int], bar: tqdm[Any]) -> None:
+        bar.set_description(f"loading {self._card.model or self._engine.name}", refresh=sys.stderr.isatty())
         self._held.callback(self._engine.close)
+        self._engine.load()
+        bar.set_description("sampling", refresh=False)
         self.store.add_servers(self._name, self._engine.servers)
-        if self._engine.loads_weights:
-            bar.set_description(f"loading {self._card.model or self._engine.name}", refresh=sys.stderr.isatty())
         candidates, tokens, total = 0, 0, sum(left.values())
         began = time.monotonic()
         for generated in self._engine.generate(parts, self._card.sampling):
-            bar.set_description("sampling", refresh=False)
             if isinstance(generated, Refused):
                 self.refused[generated.key] = generated
                 bar.update()

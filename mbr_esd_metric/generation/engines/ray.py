@@ -179,8 +179,7 @@ class _Worker:
         self._engine, self._sampling = engine, sampling
 
     def start(self) -> None:
-        for _ in self._engine.generate((), self._sampling):  # loads the model
-            pass
+        self._engine.load()
 
     def sample(self, requests: Sequence[Request]) -> list[Generated | Refused]:
         return list(self._engine.generate(requests, self._sampling))

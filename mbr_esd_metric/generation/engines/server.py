@@ -73,7 +73,7 @@ class ServerEngine(Engine):
     def problem(self) -> str | None:
         try:
             self.confirm()
-            self._connect()
+            self.load()
         except EngineError as error:
             return str(error)
         return None
@@ -114,7 +114,7 @@ class ServerEngine(Engine):
     def samples_per_request(self) -> int:
         return self.dialect.per_request
 
-    def _connect(self) -> None:
+    def load(self) -> None:
         """Raise `EngineError` where no server answers, or one that answers does not serve the model; ask them once."""
         if not self._connected:
             run_coroutine(_check(self.addresses, self.dialect, self.model))
@@ -126,7 +126,7 @@ class ServerEngine(Engine):
         Requests go out in the order in which they are given, each taken when it can be sent. `EngineError` is raised
         only if no request can succeed.
         """
-        self._connect()
+        self.load()
         self._announce(sampling)
         yield from Client(self.job(sampling), requests, self._progress)
 

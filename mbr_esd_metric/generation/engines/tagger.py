@@ -79,7 +79,7 @@ class TaggerEngine(PretrainedEngine):
     only_format: ClassVar[str] = "tags"
     _model: Any = None
 
-    def _load(self) -> None:
+    def load(self) -> None:
         """Load model and tokenizer, once; a model without the three labels is refused."""
         if self._model is not None:
             return
@@ -122,7 +122,7 @@ class TaggerEngine(PretrainedEngine):
         return ("top_k",) if sampling.top_k else ()
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
-        self._load()
+        self.load()
         left = iter(requests)
         while group := list(islice(left, _REQUESTS)):
             windows = self._windows(group)

@@ -42,7 +42,7 @@ class TransformersEngine(PretrainedEngine):
     packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "outlines_core")
     _model: Any = None
 
-    def _load(self) -> None:
+    def load(self) -> None:
         """Load model and tokenizer, once; a model without a chat template is refused."""
         if self._model is not None:
             return
@@ -75,7 +75,7 @@ class TransformersEngine(PretrainedEngine):
         self._try(options.model)
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
-        self._load()
+        self.load()
         for request in requests:
             with _reported(request), self._no_grad():
                 tokens = self._tokens(request)

@@ -52,7 +52,7 @@ class VllmEngine(Engine):
     extra: ClassVar[str] = "vllm"
     _llm: Any = None
 
-    def _load(self) -> None:
+    def load(self) -> None:
         """Load the model, once."""
         if self._llm is not None:
             return
@@ -124,7 +124,7 @@ class VllmEngine(Engine):
         vLLM's own `LLM.generate` returns nothing before all requests are done. Its last sequences run alone, and a run
         that is stopped loses everything. A prompt that is too long is an error at the end, and stops no other.
         """
-        self._load()
+        self.load()
         engine = self._llm.llm_engine
         waiting, numbers = iter(requests), itertools.count()
         running: dict[str, Request] = {}

@@ -138,7 +138,7 @@ def test_a_server_that_cannot_be_used(url: str, model: str, message: str, monkey
         addresses = [one.url.removesuffix("/v1") for one in (locked, free)]
         options = EngineOptions(model, server=(url.format(*addresses, closed_port()),) if url else ())
         with pytest.raises(EngineError, match=message) as raised:
-            list(ServerEngine(options).generate(requests(1, 1), Sampling()))
+            ServerEngine(options).load()
         assert ServerEngine(options).problem == str(raised.value)
         assert ServerEngine(EngineOptions(MODEL, server=(free.url,))).problem is None
 
@@ -146,7 +146,7 @@ def test_a_server_that_cannot_be_used(url: str, model: str, message: str, monkey
 def test_a_dead_server_ends_the_run_with_the_fix() -> None:
     with FakeServer(MODEL) as server:
         running = engine(server.url, policy=dataclasses.replace(QUICK, tries=3))
-        list(running.generate(requests(1, 1), Sampling()))
+        running.load()
     with pytest.raises(EngineError, match="failed 3 times in a row.*start it again.*sampled is kept"):
         list(running.generate(requests(2, 2), Sampling()))
 

@@ -150,9 +150,9 @@ def test_the_score_is_mixed_as_the_configuration_says_and_others_are_refused(tmp
     (one,) = sampled(TaggerEngine(options), request(n=1))
     assert (one.text or "").endswith("\nScore: -2.0000")
     with pytest.raises(EngineError, match="'luck'"):
-        TaggerEngine(EngineOptions(model=str(made(tmp_path, score={"luck": 1}))))
+        TaggerEngine(EngineOptions(model=str(made(tmp_path, score={"luck": 1})))).load()
     with pytest.raises(EngineError, match="no label 'ok' but O, B-PER"):
-        TaggerEngine(EngineOptions(model=str(made(tmp_path, ("O", "B-PER")))))
+        TaggerEngine(EngineOptions(model=str(made(tmp_path, ("O", "B-PER"))))).load()
 
 
 def test_odds_of_errors_change_the_marks_and_no_score(tmp_path: Path) -> None:
@@ -193,22 +193,24 @@ def test_embeddings_of_an_embedded_model_and_weights_of_eight_bits(
         shutil.copy(path, base)
     encoder_folder.pack([folder], ours, {"embeddings": "other/base"})
     with pytest.raises(EngineError, match="'other/base', unknown here"):
-        TaggerEngine(EngineOptions(model=str(ours), device="cpu"))
+        TaggerEngine(EngineOptions(model=str(ours), device="cpu")).load()
     monkeypatch.setattr(tagger, "EMBEDDED", {"other/base": None})
     monkeypatch.setattr(tagger, "embedded_weights", lambda name: base)
     whole, packed = (
         TaggerEngine(EngineOptions(model=str(one), device="cpu", dtype="float32")) for one in (folder, ours)
     )
+    whole.load()
+    packed.load()
     state = whole._model.state_dict()
     for name, values in packed._model.state_dict().items():
         assert values == pytest.approx(state[name], abs=float(state[name].abs().max()) / 250), name
     weights = load_file(ours / "model.safetensors")
     save_file({name: value for name, value in weights.items() if "classifier" not in name}, ours / "model.safetensors")
     with pytest.raises(EngineError, match="has no classifier.bias"):
-        TaggerEngine(EngineOptions(model=str(ours), device="cpu"))
+        TaggerEngine(EngineOptions(model=str(ours), device="cpu")).load()
     (ours / "model.safetensors").unlink()
     with pytest.raises(EngineError, match="has no model.safetensors"):
-        TaggerEngine(EngineOptions(model=str(ours), device="cpu"))
+        TaggerEngine(EngineOptions(model=str(ours), device="cpu")).load()
 
 
 PAIRS = [

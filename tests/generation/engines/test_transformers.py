@@ -42,7 +42,13 @@ def sample(engine: TransformersEngine, requests: Iterable[Request], sampling: Sa
 
 @pytest.fixture(scope="module")
 def engine(tiny: Path) -> TransformersEngine:
-    return TransformersEngine(EngineOptions(model=str(tiny), device="cpu"))
+    return loaded(model=str(tiny))
+
+
+def loaded(**options: Any) -> TransformersEngine:
+    one = TransformersEngine(EngineOptions(device="cpu", **options))
+    one.load()
+    return one
 
 
 def recorded(engine: TransformersEngine, monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
@@ -96,7 +102,7 @@ def test_logprob_is_the_sum_over_admissible_tokens_of_a_full_forward_pass(
     kind: str, make_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = make_model(kind, **ARCHITECTURES[kind])
-    engine = TransformersEngine(EngineOptions(model=str(folder), device="cpu"))
+    engine = loaded(model=str(folder))
     tokens = recorded(engine, monkeypatch)
     # Two prompts with a common beginning, so that the second one finds blocks of the first.
     requests = [Request(name, LONG + name, PLAIN, 3, token_logprobs=True) for name in ("one", "two")]
@@ -210,7 +216,7 @@ def without(folder: Path, target: Path, **changes: Any) -> Path:
 def test_models_that_cannot_be_used_say_why(tiny: Path, tmp_path: Path, make_model: Callable[..., Path]) -> None:
     def message(**options: Any) -> str:
         with pytest.raises((EngineError, OptionError)) as caught:
-            TransformersEngine(EngineOptions(**{"model": str(tiny), "device": "cpu", **options}))
+            loaded(**{"model": str(tiny), **options})
         return str(caught.value)
 
     assert "no chat template" in message(model=str(without(tiny, tmp_path / "a", chat_template=None)))
@@ -229,7 +235,7 @@ def test_models_that_cannot_be_used_say_why(tiny: Path, tmp_path: Path, make_mod
 def test_a_template_that_asks_for_the_date_gets_a_fixed_one(tiny: Path, tmp_path: Path) -> None:
     template = "{{ date_string if date_string is defined else strftime_now('%d') }} {{ messages[0]['content'] }}"
     folder = without(tiny, tmp_path / "dated", chat_template=template)
-    dated = TransformersEngine(EngineOptions(model=str(folder), device="cpu"))
+    dated = loaded(model=str(folder))
     assert dated._tokenizer.decode(dated._tokens(Request("k", "x", ANY, 1))) == "26 Jul 2024 x"
 
 
@@ -266,7 +272,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "outlines_core" else find(name))
     for engine in (TransformersEngine, TaggerEngine):
         with pytest.raises(EngineError, match=rf"engine={engine.name} .*outlines_core.*mbr-esd-metric\[transformers\]"):
-            engine(EngineOptions(model=str(tiny)))
+            engine(EngineOptions(model=str(tiny))).load()
 
 
 def test_running_out_of_memory_names_the_segment(engine: TransformersEngine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,7 +338,7 @@ def test_an_adapter_is_merged_on_load(tiny: Path, tmp_path: Path, monkeypatch: p
 def test_the_output_layer_reads_no_view(tiny: Path) -> None:
     """Torch multiplies a row of a view with a frozen matrix forty times as slowly as a copy of the row (bfloat16 on a
     processor, 262,144 tokens)."""
-    engine = TransformersEngine(EngineOptions(model=str(tiny), device="cpu"))
+    engine = loaded(model=str(tiny))
     read: list[tuple[torch.Size, tuple[int, ...]]] = []
     engine._model.get_output_embeddings().register_forward_pre_hook(
         lambda layer, inputs: read.append((inputs[0].shape, inputs[0].stride()))
