@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mbr_esd_metric.errors import EngineError, MbrEsdError, OptionError
 from mbr_esd_metric.generation.engine import AUTOMATIC, ENGINES, Engine
-from mbr_esd_metric.metric.card import ModelCard
+from mbr_esd_metric.metric.card import LOCAL_MODEL, ModelCard
 from mbr_esd_metric.prompting.formats import get_format
 
 
@@ -64,8 +64,9 @@ def engine_problem(card: ModelCard, engine: Engine) -> str | None:
         if card.any_model:
             return f"name your server: {card.name}?server=URL, with &model=NAME where it serves several"
         if engine.name == "server":
+            name = f"'{card.name}?model={card.model}'" if card.name == LOCAL_MODEL else card.name
             return (
-                f"start a server on a machine with GPUs (mbr-esd serve {card.name}), then here: "
+                f"start a server on a machine with GPUs (mbr-esd serve {name}), then here: "
                 "export MBR_ESD_SERVER=http://HOST:8000/v1"
             )
     try:

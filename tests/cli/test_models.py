@@ -108,6 +108,8 @@ def test_check_names_the_engines_that_work_and_fixes_of_the_others(mbr_esd: Comm
         assert ("tagger" in card) != served
     assert "tagger        works here" in by_name["mbr-esd-small"]
     assert "mbr-esd-demo" not in by_name
+    any_model = "mbr-esd-model?model=org/x"
+    assert f"(mbr-esd serve '{any_model}')" in mbr_esd(f"models --check {any_model}").out
 
 
 def test_a_card_that_cannot_run_says_every_way_with_its_command(tmp_path: Path, mbr_esd: Command) -> None:
