@@ -263,7 +263,7 @@ def check_comparable(ratings: Iterable[PersonRating]) -> None:
 
 
 def read_person_ratings(path: str | Path) -> tuple[PersonRating, ...]:
-    """The ratings that `write_person_ratings` wrote; errors as of `read_mqm_json`."""
+    """The ratings that `write_person_ratings` wrote. Raises `InputError` with the line that is none."""
     return _ratings(path, lambda item, _: PersonRating.from_json(item))
 
 

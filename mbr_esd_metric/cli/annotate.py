@@ -168,7 +168,15 @@ def _documents(
         labels = [str(key) for key in rows]
         names = [test_set.documents[int(label) - 1][1] for label in labels]
     else:
+        inputs: dict[tuple[str, str], set[str]] = {}
         for row, text in enumerate(table.rows):
+            of_row = {column.name for column in table.columns if column.ratings[row] is not None}
+            first = inputs.setdefault((text.system, text.source), of_row)
+            if first and of_row and first.isdisjoint(of_row):
+                raise InputError(
+                    f"segment {text.id}: two files have a system {text.system or 'without a name'}, with two "
+                    "translations; give one of the systems another name"
+                )
             rows[text.source, times[text.system, text.source]].append(row)
             times[text.system, text.source] += 1
         labels = names = [str(n) for n in range(1, len(rows) + 1)]

@@ -131,7 +131,7 @@ class _Output:
             return len(text)
 
     def flush(self) -> None:
-        """Flush; errors as of `write`."""
+        """Flush, to nowhere once the reader has ended."""
         try:
             self._stream.flush()
         except BrokenPipeError:

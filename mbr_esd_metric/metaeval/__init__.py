@@ -5,10 +5,8 @@ Functions take arrays (systems x segments, NaN = unrated) and return frozen resu
 `spa`, `acc_eq`, `perm_both` and `rank_metrics` give the numbers of google-research/mt-metrics-eval.
 """
 
-from mbr_esd_metric.metaeval.acc_eq import AccEq, acc_eq
+from mbr_esd_metric.metaeval.acc_eq import acc_eq
 from mbr_esd_metric.metaeval.correlation import (
-    Correlation,
-    PairwiseAccuracy,
     correlation,
     pairwise_accuracy,
     system_correlation,
@@ -17,7 +15,6 @@ from mbr_esd_metric.metaeval.correlation import (
 from mbr_esd_metric.metaeval.evaluation import Evaluation, Evaluator, lambda_sweep
 from mbr_esd_metric.metaeval.significance import (
     EarlyStop,
-    PermBoth,
     Ranking,
     assign_ranks,
     average_ranking,
@@ -26,27 +23,15 @@ from mbr_esd_metric.metaeval.significance import (
 )
 from mbr_esd_metric.metaeval.spa import spa
 from mbr_esd_metric.metaeval.spans import (
-    OmissionScores,
-    SpanCounts,
-    SpanEvaluator,
-    SpanScores,
     evaluate_omissions,
     evaluate_spans,
 )
 
 __all__ = [
-    "AccEq",
-    "Correlation",
     "EarlyStop",
     "Evaluation",
     "Evaluator",
-    "OmissionScores",
-    "PairwiseAccuracy",
-    "PermBoth",
     "Ranking",
-    "SpanCounts",
-    "SpanEvaluator",
-    "SpanScores",
     "acc_eq",
     "assign_ranks",
     "average_ranking",

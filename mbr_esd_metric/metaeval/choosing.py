@@ -83,7 +83,10 @@ def oracle(
 ) -> list[list[Annotation | None]]:
     """The candidate of each translation that is most similar to its human annotations, None if nobody rated it.
 
-    Of several raters the mean counts. `size` and errors are as of `choose_all`.
+    Of several raters the mean counts. `size` uses only the first candidates of each.
+
+    Raises:
+        InputError: a rated translation without candidates, with fewer than `size`, or without a valid one.
     """
     options = DecisionOptions("oracle", get_similarity(utility))
 

@@ -85,7 +85,7 @@ def coefficient_of(gold: FloatVector, metric: FloatVector, coefficient: Coeffici
 
 
 def system_correlation(gold: npt.ArrayLike, metric: npt.ArrayLike, coefficient: Coefficient = "pearson") -> Correlation:
-    """Correlation of one score a system; errors as of `correlation`."""
+    """Correlation of one score a system. Raises `InputError` for vectors that do not fit."""
     data = matched(np.atleast_2d(gold).T, {"metric": np.atleast_2d(metric).T})
     return correlation(data.gold, data.metrics["metric"], coefficient)
 

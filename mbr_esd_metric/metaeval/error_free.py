@@ -140,8 +140,10 @@ def _cells(gold: BoolMatrix, yes: BoolMatrix) -> tuple[BoolMatrix, ...]:
 
 
 def best_threshold(labels: npt.ArrayLike, scores: npt.ArrayLike) -> Calibrated:
-    """The threshold of a score with the highest MCC, of several such thresholds the highest; errors as of
-    `error_free`."""
+    """The threshold of a score with the highest MCC, of several such thresholds the highest.
+
+    Raises `InputError` for no rating, or a score that is missing where gold has a label.
+    """
     gold, values = _paired(labels, scores)
     positive = gold > 0.5
     order = np.argsort(-values, kind="stable")
@@ -245,7 +247,7 @@ class ErrorFreeModel:
         return np.asarray(1.0 / (1.0 + np.exp(-np.clip(logits, -30, 30))))
 
     def clean(self, translations: Sequence[ScoredTranslation]) -> BoolMatrix:
-        """A yes or no for each translation; errors as of `probabilities`."""
+        """A yes or no for each translation; raises what `probabilities` raises."""
         return self.probabilities(translations) >= self.threshold
 
     @classmethod

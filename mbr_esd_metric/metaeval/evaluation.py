@@ -122,10 +122,10 @@ def score_matrix(predicted: AnnotationMatrix, weights: str | MqmWeights = "paper
 def lambda_sweep(
     evaluator: Evaluator, predicted: AnnotationMatrix, lambdas: Sequence[float] = LAMBDAS
 ) -> dict[float, Evaluation]:
-    """Threshold of the spans' confidence -> the metric without the spans below it; errors as of `Evaluator.evaluate`.
+    """Threshold of the spans' confidence -> the metric without the spans below it.
 
     Raises:
-        InputError: a span without a confidence in [0, 1].
+        InputError: a span without a confidence in [0, 1], or a rated translation without a prediction.
         OptionError: a threshold outside [0, 1].
     """
     for threshold in lambdas:

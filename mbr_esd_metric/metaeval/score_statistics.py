@@ -203,7 +203,10 @@ def wmt_tasks(name: str, sets: Sequence[ScoredSet]) -> tuple[Task, ...]:
 
 
 def overall(tasks: Sequence[Task], sets: Sequence[ScoredSet], *, exact: bool = False) -> Overall:
-    """Evaluate every metric in every task, and average by weights; `exact` and errors are as of `evaluate`."""
+    """Evaluate every metric in every task, and average by weights; `exact` is for SPA.
+
+    Raises `InputError` for scores that do not fit.
+    """
     by_name = {one.lp: one for one in sets}
     columns = [evaluate(task.statistic, [by_name[name] for name in task.lps], exact=exact) for task in tasks]
     keys = dict.fromkeys(key for one in sets for key in one.metrics)
@@ -228,7 +231,9 @@ def clusters(
 ) -> dict[Key, int]:
     """Significance clusters by the overall score, of the metrics that are in every task; as ``AverageCorrMatrix``.
 
-    Errors as of `evaluate`, and `OptionError` for tasks that are not `testable`.
+    Raises:
+        InputError: scores that do not fit.
+        OptionError: tasks that are not `testable`.
     """
     if not testable(tasks):
         raise OptionError("only SPA and acc_eq* are tested: the tasks of WMT24 and later")

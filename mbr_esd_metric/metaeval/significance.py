@@ -96,7 +96,12 @@ def prepare(
     missing: Missing = "toolkit",
     exact: bool = False,
 ) -> Contest:
-    """A `Contest` of `metrics` on `gold`; arguments and errors as for `perm_both`."""
+    """A `Contest` of `metrics` on `gold`.
+
+    Raises:
+        InputError: matrices that do not fit.
+        OptionError: an unknown statistic.
+    """
     data = matched(gold, metrics)
     if statistic == "spa":
         return SpaContest(packed(data, missing), exact)

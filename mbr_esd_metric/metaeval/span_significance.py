@@ -88,7 +88,12 @@ class SpanContest(Contest):
 def resampled(
     scores: Mapping[str, SpanScores], measure: str, k: int = 1000, seed: int = 0, units: Units = "segment"
 ) -> Resampled:
-    """Paired bootstrap of several metrics: k >= 1 resamples of the units; scores and errors as of `SpanContest`."""
+    """Paired bootstrap of several metrics: k resamples of the units.
+
+    Raises:
+        InputError: metrics that are not evaluated on the same translations.
+        OptionError: an unknown measure, or k < 1.
+    """
     if k < 1:
         raise OptionError(f"k is {k}; a bootstrap needs at least one resample")
     sums = unit_sums({name: one.statistics[measure] for name, one in scores.items()}, units)

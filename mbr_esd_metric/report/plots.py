@@ -53,7 +53,7 @@ def plot_curves(panels: Mapping[str, Sequence[Curve]], x_label: str | Mapping[st
 
 
 def save(figure: Any, output: Path) -> tuple[Path, Path]:
-    """Write the figure as PNG and as SVG, to the paths that it returns; errors as of `check_plot`."""
+    """Write the figure as PNG and as SVG, and return their paths. Raises `OptionError` for another ending."""
     paths = _paths(output)
     for path in paths:
         figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
@@ -61,9 +61,10 @@ def save(figure: Any, output: Path) -> tuple[Path, Path]:
 
 
 def check_plot(output: str | Path, inputs: Sequence[str | Path | None] = ()) -> None:
-    """Make sure, before any work, that `save` can write there; inputs and errors as of `streams.check_output`.
+    """Make sure, before any work, that `save` can write there, and to none of `inputs`.
 
     Raises:
+        InputError: the folder does not exist, or the file is one of `inputs`.
         OptionError: another ending than .png, .svg or none.
         MissingDependencyError: matplotlib is not installed.
     """

@@ -108,7 +108,7 @@ def render_table(table: Table, form: str = "text") -> str:
 
 
 def render_all(tables: Sequence[Table], form: str = "text") -> str:
-    """Tables one below the other; as JSON, several are one list of them. Errors as of `render_table`."""
+    """Tables one below the other; as JSON, several are one list of them."""
     rendered = [render_table(table, form) for table in tables]
     if form == "json" and len(rendered) > 1:
         return "[\n" + ",\n".join(text.rstrip("\n") for text in rendered) + "\n]\n"

@@ -393,6 +393,14 @@ def test_what_people_click_comes_back(people: tuple[Server, Any], tmp_path: Path
     assert list(Path("data").rglob("en-de.esa.seg.score"))  # people's scores, not penalties of their errors
 
 
+def test_two_systems_of_one_name_are_no_one_system(workdir: Path, mbr_esd: Command) -> None:
+    for name in ("old", "new"):
+        rows = [{"src": f"s{n}", "mt": f"{name} {n}", "COMET": 0.5} for n in range(3)]
+        Path(f"{name}.json").write_text(json.dumps({"mt.txt": rows}))
+    export = "annotate export old.json new.json --lp en-de --prefill none -o c.json"
+    assert "two files have a system mt, with two translations" in mbr_esd(export, status=1).err
+
+
 def test_a_budget_takes_the_same_segments_at_random(scored: None) -> None:
     first, again = ([one["segment"] for screen in _screens(_export("--budget 2")) for one in screen] for _ in range(2))
     assert first == again

@@ -137,6 +137,12 @@ def test_two_metrics_of_one_name_are_refused(tmp_path: Path, mbr_esd: Command) -
     assert f"--metric M={m}, M={mm}: two metrics are called M; name a file apart with NAME=FILE" in message
     assert "two metrics are called M" in mbr_esd(where, f"--metric M={m} M", status=1).err
     assert "is called spans-src, which is named too" in mbr_esd(where, f"--metric spans={m} spans-src", status=1).err
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "m.json").write_text(m.read_text())
+    for view in ("", "--statistics spa", "--view error-free"):  # files of one name are told apart by their folders
+        out = mbr_esd(where.replace("--k 0", ""), view, f"--metric {m} {tmp_path}/r/m.json").out
+        assert "/m " in out
+        assert " r/m " in f" {out}".replace("\n", " ").replace("*", " ")
     out = mbr_esd(where, f"--metric M={m} MM={mm} length").out
     assert "not two good systems" in out
     assert [line.split()[0] for line in out.splitlines()[5:8]] == ["length", "M", "MM"]

@@ -162,7 +162,7 @@ def import_mqm(human: MqmData, target: Target) -> Imported:
 
 
 def import_esa(human: EsaData, target: Target) -> Imported:
-    """Write a test set of the ESA that `read_esa` or `read_wmt26_esa` read; errors as of `import_mqm`."""
+    """Write a test set of the ESA that `read_esa` or `read_wmt26_esa` read. Raises what `import_mqm` raises."""
     segments = [segment for segment in human.segments if segment.lp == target.lp]
     ratings = [one for s in segments for each in s.ratings.values() for one in each]
     if not ratings:
@@ -194,7 +194,7 @@ def import_esa(human: EsaData, target: Target) -> Imported:
 
 
 def import_task(segments: Sequence[RatedSegment], target: Target) -> Imported:
-    """Write the texts of one language pair of a task's test set; errors as of `import_mqm`."""
+    """Write the texts of one language pair of a task's test set. Raises what `import_mqm` raises."""
     segments_of_pair = [segment for segment in segments if segment.lp == target.lp]
     if not segments_of_pair:
         pairs = ", ".join(sorted({segment.lp for segment in segments}))

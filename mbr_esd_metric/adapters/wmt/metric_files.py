@@ -220,7 +220,7 @@ def _decisions(test_set: TestSet, path: Path) -> list[CometRow]:
 
 def import_file(path: str | Path, test_set: TestSet, name: str, *, overwrite: bool = False) -> WrittenMetric:
     """Write a file's scores and spans into the folder, as a metric of that base name. Systems that the file lacks and
-    nobody rated are left out; errors as of `metric_of_file`, and for a file without any of the translations."""
+    nobody rated are left out. Raises `InputError` for a file without a rated translation, or without any."""
     metric = metric_of_file(test_set, name, Path(path))
     files = MetricFiles()
     for system, row in zip(test_set.systems, metric.scores.tolist(), strict=True):

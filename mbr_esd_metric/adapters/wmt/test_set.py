@@ -169,9 +169,8 @@ class TestSet:
         metrics, notes = self.read_metrics(names)
         for metric in metrics:
             if names and metric.ratings is None:
-                raise InputError(
-                    f"{self.layout.metric_rating(metric.name)}: no such file; {metric.name} has no error spans"
-                )
+                where = "" if metric.name in self.added else f"{self.layout.metric_rating(metric.name)}: no such file; "
+                raise InputError(f"{where}{metric.name} has no error spans")
         if not names:
             spanless = {name for name in self.left_out() if not self.layout.metric_rating(name).is_file()}
             notes = [note for note in notes if note.partition(" is left out in ")[0] not in spanless]
@@ -179,8 +178,9 @@ class TestSet:
 
     def signature(self, metric: str) -> str | None:
         """The signature of a stored metric, which says what its scores depend on; None if the folder has none."""
-        path = self.layout.metric_signature(metric)
-        return path.read_text(encoding="utf-8").strip() if path.is_file() else None
+        if metric in self.added or not (path := self.layout.metric_signature(metric)).is_file():
+            return None
+        return path.read_text(encoding="utf-8").strip()
 
     def metric(self, name: str) -> StoredMetric:
         """Read a stored metric.
@@ -423,7 +423,10 @@ def scored_set_of(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredSet:
                 continue
             segments = stored.scores
             notes += stored.notes
-        scores[key] = Scores(segments, _system_scores(test_set, layout.metric_scores(name, "sys")))
+        of_systems = None
+        if name not in test_set.added:
+            of_systems = _system_scores(test_set, layout.metric_scores(name, "sys"))
+        scores[key] = Scores(segments, of_systems)
     documents = tuple(document for _, document in test_set.documents)
     human = layout.human_scores(test_set.info.gold, "sys"), layout.human_scores(test_set.info.gold, "doc")
     gold = Scores(test_set.gold, _system_scores(test_set, human[0]), _stored(test_set, human[1], len(set(documents))))
@@ -447,9 +450,10 @@ def _stored(test_set: TestSet, path: Path, count: int) -> FloatMatrix | None:
 
 
 def metric_set_of(test_set: TestSet, metrics: Sequence[str] = (), raters: Sequence[str] = ()) -> MetricSet:
-    """The stored metrics with scores of segments, and people's spans; arguments and errors as of `scored_set_of`.
+    """The stored metrics with scores of segments, and people's spans.
 
     Args:
+        metrics: full or base names; none for all.
         raters: sets of human ratings; none for the merged one, or every rater's where there is none.
     """
     stored, notes = test_set.read_metrics(metrics)

@@ -27,14 +27,14 @@ from mbr_esd_metric.core.similarity import Similarity
 
 
 def soft_dice(candidate: AnnotationLike, support: AnnotationLike, length: int) -> float:
-    """SoftDice in (0, 1]; symmetric, and 1 only for equal severity vectors. Arguments and errors as of `soft_f1`."""
+    """SoftDice in (0, 1]; symmetric, 1 only for equal vectors. Raises `InputError` for a span past `length`."""
     v_c = severity_vector(as_annotation(candidate), length)
     v_s = severity_vector(as_annotation(support), length)
     return (2 * float(np.minimum(v_c, v_s).sum()) + EPS) / (float(v_c.sum()) + float(v_s.sum()) + EPS)
 
 
 class SoftDice(Similarity):
-    """SoftDice of one segment; the corpus form sums numerators and denominators, without eps (`corpus`)."""
+    """SoftDice of one segment. The measure softdice-corpus sums numerators and denominators, without eps."""
 
     name: ClassVar[str] = "softdice"
     symmetric: ClassVar[bool] = True
