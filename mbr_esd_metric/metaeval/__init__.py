@@ -6,12 +6,7 @@ Functions take arrays (systems x segments, NaN = unrated) and return frozen resu
 """
 
 from mbr_esd_metric.metaeval.acc_eq import acc_eq
-from mbr_esd_metric.metaeval.correlation import (
-    correlation,
-    pairwise_accuracy,
-    system_correlation,
-    system_means,
-)
+from mbr_esd_metric.metaeval.correlation import correlation, pairwise_accuracy, system_correlation, system_means
 from mbr_esd_metric.metaeval.evaluation import Evaluation, Evaluator, lambda_sweep
 from mbr_esd_metric.metaeval.significance import (
     EarlyStop,
@@ -22,10 +17,7 @@ from mbr_esd_metric.metaeval.significance import (
     rank_metrics,
 )
 from mbr_esd_metric.metaeval.spa import spa
-from mbr_esd_metric.metaeval.spans import (
-    evaluate_omissions,
-    evaluate_spans,
-)
+from mbr_esd_metric.metaeval.spans import evaluate_omissions, evaluate_spans
 
 __all__ = [
     "EarlyStop",

@@ -124,8 +124,8 @@ def packed(data: Matched, missing: Missing = "toolkit") -> Matched:
         system = int(np.flatnonzero(counts != counts[0])[0])
         raise InputError(
             f"system 1 has {counts[0]} rated segments and system {system + 1} has {counts[system]}; mt-metrics-eval's "
-            "SPA needs equal numbers; compare each pair of systems on the segments that both have (missing='pairs'), or "
-            "leave such systems out"
+            "SPA needs equal numbers; compare each pair of systems on the segments that both have (missing='pairs') "
+            "or leave such systems out"
         )
     return _select(data, lambda values: values[rated].reshape(len(values), -1))
 
