@@ -73,24 +73,18 @@ class Response:
     body: bytes
 
     @property
-    def text(self) -> str:
-        """The body as one line without HTML's tags, cut."""
-        return excerpt(re.sub(r"<[^<>]*>", " ", self.body[:20_000].decode("utf-8", "replace")))
-
-    @property
-    def value(self) -> object:
-        """The body's JSON, or its text if it is none."""
+    def value(self) -> Any:
+        """The body's JSON; if it is none, its text as one line without HTML's tags, cut."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
-            return self.text
+            return excerpt(re.sub(r"<[^<>]*>", " ", self.body[:20_000].decode("utf-8", "replace")))
 
     def json(self) -> Any:
-        """The body's value; raises `TransientError` if it is not JSON, for instance because the reply was cut."""
-        try:
-            return json.loads(self.body)
-        except (ValueError, RecursionError):
-            raise TransientError(f"the reply is not JSON: {self.text!r}", sent=True) from None
+        """The object of a good reply; raises `TransientError` if there is none, for instance because it was cut."""
+        if isinstance(value := self.value, str):
+            raise TransientError(f"the reply is not JSON: {value!r}", sent=True)
+        return value
 
     def failure(self, address: Address) -> Exception:
         """The error that this response is; see `classify`."""

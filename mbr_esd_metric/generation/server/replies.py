@@ -43,8 +43,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The content of a reply: samples in order from the first, the tokens it used if the server says, and the name of
-    its model where that is not the one asked for."""
+    """Samples in order from the first, the tokens used if the server says, and its model's name if that is another."""
 
     samples: tuple[Candidate, ...]
     usage: Usage | None = None
@@ -186,15 +185,12 @@ def _text(content: object) -> object:
     return "".join(text for text in texts if isinstance(text, str)) or None
 
 
-def total_logprob(logprobs: object, text: str) -> tuple[float, int]:
+def total_logprob(logprobs: Any, text: str) -> tuple[float, int]:
     """Sum and number of the log-probabilities of a choice's tokens; raises `InvalidResponse` if one is none."""
-    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
-    if not isinstance(content, list):
-        raise InvalidResponse("the server returns no log-probabilities")
     try:
-        values = [token["logprob"] for token in content]
+        values = [token["logprob"] for token in logprobs["content"]]
     except (TypeError, KeyError):
-        raise InvalidResponse("a log-probability is missing") from None
+        raise InvalidResponse("the server returns no log-probabilities") from None
     if text and not values:
         raise InvalidResponse("a candidate has a text and no token")
     # A bool is an int, and no number of a server's; rounding may bring a value above 0; of NaN nothing is true.
