@@ -162,7 +162,7 @@ class Client:
         self._tries: set[_Tries] = set()
         #: Keys of the first segments, and of those that are refused.
         self._first, self._refused = set[str](), set[str]()
-        self._over = self._stopped = False
+        self._stopped = False
 
     def __iter__(self) -> Iterator[Generated | Refused]:
         """The replies' samples as they come in, and the requests that are refused; raises `EngineError` if no request
@@ -213,11 +213,6 @@ class Client:
                 for worker in workers:
                     worker.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
-        if self._over:
-            raise EngineError(
-                f"max_cost={self._job.prices.most:g} is reached: {self._progress.spent:.4f} were spent, with what was "
-                f"under way. {ADVICE}, with a max_cost of its own"
-            )
 
     async def _prepare(self, http: Http) -> int:
         """Cut the requests into parts, and set each server's limit; returns the number of workers."""
@@ -233,12 +228,14 @@ class Client:
         return job.concurrency or sum(limits.values())
 
     async def _worker(self, http: Http) -> None:
-        most = self._job.prices.most
-        while not (self._over or self._ended.is_set()) and (part := next(self._parts, None)) is not None:
-            if most is not None and self._progress.spent >= most:
-                self._over = True
-                return
-            if len(self._first) < self._job.policy.refusals:
+        job = self._job
+        while not self._ended.is_set() and (part := next(self._parts, None)) is not None:
+            if job.prices.most is not None and self._progress.spent >= job.prices.most:
+                raise EngineError(
+                    f"max_cost={job.prices.most:g} is reached: {self._progress.spent:.4f} were spent, and what is under "
+                    f"way comes on top. {ADVICE}, with a max_cost of its own"
+                )
+            if len(self._first) < job.policy.refusals:
                 self._first.add(part.key)
             tries = _Tries(time.monotonic())
             self._tries.add(tries)
