@@ -232,8 +232,8 @@ class Client:
         while not self._ended.is_set() and (part := next(self._parts, None)) is not None:
             if job.prices.most is not None and self._progress.spent >= job.prices.most:
                 raise EngineError(
-                    f"max_cost={job.prices.most:g} is reached: {self._progress.spent:.4f} were spent, and what is under "
-                    f"way comes on top. {ADVICE}, with a max_cost of its own"
+                    f"max_cost={job.prices.most:g} is reached: {self._progress.spent:.4f} were spent, and what is "
+                    f"under way comes on top. {ADVICE}, with a max_cost of its own"
                 )
             if len(self._first) < job.policy.refusals:
                 self._first.add(part.key)
