@@ -10,6 +10,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import groupby
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -124,6 +125,12 @@ class Request:
     def text(self) -> str:
         """All that the model reads, for what depends on its length."""
         return "\n".join([*(text for _, text in self.turns), self.prompt])
+
+    def only(self, indices: Iterable[int]) -> Iterator[Request]:
+        """The request for these samples alone, in parts of consecutive ones."""
+        for _, run in groupby(enumerate(sorted(indices)), lambda pair: pair[1] - pair[0]):
+            first, *rest = (index for _, index in run)
+            yield replace(self, first=first, n=1 + len(rest))
 
     def parts(self, size: int) -> Iterator[Request]:
         """The request in parts of at most so many samples."""

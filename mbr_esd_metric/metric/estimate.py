@@ -17,7 +17,7 @@ from mbr_esd_metric.generation.server.replies import Usage
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.requests import Segment, build_requests
-from mbr_esd_metric.metric.sources import Sampled, Sampler, missing_parts
+from mbr_esd_metric.metric.sources import Sampled, Sampler
 from mbr_esd_metric.metric.units import units_of
 from mbr_esd_metric.prompting.formats import get_format
 
@@ -172,7 +172,7 @@ def estimate(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> Es
             lengths += [one.tokens for one in samples.values() if one.tokens]
             sizes = [
                 min(per_request, part.n - done)
-                for part in missing_parts(request, samples)
+                for part in request.only(set(range(request.n)) - set(samples))
                 for done in range(0, part.n, per_request)
             ]
             if sizes:

@@ -17,7 +17,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -160,7 +159,9 @@ class Sampler(AbstractContextManager["Sampler"]):
         """The parts of these requests that the store lacks. Those with one source stand together, which helps the
         prompt cache of an engine or server."""
         distinct = {one.key: one for one in requests if one.key not in self.refused}.values()
-        parts = [part for one in distinct for part in missing_parts(one, self.store.stored(one.key, one.n))]
+        parts = [
+            part for one in distinct for part in one.only(set(range(one.n)) - set(self.store.stored(one.key, one.n)))
+        ]
         return sorted(parts, key=lambda part: (part.turns, part.prompt))
 
     def sample(self, requests: Collection[Request]) -> None:
@@ -255,14 +256,6 @@ class Sampler(AbstractContextManager["Sampler"]):
         except (OSError, NotImplementedError):
             pass
         return waited
-
-
-def missing_parts(request: Request, stored: Collection[int]) -> Iterator[Request]:
-    """The parts of a request that are not stored, as requests for runs of consecutive samples."""
-    absent = [index for index in range(request.n) if index not in stored]
-    for _, run in groupby(enumerate(absent), lambda pair: pair[1] - pair[0]):
-        indices = [index for _, index in run]
-        yield replace(request, n=len(indices), first=indices[0])
 
 
 @contextmanager

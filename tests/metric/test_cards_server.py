@@ -57,7 +57,7 @@ def test_ollamas_latest_is_no_second_model() -> None:
 def test_a_server_that_is_down_is_named_with_what_to_do() -> None:
     with FakeServer("one") as server:
         url = server.url
-    with pytest.raises(EngineError, match="no server answers at .* or say with model=NAME"):
+    with pytest.raises(EngineError, match="no server answers at .*; start the server, or fix the address"):
         annotate(load_card(f"mbr-esd-server?server={url}"), SEGMENTS)
 
 

@@ -17,7 +17,6 @@ from mbr_esd_metric.metric.data_warnings import data_warning, warnings
 from mbr_esd_metric.metric.metric import Metric, load_metric
 from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.run import annotate
-from mbr_esd_metric.metric.sources import missing_parts
 from tests.helpers.candidates import record
 from tests.helpers.stub_engine import StubEngine, run_stub
 
@@ -133,8 +132,8 @@ def test_segments_without_valid_candidate_are_all_named_after_all_is_sampled(
 
 def test_missing_asks_for_each_gap_once() -> None:
     request = Request("key", "prompt", "grammar", 6)
-    assert [(part.first, part.n) for part in missing_parts(request, {1, 4})] == [(0, 1), (2, 2), (5, 1)]
-    assert list(missing_parts(request, set(range(6)))) == []
+    assert [(part.first, part.n) for part in request.only({0, 2, 3, 5})] == [(0, 1), (2, 2), (5, 1)]
+    assert list(request.only(())) == []
 
 
 def test_the_note_on_languages_is_printed_once(

@@ -13,28 +13,21 @@ import io
 import json
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
 
+from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.errors import EngineError, first_of, number_of, say
 from mbr_esd_metric.files.streams import locked, write_whole
-from mbr_esd_metric.generation.engine import Generated, Request, Sampling
+from mbr_esd_metric.generation.engine import EngineOptions, Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.model_files import cache_folder
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.client import ADVICE, Job, RetryPolicy
-from mbr_esd_metric.generation.server.detection import addresses_of
-from mbr_esd_metric.generation.server.dialects import Dialect, get_dialect
-from mbr_esd_metric.generation.server.failures import (
-    InvalidResponse,
-    RequestRejected,
-    Response,
-    TransientError,
-    describe,
-)
+from mbr_esd_metric.generation.server.failures import RequestRejected, Response, TransientError, classify, describe
 from mbr_esd_metric.generation.server.http import Http, run_coroutine
 from mbr_esd_metric.generation.server.replies import check_format, read_reply
 
@@ -58,80 +51,71 @@ class BatchEngine(ServerEngine):
     #: Of a failing request. The first wait between two looks at a batch is ten times as long, each further one by half.
     default_policy: ClassVar[RetryPolicy] = RetryPolicy(first_wait=1.0, longest_wait=300.0, tries=8)
 
-    @cached_property
-    def addresses(self) -> list[Address]:
-        """The only server."""
-        servers = addresses_of(self.options)
-        if len(servers) > 1:
-            raise EngineError("engine=batch takes one server; give one")
-        return servers
+    def __init__(self, options: EngineOptions, policy: RetryPolicy | None = None) -> None:
+        """Services with batches follow OpenAI's dialect; the options may name another one."""
+        self._given = options
+        super().__init__(replace(options, dialect="openai") if options.dialect == "auto" else options, policy)
 
     @property
     def _address(self) -> Address:
         return self.addresses[0]
 
     @cached_property
-    def dialect(self) -> Dialect:
-        """Openai, unless another one is named: services with batches follow OpenAI's."""
-        name = "openai" if self.options.dialect == "auto" else self.options.dialect
-        return replace(get_dialect(name), reasoning_effort=self.options.reasoning_effort)
-
-    @cached_property
     def problem(self) -> str | None:
         """That of `engine=server`; or the server is one that people run themselves, which has no batches."""
-        spoken = ServerEngine(self.options).dialect.name if self.options.server else "openai"
+        if len(self.options.server) > 1:
+            return "engine=batch takes one server; give one"
+        spoken = ServerEngine(self._given).dialect.name if self.options.server else "openai"
         if spoken not in ("openai", "plain"):
             return f"the server speaks dialect={spoken}, which has no batches; take engine=server"
         return super().problem
 
-    def confirm(self) -> None:
-        """Nothing: the dialect was not found out."""
-
-    def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
-        """Submit the requests that no earlier batch holds, wait for all batches, and yield their results.
+    def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
+        """Submit the samples that no earlier batch holds, wait for all batches, and yield their results.
 
         Whatever ends it, the same command finds the submitted batches again.
         """
+        if len(self.addresses) > 1:
+            raise EngineError(str(self.problem))
         self._announce(sampling)
-        job = self.job(sampling)
-        parts = {_name(part): part for request in requests for part in request.parts(job.dialect.per_request)}
-        failed: list[str] = []
+        job, wanted, failed = self.job(sampling), _Wanted(requests), list[str]()
         with _ledger(self._address, job.model) as ledger:
-            waiting = self._submitted(job, parts, ledger)
+            waiting = self._submitted(job, wanted, ledger)
             pause = 10 * self.policy.first_wait
             while waiting:
                 for batch in sorted(waiting):
+                    names = waiting[batch]
                     try:
                         state = self._json(f"/batches/{batch}")
                         if state.get("status") not in _OVER:
                             continue
-                        yield from self._results(job, state, {name: parts[name] for name in waiting[batch]}, failed)
+                        yield from self._results(job, state, wanted, names, failed)
                     except _NotFoundError as error:
                         failed.append(
                             f"{batch} is gone ({error}): it expired, or belongs to another account's key; the same "
                             "command submits its requests again"
                         )
+                        names = ledger.requests(batch)
                     del waiting[batch]
-                    ledger.forget(batch)
+                    ledger.remove(batch, {name for name in names if not wanted.only_part_of(name)})
                 if waiting:
                     time.sleep(pause)
                     pause = min(pause * 1.5, self.policy.longest_wait)
         if failed:
             raise EngineError(f"{first_of(failed, between='; ')}. {ADVICE}")
 
-    def _submitted(self, job: Job, parts: Mapping[str, Request], ledger: _Ledger) -> dict[str, set[str]]:
-        """Batch -> the names of its requests that belong to this run. Requests that no batch holds are submitted."""
+    def _submitted(self, job: Job, wanted: _Wanted, ledger: _Ledger) -> dict[str, set[str]]:
+        """Batch -> the names of its requests with samples of this run. Samples that no batch holds are submitted."""
         earlier = self._earlier(ledger)
-        waiting = {batch: shared for batch, names in earlier.items() if (shared := names & parts.keys())}
-        submitted = set().union(*waiting.values())
+        waiting = {batch: held for batch, names in earlier.items() if (held := set(filter(wanted.indices, names)))}
         # A batch cannot be stopped halfway, so the limit is checked for all of them beforehand.
-        bound = sum(map(job.cost, parts.values()))
+        bound = sum(map(job.cost, wanted.parts(job.dialect.per_request)))
         if job.prices.most is not None and bound > job.prices.most:
             raise EngineError(
                 f"the batch may cost {bound:.4f}, more than max_cost={job.prices.most:g}; nothing was submitted: raise "
                 "it, or ask for fewer (n=N)"
             )
-        for group in _groups(job, [part for name, part in parts.items() if name not in submitted]):
+        for group in _groups(job, wanted.parts(job.dialect.per_request, set().union(*waiting.values()))):
             token, names = secrets.token_hex(8), {name for name, _ in group}
             ledger.enter(token, None, names)
             order = {
@@ -153,7 +137,7 @@ class BatchEngine(ServerEngine):
             for token, batch in self._by_token().items():
                 if token in nameless:
                     ledger.enter(token, batch, nameless[token])
-            ledger.forget(None)  # these were never submitted
+            ledger.remove(None)  # these were never submitted
         return {batch: set(names) for batch, names in ledger.entries.values()}
 
     def _by_token(self) -> dict[str, str]:
@@ -183,32 +167,36 @@ class BatchEngine(ServerEngine):
         return value
 
     def _results(
-        self, job: Job, state: Mapping[str, Any], parts: Mapping[str, Request], failed: list[str]
-    ) -> Iterator[Generated]:
-        """The samples of a finished batch; adds a message to `failed` for each request without one."""
-        missing = dict(parts)
+        self, job: Job, state: Mapping[str, Any], wanted: _Wanted, names: set[str], failed: list[str]
+    ) -> Iterator[Generated | Refused]:
+        """The samples of a finished batch, and the requests with a reply that is none; adds a message to `failed` for
+        each request without a reply."""
+        missing, refused = set(names), set[str]()
         for field in ("output_file_id", "error_file_id"):
             if not isinstance(state.get(field), str):
                 continue
             for line in self._ask(f"/files/{state[field]}/content").body.splitlines():
-                name, answer, fault = _read_line(line)
-                part = missing.pop(name, None)
-                if part is None:
+                name, status, answer = _read_line(line)
+                if name not in missing:
                     continue
+                missing.discard(name)
+                part = wanted.part(name)
                 try:
-                    if fault:
-                        raise InvalidResponse(fault)
+                    if status != 200:
+                        raise classify(status, answer, self._address)
                     reply = read_reply(job.dialect, answer, job.query(part), self._address)
                     for sample in reply.samples:
                         check_format(job.dialect, sample, part)
-                except (InvalidResponse, RequestRejected) as error:
-                    failed.append(f"{part.label}: {error}")
+                except (TransientError, RequestRejected, EngineError) as error:
+                    if part.key not in refused:
+                        refused.add(part.key)
+                        yield Refused(part.key, str(error))
                     continue
-                yield Generated(part.key, part.first, reply.samples)
+                yield from wanted.take(part, reply.samples)
                 if len(reply.samples) < part.n:
                     failed.append(f"{part.label}: the reply has {len(reply.samples)} candidates of {part.n}")
-        status = excerpt(f"{state.get('status')} without it{_reasons(state.get('errors'))}", 300)
-        failed.extend(f"{missing[name].label}: the batch is {status}" for name in sorted(missing))
+        ended = excerpt(f"{state.get('status')} without it{_reasons(state.get('errors'))}", 300)
+        failed.extend(f"{wanted.part(name).label}: the batch is {ended}" for name in sorted(missing))
 
     def _json(self, path: str, body: object = None, tries: int = 0) -> Mapping[str, Any]:
         value = self._ask(path, body, tries).json()
@@ -239,6 +227,49 @@ class BatchEngine(ServerEngine):
             f"{where} failed {tries} times, the last time by: {reason}. What was submitted is noted; run the same "
             "command again"
         )
+
+
+class _Wanted:
+    """The samples that a run asks for, and their places in the requests of batches, each named KEY-FIRST-N."""
+
+    def __init__(self, requests: Iterable[Request]) -> None:
+        self._requests: dict[str, Request] = {}
+        self._asked: dict[str, set[int]] = {}
+        for request in requests:
+            key = request.key[:40]
+            self._requests[key] = request
+            self._asked.setdefault(key, set()).update(range(request.first, request.first + request.n))
+        self._left = {key: set(indices) for key, indices in self._asked.items()}
+
+    def indices(self, name: str) -> set[int]:
+        """The samples of a batch's request that this run asks for."""
+        key, first, n = name.rsplit("-", 2)
+        return self._asked.get(key, set()) & set(range(int(first), int(first) + int(n)))
+
+    def only_part_of(self, name: str) -> bool:
+        """Whether the batch's request holds further samples, which a later run may ask for."""
+        return len(self.indices(name)) < int(name.rpartition("-")[2])
+
+    def part(self, name: str) -> Request:
+        """The batch's request."""
+        key, first, n = name.rsplit("-", 2)
+        return replace(self._requests[key], first=int(first), n=int(n))
+
+    def parts(self, size: int, held: Iterable[str] = ()) -> Iterator[Request]:
+        """Requests of so many samples at most for all that no batch holds."""
+        left = {key: set(indices) for key, indices in self._asked.items()}
+        for name in held:
+            left[name.rsplit("-", 2)[0]] -= self.indices(name)
+        for key, request in self._requests.items():
+            for run in request.only(left[key]):
+                yield from run.parts(size)
+
+    def take(self, part: Request, samples: Sequence[Candidate]) -> Iterator[Generated]:
+        """The samples of a reply that are still wanted."""
+        left = self._left[part.key[:40]]
+        for run in part.only(left & set(range(part.first, part.first + len(samples)))):
+            yield Generated(part.key, run.first, tuple(samples[run.first - part.first :][: run.n]))
+            left -= set(range(run.first, run.first + run.n))
 
 
 @contextmanager
@@ -274,9 +305,17 @@ class _Ledger:
         self.entries[token] = [batch, sorted(names)]
         self._write()
 
-    def forget(self, batch: str | None) -> None:
-        """Remove the entries of a batch, or those that name none."""
-        self.entries = {token: entry for token, entry in self.entries.items() if entry[0] != batch}
+    def requests(self, batch: str) -> set[str]:
+        """The names of a batch's requests."""
+        return {name for known, names in self.entries.values() if known == batch for name in names}
+
+    def remove(self, batch: str | None, names: Iterable[str] | None = None) -> None:
+        """Remove these requests of a batch, and its entry with the last one; None: all of them."""
+        for token, (known, noted) in list(self.entries.items()):
+            if known == batch:
+                self.entries[token] = [known, [] if names is None else sorted({*noted} - {*names})]
+                if not self.entries[token][1]:
+                    del self.entries[token]
         self._write()
 
     def _write(self) -> None:
@@ -323,17 +362,18 @@ def _reasons(errors: object) -> str:
     return f" ({'; '.join(messages[:3])})" if messages else ""
 
 
-def _read_line(line: bytes) -> tuple[str, object, str]:
-    """Name and reply of one line of results, and what went wrong; the name is "" if the line cannot be read."""
+def _read_line(line: bytes) -> tuple[str, int, object]:
+    """Name, status and body of one line of results; the name is "" if the line cannot be read."""
     try:
         value = json.loads(line)
-        name, response, error = str(value["custom_id"]), value.get("response"), value.get("error")
+        name, response = str(value["custom_id"]), value.get("response")
+        return (
+            (name, 200, value)
+            if not isinstance(response, Mapping)
+            else (name, response["status_code"], response.get("body"))
+        )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return "", None, ""
-    if not isinstance(response, Mapping):
-        return name, None, excerpt(str(error))
-    status, body = response.get("status_code"), response.get("body")
-    return name, body, "" if status == 200 else f"{status} {excerpt(str(body))}"
+        return "", 0, None
 
 
 def _name(part: Request) -> str:

@@ -7,23 +7,17 @@ requirements: the server runs where the GPUs are, and this engine asks it for ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
-from mbr_esd_metric.errors import EngineError, say
+from mbr_esd_metric.errors import EngineError, require, say
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.client import Client, Job, Prices, Progress, RetryPolicy
-from mbr_esd_metric.generation.server.detection import (
-    addresses_of,
-    check_served,
-    known_dialect,
-    only_model,
-    spoken_dialect,
-)
-from mbr_esd_metric.generation.server.dialects import Dialect
-from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http, run_coroutine
+from mbr_esd_metric.generation.server.detection import known_dialect, served_model, spoken_dialect
+from mbr_esd_metric.generation.server.dialects import Dialect, get_dialect
 
 
 class ServerEngine(Engine):
@@ -38,36 +32,39 @@ class ServerEngine(Engine):
     extra: ClassVar[str] = "server"
     loads_weights: ClassVar[bool] = False
     default_policy: ClassVar[RetryPolicy] = RetryPolicy()
-    _announced = _confirmed = _connected = False
+    _announced = _connected = False
+    _confirmed = True
 
     def __init__(self, options: EngineOptions, policy: RetryPolicy | None = None) -> None:
         super().__init__(options)
-        self.policy = policy or self.default_policy
+        self.policy, self._progress = policy or self.default_policy, Progress()
 
     @cached_property
     def addresses(self) -> list[Address]:
-        """The servers; `EngineError` if there is none, or one that is no address."""
-        return addresses_of(self.options)
+        """The servers; `EngineError` if there is none, or one that is no address, or no aiohttp."""
+        if not self.options.server:
+            raise EngineError("no server is named: add server=URL to the model name, or export MBR_ESD_SERVER=URL")
+        require("aiohttp", "server", "engine=server")
+        return [Address.parse(url) for url in self.options.server]
 
     @property
     def servers(self) -> tuple[str, ...]:
         return tuple(map(str, self.addresses))
 
     @cached_property
-    def _progress(self) -> Progress:
-        return Progress()
-
-    @cached_property
     def model(self) -> str:
         """The name under which the server offers the model; without one in the options, the only one that is served."""
-        return model_name(self.options) if self.options.model else only_model(self.options, self.dialect)
+        return model_name(self.options) if self.options.model else served_model(self.addresses, self.dialect, "")
 
     @cached_property
     def dialect(self) -> Dialect:
         """The dialect that the options name, or the servers spoke in an earlier run, or speak now."""
-        known = known_dialect(self.options)
-        self._confirmed = known is None or self.options.dialect != "auto"
-        return known or spoken_dialect(self.options)
+        name = self.options.dialect
+        if name == "auto":
+            known = known_dialect(self.addresses) if self.options.server else "vllm"
+            self._confirmed = known is None
+            name = known or spoken_dialect(self.addresses)
+        return replace(get_dialect(name), reasoning_effort=self.options.reasoning_effort)
 
     @cached_property
     def problem(self) -> str | None:
@@ -87,25 +84,24 @@ class ServerEngine(Engine):
     def confirm(self) -> None:
         """Ask what dialect the servers speak now, where it is that of an earlier run."""
         assumed = self.dialect
-        if not self._confirmed and (spoken := spoken_dialect(self.options)).name != assumed.name:
-            self.dialect = spoken
+        if not self._confirmed and (spoken := spoken_dialect(self.addresses)) != assumed.name:
+            self.dialect = replace(get_dialect(spoken), reasoning_effort=assumed.reasoning_effort)
             self.__dict__.pop("identity", None)
         self._confirmed = True
 
     def missing_capability(self, *, logprobs: bool, grammar: bool) -> str | None:
-        if (logprobs and not self.dialect.logprobs) or (grammar and self.dialect.guidance not in ("regex", "gbnf")):
+        def missing() -> str | None:
+            name = self.dialect.name
+            if logprobs and not self.dialect.logprobs:
+                fix = "take rule=mbr with weights=uniform, or a server of vLLM"
+                return f"dialect={name} gives no log-probabilities over the admissible tokens; {fix}"
+            if grammar and self.dialect.guidance not in ("regex", "gbnf"):
+                return f"dialect={name} takes no grammar; leave it out, or take a server of vLLM, SGLang or llama.cpp"
+            return None
+
+        if missing():
             self.confirm()
-        dialect = self.dialect
-        if logprobs and not dialect.logprobs:
-            return (
-                f"dialect={dialect.name} gives no log-probabilities over the admissible tokens; take rule=mbr with "
-                "weights=uniform, or a server of vLLM"
-            )
-        if grammar and dialect.guidance not in ("regex", "gbnf"):
-            return (
-                f"dialect={dialect.name} takes no grammar; leave it out, or take a server of vLLM, SGLang or llama.cpp"
-            )
-        return None
+        return missing()
 
     def unsupported_settings(self, sampling: Sampling) -> tuple[str, ...]:
         return self.dialect.left_out(sampling)
@@ -117,7 +113,7 @@ class ServerEngine(Engine):
     def load(self) -> None:
         """Raise `EngineError` where no server answers, or one that answers does not serve the model; ask them once."""
         if not self._connected:
-            run_coroutine(_check(self.addresses, self.dialect, self.model))
+            served_model(self.addresses, self.dialect, self.model)
             self._connected = True
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
@@ -153,11 +149,3 @@ class ServerEngine(Engine):
             prices=Prices(*(options.price or (0.0, 0.0)), options.max_cost),
             concurrency=options.concurrency,
         )
-
-
-async def _check(servers: Iterable[Address], dialect: Dialect, model: str) -> None:
-    """Ask every server what it serves; an error if none answers, or one that answers does not serve the model."""
-    async with Http(PROBE_SECONDS) as http:
-        problems = [await check_served(http, address, dialect, model) for address in servers]
-    if (problem := problems[-1]) is not None and None not in problems:
-        raise problem

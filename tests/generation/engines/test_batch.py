@@ -14,8 +14,9 @@ import pytest
 
 pytest.importorskip("aiohttp")
 
+from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.errors import EngineError
-from mbr_esd_metric.generation.engine import EngineOptions, Generated, Sampling
+from mbr_esd_metric.generation.engine import EngineOptions, Generated, Refused, Sampling
 from mbr_esd_metric.generation.engines import batch as batch_module
 from mbr_esd_metric.generation.engines.batch import BatchEngine
 from mbr_esd_metric.generation.engines.server import ServerEngine
@@ -23,7 +24,7 @@ from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.run import annotate
-from tests.helpers.chat_requests import MODEL, collect, requests, sampled
+from tests.helpers.chat_requests import MODEL, collect, outcome, requests, sampled
 from tests.helpers.chat_server import FakeServer, LocalServer, _Handler
 
 FAST = RetryPolicy(first_wait=0.001, longest_wait=0.05, tries=3)
@@ -196,15 +197,49 @@ def test_what_the_service_no_longer_has_is_submitted_again_by_the_next_run(lost:
 
 
 @pytest.mark.parametrize(
+    "runs",
+    [
+        [(0, 2, 16), (2, 5, 16)],  # fewer segments, then the others
+        [(0, 5, 8), (0, 5, 16)],  # fewer candidates, then all
+        [(0, 5, 4), (1, 3, 9), (0, 5, 24)],  # and more in the end
+    ],
+)
+def test_what_a_run_leaves_of_an_earlier_batch_is_kept_for_the_next(runs: list[tuple[int, int, int]]) -> None:
+    stored: dict[tuple[str, int], Candidate] = {}
+    with FakeBatchServer(MODEL) as server:
+        submitted(server, 5, 16)
+        for begin, end, n in runs:
+            asked = [
+                part
+                for one in requests(5, n)[begin:end]
+                for part in one.only(index for index in range(n) if (one.key, index) not in stored)
+            ]
+            got = collect(engine(server.url).generate(asked, Sampling()))
+            assert set(got) == {(one.key, index) for one in asked for index in range(one.first, one.first + one.n)}
+            stored |= got
+        with server.chat as chat:
+            assert {key: one.text for key, one in stored.items()} == {
+                key: one.text for key, one in sampled(chat, 5, n).items()
+            }
+        assert sum(line["body"]["n"] for line in server.lines) == len(stored) == 5 * n, "something is paid for twice"
+
+
+def test_a_refused_request_is_named_and_stops_no_other() -> None:
+    with FakeBatchServer(MODEL, fail="number 1 of") as server:
+        samples, refusals = outcome(engine(server.url).generate(requests(3, 40), Sampling()))
+    assert {key for key, _ in samples} == {"key0", "key2"}
+    assert refusals == {"key1": "the reply has no answer: no way"}
+
+
+@pytest.mark.parametrize(
     ("fault", "message", "keys"),
     [
-        ({"fail": "number 1 of"}, "segment 1: .*no way.*asks for the rest", ["key0", "key2"]),
         ({"short": 1}, "segment 2: the batch is expired without it", ["key0", "key1"]),
         ({"invalid": "not this model"}, r"segment 0: the batch is failed without it \(not this model\)", []),
     ],
 )
-def test_a_failed_request_is_named_and_stops_no_other(fault: dict[str, Any], message: str, keys: list[str]) -> None:
-    parts: list[Generated] = []
+def test_a_request_without_an_answer_is_asked_for_again(fault: dict[str, Any], message: str, keys: list[str]) -> None:
+    parts: list[Generated | Refused] = []
     with FakeBatchServer(MODEL, **fault) as server, pytest.raises(EngineError, match=message):
         parts.extend(engine(server.url).generate(requests(3, 4), Sampling()))
     assert sorted(part.key for part in parts) == keys
