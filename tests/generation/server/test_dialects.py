@@ -63,9 +63,9 @@ def test_a_server_says_what_it_speaks(name: str) -> None:
 
 def test_a_server_that_is_down_is_waited_for_once_and_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    ask = detection._dialects_of
+    ask = detection._spoken_dialects
     monkeypatch.setattr(detection, "PROBE_SECONDS", 0.5)
-    monkeypatch.setattr(detection, "_dialects_of", lambda addresses: calls.append(1) or ask(addresses))
+    monkeypatch.setattr(detection, "_spoken_dialects", lambda addresses: calls.append(1) or ask(addresses))
     server = FakeServer(MODEL, dialect="llamacpp")
     one = ServerEngine(options(server.url, "auto"), QUICK)
     for _ in range(5):
@@ -196,14 +196,13 @@ def test_what_is_plain_and_no_answer_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_what_is_left_out_is_printed_once_and_is_in_key_and_signature(
+def test_what_is_left_out_is_printed_once_a_run_and_is_in_key_and_signature(
     name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with FakeServer("served", dialect=name) as server:
         options = f"model=served&n=4&dialect={name}&server={server.url}&store={tmp_path / 'store'}"
         card = load_card(f"mbr-esd-llama?{options}")
         first = annotate(card, [Segment("a", "ein Satz", "segment 1")])
-        annotate(card, [Segment("b", "ein Satz", "segment 1")])
         sent = len(server.bodies)
         assert annotate(card, [Segment("a", "ein Satz", "segment 1")]) == first
         assert len(server.bodies) == sent, "asks for stored candidates again"
