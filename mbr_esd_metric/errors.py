@@ -14,8 +14,9 @@ from contextlib import contextmanager
 RESUME = "what was sampled is kept; repeat the command to go on from there"
 
 
-#: Control characters, line ends, characters that turn the direction of writing, and halves of surrogate pairs.
-_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+#: Control characters, line ends, characters that turn the direction of writing, halves of surrogate pairs, and what XML
+#: forbids.
+_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
 #: Variables that hold a key, and the keys and passwords of addresses in use.

@@ -43,11 +43,11 @@ def check_gate(args: argparse.Namespace, option: str | None, *outputs: str | Non
 
 def close_gate(args: argparse.Namespace, verb: str, tables: Sequence[Table], checks: Sequence[Check]) -> int:
     """Write summary and JUnit XML, say in one line what did not pass, and return the exit status."""
-    problems = [check.problem for check in checks if check.problem is not None]
+    problems = [printable(check.problem) for check in checks if check.problem is not None]
     if args.summary:
         verdict = "".join(f"- ❌ {problem}\n" for problem in problems)
         if checks and not problems:
-            verdict = f"- ✅ {', '.join(check.name for check in checks)}\n"
+            verdict = f"- ✅ {', '.join(printable(check.name) for check in checks)}\n"
         write_whole(args.summary, f"## mbr-esd {verb}\n\n{render_all(tables, 'markdown')}\n{verdict}")
     if args.junit:
         write_whole(args.junit, junit(verb, checks))

@@ -73,6 +73,8 @@ def _main(argv: Sequence[str] | None) -> int:
     if "_ARGCOMPLETE" in os.environ:
         _complete()
     words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["help"]:
+        words = [*words[1:2], "--help"]
     parser = argparse.ArgumentParser(
         prog="mbr-esd",
         description="Error span detection for machine translation by Minimum Bayes Risk decoding.",

@@ -213,17 +213,19 @@ def _show(
     if not args.only_system:
         for number in range(1, len(texts.sources) + 1):
             for path, rows in data.items():
-                print(f"{path}\tSegment {printable(texts.id(number))}\tscore: {rows[number - 1]['COMET']:.4f}")
+                print(
+                    f"{printable(path)}\tSegment {printable(texts.id(number))}\tscore: {rows[number - 1]['COMET']:.4f}"
+                )
     if not judged:
-        print(f"{args.document}: {texts.changed}")
+        print(printable(f"{args.document}: {texts.changed}"))
     for path, score in scores.items():
-        print(f"{path}\tscore: {score:.4f}")
+        print(f"{printable(path)}\tscore: {score:.4f}")
         if shares:
-            print(f"{path}\twithout error: {shares[path]:.4f}")
+            print(f"{printable(path)}\twithout error: {shares[path]:.4f}")
     if args.to_json:
-        print(f"Predictions saved in: {args.to_json}.")
+        print(printable(f"Predictions saved in: {args.to_json}."))
     if note:
-        print(note)
+        print(printable(note))
     return status
 
 

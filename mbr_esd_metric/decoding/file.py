@@ -282,7 +282,7 @@ def _end_with_parent() -> None:
 
 def _blocks(path: Path) -> Iterator[_Block]:
     """The records, in blocks of about `_BLOCK` bytes."""
-    if path.suffix in (".gz", ".zst") or path.name.endswith(".gen.json"):
+    if path.suffix in (".gz", ".zst") or path.name.endswith(".gen.json") or not path.is_file():
         yield from _carried(raw_records(path))
         return
     with open_binary(path) as file:

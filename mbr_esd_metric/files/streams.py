@@ -12,8 +12,9 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 from mbr_esd_metric.errors import InputError, require
 
@@ -81,14 +82,14 @@ def read_segments(path: str | Path) -> list[str]:
 
 @contextmanager
 def open_binary(path: str | Path) -> Iterator[IO[bytes]]:
-    """The file's content, decompressed by suffix.
+    """The file's content, decompressed by suffix; of "-" standard input.
 
     Raises:
         InputError: no such file, a folder, or damaged compression.
         MissingDependencyError: a `.zst` file without the package zstandard.
     """
     try:
-        with Path(path).open("rb") as file, _decompressed(file, Path(path).suffix) as content:
+        with _opened(str(path)) as file, _decompressed(file, Path(path).suffix) as content:
             yield content
     except (FileNotFoundError, IsADirectoryError) as error:
         raise InputError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
@@ -98,6 +99,20 @@ def open_binary(path: str | Path) -> Iterator[IO[bytes]]:
         if type(error).__module__.startswith(("zstandard", "zstd", "zlib")):
             raise InputError(f"{path}: damaged compressed file ({error})") from None
         raise
+
+
+def _opened(path: str) -> IO[bytes]:
+    """A file; what the shell gives on a descriptor, such as a pipe, is read once and kept for who reads it again."""
+    if path == "-":
+        return io.BytesIO(_content(sys.stdin))
+    if path.startswith("/dev/fd/"):
+        return io.BytesIO(_content(sys.stdin, path))
+    return Path(path).open("rb")
+
+
+@lru_cache(maxsize=4)
+def _content(stream: TextIO, path: str | None = None) -> bytes:
+    return stream.buffer.read() if path is None else Path(path).read_bytes()
 
 
 @contextmanager
@@ -145,9 +160,9 @@ def _umask() -> int:
 
 
 def write_whole(path: str | Path, text: str) -> None:
-    """Write a text as UTF-8 by `whole_file`."""
+    """Write a text as UTF-8 by `whole_file`; half of a surrogate pair, which UTF-8 has not, stands as its number."""
     with whole_file(path) as file:
-        file.write(text.encode())
+        file.write(text.encode(errors="backslashreplace"))
 
 
 def json_text(value: object, indent: int | None = None) -> str:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mbr_esd_metric.errors import unknown
+from mbr_esd_metric.errors import printable, unknown
+from mbr_esd_metric.files.streams import json_text
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.meta_info import Status
@@ -162,7 +162,7 @@ def of_columns(table: Table, at: Sequence[int]) -> Table:
 
 
 def _text(table: Table) -> str:
-    titles = [column.title for column in table.columns]
+    titles = [printable(column.title) for column in table.columns]
     groups = _groups(table)
     if any(name for name, _ in groups):
         heads = {at[0]: name for name, at in groups}
@@ -176,7 +176,7 @@ def _markdown(table: Table) -> str:
 
 
 def _framed(title: str, body: str, notes: Sequence[str]) -> str:
-    return "\n".join([*([title, ""] if title else []), body, *([""] if notes else []), *notes]) + "\n"
+    return "\n".join([*([title, ""] if title else []), body, *([""] if notes else []), *map(printable, notes)]) + "\n"
 
 
 def _latex(table: Table) -> str:
@@ -188,7 +188,7 @@ def _latex(table: Table) -> str:
 
 
 def _titles(table: Table) -> list[str]:
-    return [f"{column.group} {column.title}".strip() for column in table.columns]
+    return [printable(f"{column.group} {column.title}".strip()) for column in table.columns]
 
 
 def _tabulated(table: Table, titles: Sequence[str], form: str) -> str:
@@ -220,7 +220,7 @@ def _tsv(table: Table) -> str:
     for row in table.rows:
         values = [of(row[at]) for at, _, _, of in fields]
         shown = (int(value) if isinstance(value, bool) else value for value in values)
-        out.writerow("" if value is None else " ".join(str(value).split()) for value in shown)
+        out.writerow("" if value is None else " ".join(printable(str(value)).split()) for value in shown)
     return file.getvalue()
 
 
@@ -234,7 +234,7 @@ def _json(table: Table) -> str:
             (item.setdefault(group, {}) if group else item)[key] = of(row[at])
         rows.append(item)
     content = {"title": table.title, "rows": rows, "notes": list(table.notes), **table.beside}
-    return json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    return json_text(content, indent=2) + "\n"
 
 
 #: Format -> what writes it.
@@ -254,7 +254,7 @@ def _shown(cell: Cell, column: Column, escaped: Callable[[str], str] = str, mark
         return ""
     if isinstance(value, float):
         value = f"{100 * value if column.percent else value:.{column.digits}f}"
-    text = mark[0] + escaped(_BEFORE.get(cell.status, "") + str(value)) + mark[1]
+    text = mark[0] + escaped(printable(_BEFORE.get(cell.status, "") + str(value))) + mark[1]
     return text + escaped(DAGGER if cell.dagger else "") + (f" ({cell.rank})" if cell.rank is not None else "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import os
@@ -188,6 +189,28 @@ def test_junit_holds_any_name() -> None:
     assert case[0].get("message") == "a␀b"
 
 
+@pytest.mark.parametrize(
+    "name", ["bad\udcff.txt", "u\uffff.txt", "esc\x1b[31mred.txt", "line\nend.txt", "pipe|`<b>.txt"]
+)
+def test_any_name_of_a_file_fits_every_output(files: None, mbr_esd: Command, name: str) -> None:
+    """Bytes that are no UTF-8, what XML forbids, and what a terminal would obey."""
+    Path(name).write_text("one two\n" * 20)
+    score = ["score -s src.txt --only_system --fail-under .9 --model", MODEL, "-t", Path(name)]
+    outputs = "--summary s.md --junit j.xml --to_json o.json --to_csv e.csv"
+    result = mbr_esd(*score, outputs, status=3)
+    ElementTree.parse("j.xml")
+    rows = list(csv.DictReader(Path("e.csv").read_text(encoding="utf-8").splitlines()))
+    assert len(rows) == 18
+    assert list(json.loads(Path("o.json").read_text(encoding="utf-8"))) == [name]
+    summary = Path("s.md").read_text(encoding="utf-8")
+    for text in (result.out, result.err, summary, rows[0]["system"]):
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\uffff]", text)
+    assert len([line for line in summary.splitlines() if line.startswith("| ") and "0.8200" in line]) == 1
+    for form in ("text", "markdown", "tsv", "json"):
+        table = mbr_esd("compare o.json new.jsonl --table", form).out
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]", table)
+
+
 @pytest.mark.parametrize("pipe", ["", " | true"])
 def test_the_example_workflow_fails_with_its_files(tmp_path: Path, pipe: str) -> None:
     """Translations that are missing need no model."""
@@ -229,7 +252,7 @@ def test_the_recipe_for_a_pull_request(tmp_path: Path, change: str) -> None:
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m mbr_esd_metric "$@"\n')
     program.chmod(0o755)
     places = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(EXAMPLES.parents[1])}
-    model = f"mbr-esd-demo?engine=replay&candidates={tmp_path}/candidates.jsonl&n=1&lp=en-de"
+    model = f"mbr-esd-demo?candidates={tmp_path}/candidates.jsonl&n=1&lp=en-de"
     recipe = {"FILE": "de.po", "MODEL": model, "GITHUB_BASE_REF": "main", "GITHUB_STEP_SUMMARY": "summary.md"}
     author = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     folder = tmp_path / "repository"
@@ -245,9 +268,9 @@ def test_the_recipe_for_a_pull_request(tmp_path: Path, change: str) -> None:
     (folder / "de.po").write_text(after + other, encoding="utf-8")
     command = ["bash", str(EXAMPLES / "changed-strings.sh")]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == (3 if change == "adds" else 0), done.stderr
     summary = (folder / "summary.md").read_text(encoding="utf-8")
     errors = (folder / "errors.csv").read_text(encoding="utf-8")
-    assert done.returncode == (3 if change == "adds" else 0), done.stderr
     assert ("`Feuer`" in summary, "Feuer" in errors) == (change == "adds",) * 2
     assert ("`falsch`" in summary, "falsch" in errors) == (change == "new",) * 2
     if change == "none":

@@ -21,6 +21,13 @@ def test_without_a_verb_the_help_is_shown(mbr_esd: Command) -> None:
     assert all(f"  {verb} " in shown for verb in VERBS)
 
 
+def test_help_is_a_word_too(mbr_esd: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, shown in (("help", "  leaderboard "), ("help score", "usage: mbr-esd score")):
+        with pytest.raises(SystemExit, match="^0$"):
+            mbr_esd(words)
+        assert shown in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("value", "nearest"), [("bleu", "'BLEU'"), ("SOFTF1", "'SoftF1' or 'softf1'"), ("CHRf", "'chrF'")]
 )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -146,3 +150,21 @@ def test_a_document_is_counted_in_the_prompts(files: None, mbr_esd: Command) -> 
     dry = "--dry-run --documents documents"
     alone, within = (mbr_esd(SCORE, f"mbr-esd-llama?context={what}", dry).out for what in ("segment", "document"))
     assert within.split("characters")[0] > alone.split("characters")[0]
+
+
+def test_standard_input_is_a_file(files: None, mbr_esd: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that is read several times, and one that a shell gives on a descriptor."""
+    expected = mbr_esd(SCORE, MODEL).out
+    for content in (Path("mt.txt").read_bytes(), "\n".join(TRANSLATIONS).encode() + b"\n"):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+        assert mbr_esd("score -s src.txt -t - --model", MODEL).out == expected.replace("mt.txt", "-")
+    for workers in (1, 2):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path("candidates.jsonl").read_bytes())))
+        mbr_esd("decide - -o decided.jsonl --workers", workers)
+        assert len(Path("decided.jsonl").read_text().splitlines()) == 2
+    Path("t.csv").write_text("source,target\nHe left.,Er ging.\n")
+    Path("old.csv").write_text("source,target\n")
+    command = f"{sys.executable} -m mbr_esd_metric score t.csv --lp en-de --model '{MODEL}' --quiet --changed-from <(cat old.csv)"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1].startswith("t.csv\tscore: "), done.stderr
