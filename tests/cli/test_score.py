@@ -164,7 +164,9 @@ def test_standard_input_is_a_file(files: None, mbr_esd: Command, monkeypatch: py
         assert len(Path("decided.jsonl").read_text().splitlines()) == 2
     Path("t.csv").write_text("source,target\nHe left.,Er ging.\n")
     Path("old.csv").write_text("source,target\n")
-    command = f"{sys.executable} -m mbr_esd_metric score t.csv --lp en-de --model '{MODEL}' --quiet --changed-from <(cat old.csv)"
+    score = f"{sys.executable} -m mbr_esd_metric score t.csv --lp en-de --model '{MODEL}' --quiet"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1].startswith("t.csv\tscore: "), done.stderr
+    done = subprocess.run(
+        ["bash", "-c", f"{score} --changed-from <(cat old.csv)"], env=environment, capture_output=True
+    )
+    assert done.stdout.decode().splitlines()[-1].startswith("t.csv\tscore: "), done.stderr
