@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,6 +22,7 @@ from mbr_esd_metric.metric.card import with_pair
 from mbr_esd_metric.metric.cards import is_ours, limits
 from mbr_esd_metric.metric.data_warnings import warnings
 from mbr_esd_metric.metric.requests import Segment
+from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 #: Scores are rounded; one at the limit passes, as equal ones do in `compare`.
 _TOLERANCE = 1e-6
+_LINE_ENDS = re.compile(r"\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", metavar="OUT", help="FILE again, with its errors marked")
     parser.add_argument("--to_json", default="", metavar="OUT", help="write scores and error spans to this file")
+    parser.add_argument("--corrected", metavar="OUT", help="write the corrected translations of one system, one a line")
     parser.add_argument("--to_csv", metavar="OUT", help="write one error a row to this file")
     parser.add_argument("--only_system", action="store_true", help="print the system scores only")
     parser.add_argument("--fail-under", type=float, metavar="X", help="exit status 3 if a system scores less")
@@ -77,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.fail_under is not None and not 0 <= args.fail_under <= 1:
         raise OptionError(f"--fail-under {args.fail_under:g}: give a score in [0, 1], on which 1 is without an error")
-    check_gate(args, _gate(args), args.to_json, args.to_csv, args.output)
+    check_gate(args, _gate(args), args.to_json, args.to_csv, args.output, args.corrected)
     if args.fail_share is not None and not (args.error_free and 0 <= args.fail_share <= 1):
         raise OptionError(f"--fail-share {args.fail_share:g}: give a share from 0 to 1, and --error-free FILE")
     if args.model is not None and not is_ours(args.model) and looks_like_checkpoint(args.model):
@@ -85,6 +89,12 @@ def run(args: argparse.Namespace) -> int:
     if args.references:
         raise useless("--references", "a model of this package")
     card = with_pair(card_of(args), args.lp)
+    if args.corrected and not get_format(card.decision.format).corrections:
+        raise OptionError(
+            f"--corrected {args.corrected}: this model corrects nothing; ask it with format=json-corrections"
+        )
+    if args.corrected and len(args.translations) > 1:
+        raise OptionError(f"--corrected {args.corrected} is for one system; give one file with -t")
     texts = Texts.read(args, card.lp, card.candidates)
     if not texts.sources:
         return _show(args, texts, {args.document: []})
@@ -119,7 +129,7 @@ def _gate(args: argparse.Namespace) -> str | None:
 
 def _score_by_comet(args: argparse.Namespace) -> int:
     """Score every system with a checkpoint of COMET's own. Rows have "errors" if the model finds error spans."""
-    for option in ("documents", "dry_run"):
+    for option in ("documents", "dry_run", "corrected"):
         if getattr(args, option) is not None:
             raise useless(f"--{option.replace('_', '-')}", f"--model {args.model}, which COMET runs")
     if args.changed_from and args.references:
@@ -198,6 +208,9 @@ def _show(
             for path, rows in data.items()
         }
         write_whole(args.to_json, json_text(content, indent=4))
+    if args.corrected:
+        lines = (_LINE_ENDS.sub(" ", row["corrected"]) for rows in data.values() for row in rows)
+        write_whole(args.corrected, "".join(f"{line}\n" for line in lines))
     note = texts.write(data, args.to_csv, args.output)
     checks = _checks(scores, args.fail_under, " scores {:.4f}")
     checks += _checks(shares, args.fail_share, ": {:.4f} of the segments are without error")
@@ -272,6 +285,8 @@ def _rows(
     rows: list[dict[str, Any]] = []
     for at, segment in enumerate(segments):
         row = {"src": segment.source, "mt": segment.translation, "COMET": prediction.scores[at], "model": model}
+        if corrected := metadata.get("corrected"):
+            row["corrected"] = corrected[at]
         row |= {"mqm": metadata.mqm[at], "errors": metadata.error_spans[at]}
         if data_warnings[at] is not None:
             row["data_warning"] = data_warnings[at]

@@ -46,7 +46,7 @@ class Texts:
     def read(cls, args: argparse.Namespace, lp: str | None, *inputs: str | Path | None) -> Texts:
         """Read what the arguments name, of a file with several languages the pair `lp`. A note on standard error says
         which units are left out."""
-        for output in (args.to_json, args.to_csv, args.output):
+        for output in (args.to_json, args.to_csv, args.output, args.corrected):
             if output:
                 check_output(output, [args.document, args.sources, args.changed_from, *args.translations, *inputs])
         if args.document is None:

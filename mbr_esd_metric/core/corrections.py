@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Side
+from mbr_esd_metric.core.annotation import CORRECTION, Annotation, ErrorSpan, Side
 from mbr_esd_metric.core.decision_problem import TIE
 
 #: Characters of a text, which a correction replaces.
@@ -93,6 +93,11 @@ def _chrf() -> Any:
     from sacrebleu.metrics import CHRF
 
     return CHRF()
+
+
+def said(span: ErrorSpan) -> dict[str, Any]:
+    """What a span says of its correction, by the names of files; nothing where it has none."""
+    return {name: value for name in CORRECTION if (value := getattr(span, name)) is not None}
 
 
 def corrected(translation: str, annotation: Annotation) -> str:

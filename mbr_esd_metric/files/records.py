@@ -11,11 +11,12 @@ Candidates, a line a segment::
 ``{system: [[[text, logprob, mt, src], ...], ...]}``, is read as well. Decisions, a line a segment::
 
     {"id", "system"?, "index", "score", "mqm", "mqm_sd"?, "error_spans": [{"start", "end", "severity", "category",
-     "text", "confidence"}], "omissions"?, "unplaced"?, "expected_utility", "valid", "distinct", "invalid"}
+     "text", "confidence", "correction"?, "reason"?, "agreement"?}], "corrected"?, "omissions"?, "unplaced"?,
+     "expected_utility", "valid", "distinct", "invalid"}
 
 `score` is in [0, 1] and `mqm` in [-25, 0]. `omissions` are spans with offsets into the source, `unplaced` the
-severities of omissions without a place. `expected_utility` is that of the chosen candidate. Memory holds one segment of
-JSON lines, and a whole `*.gen.json`.
+severities of omissions without a place, `corrected` the translation with its corrections. `expected_utility` is that of
+the chosen candidate. Memory holds one segment of JSON lines, and a whole `*.gen.json`.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from typing import Any, cast
 
 from mbr_esd_metric.core.annotation import SIDES, Annotation, Severity, fold_severity
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns, TokenLogprobs
+from mbr_esd_metric.core.corrections import corrected, said
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.errors import InputError, OptionError
@@ -144,6 +146,7 @@ class DecisionRecord:
         expected_utility: of the annotation; NaN if it is unknown (null in the file).
         valid, distinct, invalid: counts of candidates.
         mqm_sd: standard deviation of the candidates' MQM scores, where `mqm` is their mean.
+        corrected: the translation with the corrections of its spans; None where no span has one.
     """
 
     id: str
@@ -158,6 +161,7 @@ class DecisionRecord:
     invalid: int
     system: str | None = None
     mqm_sd: float | None = None
+    corrected: str | None = None
 
     @classmethod
     def of(cls, record: CandidateRecord, decision: Decision) -> DecisionRecord:
@@ -165,6 +169,8 @@ class DecisionRecord:
         sides = {"translation": record.mt, "source": record.src}
         texts = tuple(sides[span.side][span.start : span.end] for span in decision.annotation)
         same = {field.name: getattr(decision, field.name) for field in fields(cls) if hasattr(decision, field.name)}
+        if any(span.correction is not None for span in decision.annotation):
+            same["corrected"] = corrected(record.mt, decision.annotation)
         return cls(id=record.id, system=record.system, texts=texts, **same)
 
     @classmethod
@@ -193,6 +199,7 @@ class DecisionRecord:
             _typed(record, "invalid", int),
             _typed(record, "system", str, True),
             _typed(record, "mqm_sd", float, True),
+            _typed(record, "corrected", str, True),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -200,7 +207,7 @@ class DecisionRecord:
         spans: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
         for span, text in zip(self.annotation, self.texts, strict=True):
             place = {"start": span.start, "end": span.end, "severity": span.severity, "category": span.category}
-            spans[span.side].append({**place, "text": text, "confidence": span.confidence})
+            spans[span.side].append({**place, "text": text, "confidence": span.confidence, **said(span)})
         return {
             "id": self.id,
             **({} if self.system is None else {"system": self.system}),
@@ -208,6 +215,7 @@ class DecisionRecord:
             "score": self.score,
             "mqm": self.mqm,
             **({} if self.mqm_sd is None else {"mqm_sd": self.mqm_sd}),
+            **({} if self.corrected is None else {"corrected": self.corrected}),
             "error_spans": spans["translation"],
             **({"omissions": spans["source"]} if spans["source"] else {}),
             **({"unplaced": list(self.annotation.unplaced)} if self.annotation.unplaced else {}),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mbr_esd_metric.core.annotation import Side
+from mbr_esd_metric.core.corrections import corrected, said
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.errors import InputError, OptionError, printable, unknown
 from mbr_esd_metric.generation.server.address import shown
@@ -16,6 +17,7 @@ from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.data_warnings import data_warning
 from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.run import annotate
+from mbr_esd_metric.prompting.formats import get_format
 
 
 class _Result(dict[str, Any]):
@@ -36,6 +38,7 @@ class Metadata(_Result):
     Attributes:
         error_spans: as xCOMET's dicts; see `error_spans`.
         omissions: the same of the source, where the model marks omissions; else missing.
+        corrected: the translations with the corrections of their spans; missing where the model gives none.
         sentences: for each sample the places and scores, in [0, 1], of the sentences that were judged one by one;
             missing where no sample has any.
         mqm_scores: as the scores of the `Prediction`.
@@ -53,6 +56,7 @@ class Metadata(_Result):
     """
 
     error_spans: list[list[dict[str, Any]]]
+    corrected: list[str]
     sentences: list[list[dict[str, Any]]]
     omissions: list[list[dict[str, Any]]]
     mqm_scores: list[float]
@@ -168,6 +172,8 @@ class Metric:
         metadata: dict[str, Any] = {"error_spans": [error_spans(d, s.translation) for d, s in pairs]}
         if run.both_sides:
             metadata["omissions"] = [error_spans(d, s.source, "source") for d, s in pairs]
+        if get_format(self.card.decision.format).corrections:
+            metadata["corrected"] = [corrected(s.translation, d.annotation) for d, s in pairs]
         if any(decision.parts for decision in decisions):
             metadata["sentences"] = [
                 [{"start": part.start, "end": part.end, "score": part.score} for part in decision.parts]
@@ -191,7 +197,8 @@ def mean(scores: Sequence[float]) -> float:
 
 
 def error_spans(decision: Decision, text: str, side: Side = "translation") -> list[dict[str, Any]]:
-    """The chosen spans of one side as xCOMET's dicts: text, confidence, severity, start, end; and category.
+    """The chosen spans of one side as xCOMET's dicts: text, confidence, severity, start, end; category; and, where
+    a model corrects, correction, reason and agreement.
 
     A model wrote the category. COMET prints and writes it unchanged, so characters that UTF-8 lacks are removed here.
     """
@@ -203,6 +210,7 @@ def error_spans(decision: Decision, text: str, side: Side = "translation") -> li
             "start": span.start,
             "end": span.end,
             "category": span.category and printable(span.category),
+            **said(span),
         }
         for span in decision.annotation.on(side)
     ]

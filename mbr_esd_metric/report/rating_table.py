@@ -10,13 +10,16 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 
 from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.corrections import corrected
 from mbr_esd_metric.core.decision import ScoredPart
 from mbr_esd_metric.core.mqm import mqm_score, unit_score, weights_of
 from mbr_esd_metric.decoding.segment import is_blank
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.join import Join, SegmentKey
+from mbr_esd_metric.prompting.words import pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,19 @@ class SegmentRating:
     input_mqm: float | None = None
     data_warning: str | None = None
     parts: tuple[ScoredPart, ...] = ()
+
+    @property
+    def corrections(self) -> list[tuple[str, str]]:
+        """The words of the translation and of the corrected one in their order, as runs: "=" of both, "-" of the
+        translation alone, "+" of the corrected one alone; none where no span has a correction."""
+        if self.annotation is None or all(span.correction is None for span in self.annotation):
+            return []
+        old, new = pieces(self.text.translation), pieces(corrected(self.text.translation, self.annotation))
+        runs: list[tuple[str, str]] = []
+        for kind, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+            some = (("=", old[i:j]),) if kind == "equal" else (("-", old[i:j]), ("+", new[k:m]))
+            runs += [(sign, "".join(words)) for sign, words in some if words]
+        return runs
 
     @property
     def blank(self) -> bool:

@@ -1,7 +1,8 @@
 """A segment with its error spans, in the terminal.
 
 With colour, major errors are bold red and minor ones yellow, all underlined. Without colour, a marked piece is
-``[piece](major)``. Control characters in the data are shown as symbols, so that no text can control the terminal.
+``[piece](major)``, and what a correction changes ``[-old-]{+new+}``. Control characters in the data are shown as
+symbols, so that no text can control the terminal.
 """
 
 from __future__ import annotations
@@ -17,6 +18,11 @@ from mbr_esd_metric.errors import printable
 from mbr_esd_metric.report.rating_table import RatingTable, SegmentRating, Text
 
 _STYLE: dict[Severity, str] = {"major": "\x1b[1;4;31m", "minor": "\x1b[4;33m"}
+#: By whether there is colour: words that stay, that go and that come.
+_CHANGES = {
+    True: {"=": "{}", "-": "\x1b[9;31m{}\x1b[0m", "+": "\x1b[32m{}\x1b[0m"},
+    False: {"=": "{}", "-": "[-{}-]", "+": "{{+{}+}}"},
+}
 _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
 
@@ -51,6 +57,9 @@ def show(table: RatingTable, row: int, *, color: bool) -> str:
         if missing := rating.annotation.on("source"):
             lines.append(f"  {dim}left out of{reset}  {mark(text.source, missing, color=color)}")
         lines += [f"  {dim}{line}{reset}" for line in _errors(text, rating.annotation)]
+        if runs := rating.corrections:
+            words = "".join(_CHANGES[color][sign].format(visible(run)) for sign, run in runs)
+            lines.append(f"  {dim}corrected{reset}  {words}")
     for sampled in table.candidates:
         summary = sampled.distributions[row]
         if summary is not None:
@@ -122,6 +131,10 @@ def _errors(text: Text, annotation: Annotation) -> Iterator[str]:
         details = [visible(span.category)] if span.category else []
         details += [f"confidence {span.confidence:.2f}"] if span.confidence is not None else []
         yield "  ".join([span.severity, place, *details, visible(whole[span.start : span.end])])
+        if span.correction is not None:
+            details = [visible(span.reason)] if span.reason else []
+            details += [f"agreement {span.agreement:.2f}"] if span.agreement is not None else []
+            yield "  ".join(["  instead", visible(span.correction) or "nothing", *details])
     for at, severity in annotation.points:
         yield f"{severity}  [{at}, {at})  error without characters"
     for severity in annotation.unplaced:

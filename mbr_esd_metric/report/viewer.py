@@ -97,13 +97,22 @@ def _column(column: RatingInput, categories: dict[str, int]) -> dict[str, Any]:
         for row, rating in enumerate(column.ratings)
         if rating is not None and rating.parts
     }
+    runs = {
+        row: [(sign, _clean(run)) for sign, run in rating.corrections]
+        for row, rating in enumerate(column.ratings)
+        if rating is not None and rating.corrections
+    }
     stated = [None if rating is None else rating.input_score for rating in column.ratings]
     mqm = [None if rating is None else rating.stored_mqm for rating in column.ratings]
     spans: list[tuple[Any, ...]] = []
+    instead: dict[int, list[Any]] = {}
     for rating in column.ratings:
         if rating is None or rating.annotation is None:
             count.append(None)
             continue
+        for at, s in enumerate(rating.annotation, len(spans)):
+            if s.correction is not None:
+                instead[at] = [_clean(s.correction), _clean(s.reason or ""), s.agreement]
         marks = [(s.start, s.end, s.severity, s.category, s.confidence, s.side) for s in rating.annotation]
         # An omission without a place is an empty span of the source.
         marks += [(0, 0, severity, "omission", None, "source") for severity in rating.annotation.unplaced]
@@ -120,6 +129,7 @@ def _column(column: RatingInput, categories: dict[str, int]) -> dict[str, Any]:
         "human": column.human,
         "count": count,
         **({"parts": parts} if parts else {}),
+        **({"instead": instead, "corrected": runs} if runs else {}),
         "own": stated if any(score is not None for score in stated) else None,
         "mqm": mqm if any(score is not None for score in mqm) else None,
         **by_name,

@@ -105,3 +105,25 @@ def test_colour_by_terminal_and_environment(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert wants_color(SimpleNamespace(isatty=lambda: tty)) is color
+
+
+def test_a_correction_stands_under_its_span_and_the_corrected_text_below() -> None:
+    text = Text("7", "", "", "Der alte Hund bellt.")
+    spans = [
+        ErrorSpan(9, 13, "major", "style", correction="Kater\x1b[2J", reason="a cat", agreement=0.75),
+        ErrorSpan(4, 9, "minor", correction=""),
+        ErrorSpan(19, 20, "minor"),
+    ]
+    table = join([RatingInput("m", [Rating(text, Annotation(spans))])])
+    assert show(table, 0, color=False).splitlines()[3:] == [
+        "  minor  [4, 9)  alte ",
+        "    instead  nothing",
+        "  major  [9, 13)  style  Hund",
+        "    instead  Kater␛[2J  a cat  agreement 0.75",
+        "  minor  [19, 20)  .",
+        "  corrected  Der [-alte Hund-]{+Kater␛[2J+} bellt.",
+    ]
+    colored = show(table, 0, color=True)
+    assert "\x1b[9;31malte Hund\x1b[0m\x1b[32mKater␛[2J\x1b[0m bellt." in colored
+    unchanged = join([RatingInput("m", [Rating(text, Annotation([spans[2]]))])])
+    assert "corrected" not in show(unchanged, 0, color=False)

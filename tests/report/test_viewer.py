@@ -126,6 +126,27 @@ def test_what_is_left_out_is_marked_in_the_source(page: Page) -> None:
     assert page.texts("#panel-overview tr[data-metric=metric] td")[3:6] == ["0", "1", "2"]
 
 
+def test_a_correction_stands_under_its_span_and_the_corrected_text_below(page: Page) -> None:
+    text = Text("1", "", "", "Der 🐉 alte Hund bellt.")
+    spans = [
+        ErrorSpan(11, 15, "major", "style", correction=HOSTILE, reason=HOSTILE, agreement=0.75),
+        ErrorSpan(6, 11, "minor", correction=""),
+        ErrorSpan(21, 22, "minor"),
+    ]
+    page.open(join([RatingInput("m", [Rating(text, Annotation(spans))])]))
+    assert page.js("return window.broken") is None
+    assert page.js("return document.querySelector('#detail details').open")
+    first, second, third = page.js("return [...document.querySelectorAll('#detail li')].map(one => one.textContent)")
+    assert first == "alte  — minorinstead: nothing"
+    assert second == f"Hund — major · styleinstead: {HOSTILE} — {HOSTILE} · agreement 0.75"
+    assert third == ". — minor"
+    body = "[...document.querySelectorAll('#detail .card > .body:last-child > *')]"
+    runs = page.js(f"return {body}.map(one => [one.localName, one.textContent])")
+    assert "".join(run for name, run in runs if name != "ins") == text.translation
+    assert "".join(run for name, run in runs if name != "del") == f"Der 🐉 {HOSTILE} bellt."
+    assert [name for name, _ in runs].count("del") >= 1
+
+
 def test_a_text_judged_by_sentences_has_a_score_at_each(page: Page) -> None:
     text = Text("1", "", "", "Ja. Nein, 😀.")
     parts = (ScoredPart(0, 3, 1.0), ScoredPart(4, 12, 0.96))

@@ -122,8 +122,8 @@ def _write_beside(samples: Sequence[Any], metadata: Mapping[str, Any], model: st
     It adds ``errors`` of a segment itself, but leaves an empty list out. Then a metric that found no error anywhere
     could not be told from one without error spans.
     """
-    names = {"mqm": "mqm", "errors": "error_spans", "omissions": "omissions", "sentences": "sentences"}
-    for key, name in names.items():
+    for key in ("mqm", "errors", "omissions", "sentences", "corrected"):
+        name = "error_spans" if key == "errors" else key
         if name in metadata:
             for sample, value in zip(samples, metadata[name], strict=True):
                 if isinstance(sample, dict):

@@ -6,6 +6,8 @@ The correction "" deletes the words. Its text, and the reason, are the model's o
 from __future__ import annotations
 
 import json
+import re
+from typing import Any
 
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.prompting.formats.json import ANY_WORDS, ESCAPES, JsonFormat, output_grammar, output_schema
@@ -27,10 +29,18 @@ _TEMPLATES = {"v1": _V1}
 _TEXT = ANY_WORDS.removesuffix("+") + "*"
 
 
+#: Characters that no text holds, or that XML and terminals must not see.
+_UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
 class CorrectionsParser(JsonParser):
     """The reader of errors with corrections; one may lack them where nothing holds the model to the grammar."""
 
     more_keys = _KEYS
+
+    def _error(self, key: str, text: str, category: str, sub_category: str, severity: str, *more: str | None) -> Any:
+        said = (one and _UNFIT.sub("\ufffd", one) for one in more)
+        return super()._error(key, text, category, sub_category, severity, *said)
 
 
 class JsonCorrectionsFormat(JsonFormat):

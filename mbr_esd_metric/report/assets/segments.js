@@ -36,6 +36,7 @@ function spansOf(column, row, lambda = state.lambda) {
     spans.push({
       start: column.start[k], end: column.end[k], major: column.major[k] === 1,
       category: column.category(k), confidence: column.confidence[k], omission: column.source[k] === 1,
+      instead: column.instead[k],
     });
   }
   return spans;
@@ -225,10 +226,19 @@ function metricCard(index, row) {
   }
   if (spans.length) {
     const words = (s, text = s.omission ? source : texts[row], unit = units(text)) => text.slice(unit(s.start), unit(s.end)) || "nowhere";
-    card.append(el("details", {}, el("summary", { text: many(spans.length, "error") }), el("ul", {}, ...spans.map((s) =>
-      el("li", {}, el("bdi", { text: words(s) }), ` — ${describe(s)}`)))));
+    card.append(el("details", { open: column.corrected[row] && "" }, el("summary", { text: many(spans.length, "error") }), el("ul", {}, ...spans.map((s) =>
+      el("li", {}, el("bdi", { text: words(s) }), ` — ${describe(s)}`, s.instead ? correction(s.instead) : null)))));
+  }
+  if (column.corrected[row]) {
+    card.append(el("p", { class: "facts", text: "corrected:" }), el("p", { class: "body", dir: "auto" },
+      ...column.corrected[row].map(([sign, run]) => el({ "-": "del", "+": "ins" }[sign] || "span", { text: run }))));
   }
   return card;
+}
+
+function correction([text, reason, agreement]) {
+  const facts = [reason, agreement === null ? "" : `agreement ${agreement.toFixed(2)}`].filter(Boolean);
+  return el("div", {}, "instead: ", el("bdi", {}, text ? el("ins", { text }) : "nothing"), facts.length ? ` — ${facts.join(" · ")}` : null);
 }
 
 // What the candidates said: per character the share that marks it, and the most frequent annotations.
