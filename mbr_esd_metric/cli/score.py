@@ -22,6 +22,7 @@ from mbr_esd_metric.metric.card import with_pair
 from mbr_esd_metric.metric.cards import is_ours, limits
 from mbr_esd_metric.metric.data_warnings import warnings
 from mbr_esd_metric.metric.requests import Segment
+from mbr_esd_metric.metric.sources import candidate_source
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
@@ -89,7 +90,8 @@ def run(args: argparse.Namespace) -> int:
     if args.references:
         raise useless("--references", "a model of this package")
     card = with_pair(card_of(args), args.lp)
-    if args.corrected and not get_format(card.decision.format).corrections:
+    answers = (card if card.candidates is None else candidate_source(card).card).decision.format
+    if args.corrected and not get_format(answers).corrections:
         raise OptionError(
             f"--corrected {args.corrected}: this model corrects nothing; ask it with format=json-corrections"
         )

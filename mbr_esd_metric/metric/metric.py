@@ -17,7 +17,6 @@ from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.data_warnings import data_warning
 from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.run import annotate
-from mbr_esd_metric.prompting.formats import get_format
 
 
 class _Result(dict[str, Any]):
@@ -172,7 +171,7 @@ class Metric:
         metadata: dict[str, Any] = {"error_spans": [error_spans(d, s.translation) for d, s in pairs]}
         if run.both_sides:
             metadata["omissions"] = [error_spans(d, s.source, "source") for d, s in pairs]
-        if get_format(self.card.decision.format).corrections:
+        if run.corrections:
             metadata["corrected"] = [corrected(s.translation, d.annotation) for d, s in pairs]
         if any(decision.parts for decision in decisions):
             metadata["sentences"] = [

@@ -41,6 +41,7 @@ class Annotated:
         signature: "" without segments.
         refused: number of a segment -> why its server will never answer it; its score is NaN.
         both_sides: whether candidates also mark what a translation leaves out.
+        corrections: whether candidates correct errors.
     """
 
     decisions: Sequence[Decision]
@@ -48,6 +49,7 @@ class Annotated:
     summary: Summary = field(default_factory=Summary)
     refused: Mapping[int, str] = field(default_factory=dict)
     both_sides: bool = False
+    corrections: bool = False
 
 
 def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = False) -> Annotated:
@@ -85,7 +87,8 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
         )
     line = signature(card, source.engine)
     counts = summary(card, source.engine, segments, decisions)
-    return Annotated(decisions, line, counts, of_segments, card.decision.both_sides())
+    answers = get_format(card.decision.format)
+    return Annotated(decisions, line, counts, of_segments, answers.both_sides, answers.corrections)
 
 
 def sample(
