@@ -22,7 +22,6 @@ from mbr_esd_metric.metric.card import with_pair
 from mbr_esd_metric.metric.cards import is_ours, limits
 from mbr_esd_metric.metric.data_warnings import warnings
 from mbr_esd_metric.metric.requests import Segment
-from mbr_esd_metric.metric.sources import candidate_source
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
@@ -79,6 +78,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Score every system; the output has the form of ``comet-score``'s."""
     from mbr_esd_metric.metric.metric import Metric
+    from mbr_esd_metric.metric.sources import candidate_source
 
     if args.fail_under is not None and not 0 <= args.fail_under <= 1:
         raise OptionError(f"--fail-under {args.fail_under:g}: give a score in [0, 1], on which 1 is without an error")
