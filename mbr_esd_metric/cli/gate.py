@@ -41,24 +41,27 @@ def check_gate(args: argparse.Namespace, option: str | None, *outputs: str | Non
         raise useless(f"--junit {args.junit}", "a run without a gate")
 
 
-def close_gate(args: argparse.Namespace, verb: str, tables: Sequence[Table], checks: Sequence[Check]) -> int:
-    """Write summary and JUnit XML, say in one line what did not pass, and return the exit status."""
+def close_gate(
+    args: argparse.Namespace, verb: str, tables: Sequence[Table], checks: Sequence[Check], warning: str | None = None
+) -> int:
+    """Write summary and JUnit XML with the warning, say in one line what did not pass, and return the exit status."""
     problems = [printable(check.problem) for check in checks if check.problem is not None]
     if args.summary:
         verdict = "".join(f"- ❌ {problem}\n" for problem in problems)
         if checks and not problems:
             verdict = f"- ✅ {', '.join(printable(check.name) for check in checks)}\n"
+        verdict += f"- ⚠️ {printable(warning)}\n" if warning else ""
         write_whole(args.summary, f"## mbr-esd {verb}\n\n{render_all(tables, 'markdown')}\n{verdict}")
     if args.junit:
-        write_whole(args.junit, junit(verb, checks))
+        write_whole(args.junit, junit(verb, checks, warning))
     if problems:
         print(f"mbr-esd {verb}: gate: {'; '.join(problems)}", file=sys.stderr)
         return FAILED_GATE
     return 0
 
 
-def junit(verb: str, checks: Sequence[Check]) -> str:
-    """JUnit XML with one test case a check."""
+def junit(verb: str, checks: Sequence[Check], warning: str | None = None) -> str:
+    """JUnit XML with one test case a check, and the warning as the output of the suite."""
     from xml.etree import ElementTree
 
     title = f"mbr-esd {verb}"
@@ -70,5 +73,7 @@ def junit(verb: str, checks: Sequence[Check]) -> str:
         case = ElementTree.SubElement(suite, "testcase", {"classname": title, "name": name})
         if check.problem is not None:
             ElementTree.SubElement(case, "failure", {"message": printable(check.problem)})
+    if warning:
+        ElementTree.SubElement(suite, "system-out").text = printable(warning)
     ElementTree.indent(root)
     return f"<?xml version='1.0' encoding='UTF-8'?>\n{ElementTree.tostring(root, encoding='unicode')}\n"

@@ -23,6 +23,7 @@ from mbr_esd_metric.metric.cards import is_ours, limits
 from mbr_esd_metric.metric.data_warnings import warnings
 from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.prompting.formats import get_format
+from mbr_esd_metric.prompting.text import is_blank
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
 if TYPE_CHECKING:
@@ -101,6 +102,9 @@ def run(args: argparse.Namespace) -> int:
     if not texts.sources:
         return _show(args, texts, {args.document: []})
     metric = Metric(texts.card(card))
+    if args.lp and not args.quiet and not get_format(card.decision.format).prompt(card.prompt).names_languages:
+        note = f"{card.name} is not told the languages; --lp {args.lp} serves data warnings and sentences alone"
+        print(f"note: {note}", file=sys.stderr)
     sources, systems = texts.sources, texts.systems
     names = short_names(systems)
     segments = [
@@ -113,15 +117,16 @@ def run(args: argparse.Namespace) -> int:
     prediction = metric.predict_segments(segments, progress=not args.quiet)
     units = [unit.data_warning for unit in texts.document.units] if texts.document else [None] * len(segments)
     data_warnings = [one or other for one, other in zip(prediction.metadata.data_warning, units, strict=True)]
+    warning = warnings(data_warnings, [one.label for one in segments], metric.card.decision.blank)
     if not args.quiet:
         metadata = prediction.metadata
         print(_signature(args, metadata.signature), metadata.summary, *metadata.advice, sep="\n", file=sys.stderr)
-        if line := warnings(data_warnings, [one.label for one in segments], metric.card.decision.blank):
-            print(line, file=sys.stderr)
+        if warning is not None:
+            print(warning, file=sys.stderr)
 
     rows = _rows(segments, prediction, data_warnings, metric.card.name)
     data = {path: rows[at * len(sources) : (at + 1) * len(sources)] for at, path in enumerate(systems)}
-    return _show(args, texts, data, metric.card.lp)
+    return _show(args, texts, data, metric.card.lp, warning)
 
 
 def _gate(args: argparse.Namespace) -> str | None:
@@ -181,7 +186,7 @@ def _error_free(path: str, data: Mapping[str, Sequence[dict[str, Any]]], lp: str
     model = read_error_free(path)
     shares = {}
     for system, rows in data.items():
-        scored = [row for row in rows if row["mt"].strip() and not math.isnan(row["COMET"])]
+        scored = [row for row in rows if not is_blank(row["mt"]) and not math.isnan(row["COMET"])]
         judged = []
         for row in scored:
             annotation = Annotation(errors_of(row)) if "errors" in row else None
@@ -195,7 +200,11 @@ def _error_free(path: str, data: Mapping[str, Sequence[dict[str, Any]]], lp: str
 
 
 def _show(
-    args: argparse.Namespace, texts: Texts, data: Mapping[str, Sequence[dict[str, Any]]], lp: str | None = None
+    args: argparse.Namespace,
+    texts: Texts,
+    data: Mapping[str, Sequence[dict[str, Any]]],
+    lp: str | None = None,
+    warning: str | None = None,
 ) -> int:
     """Write the files, and print the scores as ``comet-score`` does."""
     from mbr_esd_metric.metric.metric import mean
@@ -224,7 +233,7 @@ def _show(
     elif not judged and _gate(args):
         checks = [Check(f"{args.document}: {texts.changed}", None)]
     tables = [replace(_table(judged, scores), notes=tuple(notes)), texts.error_table(judged)]
-    status = close_gate(args, "score", tables if tables[1].rows else tables[:1], checks)
+    status = close_gate(args, "score", tables if tables[1].rows else tables[:1], checks, warning)
     if not args.only_system:
         for number in range(1, len(texts.sources) + 1):
             for path, rows in data.items():

@@ -55,6 +55,7 @@ class Decision:
         reasons: why candidates are invalid, and how many for each reason.
         mqm_sd: standard deviation of the supports' scores, where `mqm` is their mean; else None.
         unplaced: how many of those dropped are omissions.
+        inexact: how many of those located stand in the text with other blanks, quotation marks, hyphens or the like.
         located: error spans of the valid candidates that could be located, each candidate's counted.
         unmarked: valid candidates without an error span.
         parts: of a segment whose sentences were decided one by one, each of them; else empty.
@@ -73,6 +74,7 @@ class Decision:
     reasons: Mapping[str, int] = field(default_factory=dict)
     mqm_sd: float | None = None
     unplaced: int = 0
+    inexact: int = 0
     located: int = 0
     unmarked: int = 0
     parts: tuple[ScoredPart, ...] = ()

@@ -32,7 +32,6 @@ from mbr_esd_metric.decoding.segment import (
     corpus_segment,
     decide_segment,
     decide_together,
-    is_blank,
 )
 from mbr_esd_metric.errors import InputError, MbrEsdError, NoValidCandidateError, OptionError, labelled
 from mbr_esd_metric.files.paths import check_output
@@ -45,6 +44,7 @@ from mbr_esd_metric.files.records import (
     read_candidates,
 )
 from mbr_esd_metric.files.streams import open_binary, progress_bar, whole_file
+from mbr_esd_metric.prompting.text import is_untranslated
 
 #: Workers get blocks of about this many bytes.
 _BLOCK = 1 << 21
@@ -357,7 +357,7 @@ def _line(where: str, value: bytes | list[Any], options: DecisionOptions, decisi
     record = candidate_record(where, value)
     with labelled(f"{where}, {record.label}"):
         outcome = _outcome(record, options, decision)
-        if options.blank == "skip" and is_blank(record.src, record.mt):
+        if options.blank == "skip" and is_untranslated(record.src, record.mt):
             return _Line(b"", skipped=f"{record.label}: a blank translation (blank=skip)")
         if isinstance(outcome, Decision):
             content = json_line(DecisionRecord.of(record, outcome).to_json())

@@ -1,6 +1,6 @@
 """From the candidates of a segment, as a model wrote them, to a decision: parse, fold duplicates, choose.
 
-A blank translation (nothing but white space) of a source that is not blank needs no candidate. Nothing of the source is
+A blank translation (no visible character) of a source that is not blank needs no candidate. Nothing of the source is
 there, so it is one critical error, which no span can say, as there is no character to mark. The paper's convention
 (SoftF1 at L = 0) takes it for a translation without an error instead.
 
@@ -40,6 +40,7 @@ from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, useless
 from mbr_esd_metric.prompting.formats import FORMATS, AnswerParser, get_format
 from mbr_esd_metric.prompting.parse import Invalid, Parsed
+from mbr_esd_metric.prompting.text import is_untranslated
 
 if TYPE_CHECKING:
     from mbr_esd_metric.core.corpus_choice import CorpusChoice, Shortlist
@@ -50,17 +51,14 @@ _END = object()
 
 #: Why a candidate that was cut is invalid.
 CUT = "cut by the length limit"
-
-
-def is_blank(source: str, translation: str) -> bool:
-    """Whether the translation is blank and the source is not."""
-    return not translation.strip() and bool(source.strip())
+#: Characters of an answer that a message shows.
+_SHOWN = 120
 
 
 def blank_decision(source: str, translation: str, options: DecisionOptions) -> Decision | None:
     """The decision for a blank translation, without a span or a candidate; None for every other translation. Its score
     is the lowest (`blank=worst`) or NaN (`skip`); with `perfect` candidates decide, which mark nothing."""
-    if options.blank == "perfect" or not is_blank(source, translation):
+    if options.blank == "perfect" or not is_untranslated(source, translation):
         return None
     mqm = math.nan if options.blank == "skip" else weights_of(options.mqm).floor
     return Decision(None, EMPTY, unit_score(mqm, options.mqm), mqm, (), math.nan, 0, 0, 0)
@@ -337,6 +335,7 @@ class Counts:
     candidates: int
     reasons: Mapping[str, int]
     dropped: int
+    inexact: int = 0
     unplaced: int = 0
     sides: int | None = None
     probabilities: Mapping[SpanKey, float] = field(default_factory=dict)
@@ -358,7 +357,7 @@ class Counts:
             decision = replace(decision, annotation=with_corrections(decision.annotation, self.proposals))
         if self.certain:
             decision = with_errors(decision, self.certain, options.mqm)
-        if not self.reasons and not self.dropped:
+        if not self.reasons and not self.dropped and not self.inexact:
             return decision
         invalid = sum(self.reasons.values())
         return replace(
@@ -366,6 +365,7 @@ class Counts:
             valid=self.candidates - invalid,
             invalid=invalid,
             dropped=self.dropped,
+            inexact=self.inexact,
             unplaced=self.unplaced,
             reasons=self.reasons,
         )
@@ -402,13 +402,16 @@ def _hypotheses(
         folded = Hypotheses(annotations, columns.logprobs, columns.texts, stated)
     except NoValidCandidateError as error:
         why = ", ".join(f"{count} {reason}" for reason, count in invalid.most_common())
-        fix = _other_format(columns, translation, source, options)
+        text = next(filter(None, columns.texts), "")
+        example = f"; the first answer is {text if len(text) <= _SHOWN else text[:_SHOWN] + '…'!r}" if text else ""
+        fix = example + _other_format(columns, translation, source, options)
         raise NoValidCandidateError(f"{error} ({why}){fix}" if why else f"{error}{fix}") from None
     valid = [one for one in parsed if isinstance(one, Parsed)]
     counts = Counts(
         len(columns),
         dict(invalid),
         sum([one.dropped for one in valid]),
+        sum([one.inexact for one in valid]),
         sum([one.unplaced for one in valid]),
         None if source is None else len(translation),
         _probabilities(columns, parser) if valid else {},

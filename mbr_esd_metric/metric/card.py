@@ -17,6 +17,7 @@ from mbr_esd_metric.errors import OptionError, unknown, useless
 from mbr_esd_metric.generation.engine import ENGINES, EngineOptions, Sampling
 from mbr_esd_metric.generation.model_files import VLLM_OPTIONS, name_and_revision
 from mbr_esd_metric.generation.server.address import shown
+from mbr_esd_metric.prompting.languages import language_pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,11 @@ def _read_text(text: str) -> str:
     return text
 
 
+def _read_pair(text: str) -> str:
+    language_pair(text)
+    return text
+
+
 def _read_urls(text: str) -> tuple[str, ...]:
     return tuple(url.strip() for url in text.split(",") if url.strip())
 
@@ -104,6 +110,7 @@ _FLAG = Values(
     "true or false",
 )
 _TEXT = Values(_read_text, "a text that is not empty")
+_PAIR = Values(_read_pair, "a language pair such as en-de")
 
 
 def _option(default: Any, values: Values, meaning: str, *, place: bool = False, short: str = "") -> Any:
@@ -157,9 +164,7 @@ class ModelCard:
     context: str = _option("segment", _choice("segment", "document"), "what the model reads around a sentence")
     grounded: bool = _option(False, _FLAG, "allow only pieces of the translation as error spans")
     prompt: str = _option("v1", _TEXT, "version of the built-in prompt, or the path of a template")
-    lp: str | None = _option(
-        None, _TEXT, "language pair such as en-de, for prompts that name the languages, and for data warnings"
-    )
+    lp: str | None = _option(None, _PAIR, "of the texts, for prompts that name the languages, and for data warnings")
     shots: str | None = _option(
         None, _TEXT, "JSON lines of annotated translations as examples; FILE:3 takes those with the nearest sources"
     )

@@ -9,6 +9,8 @@ from itertools import groupby
 
 from mbr_esd_metric.decoding.checks import checks
 from mbr_esd_metric.errors import first_of
+from mbr_esd_metric.prompting.languages import language_code, language_pair, other_language
+from mbr_esd_metric.prompting.text import is_blank, is_untranslated
 
 _MARKS = ".,;:!?\"'()[]{}«»„“”‘’…-–—。、，！？"
 #: A word that is repeated so often in a row suggests a mistake.
@@ -19,6 +21,8 @@ DATA_WARNINGS = {
     "blank translation": "blank translations",
     "blank source": "blank sources",
     "equal to its source": "translations equal to their source",
+    "in the source language": "translations in the source language",
+    "in another language": "translations in another language",
     "one word repeated": "translations with one word repeated",
     "said twice": "translations said twice",
     "much shorter than its source": "translations much shorter than their source",
@@ -45,15 +49,21 @@ _LETTERS, _CHINESE = re.compile(r"[0-9A-Za-zÀ-ɏЀ-ӿḀ-ỿ]"), re.compile("[�
 _SHARE, _ENOUGH = 0.58, 30
 
 
-def data_warning(source: str, translation: str) -> str | None:
-    """One of `DATA_WARNINGS`, or None if the pair looks like a source and its translation."""
-    source, translation = source.strip(), translation.strip()
-    if not translation and source:
+def data_warning(source: str, translation: str, lp: str | None = None) -> str | None:
+    """One of `DATA_WARNINGS`, or None if the pair looks like a source and its translation; the language of the
+    translation is looked at where the language pair is known."""
+    if is_untranslated(source, translation):
         return "blank translation"
-    if not source:
+    if is_blank(source):
         return "blank source"
+    source, translation = source.strip(), translation.strip()
     if source == translation and any(character.isalpha() for character in source):
         return "equal to its source"
+    if lp is not None:
+        from_language, to_language = language_pair(lp)
+        other = other_language(translation, to_language)
+        if other is not None:
+            return "in the source language" if other == language_code(from_language) else "in another language"
     if _longest_run(translation) >= _REPEATED > _longest_run(source):
         return "one word repeated"
     if _doubled(translation) and not _doubled(source):

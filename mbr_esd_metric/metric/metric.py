@@ -184,7 +184,7 @@ class Metric:
                 metadata[name] = [getattr(decision, name) for decision in decisions]
         if run.refused:
             metadata["refused"] = [run.refused.get(number) for number in range(len(segments))]
-        metadata["data_warning"] = [data_warning(s.source, s.translation) for s in segments]
+        metadata["data_warning"] = [data_warning(s.source, s.translation, self.card.lp) for s in segments]
         summary = {"summary": run.summary.line, "advice": list(run.summary.advice), "signature": run.signature}
         return Prediction(scores=scores, system_score=mean(scores), metadata=Metadata(**metadata, **summary))
 

@@ -12,6 +12,7 @@ from mbr_esd_metric.generation.engine import Request
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.prompt import Context
+from mbr_esd_metric.prompting.text import is_blank
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def build_requests(card: ModelCard, identity: Mapping[str, str], segments: Seque
     requests: dict[Pair, Request] = {}
     for segment in segments:
         source, translation, context = pair = pair_of(segment)
-        if pair in requests or not translation.strip():
+        if pair in requests or is_blank(translation):
             continue
         text = prompt.render(source, translation, card.lp, context)
         # All parts of a text get the same examples, so that their prompts begin alike.

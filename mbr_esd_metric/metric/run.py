@@ -27,6 +27,7 @@ from mbr_esd_metric.metric.sources import CandidateSource, candidate_source
 from mbr_esd_metric.metric.summary import Summary, summary
 from mbr_esd_metric.metric.units import units_of
 from mbr_esd_metric.prompting.formats import get_format
+from mbr_esd_metric.prompting.text import is_blank
 
 #: The decision for a segment that a server will never answer: it has no score.
 _REFUSED = Decision(None, EMPTY, math.nan, math.nan, (), math.nan, 0, 0, 0)
@@ -109,7 +110,7 @@ def sample(
     waiting: dict[int, list[Candidate] | Refused] = {
         number: [_clean_candidate(source.card, one)] * source.card.samples
         for number, one in enumerate(segments)
-        if not one.translation.strip()
+        if is_blank(one.translation)
     }
     following = 0
     for numbers, candidates in source.collect(segments, progress):
@@ -153,7 +154,7 @@ def _decide(
             failed[segment.label] = str(error)
 
     for number, one in enumerate(segments):
-        if not one.translation.strip():
+        if is_blank(one.translation):
             blank = blank_decision(one.source, one.translation, options)
             if blank is None:
                 decide([number], [_clean_candidate(card, one)])

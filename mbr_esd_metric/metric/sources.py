@@ -32,6 +32,7 @@ from mbr_esd_metric.metric.engines import choose_engine
 from mbr_esd_metric.metric.requests import Pair, Segment, build_requests, pair_of
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.languages import language_note
+from mbr_esd_metric.prompting.text import is_blank
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -306,7 +307,7 @@ class FromFile:
         join = Join(records, {one.system for one in segments})
         numbers: dict[int | None, dict[Pair, list[int]]] = {}
         for number, (segment, occurrence) in enumerate(zip(segments, occurrences(places), strict=True)):
-            if segment.translation.strip():
+            if not is_blank(segment.translation):
                 at = join.find(places[number], occurrence)
                 numbers.setdefault(at, {}).setdefault(pair_of(segment), []).append(number)
         if missing := sorted(number for one in numbers.pop(None, {}).values() for number in one):

@@ -32,7 +32,7 @@ def summary(
 ) -> Summary:
     """The summary of a run with an engine; each segment has one decision."""
     advice = _losses(card, engine, decisions)
-    advice += _equal_scores(card, decisions, "" if advice else "; this model finds nothing here: take a larger one")
+    advice += _equal_scores(card, decisions, lost=bool(advice))
     if card.needs_prompt and card.prompt in TEMPLATES:
         advice.insert(
             0,
@@ -49,6 +49,8 @@ def summary(
         f"be read; of {number_of(_total(decisions, 'located') + dropped, 'error span')} {dropped} not found in the "
         f"translation{f' or the source (of omissions: {unplaced})' if both else ''}"
     )
+    if inexact := _total(decisions, "inexact"):
+        line += f", {inexact} found with other blanks, quotation marks, hyphens or accents"
     lowest = [s for s, one in zip(segments, decisions, strict=True) if one.valid and one.score <= 0]
     if lowest:  # further errors changed nothing
         judged = number_of(sum(one.valid > 0 for one in decisions), "segment")
@@ -102,16 +104,18 @@ def _losses(card: ModelCard, engine: Engine | None, decisions: Sequence[Decision
     return advice
 
 
-def _equal_scores(card: ModelCard, decisions: Sequence[Decision], otherwise: str) -> list[str]:
-    """Advice where all segments have the same score; `otherwise` ends the line where no option helps."""
+def _equal_scores(card: ModelCard, decisions: Sequence[Decision], lost: bool) -> list[str]:
+    """Advice where all segments have the same score; `lost` if there is advice about losses already."""
     judged = [one for one in decisions if one.valid]
     if len(judged) < 2 or len({one.score for one in judged}) > 1 or math.isnan(judged[0].score):
         return []
     candidates, *_ = _candidates(decisions)
-    line = (
-        f"all {len(judged)} segments have the score {judged[0].score:.4f}: {sum(not one.annotation for one in judged)} "
-        f"answers mark no error, and neither do {_total(decisions, 'unmarked')} of {candidates} candidates"
-    )
+    clean, unmarked = sum(not one.annotation for one in judged), _total(decisions, "unmarked")
+    line = f"all {len(judged)} segments have the score {judged[0].score:.4f}: {clean} "
+    if clean == len(judged):
+        line += f"answers mark no error, and neither do {unmarked} of {candidates} candidates"
+    else:
+        line += f"of the answers and {unmarked} of {candidates} candidates mark no error"
     means = [one.located / one.valid for one in judged]
     if card.samples == 1:
         return [f"{line}; several candidates tell more than one: rule=mbr&n=16&temperature=1&score=expected"]
@@ -120,4 +124,8 @@ def _equal_scores(card: ModelCard, decisions: Sequence[Decision], otherwise: str
             f"{line}; score=expected takes the mean over the candidates, which mark {min(means):.2f} to "
             f"{max(means):.2f} error spans a segment, with nothing sampled anew"
         ]
-    return [f"{line}{otherwise}"]
+    located, dropped = _total(decisions, "located"), _total(decisions, "dropped")
+    if dropped and not lost:
+        line += f"; {dropped} of {located + dropped} error spans were not found in the translation"
+    nothing = not located + dropped and unmarked == candidates
+    return [f"{line}; this model finds nothing here: take a larger one" if nothing else line]

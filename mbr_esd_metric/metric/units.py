@@ -20,6 +20,7 @@ from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.prompt import Context, Passage
+from mbr_esd_metric.prompting.text import is_blank
 from mbr_esd_metric.prompting.words import word_count
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision
     reasons: Counter[str] = Counter()
     for one in decisions:
         reasons.update(one.reasons)
-    counts = ("valid", "distinct", "invalid", "dropped", "unplaced", "located", "unmarked")
+    counts = ("valid", "distinct", "invalid", "dropped", "unplaced", "inexact", "located", "unmarked")
     return Decision(
         index=None,
         annotation=annotation,
@@ -113,7 +114,7 @@ def units_of(card: ModelCard, segments: Sequence[Segment]) -> Units:
         if card.context == "document" and segment.document:
             before = documents.setdefault((segment.system, segment.document), before)
         contexts: Sequence[Context | None] = [None] * len(texts)
-        if not no_context and segment.translation.strip() and (divided or card.context == "document"):
+        if not no_context and not is_blank(segment.translation) and (divided or card.context == "document"):
             shown = _contexts(texts, before)
             contexts = shown if divided or before[:-1] else contexts
         parts.append(divided)

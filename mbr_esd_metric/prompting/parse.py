@@ -1,10 +1,11 @@
 """From the text of a candidate to an annotation: JSON is read, and each error span is located in the translation.
 
 A text that is not an answer in the expected form is `Invalid`, with a reason. Nothing malformed is ever taken
-for "no error", and no text whatever raises. A well-formed error whose span does not occur in the translation,
-or whose severity is neutral, is dropped and counted. In answers that say what is left out of the source too, such an
-error has ``omitted_span`` instead of ``error_span``, and its words are located in the source. An omission is *unplaced*
-if its words are in neither text; it has a severity and counts in the score if the user says so.
+for "no error", and no text whatever raises. An error span is located where its words first stand in the translation;
+only if they do not, in the folded translation (`text.FoldedText`), which is counted apart. A well-formed error whose
+span is in neither, or whose severity is neutral, is dropped and counted. In answers that say what is left out of the
+source too, such an error has ``omitted_span`` instead of ``error_span``, and its words are located in the source. An
+omission is *unplaced* if its words are in neither text; it has a severity and counts in the score if the user says so.
 
 Answers of a constrained model have exactly the spacing of `formats.json`, and the errors of one segment's
 samples repeat. So a text is first cut at ``}, {`` and each piece looked up: only a piece that is new is read,
@@ -17,9 +18,9 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias, cast
 
 from mbr_esd_metric.core.annotation import (
@@ -33,6 +34,7 @@ from mbr_esd_metric.core.annotation import (
     fold_severity,
 )
 from mbr_esd_metric.errors import InputError, unknown
+from mbr_esd_metric.prompting.text import FoldedText
 
 LOCATIONS = ("first", "successive")
 
@@ -98,6 +100,7 @@ class Parsed:
             in the source; or because there are more than `MOST_ERRORS`.
         no_penalty: errors dropped because their severity is neutral.
         unplaced: omissions among the dropped errors.
+        inexact: located errors whose words stand in the text with other blanks, quotation marks, hyphens or the like.
         stated: the score that the answer states itself, on the scale of Score(E), in [-25, 0]; None if it states none.
         ranges: see `AnswerParser.ranges`; None where they are not at hand.
     """
@@ -106,8 +109,18 @@ class Parsed:
     dropped: int = 0
     no_penalty: int = 0
     unplaced: int = 0
+    inexact: int = 0
     stated: float | None = field(default=None, compare=False)
     ranges: Ranges | None = field(default=None, compare=False)
+
+
+class _Place(NamedTuple):
+    """The characters ``[start, end)`` of a text; `exact` if they are the words as the answer writes them."""
+
+    side: Side
+    start: int
+    end: int
+    exact: bool = True
 
 
 @dataclass(eq=False)
@@ -159,13 +172,30 @@ class AnswerParser(ABC):
         parsed = self.parse(text)
         return (parsed.ranges or {}) if isinstance(parsed, Parsed) else {}
 
-    def _next_start(self, side: Side, text: str, ends: _Ends) -> int:
-        """The start of the next occurrence of a text, or -1; its end goes into `ends`."""
-        whole = self.translation if side == "translation" else self.source or ""
-        start = whole.find(text, ends.get((side, text), 0)) if text else -1
-        if start >= 0 and self.location == "successive":
-            ends[side, text] = start + len(text)
-        return start
+    @cached_property
+    def _folded(self) -> dict[Side, FoldedText]:
+        return {"translation": FoldedText(self.translation), "source": FoldedText(self.source or "")}
+
+    def _locate(self, words: str, sides: Sequence[Side], ends: _Ends) -> _Place | None:
+        """The next occurrence of words, in the first of these texts that has them; its end goes into `ends`."""
+        if not words:
+            return None
+        place: _Place | None = None
+        for side in sides:
+            whole = self.translation if side == "translation" else self.source or ""
+            start = whole.find(words, ends.get((side, words), 0))
+            if start >= 0:
+                place = _Place(side, start, start + len(words))
+                break
+        else:
+            for side in sides:
+                found = self._folded[side].find(words, ends.get((side, words), 0))
+                if found is not None:
+                    place = _Place(side, *found, exact=False)
+                    break
+        if place is not None and self.location == "successive":
+            ends[place.side, words] = place.end
+        return place
 
 
 class Written(NamedTuple):
@@ -185,28 +215,39 @@ class PlainParser(AnswerParser):
         spans: list[ErrorSpan] = []
         ranges: Ranges = {}
         unplaced: list[Severity] = []
+        inexact = 0
         ends: _Ends = {}
-        for (severity, text, side, category), place in errors[:MOST_ERRORS]:
-            start = self._next_start(side, text, ends)
-            if start >= 0:
+        for (severity, text, side, category), written in errors[:MOST_ERRORS]:
+            place = self._locate(text, (side,), ends)
+            if place is not None:
                 name = category or ("omission" if side == "source" else None)
-                spans.append(ErrorSpan(start, start + len(text), severity, name, side=side))
-                ranges.setdefault(spans[-1].key, (place,))
+                spans.append(ErrorSpan(place.start, place.end, severity, name, side=side))
+                ranges.setdefault(spans[-1].key, (written,))
+                inexact += not place.exact
             elif side == "source":
                 unplaced.append(severity)
         annotation = Annotation(spans).missing(unplaced if self.unplaced else ())
-        return Parsed(annotation, len(errors) - len(spans), unplaced=len(unplaced), ranges=ranges)
+        return Parsed(annotation, len(errors) - len(spans), 0, len(unplaced), inexact, ranges=ranges)
 
 
 class _Error(NamedTuple):
     """One error as written, a tuple because thousands are made a second: `severity` is None if it carries no penalty,
-    `span` its first occurrence if any, `omission` whether its category says that something is left out."""
+    `place` its first occurrence if any, `omission` whether its category says that something is left
+    out, `more` the values of further keys."""
 
     text: str
     severity: Severity | None
     category: str
-    span: ErrorSpan | None
+    place: _Place | None
     omission: bool
+    more: Mapping[str, Any]
+
+    def span(self, place: _Place | None) -> ErrorSpan | None:
+        """The error span at a place; None where there is none."""
+        if place is None or self.severity is None:
+            return None
+        more = self.more if place.side == "translation" else {}
+        return ErrorSpan(place.start, place.end, self.severity, self.category, None, place.side, **more)
 
 
 class JsonParser(AnswerParser):
@@ -222,6 +263,7 @@ class JsonParser(AnswerParser):
         self._pieces: dict[str, _Error] = {}
         #: Of each piece the key and the span of its first occurrence; None and None if it is dropped.
         self._located: dict[str, tuple[SpanKey, ErrorSpan] | tuple[None, None]] = {}
+        self._inexact: set[str] = set()
 
     def ranges(self, text: str) -> Ranges:
         at, end = len(_FIRST) - 1, len(text) - len(_LAST) + 1
@@ -232,7 +274,7 @@ class JsonParser(AnswerParser):
             if match is None:
                 return {}
             error = self._error(match[1], *(json.loads(f'"{value}"', strict=False) for value in match.groups()[1:]))
-            span = self._span(error, ends)
+            span = error.span(self._next_place(error, ends))
             if span is not None:
                 # The quote after the words says that they end.
                 ranges.setdefault(span.key, ((at, match.end(2) + 1), match.span(len(KEYS) + 1)))
@@ -249,7 +291,8 @@ class JsonParser(AnswerParser):
             if None not in keyed:
                 # Backwards, so that of equal spans the first is kept.
                 spans = dict(reversed(cast("list[tuple[SpanKey, ErrorSpan]]", keyed)))
-                if None in spans or self.location == "successive" or len(pieces) > MOST_ERRORS:
+                inexact = self._inexact and not self._inexact.isdisjoint(pieces)
+                if None in spans or inexact or self.location == "successive" or len(pieces) > MOST_ERRORS:
                     return self._annotation([self._pieces[piece] for piece in pieces])
                 return Parsed(Annotation.of_keys(spans))
         errors = _decode(text, self.source is not None, self.more_keys)
@@ -261,47 +304,45 @@ class JsonParser(AnswerParser):
         if match is None or not is_severity(match[len(KEYS) + 1]):
             return False
         error = self._pieces[piece] = self._error(*match.groups())
-        self._located[piece] = (None, None) if error.span is None else (error.span.key, error.span)
+        span = error.span(error.place)
+        self._located[piece] = (None, None) if span is None else (span.key, span)
+        if error.place is not None and not error.place.exact:
+            self._inexact.add(piece)
         return True
 
     def _error(self, key: str, text: str, category: str, sub_category: str, severity: str, *more: str | None) -> _Error:
         folded = fold_severity(severity)
         name = f"{category}/{sub_category}" if sub_category else category
         omission = key == OMITTED_KEY or is_omission(name)
-        span: ErrorSpan | None = None
-        if text and folded is not None:
-            start = -1 if key == OMITTED_KEY else self.translation.find(text)
-            if start >= 0:
-                said: dict[str, Any] = dict(zip(self.more_keys, more, strict=True))
-                span = ErrorSpan(start, start + len(text), folded, name, **said)
-            elif omission and self.source is not None and (start := self.source.find(text)) >= 0:
-                span = ErrorSpan(start, start + len(text), folded, name, side="source")
-        return _Error(text, folded, name, span, omission)
+        sides: tuple[Side, ...] = () if key == OMITTED_KEY else ("translation",)
+        if omission and self.source is not None:
+            sides += ("source",)
+        place = None if folded is None else self._locate(text, sides, {})
+        return _Error(text, folded, name, place, omission, dict(zip(self.more_keys, more, strict=True)))
 
-    def _span(self, error: _Error, ends: _Ends) -> ErrorSpan | None:
-        """The span of an error; successive ones with the same words stand one behind the other."""
-        span = error.span
-        if span is None or self.location == "first":
-            return span
-        start = self._next_start(span.side, error.text, ends)
-        return None if start < 0 else replace(span, start=start, end=start + len(error.text))
+    def _next_place(self, error: _Error, ends: _Ends) -> _Place | None:
+        """The place of an error; successive ones with the same words stand one behind the other."""
+        if error.place is None or self.location == "first":
+            return error.place
+        return self._locate(error.text, (error.place.side,), ends)
 
     def _annotation(self, errors: Sequence[_Error]) -> Parsed:
         spans: list[ErrorSpan] = []
         unplaced: list[Severity] = []
-        no_penalty = 0
+        no_penalty = inexact = 0
         ends: _Ends = {}
         for error in errors[:MOST_ERRORS]:
             if error.severity is None:
                 no_penalty += 1
                 continue
-            span = self._span(error, ends)
-            if span is not None:
+            place = self._next_place(error, ends)
+            if (span := error.span(place)) is not None:
                 spans.append(span)
+                inexact += place is not None and not place.exact
             elif error.omission:
                 unplaced.append(error.severity)
         annotation = Annotation(spans).missing(unplaced if self.unplaced else ())
-        return Parsed(annotation, len(errors) - no_penalty - len(spans), no_penalty, len(unplaced))
+        return Parsed(annotation, len(errors) - no_penalty - len(spans), no_penalty, len(unplaced), inexact)
 
 
 class _Malformed(ValueError):
@@ -321,6 +362,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+_FENCE = "```"
 
 
 def is_severity(severity: str) -> bool:
@@ -336,6 +378,9 @@ def is_omission(category: str | None) -> bool:
 def _decode(text: str, both: bool, more: tuple[str, ...] = ()) -> list[tuple[Any, ...]] | Invalid:
     """First key, span text, category, sub-category and severity of each error, and the values of `more` keys, None
     where an error has none."""
+    before, *fenced = text.split(_FENCE, 3)
+    if len(fenced) == 2 and "{" not in before + fenced[1]:  # JSON in Markdown, with prose around it
+        text = fenced[0].lstrip("jsonJSON")
     try:
         answer: object = _DECODER.decode(text)
     except _Malformed as error:
@@ -352,7 +397,7 @@ def _decode(text: str, both: bool, more: tuple[str, ...] = ()) -> list[tuple[Any
         if not isinstance(item, dict):
             return Invalid("an error that is no object")
         first = KEYS[0]
-        if both and item.get(OMITTED_KEY):
+        if both and (item.get(OMITTED_KEY) or (OMITTED_KEY in item and first not in item)):
             if item.get(first):
                 return Invalid(f"an error with {first} and {OMITTED_KEY}")
             first = OMITTED_KEY

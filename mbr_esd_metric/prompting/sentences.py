@@ -15,31 +15,35 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, takewhile
 from unicodedata import combining
 
 from mbr_esd_metric.prompting.languages import language_code, language_pair
+from mbr_esd_metric.prompting.text import is_blank
 
 #: The most characters of a sentence; a longer piece is cut, in Thai at its spaces.
 LONGEST = 400
 #: Places to cut a long piece, the best first: behind the end of a sentence, between words, anywhere.
 _CUTS = tuple(map(re.compile, (r"[.!?…。！？؟।][\"'”’»」』)\]]*\s*", r"\s+", r"[,;:，、；：]", r".")))
+#: What belongs to the end of a sentence behind the last character of a piece that is cut there.
+_TAIL = re.compile(r"[\"'”’»」』)\]]*\s*")
 #: Numbers, and words with a capital letter, which may be names. Those that both texts have tie their sentences.
 _ANCHOR = re.compile(r"\d+|\b[A-ZÀ-ÖØ-ÞА-Я][\w'’-]{2,}")
 #: (sentences of the source, of the translation) -> Gale and Church's probability, each order of a kind by itself.
 _KINDS = {(1, 1): 0.89, (1, 0): 0.0099, (0, 1): 0.0099, (2, 1): 0.089, (1, 2): 0.089, (2, 2): 0.011}
-_VARIANCE = 6.8
+_VARIANCE, _SQRT_2 = 6.8, math.sqrt(2)
 #: Cost of an anchor that a pair shares.
 _TIE = -2.0
 #: |delta| above this is implausible; about 3 pairs of 1000 are there by chance.
 IMPLAUSIBLE = 3.0
 #: The most sentences of the translation that one block of implausible pairs has.
 _BLOCK = 4
-#: Pairs this far from the diagonal of both texts are not looked at, so that the cost is linear in their length.
-_BAND = 12
+#: Pairs this far from the diagonal of both texts are not looked at, nor farther than the difference of their numbers of
+#: sentences. In long texts the band gets narrower, down to its least, so that not more than about so many are.
+_BAND, _MOST_PAIRS = 12, 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +59,17 @@ class Part:
 
 @lru_cache(maxsize=4096)  # the source of many systems
 def sentences(text: str, language: str = "") -> tuple[str, ...]:
-    """The sentences of a text, each with the white space behind it; joined they are the text. White space alone is one
+    """The sentences of a text, each with the blanks behind it; joined they are the text. Blanks alone are one
     sentence. The language, such as "de", decides which abbreviations and ordinals are known; "" is English."""
     from sentencex import segment
 
     cut: list[str] = []
     for piece in segment(language or "en", text):
-        if cut and not (piece.strip() and cut[-1].strip()):
+        if cut and (is_blank(piece) or is_blank(cut[-1])):
             cut[-1] += piece
         else:
             cut.append(piece)
-    if len(cut) > 1 and not cut[-1].strip():
+    if len(cut) > 1 and is_blank(cut[-1]):
         cut[-2:] = [cut[-2] + cut[-1]]
     return tuple(one for piece in cut for one in _cut(piece))
 
@@ -73,24 +77,36 @@ def sentences(text: str, language: str = "") -> tuple[str, ...]:
 def _cut(piece: str) -> list[str]:
     """The piece in pieces of at most `LONGEST` characters, and white space."""
     short = []
-    while len(piece.rstrip()) > LONGEST:
-        ends = (
-            [m.end() for m in cut.finditer(piece) if LONGEST // 4 < len(piece[: m.end()].rstrip()) <= LONGEST]
-            for cut in _CUTS
-        )
-        at = next(some[-1] for some in ends if some)
+    begin, length = 0, len(piece.rstrip())
+    while length - begin > LONGEST:
+        # All of a match that may end here is before `stop`, so that a long piece is read once.
+        stop = _TAIL.match(piece, begin + LONGEST).end()  # type: ignore[union-attr]
+        ends = ([end for end in _ends(cut, piece, begin, stop) if _fits(piece[begin:end])] for cut in _CUTS)
+        at = next((some[-1] for some in ends if some), begin + LONGEST)
         while at < len(piece) and combining(piece[at]):
             at += 1
-        short.append(piece[:at])
-        piece = piece[at:]
-    return [*short, piece] if piece.strip() or not short else [*short[:-1], short[-1] + piece]
+        short.append(piece[begin:at])
+        begin = at
+    rest = piece[begin:]
+    return [*short, rest] if rest.strip() or not short else [*short[:-1], short[-1] + rest]
+
+
+def _ends(cut: re.Pattern[str], piece: str, begin: int, stop: int) -> Iterator[int]:
+    """The ends of the matches that begin in the first `LONGEST` characters."""
+    near = takewhile(lambda match: match.start() <= begin + LONGEST, cut.finditer(piece, begin, stop))
+    return (match.end() for match in near)
+
+
+def _fits(piece: str) -> bool:
+    """Whether a piece is neither too short nor too long, but for the blanks behind it."""
+    return LONGEST // 4 < len(piece.rstrip()) <= LONGEST
 
 
 def parts(source: str, translation: str, lp: str | None = None) -> tuple[Part, ...]:
     """The parts of a segment, in order; they cover both texts but for white space. One where there is nothing to
     divide, or where a text is blank. The language pair is such as "en-de"."""
     undivided = (Part(0, len(translation), 0, len(source)),)
-    if not source.strip() or not translation.strip():
+    if is_blank(source) or is_blank(translation):
         return undivided
     from_language, to_language = map(language_code, language_pair(lp)) if lp else ("", "")
     of_source, of_translation = sentences(source, from_language), sentences(translation, to_language)
@@ -135,14 +151,17 @@ class PairCosts:
         self._units = [longest / max(side[-1], 1) for side in self._lengths]
         anchors = [[set(_ANCHOR.findall(one)) for one in side] for side in (source, translation)]
         shared = set().union(*anchors[0]) & set().union(*anchors[1])
-        self._anchors = [[one & shared for one in side] for side in anchors]
+        #: For each side and size of a group, by its first sentence: the anchors in it that both texts have.
+        self._anchors = [
+            [[set().union(*side[at : at + size]) & shared for at in range(len(side))] for size in (0, 1, 2)]
+            for side in anchors
+        ]
 
     def delta(self, begin: Cut, end: Cut) -> float:
         """The difference of the two lengths, in standard deviations; positive where the translation is longer."""
-        of_source, of_translation = (
-            unit * (side[last] - side[first])
-            for unit, side, first, last in zip(self._units, self._lengths, begin, end, strict=True)
-        )
+        (source, translation), (of_source, of_translation) = self._lengths, self._units
+        of_source *= source[end[0]] - source[begin[0]]
+        of_translation *= translation[end[1]] - translation[begin[1]]
         return (of_translation - of_source) / math.sqrt(_VARIANCE * max((of_source + of_translation) / 2, 1.0))
 
     def plausible(self, begin: Cut, end: Cut) -> bool:
@@ -151,22 +170,22 @@ class PairCosts:
 
     def cost(self, begin: Cut, end: Cut) -> float:
         """The cost of a pair of one of `_KINDS`."""
-        kind = (end[0] - begin[0], end[1] - begin[1])
+        a, b = end[0] - begin[0], end[1] - begin[1]
         # 2 (1 - Phi(|delta|)) is erfc(|delta| / sqrt 2), which is 0 far out.
-        chance = max(math.erfc(abs(self.delta(begin, end)) / math.sqrt(2)), 1e-60)
-        of_source, of_translation = (
-            set().union(*side[first:last]) for side, first, last in zip(self._anchors, begin, end, strict=True)
-        )
-        return -math.log(_KINDS[kind] * chance) + _TIE * len(of_source & of_translation)
+        chance = max(math.erfc(abs(self.delta(begin, end)) / _SQRT_2), 1e-60)
+        cost = -math.log(_KINDS[a, b] * chance)
+        if a and b and (of_source := self._anchors[0][a][begin[0]]):
+            cost += _TIE * len(of_source & self._anchors[1][b][begin[1]])
+        return cost
 
 
 def cheapest_path(costs: PairCosts) -> list[Cut]:
     """The cuts of the cheapest alignment, from (0, 0) to the end of both texts."""
     n, m = costs.size
+    band = min(_BAND + abs(n - m), max(_BAND, _MOST_PAIRS // (2 * n)))
     best: dict[Cut, tuple[float, Cut]] = {(0, 0): (0.0, (0, 0))}
     for i in range(n + 1):
         middle = round(i * m / n)
-        band = _BAND + abs(n - m)
         for j in range(max(0, middle - band), min(m, middle + band) + 1):
             ways = [
                 (best[before][0] + costs.cost(before, (i, j)), before)

@@ -16,9 +16,9 @@ from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.corrections import corrected
 from mbr_esd_metric.core.decision import ScoredPart
 from mbr_esd_metric.core.mqm import mqm_score, unit_score, weights_of
-from mbr_esd_metric.decoding.segment import is_blank
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.join import Join, SegmentKey
+from mbr_esd_metric.prompting.text import is_untranslated
 from mbr_esd_metric.prompting.words import pieces
 
 
@@ -72,7 +72,7 @@ class SegmentRating:
     @property
     def blank(self) -> bool:
         """Whether nothing is translated although there is something to translate."""
-        return is_blank(self.text.source, self.text.translation)
+        return is_untranslated(self.text.source, self.text.translation)
 
     @property
     def stored_mqm(self) -> float | None:

@@ -149,7 +149,7 @@ class MbrEsdScorer(Scorer):
         if run.refused:
             raise EngineError("a test set needs the score of every segment; what was sampled is kept")
         self.note = "\n".join([run.summary.line, *run.summary.advice])
-        data_warnings = [data_warning(segment.source, segment.translation) for segment in segments]
+        data_warnings = [data_warning(one.source, one.translation, self._card.lp) for one in segments]
         if line := warnings(data_warnings, [segment.label for segment in segments], self._card.decision.blank):
             self.note += f"\n{line}"
         decisions = iter(run.decisions)

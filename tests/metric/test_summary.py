@@ -90,3 +90,23 @@ def test_the_published_distilled_model_is_to_have_its_authors_prompt(tmp_path: P
     ]
     assert [len(lines) for lines in advice] == [1, 0, 0]
     assert "give prompt=FILE" in advice[0][0]
+
+
+def test_advice_says_what_was_counted(tmp_path: Path) -> None:
+    """Spans that are not found are no silence, and equal scores are no "no error"."""
+    (line,) = predicted(tmp_path, [[answer("Wolf"), CLEAN]] * 3).metadata.advice
+    assert "3 answers mark no error, and neither do 6 of 6 candidates" in line
+    assert line.endswith("; 3 of 3 error spans were not found in the translation")
+    texts = [[answer(mt[:3], severity="minor")] * 2 for mt in TRANSLATIONS]
+    (line,) = predicted(tmp_path, texts).metadata.advice
+    assert line == "all 3 segments have the score 0.9600: 0 of the answers and 0 of 6 candidates mark no error"
+
+
+def test_spans_that_are_not_copied_exactly_are_counted(tmp_path: Path) -> None:
+    texts = [[answer("Hund\u00a0schlief"), answer("Wolf")], [CLEAN] * 2, [CLEAN] * 2]
+    run = predicted(tmp_path, texts)
+    assert [span["text"] for span in run.metadata.error_spans[0]] == ["Hund schlief"]
+    assert run.metadata.summary == (
+        "of 6 candidates 0 could not be read; of 2 error spans 1 not found in the translation, 1 found with other "
+        "blanks, quotation marks, hyphens or accents"
+    )

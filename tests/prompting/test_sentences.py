@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import random
+import re
+import time
 from collections.abc import Iterator
 from itertools import pairwise
+from unicodedata import combining
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mbr_esd_metric.prompting.sentences import LONGEST, Cut, PairCosts, align, cheapest_path, parts, sentences
+from mbr_esd_metric.prompting.sentences import LONGEST, Cut, PairCosts, _cut, align, cheapest_path, parts, sentences
 
 #: What texts are made of: stops, quotes, blank lines, emoji, combining marks, scripts without spaces.
 PIECES = [
@@ -129,6 +133,53 @@ def test_merged_and_missing_sentences_are_aligned() -> None:
     assert block[0].startswith("It was a cold day")
     assert block[1] == "Wir gingen. Mein Bruder Anton ging mit 3 Freunden nach Berlin."
     assert end == ("Nobody believed that he would ever come back.", "Niemand glaubte, dass er je zurückkäme.")
+
+
+def plain_cut(piece: str) -> list[str]:
+    """The longest pieces that end at the best kind of place, one look at all of the rest each."""
+    kinds = (r"[.!?…。！？؟।][\"'”’»」』)\]]*\s*", r"\s+", r"[,;:，、；：]", r".")
+    short = []
+    while len(piece.rstrip()) > LONGEST:
+        fits = [
+            [m.end() for m in re.finditer(kind, piece) if LONGEST // 4 < len(piece[: m.end()].rstrip()) <= LONGEST]
+            for kind in kinds
+        ]
+        at = next((some[-1] for some in fits if some), LONGEST)
+        while at < len(piece) and combining(piece[at]):
+            at += 1
+        short.append(piece[:at])
+        piece = piece[at:]
+    return [*short, piece] if piece.strip() or not short else [*short[:-1], short[-1] + piece]
+
+
+def test_long_pieces_are_cut_as_by_a_plain_search() -> None:
+    rng = random.Random(0)
+    for _ in range(300):
+        kinds = rng.sample(["a", "b" * 99, "e\u0301", ", ", "、", "。", ' "', '.)"', "  ", " " * 90], 4)
+        piece = "x" + "".join(rng.choices(kinds, k=rng.randint(50, 900))) + "x"
+        assert _cut(piece) == plain_cut(piece)
+
+
+@pytest.mark.parametrize("piece", ["a", '"', "a\u0301", "ab, ", "。", "x" + " " * 500])
+def test_the_time_for_sentences_is_linear(piece: str) -> None:
+    """A second is ten times what 100,000 characters take; searching all of the rest for each piece took more."""
+    text = (piece * 100_000)[:100_000]
+    began = time.process_time()
+    assert "".join(sentences(text, "en")) == text
+    assert time.process_time() - began < 2
+
+
+def test_the_time_for_alignments_is_linear_where_the_numbers_of_sentences_differ() -> None:
+    source = [f"The number {number} is here." for number in range(2000)]
+    began = time.process_time()
+    groups = align(source, [f"Die Zahl {number} ist da." for number in range(0, 2000, 2)])
+    assert time.process_time() - began < 10
+    assert groups[-1][1] == (2000, 1000)
+
+
+def test_invisible_characters_are_no_sentence() -> None:
+    assert sentences("\u200b\n\nJa. \u2060\ufeff\n\n") == ("\u200b\n\nJa. \u2060\ufeff\n\n",)
+    assert len(parts("One. Two.", "\u200b", "en-de")) == 1
 
 
 def test_long_pieces_are_cut_at_spaces_and_at_stops_inside_quotes() -> None:

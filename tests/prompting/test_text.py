@@ -1,0 +1,116 @@
+"""Blank texts, and words that a model did not copy exactly."""
+
+from __future__ import annotations
+
+from unicodedata import normalize
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.prompting.formats import get_format
+from mbr_esd_metric.prompting.parse import Parsed
+from mbr_esd_metric.prompting.text import FoldedText, is_blank, is_untranslated
+from tests.helpers.candidates import answer
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "",
+            " \n\t",
+            "\u200b",
+            "\ufeff",
+            "\u2060\u200d",
+            "\u00ad",
+            "\u200e\u061c",
+            "\x00\x1b",
+            "\u3000\u2028",
+            "\u2800",
+        ),
+        *("\u3164", "\ufe0f", "\U000e0041", "\u00a0\u202f", "\u034f"),
+    ],
+    ids=ascii,
+)
+def test_a_text_without_a_visible_character_is_blank(text: str) -> None:
+    assert is_blank(text)
+    assert is_untranslated("The bank closed.", text)
+    assert not is_untranslated(text, text)
+
+
+@pytest.mark.parametrize("text", [".", "\u0301", "\u200ba", "0", "🙂", "\ue000", "नि"])
+def test_what_is_seen_is_not_blank(text: str) -> None:
+    assert not is_blank(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "found"),
+    [
+        ("Il a dit : «\u00a0non\u202f».", "« non »", "«\u00a0non\u202f»"),
+        ("Zwei  Blanks\nhier", "Zwei Blanks hier", "Zwei  Blanks\nhier"),
+        ("Les e\u0301le\u0300ves sont", "élèves", "e\u0301le\u0300ves"),
+        ("Les élèves sont", "e\u0301le\u0300ves", "élèves"),
+        ("\u1112\u1161\u11ab국", "한국", "\u1112\u1161\u11ab국"),
+        ("Das ist „falsch“ so.", '"falsch"', "„falsch“"),
+        ("Das ist 'falsch' so.", "‚falsch‘", "'falsch'"),
+        ("l’homme", "l'homme", "l’homme"),
+        ("1990–1995 − 7", "1990-1995 - 7", "1990–1995 − 7"),
+        ("Die Donau\u00addampfer fahren.", "Donaudampfer", "Donau\u00addampfer"),
+        ("Donaudampfer", "Donau\u00addampfer", "Donaudampfer"),
+        ("می\u200cخواهم", "میخواهم", "می\u200cخواهم"),
+        ("Der Hund", "hund", None),
+        ("Les élèves", "eleves", None),
+        ("é", "e", None),
+        ("각", "가", None),
+        ("a b", "\u00a0", None),
+        ("a", "\u00ad", None),
+    ],
+    ids=ascii,
+)
+def test_words_with_other_blanks_quotes_hyphens_and_accents_are_found(text: str, words: str, found: str | None) -> None:
+    place = FoldedText(text).find(words)
+    assert (place and text[slice(*place)]) == found
+
+
+@given(st.text(st.sampled_from('aé\u0301\u0300 \u00a0\u00ad„“"–-ß각\u1100\u1161\u11a8\u09c7\u09be'), max_size=12))
+def test_the_folded_text_is_made_of_the_original(text: str) -> None:
+    """Whatever piece of the folded text is found stands at a place that folds to it."""
+    folded = FoldedText(text)
+    assert normalize("NFC", folded.text) == folded.text or "\u00ad" in text
+    for start in range(len(folded.text)):
+        for end in range(start + 1, len(folded.text) + 1):
+            place = folded.find(folded.text[start:end])
+            if place is not None:
+                assert FoldedText(text[slice(*place)]).text.strip() == folded.text[start:end].strip()
+
+
+@pytest.mark.parametrize("name", ["json", "json-omissions", "compact", "gemba-mqm"])
+def test_spans_are_located_exactly_first(name: str) -> None:
+    """Of a text with both, the exact words are meant, although they stand later."""
+    translation = 'Ein „Hund“ und ein "Hund"; Donau\u00addampfer.'
+    words = {'"Hund"': (19, 25), "Donaudampfer": (27, 40)}
+    form = get_format(name)
+    for written, (start, end) in words.items():
+        text = answer(written)
+        if name == "compact":
+            text = f"major <{written}>"
+        elif name == "gemba-mqm":
+            text = f'Critical:\nno-error\nMajor:\naccuracy - "{written}"\nMinor:\nno-error'
+        parsed = form.parser(translation, source="x").parse(text)
+        assert isinstance(parsed, Parsed)
+        assert parsed.annotation == Annotation([ErrorSpan(start, end, "major")])
+        assert (parsed.inexact, parsed.dropped) == (int(written == "Donaudampfer"), 0)
+
+
+def test_successive_words_and_omissions_are_found_too() -> None:
+    parser = get_format("json-omissions").parser("l’eau, l’eau", "successive", "water\u00a0here")
+    text = (
+        answer("l'eau", "l'eau", "l'eau")[:-2] + ", " + answer("water here").replace("error_span", "omitted_span")[12:]
+    )
+    parsed = parser.parse(text)
+    assert isinstance(parsed, Parsed)
+    places = [(span.start, span.end, span.side) for span in parsed.annotation]
+    assert places == [(0, 5, "translation"), (7, 12, "translation"), (0, 10, "source")]
+    assert (parsed.inexact, parsed.dropped) == (3, 1)
