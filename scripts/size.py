@@ -1,12 +1,13 @@
-"""Prints how large the package is: lines and modules a folder, options, words, and what one prediction loads.
+"""Prints how large the package is: lines, modules, options, words, and what one segment enters and loads.
 
-python scripts/size.py                 # of this checkout
+python scripts/size.py                 # of this checkout; fails where a figure is past its limit
 python scripts/size.py --base v1.2     # beside another git revision
 """
 
 from __future__ import annotations
 
 import argparse
+import inspect
 import io
 import json
 import os
@@ -22,15 +23,24 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "mbr_esd_metric"
-#: Row -> the most that it should be.
-TARGETS = {
-    "package: lines": 30_000,
-    "package: modules": 190,
-    "options of all verbs": 220,
-    "options in a model's name": 34,
-    "tests: lines": 22_000,
-    "loaded by a prediction: lines": 8_500,
-    "docs: words": 20_000,
+MODEL = "meta-llama/Llama-3.3-70B-Instruct"
+#: Row -> its limit.
+LIMITS = {
+    "package: lines": 32_000,
+    "package: modules": 185,
+    "options of all verbs": 160,
+    "options in a model's name": 36,
+    "prediction: lines loaded": 10_000,
+    "score, fresh: files entered": 46,
+    "score, fresh: functions entered": 260,
+    "score, stored: files entered": 40,
+    "score, stored: functions entered": 205,
+    "score, stored: lines loaded": 8_500,
+    "score, stored: requests": 0,
+    "tests: lines": 24_000,
+    "scripts: lines": 5_000,
+    "docs: words": 21_000,
+    "evidence: words": 10_000,
 }
 
 
@@ -38,7 +48,6 @@ def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--base", metavar="REV", help="a git revision to compare with")
-    parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     args = parser.parse_args()
     now = sizes(ROOT)
     before = None
@@ -48,22 +57,22 @@ def main() -> int:
             with tarfile.open(fileobj=io.BytesIO(archive)) as files:
                 files.extractall(folder)
             before = sizes(Path(folder))
-    if args.json:
-        print(json.dumps({"now": now, **({} if before is None else {"before": before})}, indent=2))
-    else:
-        print(table(now, before))
-    return 0
+    print(table(now, before))
+    past = [name for name, limit in LIMITS.items() if now[name] > limit]
+    if past:
+        print(f"past the limit, which is in {Path(__file__).name}: {', '.join(past)}", file=sys.stderr)
+    return 1 if past and before is None else 0
 
 
-def table(now: dict[str, int | None], before: dict[str, int | None] | None) -> str:
-    """The rows as text, with the targets."""
-    names = list(dict.fromkeys([*(before or {}), *now])) if before else list(now)
+def table(now: dict[str, int], before: dict[str, int] | None) -> str:
+    """The rows as text, with the limits."""
+    names = list(dict.fromkeys([*(before or {}), *now]))
     width = max(map(len, names))
-    head = f"{'':<{width}}" + (f"{'before':>9}" if before else "") + f"{'now':>9}{'at most':>9}"
+    head = f"{'':<{width}}" + (f"{'before':>9}" if before else "") + f"{'now':>9}{'limit':>9}"
     lines = [head]
     for name in names:
         row = f"{name:<{width}}" + (_number(before.get(name)) if before else "")
-        row += _number(now.get(name)) + (f"{TARGETS[name]:>9,}" if name in TARGETS else "")
+        row += _number(now.get(name)) + (f"{LIMITS[name]:>9,}" if name in LIMITS else "")
         lines.append(row.rstrip())
     return "\n".join(lines)
 
@@ -72,20 +81,20 @@ def _number(value: int | None) -> str:
     return f"{'-' if value is None else format(value, ','):>9}"
 
 
-def sizes(root: Path) -> dict[str, int | None]:
-    """Every row of the table for one checkout; None where it cannot be measured."""
-    rows: dict[str, int | None] = {}
+def sizes(root: Path) -> dict[str, int]:
+    """Every row of the table for one checkout."""
     package = sorted((root / PACKAGE).rglob("*.py"))
-    rows["package: lines"], rows["package: modules"] = sum(map(_lines, package)), len(package)
+    rows = {"package: lines": sum(map(_lines, package)), "package: modules": len(package)}
     for folder in sorted(path.name for path in (root / PACKAGE).iterdir() if any(path.rglob("*.py"))):
         inside = [path for path in package if path.relative_to(root / PACKAGE).parts[0] == folder]
         rows[f"  {folder}: lines"], rows[f"  {folder}: modules"] = sum(map(_lines, inside)), len(inside)
-    for measure in ("options", "names", "loaded"):
-        rows |= _measured(root, measure)
-    tests = list((root / "tests").rglob("*.py"))
-    rows["tests: lines"], rows["tests: modules"] = sum(map(_lines, tests)), len(tests)
+    rows |= _measured(root)
+    for folder in ("tests", "scripts"):
+        files = list((root / folder).rglob("*.py"))
+        rows[f"{folder}: lines"], rows[f"{folder}: modules"] = sum(map(_lines, files)), len(files)
     pages = [root / "README.md", *(p for p in (root / "docs").rglob("*.md") if "evidence" not in p.parts)]
-    rows["docs: words"] = sum(len(page.read_text(encoding="utf-8").split()) for page in pages)
+    for name, texts in (("docs", pages), ("evidence", (root / "docs" / "evidence").glob("*.md"))):
+        rows[f"{name}: words"] = sum(len(text.read_text(encoding="utf-8").split()) for text in texts)
     return rows
 
 
@@ -93,36 +102,47 @@ def _lines(path: Path) -> int:
     return len(path.read_text(encoding="utf-8").splitlines())
 
 
-def _measured(root: Path, measure: str) -> dict[str, int | None]:
-    """A measure that imports the checkout's package, in a process of its own."""
+def _measured(root: Path) -> dict[str, int]:
+    """The measures that import the checkout's package, each in a process of its own; all ask one server."""
+    rows: dict[str, int] = {}
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Chat)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory() as cache:
         environment = {**os.environ, "PYTHONPATH": str(root), "MBR_ESD_CACHE": cache, "PYTHONDONTWRITEBYTECODE": "1"}
+        environment |= {"MBR_ESD_STORE": f"{cache}/store.sqlite"}
+        environment |= {"MBR_ESD_SERVER": f"http://127.0.0.1:{server.server_port}/v1"}
         command = [sys.executable, "-P"] if sys.version_info >= (3, 11) else [sys.executable]
-        code = f"import runpy; runpy.run_path({str(__file__)!r})[{'_' + measure!r}]()"
-        done = subprocess.run([*command, "-c", code], cwd=cache, env=environment, capture_output=True, text=True)
-    if done.returncode:
-        print(done.stderr.strip(), file=sys.stderr)
-        raise SystemExit(f"{root}: the {measure} cannot be counted")
-    counts: dict[str, int | None] = json.loads(done.stdout.splitlines()[-1])
-    return counts
+        for name in ("options", "prediction", "score, fresh", "score, stored"):
+            measure = name.partition(",")[0]
+            code = f"import runpy; runpy.run_path({str(__file__)!r})[{'_' + measure!r}]()"
+            requests = _Chat.requests
+            done = subprocess.run([*command, "-c", code], cwd=cache, env=environment, capture_output=True, text=True)
+            if done.returncode:
+                print(done.stderr.strip(), file=sys.stderr)
+                raise SystemExit(f"{root}: the {measure} cannot be measured")
+            counts = json.loads(done.stdout.splitlines()[-1])
+            if name == "options":
+                rows |= counts
+            else:
+                counts["requests"] = _Chat.requests - requests
+                rows |= {f"{name}: {row}": count for row, count in counts.items()}
+    server.shutdown()
+    return rows
 
 
 def _options() -> None:
-    """Prints the number of options of every verb, those of the verbs below it included, from their parsers."""
-    import importlib
-
+    """Prints the number of options of every verb, those below it included, and of a model's name."""
     from mbr_esd_metric import cli
     from mbr_esd_metric.cli.main import VERBS
+    from mbr_esd_metric.metric.card import options_help
 
     counts: dict[str, int] = {}
     for verb, (module, _) in VERBS.items():
         parser = argparse.ArgumentParser(prog=verb)
-        if hasattr(cli, "functions_of"):
-            cli.functions_of(module)[0](parser)
-        else:  # an older revision
-            importlib.import_module(f"{PACKAGE}.cli.{module}").configure(parser)
+        cli.functions_of(module)[0](parser)
         counts[f"  {verb}: options"] = sum(_options_of(one) for one in _parsers(parser))
-    print(json.dumps({"options of all verbs": sum(counts.values()), **counts}))
+    in_a_name = {"options in a model's name": len(options_help().splitlines())}
+    print(json.dumps({"options of all verbs": sum(counts.values()), **counts, **in_a_name}))
 
 
 def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
@@ -137,37 +157,34 @@ def _options_of(parser: argparse.ArgumentParser) -> int:
     return sum(bool(action.option_strings) and action.dest != "help" for action in parser._actions)
 
 
-def _names() -> None:
-    """Prints the number of options that a model's name takes."""
-    from mbr_esd_metric.metric.card import options_help
-
-    print(json.dumps({"options in a model's name": len(options_help().splitlines())}))
-
-
 class _Chat(BaseHTTPRequestHandler):
-    """A chat server whose every answer is "no errors"."""
+    """A chat server; every other answer has an error."""
+
+    requests = 0
 
     def do_GET(self) -> None:
-        self._reply({"object": "list", "data": [{"id": "model", "object": "model", "owned_by": "vllm"}]})
+        self._reply({"object": "list", "data": [{"id": MODEL, "object": "model", "owned_by": "vllm"}]})
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        error = {"error_span": "Ufer", "category": "accuracy", "sub_category": "mistranslation", "severity": "major"}
         choices = [
             {
                 "index": index,
                 "finish_reason": "stop",
-                "message": {"role": "assistant", "content": '{"errors": []}'},
+                "message": {"role": "assistant", "content": json.dumps({"errors": [error][: index % 2]})},
                 "logprobs": {"content": [{"token": "x", "logprob": -0.5}]},
             }
             for index in range(request.get("n", 1))
         ]
         usage = {"prompt_tokens": 1, "completion_tokens": len(choices), "total_tokens": 1 + len(choices)}
-        self._reply({"object": "chat.completion", "model": "model", "choices": choices, "usage": usage})
+        self._reply({"object": "chat.completion", "model": MODEL, "choices": choices, "usage": usage})
 
     def log_message(self, *_: object) -> None:
         """Nothing is printed."""
 
     def _reply(self, content: dict[str, Any]) -> None:
+        _Chat.requests += 1
         body = json.dumps(content).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -176,18 +193,43 @@ class _Chat(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def _loaded() -> None:
-    """Prints the lines and modules of the package that a model of a server loads until it has predicted."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Chat)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+def _prediction() -> None:
+    """Prints what a model of a server loads of the package until it has predicted."""
     from mbr_esd_metric import load_metric
 
-    name = f"mbr-esd-server?server=http://127.0.0.1:{server.server_port}/v1&model=model&n=2&lp=en-de"
-    load_metric(name).predict([{"src": "A text.", "mt": "Ein Text."}])
-    server.shutdown()
-    loaded = {name: module for name, module in sys.modules.items() if name.split(".")[0] == PACKAGE}
-    lines = sum(_lines(Path(module.__file__)) for module in loaded.values() if module.__file__)
-    print(json.dumps({"loaded by a prediction: lines": lines, "loaded by a prediction: modules": len(loaded)}))
+    load_metric("mbr-esd-llama?engine=server&n=16&lp=en-de").predict([{"src": "A text.", "mt": "Ein Text."}])
+    print(json.dumps(_loaded()))
+
+
+def _score() -> None:
+    """Prints the files and functions of the package that `mbr-esd score` of a segment enters, and what it loads."""
+    import mbr_esd_metric
+    from mbr_esd_metric.cli.main import main
+
+    root = str(Path(mbr_esd_metric.__file__).parent)
+    entered: set[tuple[str, int]] = set()
+
+    def profile(frame: Any, event: str, _: object) -> None:
+        code = frame.f_code
+        function = code.co_flags & inspect.CO_OPTIMIZED and code.co_name[0] != "<"  # no body of a class, no lambda
+        if event == "call" and function and code.co_filename.startswith(root):
+            entered.add((code.co_filename, code.co_firstlineno))
+
+    for name, text in (("s", "The bank closed."), ("t", "Das Ufer schloss.")):
+        Path(name).write_text(text, encoding="utf-8")
+    threading.setprofile(profile)
+    sys.setprofile(profile)
+    status = main(["score", "-s", "s", "-t", "t", "--model", "mbr-esd-llama?engine=server&n=16&lp=en-de"])
+    sys.setprofile(None)
+    if status:
+        raise SystemExit(status)
+    counts = {"files entered": len({file for file, _ in entered}), "functions entered": len(entered)}
+    print(json.dumps(counts | _loaded()))
+
+
+def _loaded() -> dict[str, int]:
+    files = [module.__file__ for name, module in sys.modules.items() if name.split(".")[0] == PACKAGE]
+    return {"lines loaded": sum(_lines(Path(file)) for file in files if file), "modules loaded": len(files)}
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ def _made(rng: random.Random, marked: list[list[tuple[int, int, Severity]]], wor
 
 
 def main() -> None:
-    """Print one row a policy: samples spent, equal decisions, utility lost."""
+    """Decide over each prefix of every segment's candidates; print a row a policy: samples, equal decisions, loss."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("candidates", nargs="?", help="candidate file, JSON lines")
     parser.add_argument("--raters", help="MQM file with several raters, to make candidates from")
@@ -97,22 +97,13 @@ def main() -> None:
     args = parser.parse_args()
     if bool(args.candidates) == bool(args.raters):
         parser.error("give a candidate file, or --raters FILE")
-    replay(args)
-
-
-def replay(args: argparse.Namespace) -> None:
-    """Decide over each prefix of every segment's candidates, and print the table."""
     options = DecisionOptions(utility=args.utility)
     similarity = options.similarity
     sizes = list(rounds(args.n))
-    if args.raters:
-        source = from_raters(args.raters, args.n, args.skip, args.segments)
-    else:
-        source = stored(args.candidates, args.n)
-
+    made = from_raters(args.raters, args.n, args.skip, args.segments) if args.raters else None
     costs, lost, equal = [], [], []
     spent_time, left_out = 0.0, 0
-    for translation, candidates in source:
+    for translation, candidates in made or stored(args.candidates, args.n):
         try:
             whole, _ = decision_problem(candidates, translation, options)
         except NoValidCandidateError:

@@ -4,7 +4,7 @@
 
 MAP is right only if the likeliest annotation is the best one. Here each rater's annotation is written in the form of an
 answer, and the model says how likely it is after the prompt: the sum of log M over the answer's tokens and its end, at
-temperature 1 and without the grammar, by teacher forcing (transformers) or as log-probabilities of a prompt (vLLM).
+temperature 1 and without the grammar, by teacher forcing.
 ratings.tsv is Google's MQM; candidates.jsonl is what `mbr-esd sample` writes for the same translations.
 """
 
@@ -30,7 +30,6 @@ from mbr_esd_metric.errors import InputError, NoValidCandidateError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates
 from mbr_esd_metric.generation.embedded import with_weights
 from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, EngineOptions, Request
-from mbr_esd_metric.generation.engines.vllm import VllmEngine
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.requests import Pair, Segment, build_requests, pair_of
 from mbr_esd_metric.metric.sources import Sampled
@@ -138,25 +137,6 @@ def by_transformers(options: EngineOptions) -> Scorer:
     return score
 
 
-def by_vllm(options: EngineOptions) -> Scorer:
-    """The log-probabilities of a prompt that ends in the answer."""
-    from vllm import SamplingParams
-
-    engine = VllmEngine(options)
-    tokenizer = engine._llm.get_tokenizer()
-
-    def score(answers: Sequence[Answer]) -> Iterator[Likelihood]:
-        parts = [_tokens(tokenizer, answer) for answer in answers]
-        prompts = [{"prompt_token_ids": prompt + tokens} for prompt, tokens in parts]
-        settings = SamplingParams(max_tokens=1, prompt_logprobs=0)
-        outputs = engine._llm.generate(prompts, settings, lora_request=engine._lora())
-        for (prompt, tokens), output in zip(parts, outputs, strict=True):
-            after = output.prompt_logprobs[len(prompt) :]
-            yield Likelihood(len(tokens), sum(one[token].logprob for token, one in zip(tokens, after, strict=True)))
-
-    return score
-
-
 def table(answers: Sequence[Answer], likelihoods: Sequence[Likelihood], utility: str) -> list[TableRow]:
     """One row for each kind of answer."""
     likeliest: dict[str, float] = defaultdict(lambda: -np.inf)
@@ -186,18 +166,15 @@ def main() -> None:
     parser.add_argument("ratings", metavar="RATINGS.tsv")
     parser.add_argument("candidates", metavar="CANDIDATES")
     parser.add_argument("--model", required=True, help="as it sampled the candidates, with its options")
-    parser.add_argument("--engine", choices=["transformers", "vllm"], default="transformers")
     parser.add_argument("--utility", default="softf1")
     parser.add_argument("--table", choices=list(TABLE_FORMATS), default="text")
     args = parser.parse_args()
-    card = load_card(f"{args.model}{'&' if '?' in args.model else '?'}engine={args.engine}")
+    card = load_card(f"{args.model}{'&' if '?' in args.model else '?'}engine=transformers")
     source = Sampled(card)
     requested = partial(build_requests, card, source.engine.identity)
     answer_format = get_format(card.decision.format)
     answers = answers_of(args.ratings, args.candidates, requested, answer_format, args.utility)
-    options = with_weights(card.engine_options)
-    scorer = by_vllm(options) if args.engine == "vllm" else by_transformers(options)
-    likelihoods = list(scorer(answers))
+    likelihoods = list(by_transformers(with_weights(card.engine_options))(answers))
     translations = len({answer.request.key for answer in answers})
     note = (
         f"{translations} translations; log M: nats, the mean over answers; likelier than people: the share of "

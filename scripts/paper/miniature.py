@@ -24,8 +24,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from miniature_data import BIO, COLUMNS, LP, TED, WMT, Corpus, TestSet, load_corpus
-from miniature_sizes import CARD, SIZES, TRAINED, Size
+from miniature_data import BIO, CARD, COLUMNS, LP, SIZES, TED, TRAINED, WMT, Corpus, Size, TestSet, load_corpus
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
