@@ -26,20 +26,20 @@ PACKAGE = "mbr_esd_metric"
 MODEL = "meta-llama/Llama-3.3-70B-Instruct"
 #: Row -> its limit.
 LIMITS = {
-    "package: lines": 32_000,
+    "package: lines": 32_500,
     "package: modules": 185,
     "options of all verbs": 160,
     "options in a model's name": 36,
     "prediction: lines loaded": 10_000,
-    "score, fresh: files entered": 46,
-    "score, fresh: functions entered": 260,
-    "score, stored: files entered": 40,
-    "score, stored: functions entered": 205,
-    "score, stored: lines loaded": 8_500,
+    "score, fresh: files entered": 56,
+    "score, fresh: functions entered": 360,
+    "score, stored: files entered": 52,
+    "score, stored: functions entered": 290,
+    "score, stored: lines loaded": 14_500,
     "score, stored: requests": 0,
-    "tests: lines": 24_000,
+    "tests: lines": 25_000,
     "scripts: lines": 5_000,
-    "docs: words": 21_000,
+    "docs: words": 21_500,
     "evidence: words": 10_000,
 }
 
