@@ -1,14 +1,16 @@
-"""One hierarchy of errors. Each message says what was wrong, where, and what to do about it."""
+"""One hierarchy of errors, and the log. Each message says what was wrong, where, and what to do about it."""
 
 from __future__ import annotations
 
 import difflib
 import importlib.util
+import logging
 import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 #: What every command says if its run ends early.
 RESUME = "what was sampled is kept; repeat the command to go on from there"
@@ -61,11 +63,48 @@ def first_of(items: Sequence[str], most: int = 5, between: str = ", ") -> str:
     return between.join(items[:most]) + more
 
 
-def say(line: str) -> None:
-    """Print a line on standard error, clear of a progress bar."""
-    from tqdm import tqdm
+#: The package's log: notes at INFO, what a user should act on at WARNING. Without `shown_log` nothing of it is printed
+#: but what Python prints of any library.
+logger = logging.getLogger("mbr_esd_metric")
+_with_notes: ContextVar[bool] = ContextVar("with_notes", default=True)
 
-    tqdm.write(line, file=sys.stderr)
+
+def _wanted(record: logging.LogRecord) -> bool:
+    record.msg, record.args = masked(record.getMessage()), ()
+    return record.levelno >= logging.WARNING or _with_notes.get()
+
+
+logger.addFilter(_wanted)
+
+
+@contextmanager
+def notes(shown: bool) -> Iterator[None]:
+    """Leave notes out of the log unless they are to be shown; warnings stay."""
+    token = _with_notes.set(shown)
+    try:
+        yield
+    finally:
+        _with_notes.reset(token)
+
+
+class _Printer(logging.Handler):
+    """Writes records on standard error, clear of a progress bar."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from tqdm import tqdm
+
+        tqdm.write(printable(self.format(record)), file=sys.stderr)
+
+
+@contextmanager
+def shown_log() -> Iterator[None]:
+    """Print the log, for a program; other handlers do not get it."""
+    before = logger.handlers, logger.level, logger.propagate
+    logger.handlers, logger.level, logger.propagate = [_Printer()], logging.INFO, False
+    try:
+        yield
+    finally:
+        logger.handlers, logger.level, logger.propagate = before
 
 
 class MbrEsdError(Exception):
@@ -127,10 +166,6 @@ def install_command(extra: str) -> str:
 
 class PluginError(MbrEsdError):
     """A part that another package offers cannot be used. The message names the package and says why."""
-
-
-class PluginWarning(UserWarning):
-    """A part that another package offers is left out."""
 
 
 class StoreError(MbrEsdError):

@@ -16,14 +16,13 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-import warnings
 from collections.abc import Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Generic, TypeVar
 
-from mbr_esd_metric.errors import PluginError, PluginWarning, unknown
+from mbr_esd_metric.errors import PluginError, logger, unknown
 
 _T = TypeVar("_T")
 
@@ -146,7 +145,7 @@ class Catalog(Generic[_T]):
     def _warn(self, message: str) -> None:
         if message not in self._warned:
             self._warned.add(message)
-            warnings.warn(message, PluginWarning, stacklevel=3)
+            logger.warning(message)
 
 
 def _package_of(point: EntryPoint) -> str:

@@ -9,13 +9,12 @@ import io
 import os
 import signal
 import sys
-import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn, TextIO, cast
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.cli import functions_of
-from mbr_esd_metric.errors import RESUME, MbrEsdError, PluginWarning, unknown
+from mbr_esd_metric.errors import RESUME, MbrEsdError, notes, shown_log, unknown
 
 #: Heading -> verb -> (what `functions_of` takes, one line of help). ``configure(parser)`` adds the verb's arguments,
 #: and sets ``parser.epilog`` to an example; ``run(args) -> int`` does the work.
@@ -45,16 +44,6 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 VERBS = {verb: entry for group in _GROUPS.values() for verb, entry in group.items()}
-
-
-_formatted = warnings.formatwarning
-
-
-def _plain(message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None) -> str:
-    """A warning about another package, as one line; others as Python shows them."""
-    if issubclass(category, PluginWarning):
-        return f"mbr-esd: warning: {message}\n"
-    return _formatted(message, category, filename, lineno, line)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -95,19 +84,20 @@ def _main(argv: Sequence[str] | None) -> int:
     if chosen.verb not in VERBS:
         parser.error(str(unknown("verb", chosen.verb, VERBS)))
 
-    warnings.formatwarning = _plain
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A character that the terminal or UTF-8 has not is shown by its number; it would end the run.
             stream.reconfigure(errors="backslashreplace")
     args = argparse.Namespace(prog=f"mbr-esd {chosen.verb}")  # until a verb below it says its own
     try:
-        with contextlib.redirect_stdout(cast("TextIO", _Output(sys.stdout))) as output:
+        with contextlib.redirect_stdout(cast("TextIO", _Output(sys.stdout))) as output, shown_log():
             name, text = VERBS[chosen.verb]
             configure, run = functions_of(name)
             verb = _Parser(prog=args.prog, description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
             configure(verb)
-            status = int(run(verb.parse_args(chosen.rest, args)))
+            verb.parse_args(chosen.rest, args)
+            with notes(not getattr(args, "quiet", False)):
+                status = int(run(args))
             output.flush()
             return status
     except KeyboardInterrupt:

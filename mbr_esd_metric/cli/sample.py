@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from mbr_esd_metric.cli.shared_options import (
     trial_of,
     used_option,
 )
-from mbr_esd_metric.errors import InputError, OptionError, first_of, number_of, useless
+from mbr_esd_metric.errors import InputError, OptionError, first_of, logger, number_of, useless
 from mbr_esd_metric.files.paths import check_distinct, check_output, short_names
 from mbr_esd_metric.files.streams import read_segments
 
@@ -68,11 +67,10 @@ def run(args: argparse.Namespace) -> int:
     if trial is not None:
         return print_estimates(card, [segment for _, _, segment in names], trial)
     divided = sum(map(bool, units_of(card, [segment for _, _, segment in names]).parts))
-    if divided and not args.quiet:
-        print(
+    if divided:
+        logger.info(
             f"note: {number_of(divided, 'segment')} of several sentences: `score` judges each sentence, and candidates "
-            "are of the whole, so `decide` may give another score",
-            file=sys.stderr,
+            "are of the whole, so `decide` may give another score"
         )
     lost: Counter[bool] = Counter()
     refused: list[str] = []
@@ -84,13 +82,12 @@ def run(args: argparse.Namespace) -> int:
     print(f"{args.output}: {number_of(len(names) - len(refused), 'segment')}{part}, {most}{each} each")
     if lost[True]:
         shorter = ", or format=compact" if card.decision.format == "json" else ""
-        print(
+        logger.warning(
             f"{lost[True]} of {number_of(lost.total(), 'candidate')} were cut at max_tokens={card.max_tokens}: such "
-            f"candidates count as invalid; give max_tokens={2 * card.max_tokens}{shorter}",
-            file=sys.stderr,
+            f"candidates count as invalid; give max_tokens={2 * card.max_tokens}{shorter}"
         )
     if refused:
-        print(f"left out, as the server will not answer: {first_of(refused, between='; ')}", file=sys.stderr)
+        logger.warning(f"left out, as the server will not answer: {first_of(refused, between='; ')}")
     return 1 if refused else 0
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import math
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from mbr_esd_metric.cli.gate import Check, add_gate, check_gate, close_gate
 from mbr_esd_metric.cli.score_inputs import Texts, errors_of, read_translations
 from mbr_esd_metric.cli.shared_options import add_dry_run, add_model, card_of, print_estimates, trial_of
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.errors import OptionError, printable, useless
+from mbr_esd_metric.errors import OptionError, logger, number_of, printable, useless
 from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.streams import json_text, write_whole
 from mbr_esd_metric.metric.card import with_pair
@@ -117,13 +116,9 @@ def run(args: argparse.Namespace) -> int:
     prediction = metric.predict_segments(segments, progress=not args.quiet)
     units = [unit.data_warning for unit in texts.document.units] if texts.document else [None] * len(segments)
     data_warnings = [one or other for one, other in zip(prediction.metadata.data_warning, units, strict=True)]
-    warning = warnings(data_warnings, [one.label for one in segments], metric.card.decision.blank)
-    if not args.quiet:
-        metadata = prediction.metadata
-        print(_signature(args, metadata.signature), metadata.summary, *metadata.advice, sep="\n", file=sys.stderr)
-        if warning is not None:
-            print(warning, file=sys.stderr)
-
+    logger.info(_signature(args, prediction.metadata.signature))
+    if warning := warnings(data_warnings, [one.label for one in segments], metric.card.decision.blank):
+        logger.warning(warning)
     rows = _rows(segments, prediction, data_warnings, metric.card.name)
     data = {path: rows[at * len(sources) : (at + 1) * len(sources)] for at, path in enumerate(systems)}
     return _show(args, texts, data, metric.card.lp, warning)
@@ -158,15 +153,14 @@ def _score_by_comet(args: argparse.Namespace) -> int:
         if references is not None:
             rows = [{**row, "ref": reference} for row, reference in zip(rows, references, strict=True)]
         prediction = checkpoint.predict(rows, progress=not args.quiet)
-        if not args.quiet and (note := checkpoint.cut_note(rows)):
-            print(note, file=sys.stderr)
+        if note := checkpoint.cut_note(rows):
+            logger.warning(note)
         scores = map(float, prediction.scores)
         data[path] = [{**row, "COMET": one, "model": args.model} for row, one in zip(rows, scores, strict=True)]
         if checkpoint.has_spans:
             for row, spans in zip(data[path], prediction.metadata.error_spans, strict=True):
                 row["errors"] = spans
-    if not args.quiet:
-        print(_signature(args, checkpoint.signature), file=sys.stderr)
+    logger.info(_signature(args, checkpoint.signature))
     return _show(args, texts, data)
 
 
@@ -225,10 +219,16 @@ def _show(
     note = texts.write(data, args.to_csv, args.output)
     checks = _checks(scores, args.fail_under, " scores {:.4f}")
     checks += _checks(shares, args.fail_share, ": {:.4f} of the segments are without error")
+    refused = {path: sum("refused" in row for row in rows) for path, rows in judged.items()}
+    checks = [
+        Check(one.name, f"{one.name}: {number_of(n, 'segment')} without a score") if (n := refused[one.name]) else one
+        for one in checks
+    ]
     notes = [texts.changed] if texts.changed else []
     if checks:  # what the model can decide
         decides = limits(row["model"] for rows in data.values() for row in rows)
-        print(*(f"{note}\n" for note in decides), sep="", end="", file=sys.stderr)
+        for decided in decides:
+            logger.warning(decided)
         notes += decides
     elif not judged and _gate(args):
         checks = [Check(f"{args.document}: {texts.changed}", None)]
@@ -250,7 +250,7 @@ def _show(
         print(printable(f"Predictions saved in: {args.to_json}."))
     if note:
         print(printable(note))
-    return status
+    return status or int(any(refused.values()))
 
 
 def _table(data: Mapping[str, Sequence[Mapping[str, Any]]], scores: Mapping[str, float]) -> Table:
@@ -299,6 +299,8 @@ def _rows(
         if corrected := metadata.get("corrected"):
             row["corrected"] = corrected[at]
         row |= {"mqm": metadata.mqm[at], "errors": metadata.error_spans[at]}
+        if (refused := metadata.get("refused")) and refused[at] is not None:
+            row["refused"] = refused[at]
         if data_warnings[at] is not None:
             row["data_warning"] = data_warnings[at]
         if omissions := metadata.get("omissions"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
@@ -105,8 +104,6 @@ def run_score(args: argparse.Namespace) -> int:
                 total = done.translations + done.without
                 part = f", on the {done.translations} of {total} translations with gold" if done.without else ""
                 print(f"{test_set.name} {test_set.lp}: {done.name} {how}{part}")
-            if scorer.note:
-                print(f"{test_set.name} {test_set.lp}, {model}: {scorer.note}", file=sys.stderr)
     if failed:
         raise EngineError("not scored: " + "; ".join(failed))
     return 0

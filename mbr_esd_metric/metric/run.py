@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,7 +17,7 @@ from mbr_esd_metric.decoding.segment import (
     decide_segment,
     decide_together,
 )
-from mbr_esd_metric.errors import NoValidCandidateError, OptionError, first_of, labelled, number_of, say
+from mbr_esd_metric.errors import NoValidCandidateError, OptionError, first_of, labelled, logger, notes, number_of
 from mbr_esd_metric.generation.engine import Refused
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.requests import Segment
@@ -72,24 +71,27 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
         from mbr_esd_metric.files.records import read_recalibration
 
         recalibration = read_recalibration(card.calibration)
-    source = candidate_source(card)
-    card = source.card
-    units = units_of(card, segments)
-    decisions, refused = _decide(source, units.units, progress)
-    if recalibration is not None:
-        decisions = [replace(one, annotation=recalibration.annotation(one.annotation)) for one in decisions]
-    decisions, of_segments = units.joined(decisions), units.of_segments(refused)
-    if of_segments:
-        decisions = [_REFUSED if number in of_segments else one for number, one in enumerate(decisions)]
-        named = [f"{segments[number].label}: {reason}" for number, reason in of_segments.items()]
-        say(
-            f"{number_of(len(named), 'segment')} without a score, as the server will not answer: "
-            f"{first_of(named, between='; ')}"
-        )
-    line = signature(card, source.engine)
-    counts = summary(card, source.engine, segments, decisions)
-    answers = get_format(card.decision.format)
-    return Annotated(decisions, line, counts, of_segments, answers.both_sides, answers.corrections)
+    with notes(progress):
+        source = candidate_source(card)
+        card = source.card
+        units = units_of(card, segments)
+        decisions, refused_units = _decide(source, units.units, progress)
+        if recalibration is not None:
+            decisions = [replace(one, annotation=recalibration.annotation(one.annotation)) for one in decisions]
+        decisions, refused = units.joined(decisions), units.of_segments(refused_units)
+        if refused:
+            decisions = [_REFUSED if number in refused else one for number, one in enumerate(decisions)]
+            named = [f"{segments[number].label}: {reason}" for number, reason in refused.items()]
+            logger.warning(
+                f"{number_of(len(named), 'segment')} without a score, as the server will not answer: "
+                f"{first_of(named, between='; ')}"
+            )
+        counts = summary(card, source.engine, segments, decisions)
+        logger.info(counts.line)
+        for advice in counts.advice:
+            logger.warning(advice)
+    line, answers = signature(card, source.engine), get_format(card.decision.format)
+    return Annotated(decisions, line, counts, refused, answers.both_sides, answers.corrections)
 
 
 def sample(
@@ -176,10 +178,9 @@ def _decide(
             f"none of the {card.samples} candidates is valid for {first_of([*failed])}; {_fix(card)}"
         )
     if unexplained:
-        print(
-            f"note: {unexplained} of {single} answers come without their tokens' log-probabilities; the confidence of "
-            "their spans is 1",
-            file=sys.stderr,
+        logger.warning(
+            f"{unexplained} of {single} answers come without their tokens' log-probabilities; the confidence of "
+            "their spans is 1"
         )
     together = [(segments[at].label, one) for at, one in sorted(outcomes.items()) if isinstance(one, CorpusSegment)]
     rule = options.decided_by

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.errors import EngineError, MissingCandidatesError, say
+from mbr_esd_metric.errors import EngineError, MissingCandidatesError, logger
 from mbr_esd_metric.files.join import Join, SegmentKey, occurrences
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates
 from mbr_esd_metric.files.streams import progress_bar
@@ -191,8 +191,8 @@ class Sampler(AbstractContextManager["Sampler"]):
         model of the same name."""
         known, named = self.store.servers(self._name), self._engine.servers
         if known and not {*named} <= {*known} and any(self.store.stored(one.key, one.n) for one in requests):
-            say(
-                f"warning: candidates of {self._card.title} in {self.store.path} came from {', '.join(known)}, and "
+            logger.warning(
+                f"candidates of {self._card.title} in {self.store.path} came from {', '.join(known)}, and "
                 f"this run asks {', '.join(named)}: if that is another model, keep them apart with store=PATH, or "
                 "serve it under another name and give it as model=NAME"
             )
@@ -230,7 +230,7 @@ class Sampler(AbstractContextManager["Sampler"]):
         card = self._card
         if self._progress and card.lp is None and get_format(card.decision.format).prompt(card.prompt).names_languages:
             texts = [one.source for one in requests], [one.translation for one in requests]
-            say(language_note(card.name, *texts))
+            logger.info(language_note(card.name, *texts))
 
     def _wait_for_others(self) -> bool:
         """Take the lock of the model on the store; whether another process had it. The system releases it however the
@@ -247,7 +247,7 @@ class Sampler(AbstractContextManager["Sampler"]):
                 lock.acquire(timeout=0)
             except Timeout:
                 waited = True
-                say(
+                logger.warning(
                     f"process {Path(path).read_text(encoding='utf-8') or 'unknown'} samples {self._card.title} into "
                     f"{self.store.path}; waiting for it to end (store=PATH takes another store)"
                 )

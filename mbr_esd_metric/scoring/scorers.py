@@ -17,7 +17,7 @@ from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions, looks_like_checkpoint
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, fold_severity
 from mbr_esd_metric.core.mqm import mqm_score
-from mbr_esd_metric.errors import EngineError, OptionError, unknown, useless
+from mbr_esd_metric.errors import EngineError, OptionError, logger, unknown, useless
 from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, with_pair
 from mbr_esd_metric.metric.cards import card_names, is_ours, load_card
 from mbr_esd_metric.metric.data_warnings import data_warning, warnings
@@ -57,7 +57,6 @@ class Scorer(ABC):
 
     Attributes:
         signatures: full metric name, such as "BLEU-refA" -> what its scores depend on.
-        note: a message about the texts that were scored last, if there is one.
     """
 
     #: Whether the scorer gets all systems at once. Otherwise it gets one after the other, and each is kept when done.
@@ -66,7 +65,6 @@ class Scorer(ABC):
     samples: ClassVar[bool] = False
 
     signatures: dict[str, str]
-    note: str = ""
 
     @abstractmethod
     def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
@@ -143,15 +141,14 @@ class MbrEsdScorer(Scorer):
         self.signatures = {self._name: signature_of(card)}
 
     def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
-        """In [-25, 0]; the note counts invalid candidates and dropped error spans."""
+        """In [-25, 0]. Raises `EngineError` where a server will not answer about a text."""
         segments = [text for text in texts if text.supplied]
         run = annotate(self._card, segments, progress=progress)
         if run.refused:
             raise EngineError("a test set needs the score of every segment; what was sampled is kept")
-        self.note = "\n".join([run.summary.line, *run.summary.advice])
         data_warnings = [data_warning(one.source, one.translation, self._card.lp) for one in segments]
         if line := warnings(data_warnings, [segment.label for segment in segments], self._card.decision.blank):
-            self.note += f"\n{line}"
+            logger.warning(line)
         decisions = iter(run.decisions)
         of_texts = [next(decisions) if text.supplied else None for text in texts]
         scores = tuple(0.0 if d is None else d.mqm for d in of_texts)
@@ -196,7 +193,8 @@ class CometScorer(Scorer):
             if with_reference:
                 samples = [{**s, "ref": text.reference or ""} for s, text in zip(samples, texts, strict=True)]
             prediction = self._checkpoint.predict(samples, progress)
-            self.note = self._checkpoint.cut_note(samples)
+            if note := self._checkpoint.cut_note(samples):
+                logger.warning(note)
             for name, _, variant in (v for v in self._variants if v[1] == with_reference):
                 results[name] = _variant(variant, prediction, texts)
         return results

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,14 +11,14 @@ import pytest
 
 from mbr_esd_metric.errors import EngineError, NoValidCandidateError
 from mbr_esd_metric.files.records import write_records
-from mbr_esd_metric.generation.engine import Request
+from mbr_esd_metric.generation.engine import Generated, Refused, Request, Sampling
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.data_warnings import data_warning, warnings
 from mbr_esd_metric.metric.metric import Metric, load_metric
-from mbr_esd_metric.metric.requests import Segment
-from mbr_esd_metric.metric.run import annotate
-from tests.helpers.candidates import record
+from mbr_esd_metric.metric.requests import Segment, build_requests
+from mbr_esd_metric.metric.run import annotate, sample
+from tests.helpers.candidates import answer, record
 from tests.helpers.stub_engine import StubEngine, run_stub
 
 CLEAN = '{"errors": []}'
@@ -136,19 +137,62 @@ def test_missing_asks_for_each_gap_once() -> None:
     assert list(request.only(())) == []
 
 
-def test_the_note_on_languages_is_printed_once(
-    card: ModelCard, capsys: pytest.CaptureFixture[str], tmp_path: Path
+def test_the_note_on_languages_is_logged_once(
+    card: ModelCard, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    annotate(card, SEGMENTS[:2], progress=True)
-    assert capsys.readouterr().err.count("note: the prompt does not say of what languages the texts are") == 1
-    annotate(card, SEGMENTS[:2], progress=True)
-    assert "note:" not in capsys.readouterr().err, "nothing is sampled"
+    def notes(card: ModelCard, segments: list[Segment], progress: bool = True) -> int:
+        caplog.clear()
+        annotate(card, segments, progress=progress)
+        return sum("the prompt does not say of what languages the texts are" in line for line in caplog.messages)
+
+    caplog.set_level("INFO", "mbr_esd_metric")
+    assert notes(card, SEGMENTS[:2]) == 1
+    assert notes(card, SEGMENTS[:2]) == 0, "nothing is sampled"
     (tmp_path / "plain.txt").write_text("{source} {translation}", encoding="utf-8")
     for change in ({"lp": "en-de"}, {"prompt": str(tmp_path / "plain.txt")}):
-        annotate(with_options(card, change), SEGMENTS[2:], progress=True)
-        assert "note:" not in capsys.readouterr().err
-    annotate(card, SEGMENTS[2:], progress=False)
-    assert capsys.readouterr().err == ""
+        assert notes(with_options(card, change), SEGMENTS[2:]) == 0
+    capsys.readouterr()
+    assert notes(card, SEGMENTS[2:], progress=False) == 0
+    assert (caplog.messages[:-1], capsys.readouterr().err) == ([], "")
+
+
+def test_two_pairs_of_one_prompt_are_two_decisions(card: ModelCard, monkeypatch: pytest.MonkeyPatch) -> None:
+    card, between = replace(card, lp="en-de"), "\n\nTranslation in German:\n"
+    pairs = [Segment("A", f"B{between}C", "a"), Segment(f"A{between}B", "C", "b")]
+    run_stub(monkeypatch, lambda request, sampling: answer("C"))
+    requests = build_requests(card, {}, pairs).values()
+    assert len(requests) == 2
+    assert len({one.key for one in requests}) == 1, "the prompt is another: take what stands between the texts"
+    for order in (pairs, pairs[::-1]):
+        found = [one.annotation.spans[0].start for one in annotate(card, order).decisions]
+        assert found == [len(one.translation) - 1 for one in order]
+    assert len(StubEngine.requests) == 1
+
+
+@pytest.mark.parametrize("rule", ["mbr", "mbr-corpus"])
+def test_a_segment_that_is_refused_has_no_score(
+    card: ModelCard, rule: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    generate = StubEngine.generate
+
+    def filtered(self: StubEngine, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
+        requests = list(requests)
+        yield from (Refused(one.key, "filtered (jailbreak)") for one in requests if one.source == "Source 1.")
+        yield from generate(self, [one for one in requests if one.source != "Source 1."], sampling)
+
+    monkeypatch.setattr(StubEngine, "generate", filtered)
+    card = with_options(card, {"rule": rule})
+    samples = [{"src": one.source, "mt": one.translation} for one in SEGMENTS]
+    prediction = Metric(card).predict(samples, progress_bar=False)
+    assert [math.isnan(score) for score in prediction.scores] == [False, True, False, False]
+    assert prediction.system_score == 1.0
+    assert prediction.metadata.refused == [None, "filtered (jailbreak)", None, None]
+    assert "1 segment without a score, as the server will not answer: samples[1]: filtered (jailbreak)" in caplog.text
+    rows = list(sample(card, SEGMENTS))
+    assert [type(row) for _, row in rows] == [list, Refused, list, list]
+    empty = annotate(with_options(card, {"invalid": "empty"}), SEGMENTS)
+    assert [one.score for one in empty.decisions] == [1.0] * 4
+    assert not empty.refused
 
 
 def test_predictions_have_omissions_where_the_answer_format_has_them(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_calibration_is_applied_to_it(tmp_path: Path) -> None:
     assert halves == pytest.approx([PROBABILITY / 2] * 2, rel=1e-6)
 
 
-def test_tokens_that_spell_another_text_are_not_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tokens_that_spell_another_text_are_not_taken(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     def odd(value: dict[str, object], number: int) -> dict[str, object]:
         value = spelt(value, number)
         value["choices"][0]["logprobs"]["content"][2]["bytes"] = [1, 2]  # type: ignore[index]
@@ -72,7 +72,7 @@ def test_tokens_that_spell_another_text_are_not_taken(tmp_path: Path, capsys: py
 
     with FakeServer(MODEL, spoil=odd) as server:
         assert confidences(name(server, tmp_path)) == [1.0, 1.0]
-    assert capsys.readouterr().err.count("2 of 2 answers come without their tokens' log-probabilities") == 1
+    assert caplog.text.count("2 of 2 answers come without their tokens' log-probabilities") == 1
 
 
 def test_sample_writes_them_and_decide_reads_them(tmp_path: Path, mbr_esd: Command) -> None:

@@ -73,6 +73,35 @@ def test_segments_with_one_source_are_requested_together(tmp_path: Path) -> None
     assert sources == sorted(sources)
 
 
+def test_candidates_of_another_server_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Two servers of one served name: the second printed the first's scores without a word."""
+    segments = [Segment("source", f"translation {i}", f"segment {i}") for i in range(2)]
+    name = f"mbr-esd-server?model={MODEL}&n=2&store={tmp_path}/store&server="
+    with FakeServer(MODEL) as one, FakeServer(MODEL) as two:
+        annotate(load_card(name + one.url), segments[:1])
+        annotate(load_card(name + one.url), segments[:1])
+        assert not caplog.messages
+        annotate(load_card(name + two.url), segments[1:])
+        assert not caplog.messages, "nothing of the other server's is used"
+    with FakeServer(MODEL) as three:
+        annotate(load_card(name + three.url), segments)
+        assert not three.bodies
+    (line,) = caplog.messages
+    assert f"came from {one.url}, {two.url}, and this run asks {three.url}" in line
+    assert "store=PATH" in line
+    assert "model=NAME" in line
+
+
+def test_rounds_beside_another_run_wait_for_it_once(tmp_path: Path) -> None:
+    """It crashed, as the lock was taken in each round."""
+    segments = [Segment("source", f"Satz {i} mit Wort", f"segment {i}") for i in range(4)]
+    name = f"mbr-esd-server?model={MODEL}&store={tmp_path}/store&server="
+    with FakeServer(MODEL) as server:
+        annotate(load_card(f"{name}{server.url}&n=16"), segments)
+        run = annotate(load_card(f"{name}{server.url}&n=auto/64"), segments)
+    assert {one.valid + one.invalid for one in run.decisions} - {16}
+
+
 @pytest.fixture
 def candidates(tmp_path: Path) -> Path:
     path = tmp_path / "candidates.jsonl"

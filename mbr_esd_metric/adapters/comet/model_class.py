@@ -6,7 +6,6 @@ Only the registration imports it, when COMET and torch are already loaded.
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import torch
 
 from mbr_esd_metric.adapters.comet.command_line import check_arguments, report_errors, running
-from mbr_esd_metric.errors import OptionError
+from mbr_esd_metric.errors import OptionError, logger
 from mbr_esd_metric.metric.data_warnings import warnings
 from mbr_esd_metric.metric.metric import load_metric
 from mbr_esd_metric.metric.signature import short
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from comet.models.utils import Prediction
 
     from mbr_esd_metric.metric.metric import Metric
-
-logger = logging.getLogger(__name__)
 
 #: The beginning of a checkpoint file that only names a model.
 POINTER = "mbr-esd-metric model: "
@@ -104,13 +101,10 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
             _write_beside(samples, result.metadata, self.metric.card.name)
         if result.metadata.signature != self._signature:
             self._signature = result.metadata.signature
-            logger.info("%s", short(self._signature))
-        logger.info("%s", result.metadata.summary)
-        for line in result.metadata.advice:
-            logger.warning("%s", line)
+            logger.info(short(self._signature))
         labels = [f"Segment {number}" for number in range(len(samples))]
         if data_warnings := warnings(result.metadata.data_warning, labels, self.metric.card.decision.blank):
-            logger.warning("%s", data_warnings)
+            logger.warning(data_warnings)
         return Prediction(
             scores=result.scores, system_score=result.system_score, metadata=Prediction(**result.metadata)
         )

@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.errors import EngineError, first_of, number_of, say
+from mbr_esd_metric.errors import EngineError, first_of, logger, number_of
 from mbr_esd_metric.files.streams import locked, write_whole
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
@@ -128,7 +128,7 @@ class BatchEngine(ServerEngine):
             batch = self._id_of("/batches", order, tries=1)
             ledger.enter(token, batch, names)
             waiting[batch] = names
-            say(f"mbr-esd: submitted to {self._address} as {batch}: {number_of(len(names), 'request')}")
+            logger.info(f"submitted to {self._address} as {batch}: {number_of(len(names), 'request')}")
         return waiting
 
     def _earlier(self, ledger: _Ledger) -> dict[str, set[str]]:

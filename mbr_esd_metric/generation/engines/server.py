@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
-from mbr_esd_metric.errors import EngineError, require, say
+from mbr_esd_metric.errors import EngineError, logger, require
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.server.address import Address
@@ -135,7 +135,7 @@ class ServerEngine(Engine):
             left_out.append(f"the grammar (there is {guided[dialect.guidance]})")
         if left_out and not self._announced:
             self._announced = True
-            say(f"mbr-esd: {self.addresses[0]} is asked in dialect={dialect.name}; left out: {', '.join(left_out)}")
+            logger.info(f"{self.addresses[0]} is asked in dialect={dialect.name}; left out: {', '.join(left_out)}")
 
     def job(self, sampling: Sampling) -> Job:
         """The settings of a run."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from mbr_esd_metric.errors import EngineError, say
+from mbr_esd_metric.errors import EngineError, logger
 from mbr_esd_metric.generation.engine import Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.detection import slot_count
@@ -293,7 +293,7 @@ class Client:
         if tries.failures < policy.tries and tries.bad_replies < policy.bad_replies and not late:
             progress.retries += 1
             if progress.retries == 1:
-                say(f"mbr-esd: {address}: {failure}; tried again in {seconds:.0f} s, later at longer intervals")
+                logger.warning(f"{address}: {failure}; tried again in {seconds:.0f} s, later at longer intervals")
             if isinstance(failure, InvalidResponse):
                 await asyncio.sleep(min(seconds, 1.0))
             else:  # all requests leave the server alone
@@ -368,5 +368,5 @@ class Client:
             raise violations[0]
         if reply.other_model and not self._progress.renamed:
             self._progress.renamed = True
-            say(f"mbr-esd: {address} answers with the model {reply.other_model!r} where {job.model!r} is asked")
+            logger.warning(f"{address} answers with the model {reply.other_model!r} where {job.model!r} is asked")
         return reply
