@@ -101,9 +101,9 @@ def run(args: argparse.Namespace) -> int:
     if not texts.sources:
         return _show(args, texts, {args.document: []})
     metric = Metric(texts.card(card))
-    if args.lp and not args.quiet and not get_format(card.decision.format).prompt(card.prompt).names_languages:
+    if args.lp and not get_format(card.decision.format).prompt(card.prompt).names_languages:
         note = f"{card.name} is not told the languages; --lp {args.lp} serves data warnings and sentences alone"
-        print(f"note: {note}", file=sys.stderr)
+        logger.info(f"note: {note}")
     sources, systems = texts.sources, texts.systems
     names = short_names(systems)
     segments = [
