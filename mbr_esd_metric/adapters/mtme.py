@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.adapters.ratings import MqmError, annotation_of_errors
-from mbr_esd_metric.adapters.wmt.rating_files import fitted
+from mbr_esd_metric.adapters.wmt.rating_files import fit_to_text
 from mbr_esd_metric.adapters.wmt.test_set import choose_ratings
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, unknown
@@ -138,5 +138,5 @@ def _annotations(evs: Any, ratings: SystemSpans, systems: Sequence[str]) -> tupl
         for rating, text in zip(ratings.get(system, [None] * len(evs.src)), evs.sys_outputs[system], strict=True):
             annotation, length = annotation_of(rating), len(text or "")
             cut += annotation is not None and any(span.end > length for span in annotation)
-            rows[-1].append(None if annotation is None else fitted(annotation, length))
+            rows[-1].append(None if annotation is None else fit_to_text(annotation, length))
     return rows, cut

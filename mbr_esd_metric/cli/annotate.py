@@ -93,7 +93,7 @@ def run_export(args: argparse.Namespace) -> int:
         choice = SystemChoice(outliers=True)
         test_set = load_test_set(*folder_and_name(args.test_set), args.lp, choice=choice, blind=True)
     table = read_table(sources, test_set)
-    annotations = _marked(table, _prefilling(table, args.prefill), args.min_confidence)
+    annotations = _prefilled_spans(table, _prefilling(table, args.prefill), args.min_confidence)
     rng = random.Random(0)
     documents = _documents(table, annotations, args, test_set, rng)
     annotators = _annotators(args.annotators)
@@ -132,7 +132,9 @@ def _prefilling(table: RatingTable, name: str | None) -> RatingInput | None:
     return next(iter(columns.values()), None)
 
 
-def _marked(table: RatingTable, column: RatingInput | None, least: float | None) -> Sequence[Annotation | None]:
+def _prefilled_spans(
+    table: RatingTable, column: RatingInput | None, least: float | None
+) -> Sequence[Annotation | None]:
     """The spans of each row that are marked beforehand."""
     if column is None:
         if least is not None:

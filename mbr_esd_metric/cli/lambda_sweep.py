@@ -62,9 +62,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _sweep(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> int:
     from mbr_esd_metric.metaeval.evaluation import LAMBDAS, lambda_sweep
-    from mbr_esd_metric.report.evaluations import Measuring, evaluation_panels, evaluation_row, evaluation_table
+    from mbr_esd_metric.report.evaluations import (
+        EvaluationSettings,
+        evaluation_panels,
+        evaluation_row,
+        evaluation_table,
+    )
 
-    measuring = Measuring(tuple(args.raters), tuple(args.measures or _MEASURES))
+    measuring = EvaluationSettings(tuple(args.raters), tuple(args.measures or _MEASURES))
     swept: dict[str, dict[str, dict[Row, Evaluation]]] = {}
     notes: dict[str, list[str]] = {}
     nothing: dict[str, Evaluation] = {}
@@ -107,13 +112,13 @@ def _sweep(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequen
 
 def _precision_recall(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> int:
     from mbr_esd_metric.report.evaluations import (
-        Measuring,
+        EvaluationSettings,
         precision_recall_curves,
         precision_recall_panels,
         precision_recall_table,
     )
 
-    measuring = Measuring(tuple(args.raters), tuple(args.measures or _OF_CURVES))
+    measuring = EvaluationSettings(tuple(args.raters), tuple(args.measures or _OF_CURVES))
     curves = {}
     tables: list[Table] = []
     for test_set in test_sets:

@@ -34,7 +34,7 @@ from mbr_esd_metric.report.tables import Table, with_status
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.meta_info import Status
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
-    from mbr_esd_metric.report.evaluations import Measuring
+    from mbr_esd_metric.report.evaluations import EvaluationSettings
 
 #: Statistics where none is named: alone, and of parts.
 _STATISTICS = ("sys-accuracy", "sys-pearson", "seg-pearson-none", "seg-spearman-item", "seg-kendall-item")
@@ -154,12 +154,12 @@ def _with_limits(table: Table, test_sets: Sequence[TestSet]) -> Table:
     return replace(table, notes=(*table.notes, *limits([*models, *shown])))
 
 
-def _measuring(args: argparse.Namespace, measures: Sequence[str] = DEFAULT_MEASURES) -> Measuring:
+def _measuring(args: argparse.Namespace, measures: Sequence[str] = DEFAULT_MEASURES) -> EvaluationSettings:
     """The evaluation of error spans and SPA; `measures` are those where none is named."""
-    from mbr_esd_metric.report.evaluations import Measuring
+    from mbr_esd_metric.report.evaluations import EvaluationSettings
 
     named = tuple(measures if args.measures is None else args.measures)
-    return Measuring(tuple(args.raters), named, args.spa == "exact")
+    return EvaluationSettings(tuple(args.raters), named, args.spa == "exact")
 
 
 def _board(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> Table:

@@ -18,7 +18,7 @@ from mbr_esd_metric.report.tables import Column
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
     from mbr_esd_metric.metaeval.evaluation import Evaluation
-    from mbr_esd_metric.report.evaluations import Measuring, Row
+    from mbr_esd_metric.report.evaluations import EvaluationSettings, Row
 
 #: Rules that are compared if none is named.
 _RULES = ("empty", "map", "majority", "mbr")
@@ -52,12 +52,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """One row for each rule, then one for each oracle; with --sizes one for each of these and each size."""
-    from mbr_esd_metric.report.evaluations import Measuring, evaluation_panels, evaluation_table
+    from mbr_esd_metric.report.evaluations import EvaluationSettings, evaluation_panels, evaluation_table
 
     check_plot_of(args, args.candidates)
     if args.plot and not args.sizes:
         raise OptionError("--plot draws what more candidates bring; say how many with --sizes, for instance 16 64 256")
-    measuring = Measuring(tuple(args.raters), tuple(args.measures or DEFAULT_MEASURES))
+    measuring = EvaluationSettings(tuple(args.raters), tuple(args.measures or DEFAULT_MEASURES))
     labels = [Column("rule", "rule")]
     if args.sizes:
         labels.append(Column("n", "N"))
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _evaluate(
-    args: argparse.Namespace, measuring: Measuring, test_set: TestSet, notes: list[str]
+    args: argparse.Namespace, measuring: EvaluationSettings, test_set: TestSet, notes: list[str]
 ) -> dict[Row, Evaluation]:
     """Row -> its evaluation. `notes` gets a line for each rater whose ratings alone cannot compare systems."""
     from mbr_esd_metric.adapters.wmt.metric_files import read_sampled

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, matched
+from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, check_matrices
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +76,12 @@ def acc_eq(gold: npt.ArrayLike, metric: npt.ArrayLike) -> AccEq:
     Raises:
         InputError: for score matrices (`matrices`) that do not fit, or no pair of ratings.
     """
-    data = matched(gold, {"metric": metric})
+    data = check_matrices(gold, {"metric": metric})
     pairs = gold_pairs(data.gold)
-    return calibrated(pairs, pairs.differences(data.metrics["metric"]))
+    return calibrate_ties(pairs, pairs.differences(data.metrics["metric"]))
 
 
-def calibrated(pairs: GoldPairs, differences: npt.NDArray[np.float64]) -> AccEq:
+def calibrate_ties(pairs: GoldPairs, differences: npt.NDArray[np.float64]) -> AccEq:
     """`acc_eq` for pairs that are computed already, from the metric's `GoldPairs.differences`."""
     rows = len(pairs.sizes)
     untied = credits(pairs, differences, 0.0)

@@ -26,7 +26,7 @@ from mbr_esd_metric.core.annotation import Annotation, as_annotation
 from mbr_esd_metric.core.kernels import Floats, covered
 from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.errors import InputError, labelled
-from mbr_esd_metric.metaeval.matrices import place
+from mbr_esd_metric.metaeval.matrices import cell_name
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix
 
 CalibrationLevel: TypeAlias = Literal["span", "character"]
@@ -81,7 +81,7 @@ def predicted_spans(
         raters = [as_annotation(spans).on("translation") for spans in cells if spans is not None]
         if not raters:
             continue
-        where, at, length = place(system, segment), system * sizes.shape[1] + segment, int(size)
+        where, at, length = cell_name(system, segment), system * sizes.shape[1] + segment, int(size)
         cell = predicted[system][segment]
         if cell is None:
             raise InputError(f"no prediction for {where}, which is rated")

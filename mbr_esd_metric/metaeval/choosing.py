@@ -18,7 +18,7 @@ from mbr_esd_metric.core.similarities import Similarity, get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment
 from mbr_esd_metric.errors import InputError, OptionError, labelled, unknown
-from mbr_esd_metric.metaeval.matrices import place
+from mbr_esd_metric.metaeval.matrices import cell_name
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix
 
 
@@ -61,7 +61,9 @@ def choose_all(
         raise unknown("rule", options.rule, choosing_rules())
     prefixes = _each(
         sampled,
-        lambda cell, i, j: replace(cell, candidates=_prefix(cell.candidates, size), label=cell.label or place(i, j)),
+        lambda cell, i, j: replace(
+            cell, candidates=_prefix(cell.candidates, size), label=cell.label or cell_name(i, j)
+        ),
     )
     if not options.whole_set:
         return _each(
@@ -99,7 +101,7 @@ def oracle(
     for i, row in enumerate(sampled):
         for j, cell in enumerate(row):
             if cell is None and _references(human, i, j):
-                raise InputError(f"no candidates for {place(i, j)}, which is rated")
+                raise InputError(f"no candidates for {cell_name(i, j)}, which is rated")
     return _each(sampled, chosen)
 
 
@@ -124,6 +126,6 @@ def _each(sampled: SampledMatrix, of: Callable[[Sampled, int, int], _T]) -> list
             if cell is None:
                 matrix[-1].append(None)
                 continue
-            with labelled(cell.label or place(system, segment)):
+            with labelled(cell.label or cell_name(system, segment)):
                 matrix[-1].append(of(cell, system, segment))
     return matrix

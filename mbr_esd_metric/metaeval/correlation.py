@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.errors import InputError, unknown
-from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, matched
+from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, check_matrices
 
 #: Which correlation.
 Coefficient = Literal["pearson", "spearman", "kendall"]
@@ -72,7 +72,7 @@ def correlation(
         raise unknown("correlation", coefficient, COEFFICIENTS)
     if by not in GROUPINGS:
         raise unknown("grouping", by, GROUPINGS)
-    data = matched(gold, {"metric": metric}, systems=2 if by == "item" else 1)
+    data = check_matrices(gold, {"metric": metric}, systems=2 if by == "item" else 1)
     every = [coefficient_of(x, y, coefficient) for x, y in _groups(data.gold, data.metrics["metric"], by)]
     values = [value for value in every if value is not None]
     return Correlation(sum(values) / len(values), len(values)) if values else Correlation(0.0, 0)
@@ -86,7 +86,7 @@ def coefficient_of(gold: FloatVector, metric: FloatVector, coefficient: Coeffici
 
 def system_correlation(gold: npt.ArrayLike, metric: npt.ArrayLike, coefficient: Coefficient = "pearson") -> Correlation:
     """Correlation of one score a system. Raises `InputError` for vectors that do not fit."""
-    data = matched(np.atleast_2d(gold).T, {"metric": np.atleast_2d(metric).T})
+    data = check_matrices(np.atleast_2d(gold).T, {"metric": np.atleast_2d(metric).T})
     return correlation(data.gold, data.metrics["metric"], coefficient)
 
 
@@ -101,7 +101,7 @@ def pairwise_accuracy(scores: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]) -> 
     """
     agreeing = pairs = 0
     for gold, metric in scores:
-        data = matched(np.atleast_2d(gold).T, {"metric": np.atleast_2d(metric).T})
+        data = check_matrices(np.atleast_2d(gold).T, {"metric": np.atleast_2d(metric).T})
         x, y = (values[data.rated] for values in (data.gold, data.metrics["metric"]))
         upper = np.triu_indices(len(x), 1)
         agreeing += int((np.sign(_differences(x)) == np.sign(_differences(y)))[upper].sum())

@@ -24,8 +24,8 @@ import numpy.typing as npt
 from mbr_esd_metric.core.annotation import Annotation, as_annotation
 from mbr_esd_metric.core.mqm import MqmWeights, mqm_score
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval.acc_eq import calibrated, gold_pairs
-from mbr_esd_metric.metaeval.matrices import FloatMatrix, matched, place
+from mbr_esd_metric.metaeval.acc_eq import calibrate_ties, gold_pairs
+from mbr_esd_metric.metaeval.matrices import FloatMatrix, cell_name, check_matrices
 from mbr_esd_metric.metaeval.spa import spa
 from mbr_esd_metric.metaeval.span_measures import (
     CORPUS_MEASURES,
@@ -83,7 +83,7 @@ class Evaluator:
         weights: str | MqmWeights = "paper",
         exact_spa: bool = False,
     ) -> None:
-        data = matched(gold, {})
+        data = check_matrices(gold, {})
         self._gold, self._rated = data.gold, data.rated
         self._pairs = gold_pairs(data.gold)
         self._weights = weights
@@ -97,8 +97,8 @@ class Evaluator:
     def evaluate(self, predicted: AnnotationMatrix) -> Evaluation:
         """Evaluate spans, systems x segments; None is allowed only where nobody rated."""
         scores = score_matrix(predicted, self._weights)
-        matched(self._gold, {"Score(E) of the prediction": scores})
-        agreement = calibrated(self._pairs, self._pairs.differences(scores))
+        check_matrices(self._gold, {"Score(E) of the prediction": scores})
+        agreement = calibrate_ties(self._pairs, self._pairs.differences(scores))
         counted = [as_annotation(predicted[i][j] or ()) for i, j in np.argwhere(self._rated)]
         return Evaluation(
             spa(self._gold, scores, missing="pairs", exact=self._exact),
@@ -137,7 +137,7 @@ def lambda_sweep(
             for span in annotation or ():
                 if span.confidence is None or not 0 <= span.confidence <= 1:
                     raise InputError(
-                        f"{place(system, segment)}: error span [{span.start}, {span.end}) has the confidence "
+                        f"{cell_name(system, segment)}: error span [{span.start}, {span.end}) has the confidence "
                         f"{span.confidence}; a sweep needs one in [0, 1] for every span, as comet-score --to_json "
                         "writes it"
                     )

@@ -26,7 +26,7 @@ from mbr_esd_metric.metaeval.significance import (
 )
 from mbr_esd_metric.metaeval.spa import constant_notes
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
-from mbr_esd_metric.metaeval.span_significance import Resampled, SpanContest, Units, mean_resampled, resampled
+from mbr_esd_metric.metaeval.span_significance import Resampled, SpanContest, Units, mean_resampled, paired_bootstrap
 from mbr_esd_metric.metaeval.spans import SpanCounts, SpanEvaluator, SpanScores
 
 
@@ -217,7 +217,7 @@ class _Evaluated:
             self.human = evaluator.gold_counts
         for measure in settings.measures if self.spans else ():
             ranking = rank_contest(SpanContest(self.spans, measure), *tests, alpha=settings.alpha)
-            bootstrap = resampled(self.spans, measure, *tests, settings.bootstrap) if settings.draws else None
+            bootstrap = paired_bootstrap(self.spans, measure, *tests, settings.bootstrap) if settings.draws else None
             self.comparisons[measure] = Comparison(ranking, bootstrap)
         self.results: dict[Key, Result] = {}
         for key in self.entries:

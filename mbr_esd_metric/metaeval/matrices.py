@@ -24,7 +24,7 @@ Missing = Literal["toolkit", "pairs"]
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class ScoreMatrices:
     """Gold and metric scores over the same translations, checked; each (systems, segments).
 
     Gold is NaN if unrated, and metrics are finite wherever it is not.
@@ -35,7 +35,7 @@ class Matched:
     rated: BoolMatrix
 
 
-def place(system: int, segment: int) -> str:
+def cell_name(system: int, segment: int) -> str:
     """The name of a cell of a matrix in messages: both numbers counted from 1, as in a file."""
     return f"system {system + 1}, segment {segment + 1}"
 
@@ -46,7 +46,7 @@ def percentile_interval(values: FloatVector | Sequence[float]) -> tuple[float, f
     return float(low), float(high)
 
 
-def matched(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike], systems: int = 2) -> Matched:
+def check_matrices(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike], systems: int = 2) -> ScoreMatrices:
     """Gold and metrics as float64 matrices that fit together.
 
     Args:
@@ -66,7 +66,7 @@ def matched(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike], systems: 
         )
     if np.isinf(scores).any():
         raise InputError(
-            f"gold is infinite at {place(*np.argwhere(np.isinf(scores))[0])}; mark an unrated one with NaN"
+            f"gold is infinite at {cell_name(*np.argwhere(np.isinf(scores))[0])}; mark an unrated one with NaN"
         )
     rated = ~np.isnan(scores)
     if not rated.any():
@@ -82,14 +82,14 @@ def matched(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike], systems: 
         missing = rated & ~np.isfinite(values)
         if missing.any():
             raise InputError(
-                f"{name} has no finite score at {place(*np.argwhere(missing)[0])}, which is rated; "
+                f"{name} has no finite score at {cell_name(*np.argwhere(missing)[0])}, which is rated; "
                 f"a metric needs a score for every rated translation ({missing.sum()} missing)"
             )
         checked[name] = values
-    return Matched(scores, checked, rated)
+    return ScoreMatrices(scores, checked, rated)
 
 
-def packed(data: Matched, missing: Missing = "toolkit") -> Matched:
+def pack_rated(data: ScoreMatrices, missing: Missing = "toolkit") -> ScoreMatrices:
     """The rated scores, systems x segments that somebody rated, as SPA needs them.
 
     If all systems are rated on the same segments, as in every MQM set of WMT so far, these are the rated columns.
@@ -130,10 +130,10 @@ def packed(data: Matched, missing: Missing = "toolkit") -> Matched:
     return _select(data, lambda values: values[rated].reshape(len(values), -1))
 
 
-def _select(data: Matched, pick: Callable[[FloatMatrix], FloatMatrix]) -> Matched:
+def _select(data: ScoreMatrices, pick: Callable[[FloatMatrix], FloatMatrix]) -> ScoreMatrices:
     gold = np.ascontiguousarray(pick(data.gold))
     metrics = {name: np.ascontiguousarray(pick(values)) for name, values in data.metrics.items()}
-    return Matched(gold, metrics, ~np.isnan(gold))
+    return ScoreMatrices(gold, metrics, ~np.isnan(gold))
 
 
 def _matrix(name: str, values: npt.ArrayLike) -> FloatMatrix:

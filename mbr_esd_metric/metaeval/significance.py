@@ -22,8 +22,16 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.errors import InputError, OptionError, unknown
-from mbr_esd_metric.metaeval.acc_eq import GoldPairs, calibrated, credits, gold_pairs
-from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, FloatVector, Matched, Missing, matched, packed
+from mbr_esd_metric.metaeval.acc_eq import GoldPairs, calibrate_ties, credits, gold_pairs
+from mbr_esd_metric.metaeval.matrices import (
+    BoolMatrix,
+    FloatMatrix,
+    FloatVector,
+    Missing,
+    ScoreMatrices,
+    check_matrices,
+    pack_rated,
+)
 from mbr_esd_metric.metaeval.spa import PERMUTATIONS, exact_p_values, pairwise_p_values, signs, spa_of_p_values
 
 Statistic = Literal["spa", "acc_eq"]
@@ -102,9 +110,9 @@ def prepare(
         InputError: matrices that do not fit.
         OptionError: an unknown statistic.
     """
-    data = matched(gold, metrics)
+    data = check_matrices(gold, metrics)
     if statistic == "spa":
-        return SpaContest(packed(data, missing), exact)
+        return SpaContest(pack_rated(data, missing), exact)
     if statistic == "acc_eq":
         return AccEqContest(gold_pairs(data.gold), data.metrics)
     raise unknown("statistic", statistic, STATISTICS)
@@ -179,7 +187,7 @@ class AccEqContest(Contest):
         self._credits = {}
         for name, scores in metrics.items():
             differences = pairs.differences(scores)
-            best = calibrated(pairs, differences)
+            best = calibrate_ties(pairs, differences)
             self.values[name] = best.accuracy
             self._credits[name] = credits(pairs, differences, best.epsilon)
 
@@ -225,7 +233,7 @@ class SpaContest(Contest):
     another one, so that each pair of systems has two rows of its own.
     """
 
-    def __init__(self, data: Matched, exact: bool = False) -> None:
+    def __init__(self, data: ScoreMatrices, exact: bool = False) -> None:
         self._exact = exact
         p_values = exact_p_values if exact else pairwise_p_values
         gold_p = p_values(data.gold)

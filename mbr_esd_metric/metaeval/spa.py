@@ -39,7 +39,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, Missing, matched, packed
+from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, Missing, check_matrices, pack_rated
 
 #: The number of permutations behind every p-value, and the seed of their signs, as in mt-metrics-eval.
 PERMUTATIONS = 1000
@@ -72,7 +72,7 @@ def spa(gold: npt.ArrayLike, metric: npt.ArrayLike, *, missing: Missing = "toolk
     Raises:
         InputError: for matrices that do not fit, or ratings that cannot be compared.
     """
-    data = packed(matched(gold, {"metric": metric}), missing)
+    data = pack_rated(check_matrices(gold, {"metric": metric}), missing)
     p_values = exact_p_values if exact else pairwise_p_values
     return spa_of_p_values(p_values(data.gold), p_values(data.metrics["metric"]))
 

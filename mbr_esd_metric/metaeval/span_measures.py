@@ -139,7 +139,7 @@ def span_measure(name: str) -> SpanMeasure:
     return SpanMeasure(full, statistics, lambda sums: share(sums[..., 0], sums[..., 1]), width=2)
 
 
-def expanded(names: Sequence[str]) -> tuple[str, ...]:
+def expand_measures(names: Sequence[str]) -> tuple[str, ...]:
     """The names, with "NAME-parts" replaced by the measure, its precision and its recall; they are not checked."""
     measures: list[str] = []
     for name in names:

@@ -85,7 +85,7 @@ class SpanContest(Contest):
         return draw
 
 
-def resampled(
+def paired_bootstrap(
     scores: Mapping[str, SpanScores], measure: str, k: int = 1000, seed: int = 0, units: Units = "segment"
 ) -> Resampled:
     """Paired bootstrap of several metrics: k resamples of the units.

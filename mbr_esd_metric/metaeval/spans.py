@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, Severity, as_annotation
 from mbr_esd_metric.errors import InputError, labelled
-from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, place
+from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, cell_name
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, span_measure
 
 #: Systems x segments; None = unrated, or nothing predicted.
@@ -187,7 +187,7 @@ class SpanEvaluator:
         for cell in self._gold:
             annotation = cells[cell]
             if annotation is None:
-                raise InputError(f"no prediction for {place(*cell)}, which is rated")
+                raise InputError(f"no prediction for {cell_name(*cell)}, which is rated")
             annotations.append(annotation)
         return annotations
 
@@ -215,7 +215,7 @@ class SpanEvaluator:
             for segment, spans in enumerate(row):
                 annotation = None if spans is None else as_annotation(spans).on("translation")
                 if annotation is not None:
-                    with labelled(f"{what}, {place(system, segment)}"):
+                    with labelled(f"{what}, {cell_name(system, segment)}"):
                         annotation.check_length(int(self._lengths[system, segment]))
                 cells[system, segment] = annotation
         return cells
@@ -278,7 +278,7 @@ def evaluate_omissions(predicted: AnnotationMatrix, gold: Sequence[AnnotationMat
                     continue
                 prediction = predicted[system][segment]
                 if prediction is None:
-                    raise InputError(f"no prediction for {place(system, segment)}, which is rated")
+                    raise InputError(f"no prediction for {cell_name(system, segment)}, which is rated")
                 spans, human_spans = ([*as_annotation(one).on("source")] for one in (prediction, human))
                 counts.update(
                     predicted=len(spans),

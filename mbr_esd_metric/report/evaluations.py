@@ -31,7 +31,7 @@ from mbr_esd_metric.metaeval.evaluation import (
 )
 from mbr_esd_metric.metaeval.score_statistics import SCORE_STATISTICS, breakdown, length_labels
 from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
-from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, expanded
+from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, expand_measures
 from mbr_esd_metric.metaeval.spans import (
     AnnotationMatrix,
     SpanCounts,
@@ -49,7 +49,7 @@ Row: TypeAlias = tuple[str | float, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Measuring:
+class EvaluationSettings:
     """The options of an `Evaluator`.
 
     Attributes:
@@ -63,7 +63,7 @@ class Measuring:
     exact: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "measures", expanded(self.measures))
+        object.__setattr__(self, "measures", expand_measures(self.measures))
 
     def evaluator(self, test_set: TestSet, human: Sequence[AnnotationMatrix] | None = None) -> Evaluator:
         """Against these raters, on the translations that one of them rated; by default against all that are asked for,
@@ -89,7 +89,7 @@ def evaluation_table(
     labels: Sequence[Column],
     evaluations: Mapping[str, Mapping[Row, Evaluation]],
     pairs: Sequence[str],
-    measuring: Measuring,
+    measuring: EvaluationSettings,
     notes: Sequence[str],
     named: Callable[[Row], str],
     *,
@@ -153,7 +153,7 @@ def evaluation_panels(
 
 
 def precision_recall_curves(
-    test_set: TestSet, predicted: Mapping[str, AnnotationMatrix], measure: str, measuring: Measuring
+    test_set: TestSet, predicted: Mapping[str, AnnotationMatrix], measure: str, measuring: EvaluationSettings
 ) -> dict[str, PrecisionRecallCurve]:
     """The curve of each metric. Raises `InputError`: no human ratings, or spans that do not fit."""
     human = list(test_set.human(measuring.raters).values())
@@ -224,7 +224,7 @@ _OMISSIONS = {
 }
 
 
-def span_table(test_set: TestSet, measuring: Measuring, metrics: Sequence[str] = ()) -> Table:
+def span_table(test_set: TestSet, measuring: EvaluationSettings, metrics: Sequence[str] = ()) -> Table:
     """The humans, "no error" everywhere, and each metric with error spans.
 
     Where translations have two raters, also what one rater reaches against the others, and each metric's share of it.
@@ -356,7 +356,7 @@ By = Literal["domain", "document", "length"]
 
 
 def breakdown_table(
-    test_set: TestSet, by: By, statistics: Sequence[str], measuring: Measuring, metrics: Sequence[str] = ()
+    test_set: TestSet, by: By, statistics: Sequence[str], measuring: EvaluationSettings, metrics: Sequence[str] = ()
 ) -> Table:
     """One row for each part and metric; within a part the best by the first statistic or measure comes first.
 

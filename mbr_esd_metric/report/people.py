@@ -74,7 +74,7 @@ def _systems(ratings: Sequence[PersonRating]) -> Table:
     return table_of("what people say", [row for _, row in sorted(rows, key=lambda one: one[0])])
 
 
-def compared(ratings: Sequence[PersonRating]) -> dict[tuple[str, str], SystemPair]:
+def compare_systems(ratings: Sequence[PersonRating]) -> dict[tuple[str, str], SystemPair]:
     """Each pair of systems, by name, on the segments that both have; pairs with fewer than two are left out."""
     scores = _by_key(ratings, _score)
     names = sorted({one.rating.system for one in ratings})
@@ -89,7 +89,7 @@ def compared(ratings: Sequence[PersonRating]) -> dict[tuple[str, str], SystemPai
 
 def _pairs(ratings: Sequence[PersonRating], paths: Sequence[str | Path]) -> Table | None:
     rows: list[TableRow] = []
-    for (a, b), one in compared(ratings).items():
+    for (a, b), one in compare_systems(ratings).items():
         low, high = one.interval
         better = f"{b} is better" if low > 0 else f"{a} is better" if high < 0 else "no difference shown"
         rows.append(

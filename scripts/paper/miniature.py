@@ -38,7 +38,7 @@ from mbr_esd_metric.generation.engine import Refused
 from mbr_esd_metric.metaeval import Evaluation, perm_both
 from mbr_esd_metric.metaeval.choosing import Sampled, choose_all, oracle
 from mbr_esd_metric.metaeval.evaluation import score_matrix
-from mbr_esd_metric.metaeval.span_significance import resampled
+from mbr_esd_metric.metaeval.span_significance import paired_bootstrap
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import card_names, get_card, load_card
 from mbr_esd_metric.metric.requests import Segment
@@ -311,7 +311,7 @@ def _p_values(
         values[statistic] = perm_both(test.gold, scores[baseline], scores[name], statistic=statistic, k=1000).p_value
     a, b = evaluations[baseline].spans, evaluations[name].spans
     if a is not None and b is not None:
-        values |= {measure: resampled({"a": a, "b": b}, measure).p_value("a", "b") for measure in TESTED}
+        values |= {measure: paired_bootstrap({"a": a, "b": b}, measure).p_value("a", "b") for measure in TESTED}
     return values
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -47,14 +46,10 @@ def test_the_variance_of_an_expected_score_is_that_of_a_mean() -> None:
 
 
 def test_the_variance_of_a_stated_score_is_that_of_what_candidates_state() -> None:
-    """Scores of -1 and -2, half and half, and whichever model has them."""
-    counted = [Candidate(f"{TEXT}=\nSource: s=\nScore: -{1 + i % 2}", model="AB"[i % 2]) for i in range(16)]
+    """Scores of -1 and -2, half and half."""
+    counted = [Candidate(f"{TEXT}=\nSource: s=\nScore: -{1 + i % 2}") for i in range(16)]
     options = DecisionOptions(score="given", format="tags")
-    drawn = sampled(CandidateColumns.of(counted), "s", TEXT, options, 40, np.random.default_rng(1))
-    # Each model has one score, and they weigh the same, so that no draw changes the mean.
-    assert drawn == SampledScore(pytest.approx(0.94), pytest.approx(0.0, abs=1e-12))
-    alone = CandidateColumns.of([replace(one, model=None) for one in counted])
-    drawn = sampled(alone, "s", TEXT, options, 4000, np.random.default_rng(1))
+    drawn = sampled(CandidateColumns.of(counted), "s", TEXT, options, 4000, np.random.default_rng(1))
     assert drawn == SampledScore(pytest.approx(0.94), pytest.approx(0.25 / 15 / 625, rel=0.1))
 
 

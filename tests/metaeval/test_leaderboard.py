@@ -22,7 +22,7 @@ from mbr_esd_metric.metaeval.leaderboard import (
 )
 from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.significance import average_ranking, rank_metrics
-from mbr_esd_metric.metaeval.span_significance import resampled
+from mbr_esd_metric.metaeval.span_significance import paired_bootstrap
 from mbr_esd_metric.metaeval.spans import evaluate_spans
 from mbr_esd_metric.report.leaderboard_table import leaderboard_table
 from mbr_esd_metric.report.tables import TABLE_FORMATS, render_table
@@ -143,7 +143,7 @@ def test_a_dagger_needs_a_p_value_of_alpha_at_most(one: MetricSet) -> None:
     spans = {name: evaluate_spans(entries[name].spans or (), one.human, one.lengths) for name in ("map", "ours")}
     tests = {
         "spa": perm_both(one.gold, entries["map"].scores, entries["ours"].scores, "spa", 200).p_value,
-        "softf1": resampled(spans, "softf1", 200).p_value("map", "ours"),
+        "softf1": paired_bootstrap(spans, "softf1", 200).p_value("map", "ours"),
     }
     for measure, p in tests.items():
         for alpha in (p, float(np.nextafter(p, -1))):

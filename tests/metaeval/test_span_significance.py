@@ -12,7 +12,7 @@ from mbr_esd_metric import Annotation
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.significance import assign_ranks, rank_contest
 from mbr_esd_metric.metaeval.span_measures import span_measure
-from mbr_esd_metric.metaeval.span_significance import SpanContest, resampled
+from mbr_esd_metric.metaeval.span_significance import SpanContest, paired_bootstrap
 from mbr_esd_metric.metaeval.spans import SpanEvaluator, SpanScores
 from tests.helpers.annotations import matrix
 
@@ -73,19 +73,19 @@ def test_p_values_are_those_of_a_plain_permutation_test(scores: dict[str, SpanSc
 
 
 def test_instances_are_drawn_as_in_the_paper(scores: dict[str, SpanScores]) -> None:
-    resamples = resampled(scores, "softf1", 20_000, 1, "instance")
+    resamples = paired_bootstrap(scores, "softf1", 20_000, 1, "instance")
     values = {name: one.statistics["softf1"][..., 0] for name, one in scores.items()}
     gains = (values["good"] - values["poor"])[~np.isnan(values["good"])]
     deltas = gains[np.random.default_rng(0).integers(0, len(gains), (20_000, len(gains)))].mean(axis=1)
     assert resamples.difference("good", "poor") == pytest.approx(np.quantile(deltas, [0.025, 0.975]), abs=0.01)
     with pytest.raises(OptionError, match="at least one resample"):
-        resampled(scores, "softf1", 0)
+        paired_bootstrap(scores, "softf1", 0)
 
 
 @pytest.mark.parametrize("measure", ["softf1", "mpp-corpus", "f1-corpus"])
 def test_intervals_are_those_of_a_plain_bootstrap(scores: dict[str, SpanScores], measure: str) -> None:
     k, seed = 200, 3
-    resamples = resampled(scores, measure, k, seed)
+    resamples = paired_bootstrap(scores, measure, k, seed)
     sums = {name: plain_sums(one, measure) for name, one in scores.items()}
     segments = len(sums["good"])
     value = span_measure(measure).value

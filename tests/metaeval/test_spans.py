@@ -24,7 +24,7 @@ from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval import Evaluator, acc_eq, evaluate_omissions, evaluate_spans, lambda_sweep, spa
 from mbr_esd_metric.metaeval.choosing import Sampled, choose_all, oracle
 from mbr_esd_metric.metaeval.evaluation import precision_recall_curve
-from mbr_esd_metric.metaeval.span_measures import expanded
+from mbr_esd_metric.metaeval.span_measures import expand_measures
 from mbr_esd_metric.metaeval.spans import SpanCounts, confidence_of, rater_agreement
 from tests.helpers.annotations import matrix
 
@@ -80,7 +80,7 @@ def test_measures_are_their_definitions(seed: int, most: int) -> None:
     human_matrix[0][2] = None
     corpus = ("f1-corpus", "softdice-corpus", "f1-wmt25-corpus")
     of_segments = ("softf1", "f1", "softdice", "mpp")
-    measures = expanded(["scoresim", "softf1+scoresim", *(f"{name}-parts" for name in (*of_segments, *corpus))])
+    measures = expand_measures(["scoresim", "softf1+scoresim", *(f"{name}-parts" for name in (*of_segments, *corpus))])
     scores = evaluate_spans(predicted, [human_matrix], np.full((2, 4), LENGTH), measures)
     pairs = [(predicted[i][j], human[i][j]) for i, j in itertools.product(range(2), range(4)) if (i, j) != (0, 2)]
     assert scores.rated == 7
@@ -100,7 +100,7 @@ def test_measures_are_their_definitions(seed: int, most: int) -> None:
 
 
 def test_perfect_silent_and_empty_predictions() -> None:
-    names = expanded(["f1-parts", "f1-corpus-parts", "mpp-corpus-parts", "softdice-corpus-parts"])
+    names = expand_measures(["f1-parts", "f1-corpus-parts", "mpp-corpus-parts", "softdice-corpus-parts"])
     human = annotations(np.random.default_rng(3), 1, 5, most=2)
     human[0][0] = Annotation([ErrorSpan(0, 4, "major")])
     lengths = [[LENGTH] * 5]
@@ -252,7 +252,7 @@ def test_each_point_is_an_evaluation_of_what_is_left(measure: str) -> None:
     assert (curve.points[0].precision, curve.points[0].recall) == (1.0, 0.0)
     for point in curve.points:
         left = [[Annotation(s for s in a if confidence_of(s) >= point.threshold) for a in row] for row in predicted]
-        values = evaluate_spans(left, human, lengths, expanded([f"{measure}-parts"])).values
+        values = evaluate_spans(left, human, lengths, expand_measures([f"{measure}-parts"])).values
         assert point.value == pytest.approx(values[measure], abs=1e-12)
         assert point.precision == pytest.approx(values[f"{measure}-precision"], abs=1e-12)
         assert point.recall == pytest.approx(values[f"{measure}-recall"], abs=1e-12)

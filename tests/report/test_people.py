@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mbr_esd_metric.adapters.ratings import Fate, MqmError, MqmRating, PersonRating, Suggestion, write_person_ratings
 from mbr_esd_metric.core.annotation import ErrorSpan
-from mbr_esd_metric.report.people import agreement, compared, people_tables
+from mbr_esd_metric.report.people import agreement, compare_systems, people_tables
 
 TEXT = "one two three"
 
@@ -48,7 +48,7 @@ def test_tables_of_a_campaign(tmp_path: Path) -> None:
 
 
 def test_pairs_of_systems_and_of_people() -> None:
-    pair = compared(RATINGS)["A", "B"]
+    pair = compare_systems(RATINGS)["A", "B"]
     assert pair.segments == 6
     assert pair.interval[1] < 0
     assert agreement([_rating("A", 0, 1, "x", errors=1), _rating("A", 0, 2, "y", errors=1)]) == [1.0]

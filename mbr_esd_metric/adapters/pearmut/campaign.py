@@ -170,7 +170,7 @@ def _screen(document: Screen, codes: Mapping[str, str], protocol: Protocol, rng:
         one |= {"item_id": f"{document.name} {item.id}", "document": document.name, "segment": item.id}
         if any(output.spans is not None for output in outputs.values()):
             one["error_spans"] = {
-                code: [_suggested(span, output.text, protocol) for span in apart(output.spans, output.text)]
+                code: [_suggested(span, output.text, protocol) for span in showable_spans(output.spans, output.text)]
                 for code, output in outputs.items()
                 if output.spans is not None
             }
@@ -181,7 +181,7 @@ def _screen(document: Screen, codes: Mapping[str, str], protocol: Protocol, rng:
     return screen
 
 
-def apart(spans: Annotation, text: str) -> list[ErrorSpan]:
+def showable_spans(spans: Annotation, text: str) -> list[ErrorSpan]:
     """The spans without those that Pearmut cannot show: overlapping ones, of which the worse, then the longer is kept,
     and line ends alone. There is one [missing]: the worst span of what the translation leaves out."""
     shown: list[ErrorSpan] = []

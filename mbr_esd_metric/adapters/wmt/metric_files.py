@@ -15,7 +15,7 @@ from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.comet_json import CometRow, read_comet_json
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
-from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fitted, read_ratings, write_ratings
+from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fit_to_text, read_ratings, write_ratings
 from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.rules import rules
@@ -178,7 +178,7 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
     scores = np.array([[np.nan if cell is None else _score(cell, path) for cell in row] for row in cells])
     both = {
         system: tuple(
-            None if cell is None or cell.annotation is None else fitted(cell.annotation, length)
+            None if cell is None or cell.annotation is None else fit_to_text(cell.annotation, length)
             for cell, length in zip(row, lengths, strict=True)
         )
         for system, row, lengths in zip(test_set.systems, cells, test_set.lengths.tolist(), strict=True)

@@ -181,10 +181,10 @@ class RatingsReader:
         self._left_out += len(spans.points) + sum(span.start >= length for span in spans)
         self._repeated += len(spans) - len(spans.key)
         self._cut += sum(span.start < length < span.end for span in spans)
-        return fitted(annotation, length)
+        return fit_to_text(annotation, length)
 
 
-def fitted(annotation: Annotation, length: int) -> Annotation:
+def fit_to_text(annotation: Annotation, length: int) -> Annotation:
     """The spans that begin inside a text of that length, cut at its end.
 
     A span that begins at the end of the text has no character left, and becomes a point. Spans of the source stay.

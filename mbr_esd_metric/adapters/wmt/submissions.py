@@ -30,7 +30,7 @@ from mbr_esd_metric.adapters.qe_tsv import span_columns
 from mbr_esd_metric.adapters.ratings import MqmError, annotation_of_errors
 from mbr_esd_metric.adapters.wmt.layout import one_line, score_rows
 from mbr_esd_metric.adapters.wmt.metric_files import MetricFiles, WrittenMetric
-from mbr_esd_metric.adapters.wmt.rating_files import fitted
+from mbr_esd_metric.adapters.wmt.rating_files import fit_to_text
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, Severity, fold_severity
 from mbr_esd_metric.core.mqm import mqm_score
@@ -357,7 +357,7 @@ def _rows(test_set: TestSet, stored: MetricFiles, form: str, gold: bool) -> Iter
                 continue  # rated, but not by these
             name = task_systems.get(system, system)
             label = labels[number] if labels else str(place if form == "wmt26" else number + 1)
-            cut = None if spans is None else fitted(spans, len(text or ""))
+            cut = None if spans is None else fit_to_text(spans, len(text or ""))
             score, domain = stored.scores[system][number], test_set.documents[number][0]
             texts = (test_set.sources[number], text, reference[number] if reference else None)
             yield SubmissionRow(test_set.lp, name, document, place, label, cut, score, domain, *texts, kind)
@@ -458,7 +458,7 @@ def _cells(
             )
         if number in cells.setdefault(system, {}):
             raise InputError(f"{where}: a second row for segment {number + 1} of system {system}; leave one out")
-        cells[system][number] = replace(row, spans=None if row.spans is None else fitted(row.spans, len(text)))
+        cells[system][number] = replace(row, spans=None if row.spans is None else fit_to_text(row.spans, len(text)))
     return cells
 
 

@@ -24,10 +24,10 @@ from mbr_esd_metric.adapters.pearmut.campaign import (
     Item,
     Output,
     Screen,
-    apart,
     attention_checks,
     campaign,
     character,
+    showable_spans,
     utf16_units,
 )
 from mbr_esd_metric.adapters.ratings import MqmError, check_comparable, read_person_ratings, write_person_ratings
@@ -283,7 +283,7 @@ def test_units_are_utf_16(text: str, data: st.DataObject) -> None:
 def test_spans_that_pearmut_cannot_show_apart_are_not_marked() -> None:
     text = "one two\nthree"
     spans = Annotation([ErrorSpan(0, 7, "minor"), ErrorSpan(4, 7, "major"), ErrorSpan(7, 8, "major")])
-    assert [span.key for span in apart(spans, text)] == [(4, 7, "major")]
+    assert [span.key for span in showable_spans(spans, text)] == [(4, 7, "major")]
 
 
 @pytest.mark.parametrize(
