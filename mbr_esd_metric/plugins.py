@@ -16,15 +16,32 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
+import sys
 from collections.abc import Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
+from traceback import walk_tb
 from types import ModuleType
 from typing import Generic, TypeVar
 
 from mbr_esd_metric.errors import PluginError, logger, unknown
 
 _T = TypeVar("_T")
+#: File or folder of another package -> the part that was loaded from it, such as "the rule 'x' of NAME 1.2".
+_PARTS: dict[str, str] = {}
+
+
+def part_at_fault(error: BaseException | None) -> str | None:
+    """The part of another package in whose code an exception, or one that it replaced, was raised; None for our own."""
+    while error is not None:
+        files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
+        if type(error).__name__ == "_RemoteTraceback":  # a worker's, as text
+            files += re.findall(r'File "(.+?)", line', str(error))
+        if part := next((part for path, part in _PARTS.items() if any(file.startswith(path) for file in files)), None):
+            return part
+        error = error.__cause__ or error.__context__
+    return None
 
 
 class Catalog(Generic[_T]):
@@ -134,13 +151,15 @@ class Catalog(Generic[_T]):
             raise self._unusable(point, f"the class calls itself {getattr(value, 'name', None)!r}")
         if inspect.isabstract(value):
             raise self._unusable(point, f"it lacks {', '.join(sorted(getattr(value, '__abstractmethods__', ())))}")
+        module = sys.modules[value.__module__.partition(".")[0]]
+        _PARTS[(module.__file__ or inspect.getfile(value)).removesuffix("__init__.py")] = self._part(point)
         return value
 
     def _unusable(self, point: EntryPoint, why: str) -> PluginError:
-        return PluginError(
-            f"the {self.kind} {point.name!r} of {_package_of(point)} cannot be used: {why}; update or uninstall that "
-            "package"
-        )
+        return PluginError(f"{self._part(point)} cannot be used: {why}; update or uninstall that package")
+
+    def _part(self, point: EntryPoint) -> str:
+        return f"the {self.kind} {point.name!r} of {_package_of(point)}"
 
     def _warn(self, message: str) -> None:
         if message not in self._warned:

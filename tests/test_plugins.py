@@ -188,6 +188,23 @@ def test_a_broken_plugin_is_one_warning(tmp_path: Path) -> None:
     assert "error: the rule 'shortest' of broken 1.0 cannot be used" in done.stderr
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_exception_of_a_plugin_names_it(tmp_path: Path, workers: str) -> None:
+    (tmp_path / "raising_plugin.py").write_text(
+        "from mbr_esd_metric.core.rules import SegmentRule\n"
+        "class Raising(SegmentRule):\n    name, description = 'raising', 'x'\n"
+        "    def choose(self, problem):\n        return {}['nothing']\n",
+        encoding="utf-8",
+    )
+    offer(tmp_path, "raising", "mbr_esd_metric.rules", "raising = raising_plugin:Raising")
+    words = ["decide", str(CANDIDATES), "-o", str(tmp_path / "out"), "--rule", "raising", "--workers", workers]
+    done = command(tmp_path, "-m", "mbr_esd_metric", *words)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "'nothing'" in done.stderr
+    assert done.stderr.endswith("raised in the rule 'raising' of raising 1.0\n")
+
+
 def test_a_wrong_offer_is_an_error_by_name_and_a_warning_in_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

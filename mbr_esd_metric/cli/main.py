@@ -14,7 +14,8 @@ from typing import Any, NoReturn, TextIO, cast
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.cli import functions_of
-from mbr_esd_metric.errors import RESUME, MbrEsdError, notes, shown_log, unknown
+from mbr_esd_metric.errors import RESUME, MbrEsdError, notes, printable, shown_log, unknown
+from mbr_esd_metric.plugins import part_at_fault
 
 #: Heading -> verb -> (what `functions_of` takes, one line of help). ``configure(parser)`` adds the verb's arguments,
 #: and sets ``parser.epilog`` to an example; ``run(args) -> int`` does the work.
@@ -103,8 +104,13 @@ def _main(argv: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         print(f"mbr-esd: interrupted; {RESUME}", file=sys.stderr)
         return 130
-    except (MbrEsdError, OSError) as error:
-        print(f"{args.prog}: error: {error}{f'; {RESUME}' if isinstance(error, OSError) else ''}", file=sys.stderr)
+    except Exception as error:
+        part, ours = part_at_fault(error), isinstance(error, (MbrEsdError, OSError))
+        if part is None and not ours:
+            raise
+        message = str(error) if ours else f"{type(error).__name__}: {printable(str(error))}"
+        message += f"; raised in {part}" if part else ""
+        print(f"{args.prog}: error: {message}{f'; {RESUME}' if isinstance(error, OSError) else ''}", file=sys.stderr)
         return 1
 
 

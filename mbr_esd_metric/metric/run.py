@@ -174,8 +174,9 @@ def _decide(
             refused |= dict.fromkeys(numbers, candidates.reason)
             outcomes |= dict.fromkeys(numbers, _REFUSED)
     if failed:
+        why = next(iter(failed.values())).partition(" is valid")[2]
         raise NoValidCandidateError(
-            f"none of the {card.samples} candidates is valid for {first_of([*failed])}; {_fix(card)}"
+            f"none of the {card.samples} candidates is valid for {first_of([*failed])}{why}; {_fix(card)}"
         )
     if unexplained:
         logger.warning(

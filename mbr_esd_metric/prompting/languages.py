@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from mbr_esd_metric.errors import OptionError
+from mbr_esd_metric.errors import OptionError, logger
 
 #: Names by code, as in the prompts of stored candidates; `langcodes` has the others.
 _NAMES: dict[str, str] = dict(
@@ -80,9 +79,7 @@ def language_name(code: str) -> str:
 
     name = Language.get(language).language_name() if tag_is_valid(language) else "Unknown"
     if name.startswith("Unknown"):
-        logging.getLogger("mbr_esd_metric").warning(
-            "no name is known for the language code %r; the prompt has the code in its place", code
-        )
+        logger.warning("no name is known for the language code %r; the prompt has the code in its place", code)
         return code
     return name
 

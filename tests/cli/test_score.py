@@ -170,3 +170,24 @@ def test_standard_input_is_a_file(files: None, mbr_esd: Command, monkeypatch: py
         ["bash", "-c", f"{score} --changed-from <(cat old.csv)"], env=environment, capture_output=True
     )
     assert done.stdout.decode().splitlines()[-1].startswith("t.csv\tscore: "), done.stderr
+
+
+def test_a_gate_reports_translations_in_another_language(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("src.txt").write_text(
+        "The agreement was signed by the two presidents on Tuesday afternoon.\n", encoding="utf-8"
+    )
+    mt = "El acuerdo fue firmado por los dos presidentes el martes por la tarde."
+    Path("mt.txt").write_text(f"{mt}\n", encoding="utf-8")
+    write_records("c.jsonl", [record(Path("src.txt").read_text(encoding="utf-8").strip(), mt, answer())])
+    Path("prompt.txt").write_text("{source} {translation}", encoding="utf-8")
+    model = "'mbr-esd-demo?candidates=c.jsonl&n=1&prompt=prompt.txt' --lp en-de"
+    run = mbr_esd(SCORE, model, "--to_json out.json --fail-under 0.5 --summary out.md --junit out.xml")
+    warning = "pairs that look wrong: 1 in another language (line 1 of mt.txt)"
+    assert warning in run.err
+    assert "mbr-esd-demo is not told the languages; --lp en-de serves data warnings" in run.err
+    assert written()[0]["data_warning"] == "in another language"
+    for report in ("out.md", "out.xml"):
+        assert warning in Path(report).read_text(encoding="utf-8")
