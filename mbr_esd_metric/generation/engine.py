@@ -216,6 +216,16 @@ class Engine(ABC):
         return ()
 
     @property
+    def default_temperature(self) -> float:
+        """The temperature where the card names none: the paper's, which top-k keeps to likely words."""
+        return Sampling().temperature
+
+    @property
+    def retries(self) -> int:
+        """The number of requests that were sent again, which the progress bar shows."""
+        return 0
+
+    @property
     def starts_late(self) -> bool:
         """Whether loading takes so long that `engine=auto` takes another engine that works."""
         return False

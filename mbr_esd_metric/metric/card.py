@@ -154,7 +154,9 @@ class ModelCard:
         "candidates a segment; auto: until the decision is settled",
     )
     decision: DecisionOptions = DecisionOptions()
-    temperature: float = _option(2.0, _number(0, 100), "sampling temperature", short="t")
+    temperature: float | None = _option(
+        None, _number(0, 100), "sampling temperature; without it 2, or 1 on a server without top-k", short="t"
+    )
     top_k: int = _option(10, _whole(0), "tokens kept by top-k; 0 keeps all", short="k")
     max_tokens: int = _option(512, _whole(1), "longest answer in tokens", short="max")
     seed: int = _option(0, _whole(0, 2**31 - 1), "seed of the samples")
@@ -210,7 +212,8 @@ class ModelCard:
         """The settings of the draw; a rule that takes one candidate decodes it greedily, at temperature 0."""
         if self.decision.decided_by.candidates == "one" or self.temperature == 0:
             return Sampling(temperature=0.0, top_k=0, max_tokens=self.max_tokens, seed=0)
-        return Sampling(self.temperature, self.top_k, self.max_tokens, self.seed)
+        temperature = Sampling().temperature if self.temperature is None else self.temperature
+        return Sampling(temperature, self.top_k, self.max_tokens, self.seed)
 
     @property
     def samples(self) -> int:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 #: Seconds after which a bar is drawn again where nothing moves, so that the time goes on.
-REFRESH = 30.0
+REFRESH = 10.0
 
 
 class CandidateSource(Protocol):
@@ -70,7 +70,13 @@ class Sampled:
 
     def __init__(self, card: ModelCard) -> None:
         self.engine = choose_engine(card)
-        self.card = card if card.model else replace(card, model=self.engine.model)
+        self._card = card if card.model else replace(card, model=self.engine.model)
+
+    @property
+    def card(self) -> ModelCard:
+        if self._card.temperature is not None:
+            return self._card
+        return replace(self._card, temperature=self.engine.default_temperature)
 
     def collect(
         self, segments: Sequence[Segment], progress: bool
@@ -92,6 +98,7 @@ class Sampled:
             with Sampler(card, engine, store, progress=progress) as sampler:
                 if sampler.missing(requests.values()):
                     engine.confirm()
+                    card = sampler.card = self.card
                     requests = build_requests(card, engine.identity, segments)
                 sampler.warn_of_other_servers(requests.values())
                 counts = _sample_all(card, requests, sampler)
@@ -148,7 +155,7 @@ class Sampler(AbstractContextManager["Sampler"]):
     """
 
     def __init__(self, card: ModelCard, engine: Engine, store: CandidateStore, *, progress: bool = False) -> None:
-        self._card, self._engine, self.store, self._progress = card, engine, store, progress
+        self.card, self._engine, self.store, self._progress = card, engine, store, progress
         self._held = ExitStack()
         self._begun = False
         self.refused: dict[str, Refused] = {}
@@ -182,7 +189,7 @@ class Sampler(AbstractContextManager["Sampler"]):
         total = len({one.key for one in requests})
         with (
             progress_bar("sampling", "segment", total=total, done=total - len(left), shown=self._progress) as bar,
-            _redrawn(bar),
+            _redrawn(bar, self._engine),
         ):
             self._generate(parts, left, bar)
 
@@ -192,7 +199,7 @@ class Sampler(AbstractContextManager["Sampler"]):
         known, named = self.store.servers(self._name), self._engine.servers
         if known and not {*named} <= {*known} and any(self.store.stored(one.key, one.n) for one in requests):
             logger.warning(
-                f"candidates of {self._card.title} in {self.store.path} came from {', '.join(known)}, and "
+                f"candidates of {self.card.title} in {self.store.path} came from {', '.join(known)}, and "
                 f"this run asks {', '.join(named)}: if that is another model, keep them apart with store=PATH, or "
                 "serve it under another name and give it as model=NAME"
             )
@@ -204,14 +211,14 @@ class Sampler(AbstractContextManager["Sampler"]):
         return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
     def _generate(self, parts: Sequence[Request], left: dict[str, int], bar: tqdm[Any]) -> None:
-        bar.set_description(f"loading {self._card.model or self._engine.name}", refresh=sys.stderr.isatty())
+        bar.set_description(f"loading {self.card.model or self._engine.name}", refresh=sys.stderr.isatty())
         self._held.callback(self._engine.close)
         self._engine.load()
         bar.set_description("sampling", refresh=False)
         self.store.add_servers(self._name, self._engine.servers)
         candidates, tokens, total = 0, 0, sum(left.values())
         began = time.monotonic()
-        for generated in self._engine.generate(parts, self._card.sampling):
+        for generated in self._engine.generate(parts, self.card.sampling):
             if isinstance(generated, Refused):
                 self.refused[generated.key] = generated
                 bar.update()
@@ -224,10 +231,10 @@ class Sampler(AbstractContextManager["Sampler"]):
             seconds = max(time.monotonic() - began, 1e-9)
             rest = (total - candidates) * seconds / max(candidates, 1)
             rates = f"{candidates / seconds:.1f} candidates/s, {tokens / seconds:.0f} tokens/s"
-            bar.set_postfix_str(f"{rates}, {rest / 60:.0f} min left", False)
+            bar.set_postfix_str(rates + (f", {rest / 60:.0f} min left" if rest >= 30 else ""), False)
 
     def _note_languages(self, requests: Iterable[Request]) -> None:
-        card = self._card
+        card = self.card
         if self._progress and card.lp is None and get_format(card.decision.format).prompt(card.prompt).names_languages:
             texts = [one.source for one in requests], [one.translation for one in requests]
             logger.info(language_note(card.name, *texts))
@@ -248,7 +255,7 @@ class Sampler(AbstractContextManager["Sampler"]):
             except Timeout:
                 waited = True
                 logger.warning(
-                    f"process {Path(path).read_text(encoding='utf-8') or 'unknown'} samples {self._card.title} into "
+                    f"process {Path(path).read_text(encoding='utf-8') or 'unknown'} samples {self.card.title} into "
                     f"{self.store.path}; waiting for it to end (store=PATH takes another store)"
                 )
                 lock.acquire()
@@ -260,12 +267,14 @@ class Sampler(AbstractContextManager["Sampler"]):
 
 
 @contextmanager
-def _redrawn(bar: tqdm[Any]) -> Iterator[None]:
-    """Draw the bar again at intervals, so that a long wait does not look like a hang."""
+def _redrawn(bar: tqdm[Any], engine: Engine) -> Iterator[None]:
+    """Draw the bar again at intervals with the engine's retries, so that a long wait does not look like a hang."""
     ended = threading.Event()
 
     def redraw() -> None:
         while not ended.wait(REFRESH):
+            if engine.retries:
+                bar.set_description(f"sampling ({engine.retries} tries again)", refresh=False)
             bar.refresh()
 
     thread = threading.Thread(target=redraw, daemon=True)

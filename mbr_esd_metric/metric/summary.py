@@ -80,7 +80,7 @@ def _losses(card: ModelCard, engine: Engine | None, decisions: Sequence[Decision
         return []
     takes_grammar = engine is None or not engine.missing_capability(logprobs=False, grammar=True)
     anew = "sample candidates" if engine is None else "draw new ones"
-    cooler = "temperature=1" if card.temperature > 1 and not card.sampling.greedy and engine is not None else ""
+    cooler = "temperature=1" if card.sampling.temperature > 1 and engine is not None else ""
     advice = []
     if 2 * cut > candidates:
         fixes = [f"max_tokens={2 * card.max_tokens}", *(["format=compact"] if card.decision.format == "json" else [])]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.files.records import read_candidates
-from tests.helpers.chat_server import FakeServer
+from tests.helpers.chat_server import Failure, FakeServer
 from tests.helpers.command import Command
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -72,14 +72,14 @@ def test_a_failing_run_leaves_its_bar_once_and_a_message_a_line(
 ) -> None:
     pytest.importorskip("aiohttp")
     monkeypatch.setattr("mbr_esd_metric.files.streams.LINE_PAUSE", 0.0)  # a bar as on a terminal
-    with FakeServer("served", dialect="openai", refuse="not today") as server:
+    with FakeServer("served", dialect="openai", spoil=lambda *_: Failure(402, {"error": "not today"})) as server:
         model = f"mbr-esd-llama?model=served&n=2&lp=en-de&dialect=openai&server={server.url}"
         message = mbr_esd(SAMPLE.replace("--quiet ", ""), model, status=1).err
     # A terminal shows of each line what was written last.
     shown = [line.rpartition("\r")[2] for line in message.split("\n")[:-1]]
     assert [line.split(":")[0] for line in shown] == ["mbr-esd", "sampling", "mbr-esd sample"]
     assert "left out: top_k=10" in shown[0]
-    assert "refuses the request: 400 not today" in shown[2]
+    assert "402 not today; what was sampled is kept" in shown[2]
 
 
 def test_candidates_that_were_cut_are_counted_with_the_fix(files: Path, mbr_esd: Command) -> None:

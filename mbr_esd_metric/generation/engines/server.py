@@ -107,6 +107,14 @@ class ServerEngine(Engine):
         return self.dialect.left_out(sampling)
 
     @property
+    def default_temperature(self) -> float:
+        return 1.0 if self.dialect.sampling and not self.dialect.top_k else super().default_temperature
+
+    @property
+    def retries(self) -> int:
+        return self._progress.retries
+
+    @property
     def samples_per_request(self) -> int:
         return self.dialect.per_request
 
@@ -135,7 +143,9 @@ class ServerEngine(Engine):
             left_out.append(f"the grammar (there is {guided[dialect.guidance]})")
         if left_out and not self._announced:
             self._announced = True
-            logger.info(f"{self.addresses[0]} is asked in dialect={dialect.name}; left out: {', '.join(left_out)}")
+            hot = "" if dialect.top_k or not dialect.sampling else f" at temperature={sampling.temperature:g}"
+            asked = f"{self.addresses[0]} is asked in dialect={dialect.name}{hot}"
+            logger.info(f"{asked}; left out: {', '.join(left_out)}")
 
     def job(self, sampling: Sampling) -> Job:
         """The settings of a run."""

@@ -368,5 +368,5 @@ class Client:
             raise violations[0]
         if reply.other_model and not self._progress.renamed:
             self._progress.renamed = True
-            logger.warning(f"{address} answers with the model {reply.other_model!r} where {job.model!r} is asked")
+            logger.info(f"{address} answers with the model {reply.other_model!r} where {job.model!r} is asked")
         return reply

@@ -206,11 +206,19 @@ def test_what_is_left_out_is_printed_once_a_run_and_is_in_key_and_signature(
         sent = len(server.bodies)
         assert annotate(card, [Segment("a", "ein Satz", "segment 1")]) == first
         assert len(server.bodies) == sent, "asks for stored candidates again"
+        hot = annotate(load_card(f"mbr-esd-llama?{options}&temperature=2"), [Segment("a", "ein Satz", "segment 1")])
     printed = capfd.readouterr().err
     can = DIALECTS[name]
-    assert printed.count("left out") == (0 if name == "vllm" or name == "llamacpp" else 1)
+    assert printed.count("left out") == (0 if name == "vllm" or name == "llamacpp" else 1 if can.top_k else 2)
     assert ("top_k=10" in printed) is not can.top_k
     assert ("|k:-|" in first.signature) is not can.top_k
+    assert (" at temperature=1; left out: top_k" in printed, "|t:1.0|k:-|" in first.signature) == (
+        not can.top_k,
+        not can.top_k,
+    )
+    sent = server.bodies[0].get("options", server.bodies[0])
+    assert sent.get("temperature", 2.0) == (2.0 if can.top_k else 1.0)
+    assert "|t:2.0|" in hot.signature
     assert ("|seed:-|" in first.signature) is not can.seed
     assert (f"|dialect:{name}|" in first.signature) is (name != "vllm")
 
