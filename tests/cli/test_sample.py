@@ -77,7 +77,7 @@ def test_a_failing_run_leaves_its_bar_once_and_a_message_a_line(
         message = mbr_esd(SAMPLE.replace("--quiet ", ""), model, status=1).err
     # A terminal shows of each line what was written last.
     shown = [line.rpartition("\r")[2] for line in message.split("\n")[:-1]]
-    assert [line.split(":")[0] for line in shown] == ["mbr-esd", "sampling", "mbr-esd sample"]
+    assert [line.split(":")[0] for line in shown] == ["http", "sampling", "mbr-esd sample"]
     assert "left out: top_k=10" in shown[0]
     assert "402 not today; what was sampled is kept" in shown[2]
 

@@ -197,17 +197,20 @@ def test_what_is_plain_and_no_answer_is_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_what_is_left_out_is_printed_once_a_run_and_is_in_key_and_signature(
-    name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "mbr_esd_metric")
     with FakeServer("served", dialect=name) as server:
         options = f"model=served&n=4&dialect={name}&server={server.url}&store={tmp_path / 'store'}"
         card = load_card(f"mbr-esd-llama?{options}")
-        first = annotate(card, [Segment("a", "ein Satz", "segment 1")])
+        first = annotate(card, [Segment("a", "ein Satz", "segment 1")], progress=True)
         sent = len(server.bodies)
-        assert annotate(card, [Segment("a", "ein Satz", "segment 1")]) == first
+        assert annotate(card, [Segment("a", "ein Satz", "segment 1")], progress=True) == first
         assert len(server.bodies) == sent, "asks for stored candidates again"
-        hot = annotate(load_card(f"mbr-esd-llama?{options}&temperature=2"), [Segment("a", "ein Satz", "segment 1")])
-    printed = capfd.readouterr().err
+        hot = annotate(
+            load_card(f"mbr-esd-llama?{options}&temperature=2"), [Segment("a", "ein Satz", "segment 1")], progress=True
+        )
+    printed = caplog.text
     can = DIALECTS[name]
     assert printed.count("left out") == (0 if name == "vllm" or name == "llamacpp" else 1 if can.top_k else 2)
     assert ("top_k=10" in printed) is not can.top_k
@@ -342,11 +345,12 @@ def test_an_answer_is_whole_unless_its_finish_reason_is_a_known_cut(name: str, r
 
 
 def test_a_deployments_name_is_taken_with_a_note_where_the_server_names_another(
-    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level("INFO", "mbr_esd_metric")
     with FakeServer(MODEL, dialect="openai", spoil=lambda reply, number: reply.update(model="gpt-5-2025")) as server:
         assert len(sampled(server, 3, 2)) == 6
-    assert capfd.readouterr().err.count("answers with the model 'gpt-5-2025' where 'test-model' is asked") == 1
+    assert caplog.text.count("answers with the model 'gpt-5-2025' where 'test-model' is asked") == 1
 
 
 @pytest.mark.parametrize("name", ["ollama", "openai"])

@@ -106,7 +106,7 @@ def test_a_run_in_which_all_is_refused_ends_after_twenty_segments() -> None:
     ],
 )
 def test_a_run_without_an_answer_ends_soon_unless_it_is_told_to_wait(
-    failure: Failure, patient: bool, capfd: pytest.CaptureFixture[str]
+    failure: Failure, patient: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     policy = RetryPolicy(first_wait=0.05, longest_wait=0.4, tries=8, no_answer=0.8)
     with FakeServer(MODEL, spoil=lambda value, number: failure) as server:
@@ -115,7 +115,7 @@ def test_a_run_without_an_answer_ends_soon_unless_it_is_told_to_wait(
             collect(engine(server.url, policy=policy).generate(requests(3, 1), Sampling()))
         took = time.monotonic() - begun
     assert (took > 0.8) is patient
-    printed = capfd.readouterr().err
+    printed = caplog.text
     assert printed.count("tried again in") == 1
     assert "out of luck" in printed
 
