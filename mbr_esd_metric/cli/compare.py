@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from mbr_esd_metric.cli.gate import Check, add_gate, check_gate, close_gate
 from mbr_esd_metric.cli.shared_options import add_table
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, first_of, number_of
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, first_of, labelled, number_of
 from mbr_esd_metric.files.paths import check_distinct, system_names
 from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, render_all, table_of
 
@@ -174,7 +174,8 @@ def _means(systems: Mapping[str, _System], sampled: bool) -> Table:
             missing = [row.id for row in system.values() if math.isnan(row.score.score)]
             left_out.append(f"{name}: {number_of(len(missing), 'segment')} without a score ({first_of(missing)})")
         penalties = [row.mqm for row in scored if row.mqm is not None]
-        pair = compare([SampledScore(0.0, 0.0)] * len(scored), [row.score for row in scored])
+        with labelled(name):
+            pair = compare([SampledScore(0.0, 0.0)] * len(scored), [row.score for row in scored])
         rows.append(
             {
                 Column("system", "system"): name,
@@ -197,7 +198,8 @@ def _pairs(systems: Mapping[str, _System], sampled: bool) -> Table:
 
     rows: list[TableRow] = []
     for a, b in combinations(systems, 2):
-        pair = compare(*_both(systems[a], systems[b]))
+        with labelled(f"{a} and {b}"):
+            pair = compare(*_both(systems[a], systems[b]))
         shares: TableRow = {Column("sampling_share", "share of sampling", percent=True, digits=0): pair.sampling_share}
         rows.append(
             {

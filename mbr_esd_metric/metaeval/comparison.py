@@ -142,7 +142,7 @@ class SystemPair:
 def compare(a: Sequence[SampledScore], b: Sequence[SampledScore]) -> SystemPair:
     """Compare two systems on the same segments, in the same order. Raises `InputError` if these are fewer than two."""
     if len(a) != len(b) or len(a) < 2:
-        raise InputError(f"a comparison needs two or more segments that both systems have, not {len(a)} and {len(b)}")
+        raise InputError(f"a comparison needs two or more segments with a score in both, not {min(len(a), len(b))}")
     d = np.array([after.score - before.score for before, after in zip(a, b, strict=True)])
     d = np.where(np.abs(d) < TOLERANCE, 0.0, d)
     noise = sum(one.variance for one in (*a, *b))

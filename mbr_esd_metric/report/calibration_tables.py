@@ -1,8 +1,7 @@
-"""Calibration of the confidences in a table: tables, curves, and a picture for the viewer's page."""
+"""Calibration of the confidences in a table: tables and curves."""
 
 from __future__ import annotations
 
-import html
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -115,36 +114,6 @@ def calibration_plot(table: RatingTable) -> Any:
         risk.append(Curve(name, tuple(curve.coverage[at].tolist()), tuple(curve.risk[at].tolist())))
     panels = {"confirmed, per span": confirmed, "precision, per span": precision, "risk, per span": risk}
     return plot_curves(panels, dict(zip(panels, ("confidence", "recall", "coverage"), strict=True)))
-
-
-def calibration_html(table: RatingTable) -> str:
-    """Reliability of every metric with confidences, as HTML for the viewer's page; "" where there is none."""
-    by_metric = predicted_of(table)
-    if not by_metric:
-        return ""
-    parts = ['<details id="calibration"><summary>Calibration: how often is a span confirmed by a human?</summary>']
-    for name, of in by_metric.items():
-        full = reliability(of)
-        dots = "".join(
-            f'<circle cx="{20 + 160 * b.confidence:.1f}" cy="{180 - 160 * b.confirmed:.1f}" '
-            f'r="{2 + 6 * (b.count / len(of)) ** 0.5:.1f}" fill="currentColor"/>'
-            for b in full
-        )
-        rows = "".join(
-            f"<tr><td>{b.low:.1f} to {b.high:.1f}</td><td>{b.count}</td><td>{b.confidence:.3f}</td>"
-            f"<td>{b.confirmed:.3f}</td></tr>"
-            for b in full
-        )
-        parts.append(
-            f"<h3>{html.escape(name)}: expected calibration error {calibration_error(of):.3f}</h3>"
-            f'<svg viewBox="0 0 200 200" width="200" height="200" role="img" '
-            f'aria-label="confidence against confirmation"><path d="M20 180H180M20 180V20" stroke="currentColor" '
-            'fill="none"/><path d="M20 180L180 20" stroke="currentColor" stroke-dasharray="4" fill="none"/>'
-            f"{dots}</svg><table><thead><tr><th>confidence</th><th>spans</th><th>mean confidence</th>"
-            "<th>confirmed</th></tr></thead>"
-            f"<tbody>{rows}</tbody></table>"
-        )
-    return "".join([*parts, "</details>"])
 
 
 def _translation(rating: SegmentRating | None) -> Annotation | None:

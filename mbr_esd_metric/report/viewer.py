@@ -24,7 +24,6 @@ from typing import Any
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.mqm import weights_of
-from mbr_esd_metric.report.calibration_tables import calibration_html
 from mbr_esd_metric.report.rating_table import AnnotationCount, CandidateInput, RatingInput, RatingTable
 
 
@@ -39,7 +38,6 @@ def render_page(table: RatingTable, title: str) -> str:
         "style_hash": _hash(style),
         "script": script,
         "script_hash": _hash(script),
-        "calibration": calibration_html(table),
         "data": encode_payload(payload(table)),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda hole: parts[hole[1]], _asset("viewer.html"))

@@ -72,12 +72,7 @@ def test_a_metric_looks_the_same_in_each_panel_of_the_plot(
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_page_shows_it_beside_ratings(files: tuple[Path, Path], tmp_path: Path, mbr_esd: Command) -> None:
-    page = tmp_path / "page.html"
-    mbr_esd("report", *files, "-o", page)
-    assert "xcomet: expected calibration error 0." in page.read_text()
-    mbr_esd("report", files[0], "-o", page)
-    assert 'id="calibration"' not in page.read_text()
+def test_without_ratings_there_is_nothing_to_confirm(files: tuple[Path, Path], mbr_esd: Command) -> None:
     assert "no human annotations" in mbr_esd("calibrate", files[0], status=1).err
 
 
