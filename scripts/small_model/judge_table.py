@@ -65,16 +65,18 @@ def judged(model: str, texts: Sequence[tuple[str, str]]) -> Judged:
 
 
 def rated_cells(sources: Sequence[tuple[str, Rated]], scores: Sequence[Mapping[str, float]]) -> list[str]:
-    """By item, by system and over all, of scores by source and system."""
+    """By item, by system and over all, of scores by source and system; of one system over all alone."""
     systems = sorted({name for one in scores for name in one})
     gold: npt.NDArray[Any] = np.full((len(systems), len(sources)), np.nan)
     metric = gold.copy()
     for j, ((_, rated), of) in enumerate(zip(sources, scores, strict=True)):
         for name, score in of.items():
             gold[systems.index(name), j], metric[systems.index(name), j] = rated[name][1], score
+    flat = correlation(gold, metric, "spearman").value
+    if len(systems) == 1:
+        return ["-", "-", f"{flat:.3f}"]
     accuracy = pairwise_accuracy([(system_means(gold), system_means(metric))]).accuracy
-    item, flat = correlation(gold, metric, "kendall", "item").value, correlation(gold, metric, "spearman").value
-    return [f"{value:.3f}" for value in (item, accuracy, flat)]
+    return [f"{value:.3f}" for value in (correlation(gold, metric, "kendall", "item").value, accuracy, flat)]
 
 
 def with_reference(sources: Sequence[tuple[str, Rated]], reference: str) -> dict[str, list[dict[str, float]]]:
