@@ -49,6 +49,7 @@ def flag(name: str) -> str:
 def run(args: argparse.Namespace) -> int:
     """Decide every segment of the file."""
     from mbr_esd_metric.decoding.file import decide_file, file_options
+    from mbr_esd_metric.decoding.segment import FOUND_INEXACTLY
     from mbr_esd_metric.metric.signature import signature_of_file
 
     if args.workers < 1:
@@ -70,6 +71,8 @@ def run(args: argparse.Namespace) -> int:
             line += f", {number_of(len(summary.skipped), 'line')} left out"
         if summary.candidates:
             line += f"; {summary.invalid} of {number_of(summary.candidates, 'candidate')} could not be read"
+        if summary.inexact:
+            line += f"; {number_of(summary.inexact, 'error span')} {FOUND_INEXACTLY}"
         lines = [line]
         if summary.score is not None:
             advice = "; --score expected takes the mean over the candidates" if options.score == "chosen" else ""

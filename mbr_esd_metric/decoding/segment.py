@@ -51,6 +51,8 @@ _END = object()
 
 #: Why a candidate that was cut is invalid.
 CUT = "cut by the length limit"
+#: What summaries say of error spans that are `Decision.inexact`.
+FOUND_INEXACTLY = "found with other blanks, quotation marks, hyphens or accents"
 #: Characters of an answer that a message shows.
 _SHOWN = 120
 

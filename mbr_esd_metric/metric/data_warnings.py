@@ -44,9 +44,11 @@ _CHECKS = {
 
 #: Letters in Latin and Cyrillic script, and Chinese characters.
 _LETTERS, _CHINESE = re.compile(r"[0-9A-Za-zÀ-ɏЀ-ӿḀ-ỿ]"), re.compile("[㐀-鿿豈-﫿]")
-#: A translation has rarely less than this share of its source's letters, or the source of the translation's: 0.2% of
-#: 2,400 corrected ones of MLQE-PE, 4% of 600 between Russian and English. Shorter texts differ more.
+#: A translation has rarely less than this share of its source's letters, or the source of the translation's: .8% of
+#: 37,000 rated without an error in 13 language pairs, 1.0% of 16,000 from or into Chinese. Shorter texts differ more.
 _SHARE, _ENOUGH = 0.58, 30
+#: Letters that a Chinese character stands for.
+_PER_CHARACTER = 3.5
 
 
 def data_warning(source: str, translation: str, lp: str | None = None) -> str | None:
@@ -95,12 +97,12 @@ def warnings(data_warnings: Sequence[str | None], labels: Sequence[str], blank: 
     return line
 
 
-def _letters(text: str) -> int | None:
-    """The number of letters of the text, with three for a Chinese character; None if more than a tenth of its letters
-    are of other scripts."""
+def _letters(text: str) -> float | None:
+    """The number of letters of the text, with several for a Chinese character; None if more than a tenth of its
+    letters are of other scripts."""
     letters, chinese = len(_LETTERS.findall(text)), len(_CHINESE.findall(text))
     counted = letters + chinese >= 0.9 * sum(map(str.isalnum, text))
-    return letters + 3 * chinese if counted else None
+    return letters + _PER_CHARACTER * chinese if counted else None
 
 
 def _words(text: str) -> list[str]:

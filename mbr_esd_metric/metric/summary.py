@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mbr_esd_metric.core.decision import Decision
-from mbr_esd_metric.decoding.segment import CUT
+from mbr_esd_metric.decoding.segment import CUT, FOUND_INEXACTLY
 from mbr_esd_metric.errors import number_of
 from mbr_esd_metric.generation.engine import Engine
 from mbr_esd_metric.metric.card import ModelCard
@@ -50,7 +50,7 @@ def summary(
         f"translation{f' or the source (of omissions: {unplaced})' if both else ''}"
     )
     if inexact := _total(decisions, "inexact"):
-        line += f", {inexact} found with other blanks, quotation marks, hyphens or accents"
+        line += f", {inexact} {FOUND_INEXACTLY}"
     lowest = [s for s, one in zip(segments, decisions, strict=True) if one.valid and one.score <= 0]
     if lowest:  # further errors changed nothing
         judged = number_of(sum(one.valid > 0 for one in decisions), "segment")

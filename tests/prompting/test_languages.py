@@ -75,6 +75,7 @@ def test_the_code_of_the_language_alone(code: str, short: str) -> None:
         ("Mr. Yoshiro Matsumoto (Takachihara, Yamatsuri) – Fukushima, Ibaraki, Tochigi", "en", None),
         (SPANISH, "lld", None),  # nothing is known of Ladin
         ("Predsjednik je u utorak rekao da će vlada povećati plaće učitelja.", "sr", None),
+        ("Нам также звонили из офиса Рахула Ганди и предложили поддержку.", "ru", None),  # Serbian, py3langid thinks
         ("Привет, как дела? Мы поедем завтра на озеро и будем купаться.", "uk", "ru"),
     ],
 )
