@@ -82,4 +82,4 @@ def _annotation(errors: Any, omissions: Any) -> Annotation:
             points.append((error["start"], severity))
         else:
             spans.append(error)
-    return Annotation.of_rater(spans).pointing(points)
+    return Annotation.of_rater(spans).with_points(points)

@@ -123,12 +123,12 @@ def annotation_of_errors(errors: Iterable[MqmError]) -> Annotation:
         else:
             side: Side = "translation" if error.side == "target" else "source"
             spans.append(ErrorSpan(error.start, error.end, severity, error.category, error.confidence, side))
-    return Annotation.of_rater(spans).pointing(points).missing(unplaced)
+    return Annotation.of_rater(spans).with_points(points).with_unplaced(unplaced)
 
 
 def omissions_in(annotation: Annotation) -> Annotation:
     """The spans of the source's side, and the omissions without a place."""
-    return annotation.on("source").missing(annotation.unplaced)
+    return annotation.on("source").with_unplaced(annotation.unplaced)
 
 
 def score_of(errors: Iterable[MqmError], weights: MqmWeights) -> float:

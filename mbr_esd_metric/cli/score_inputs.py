@@ -14,7 +14,7 @@ from mbr_esd_metric.core.annotation import CORRECTION, Annotation
 from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, useless
 from mbr_esd_metric.files.paths import check_distinct, check_output
 from mbr_esd_metric.files.streams import read_segments
-from mbr_esd_metric.files.untrusted import decoded, reading
+from mbr_esd_metric.files.untrusted import parse_strict_json, reading
 from mbr_esd_metric.metric.card import ModelCard, with_pair
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.languages import language_code
@@ -196,7 +196,7 @@ def read_document_names(path: str, beside: str, count: int) -> list[str]:
         with reading(where):
             if not line:
                 raise InputError("no id of a document")
-            name = _document_of(decoded(line)) if line.startswith("{") else line.split("\t")[:2][-1].strip()
+            name = _document_of(parse_strict_json(line)) if line.startswith("{") else line.split("\t")[:2][-1].strip()
             if name in seen and names[-1] != name:
                 raise InputError(f"document {name} is not in one piece; each segment follows the one before it")
         seen.add(name)

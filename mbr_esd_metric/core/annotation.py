@@ -34,11 +34,11 @@ SEVERITIES: dict[str, Severity] = {"critical": "major", "major": "major", "minor
 NO_PENALTY = ("neutral",)
 
 #: (start, end, severity): what makes two spans the same, whatever their category, text or confidence. In the key of a
-#: source-side span the offsets have `BEHIND` added, so that it equals no other and comes last.
+#: source-side span the offsets have `SOURCE_OFFSET` added, so that it equals no other and comes last.
 SpanKey = tuple[int, int, Severity]
 
 #: More characters than a translation has.
-BEHIND = 1 << 40
+SOURCE_OFFSET = 1 << 40
 
 #: (place, severity): an error without characters, before the character of that index, or behind the last one.
 Point = tuple[int, Severity]
@@ -120,7 +120,7 @@ class ErrorSpan:
     def key(self) -> SpanKey:
         """The identity of a span: (start, end, severity), behind every translation for a source-side span."""
         if self.side == "source":
-            return (self.start + BEHIND, self.end + BEHIND, self.severity)
+            return (self.start + SOURCE_OFFSET, self.end + SOURCE_OFFSET, self.severity)
         return (self.start, self.end, self.severity)
 
 
@@ -182,11 +182,11 @@ class Annotation:
         _fill(annotation, key, tuple(map(by_key.__getitem__, key)))
         return annotation
 
-    def pointing(self, points: Iterable[Point]) -> Annotation:
+    def with_points(self, points: Iterable[Point]) -> Annotation:
         """The same spans, and these errors without characters."""
         return _in_order(self.spans, tuple(points), self.unplaced)
 
-    def missing(self, unplaced: Iterable[Severity]) -> Annotation:
+    def with_unplaced(self, unplaced: Iterable[Severity]) -> Annotation:
         """The same spans, and omissions of these severities that have no place."""
         severities = tuple(sorted(unplaced))
         return self if severities == self.unplaced else _in_order(self.spans, self.points, severities)
@@ -207,7 +207,7 @@ class Annotation:
         """Whether it has a source-side span; such come last."""
         return bool(self.spans) and self.spans[-1].side == "source"
 
-    def joined(self, length: int) -> Annotation:
+    def concatenate_sides(self, length: int) -> Annotation:
         """The same over one text, the translation, of this length, followed by the source.
 
         Raises:
@@ -224,8 +224,8 @@ class Annotation:
         )
         return _in_order(spans, self.points, self.unplaced)
 
-    def split(self, length: int) -> Annotation:
-        """The inverse of `joined`; a span over both texts becomes one on each side."""
+    def split_sides(self, length: int) -> Annotation:
+        """The inverse of `concatenate_sides`; a span over both texts becomes one on each side."""
         if all(span.end <= length for span in self.spans):
             return self
         spans: list[ErrorSpan] = []
@@ -257,7 +257,9 @@ class Annotation:
         return len(self.spans)
 
     def __repr__(self) -> str:
-        return f"Annotation({list(self.spans)!r})" + (f".missing({list(self.unplaced)!r})" if self.unplaced else "")
+        return f"Annotation({list(self.spans)!r})" + (
+            f".with_unplaced({list(self.unplaced)!r})" if self.unplaced else ""
+        )
 
     @property
     def clean(self) -> bool:

@@ -154,8 +154,8 @@ class DecisionOptions:
         return get_similarity(self.utility)
 
     def parser(self, translation: str, format: str | None = None, source: str | None = None) -> AnswerParser:
-        """The reader of the candidates of one segment, in their own format or that of the options; errors as of
-        `AnswerFormat.parser`."""
+        """The reader of the candidates of one segment, in their own format or that of the options. `InputError` where
+        the format needs a source and there is none."""
         answers = get_format(format or self.format)
         if answers.both_sides and source is None:
             raise InputError(

@@ -169,7 +169,7 @@ def decide_segment(
     supports: Candidates | None = None,
     references: Iterable[AnnotationLike] | None = None,
 ) -> Decision:
-    """`decide` of a translation that is not blank; arguments and errors as of `decide`."""
+    """`decide` of a translation that is not blank."""
     rule = options.decided_by
     if not isinstance(rule, SegmentRule):
         raise OptionError(
@@ -191,7 +191,7 @@ def decision_problem(
     supports: Candidates | None = None,
     references: Iterable[AnnotationLike] | None = None,
 ) -> tuple[DecisionProblem, Counts]:
-    """One segment as a rule sees it, and the counts of its candidates; arguments and errors as of `decide`."""
+    """One segment as a rule sees it, and the counts of its candidates; for the arguments see `decide`."""
     rule = options.decided_by
     if references is not None and not rule.needs_references:
         raise useless("references", f"rule={rule.name}; they are for rule=oracle")
@@ -211,7 +211,7 @@ def decision_problem(
     if rule.needs_references:
         # As candidates are compared: over both texts, or over the translation alone.
         raters = [
-            human.on("translation") if source is None else human.joined(len(translation))
+            human.on("translation") if source is None else human.concatenate_sides(len(translation))
             for human in map(as_annotation, references or ())
         ]
         others = Hypotheses(raters) if raters else None
@@ -267,7 +267,7 @@ def corpus_segment(
     source: str | None = None,
     supports: Candidates | None = None,
 ) -> CorpusSegment:
-    """One segment for a rule that decides over the whole test set; arguments and errors as of `decide`."""
+    """One segment for a rule that decides over the whole test set; for the arguments see `decide`."""
     rule = _corpus_rule(options)
     problem, counts = decision_problem(candidates, translation, options, source=source, supports=supports)
     statistics = rule.statistics(problem)
@@ -348,7 +348,7 @@ class Counts:
         """The decision with these counts, confidences, corrections and certain errors, its annotation split into its
         sides."""
         if self.sides is not None:
-            decision = replace(decision, annotation=decision.annotation.split(self.sides))
+            decision = replace(decision, annotation=decision.annotation.split_sides(self.sides))
         if self.probabilities:
             spans = (
                 replace(span, confidence=self.probabilities.get(span.key, span.confidence))
@@ -395,7 +395,7 @@ def _hypotheses(
     annotations: list[Annotation | None] = [None if isinstance(one, Invalid) else one.annotation for one in parsed]
     own = annotations
     if source is not None:
-        joined = {id(a): a.joined(len(translation)) for a in annotations if a is not None}
+        joined = {id(a): a.concatenate_sides(len(translation)) for a in annotations if a is not None}
         annotations = [None if a is None else joined[id(a)] for a in annotations]
     if invalid and options.invalid == "empty":
         annotations = [EMPTY if a is None else a for a in annotations]

@@ -38,7 +38,7 @@ from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.join import SegmentKey
 from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.files.streams import json_text, open_binary, whole_file, write_whole
-from mbr_esd_metric.files.untrusted import decoded, finite, read_json, reading
+from mbr_esd_metric.files.untrusted import finite, parse_strict_json, read_json, reading
 from mbr_esd_metric.prompting.formats import get_format
 
 
@@ -179,7 +179,7 @@ class DecisionRecord:
         record = _object(value)
         spans = _typed(record, "error_spans", list)
         omissions = [{**_object(one), "side": "source"} for one in _typed(record, "omissions", list, True) or ()]
-        annotation = Annotation([*spans, *omissions]).missing(_severities(record.get("unplaced", [])))
+        annotation = Annotation([*spans, *omissions]).with_unplaced(_severities(record.get("unplaced", [])))
         words = {
             (side, one.get("start"), one.get("end")): str(one.get("text", ""))
             for side, each in zip(SIDES, (spans, omissions), strict=True)
@@ -239,7 +239,7 @@ def read_candidates(path: str | Path) -> Iterator[CandidateRecord]:
 def candidate_record(where: str, value: bytes | list[Any]) -> CandidateRecord:
     """The record of one item of `raw_records`; an `InputError` begins with `where`."""
     with reading(where):
-        return CandidateRecord.from_json(decoded(value)) if isinstance(value, bytes) else _released(*value)
+        return CandidateRecord.from_json(parse_strict_json(value)) if isinstance(value, bytes) else _released(*value)
 
 
 def raw_records(path: str | Path) -> Iterator[tuple[str, bytes | list[Any]]]:
@@ -279,7 +279,7 @@ def read_decisions(path: str | Path) -> Iterator[DecisionRecord]:
         for number, line in enumerate(file, 1):
             if line.strip():
                 with reading(f"{path}, line {number}"):
-                    record = DecisionRecord.from_json(decoded(line))
+                    record = DecisionRecord.from_json(parse_strict_json(line))
                 yield record
 
 

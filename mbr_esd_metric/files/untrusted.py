@@ -48,7 +48,7 @@ def _no_constant(name: str) -> NoReturn:
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_whole, parse_constant=_no_constant)
 
 
-def decoded(text: str | bytes, *, writable: bool = False) -> Any:
+def parse_strict_json(text: str | bytes, *, writable: bool = False) -> Any:
     """The value of a JSON text.
 
     Args:
@@ -75,10 +75,10 @@ def decoded(text: str | bytes, *, writable: bool = False) -> Any:
 
 
 def read_json(path: str | Path, *, writable: bool = False) -> Any:
-    """The value of a JSON file, plain or compressed; errors as of `decoded`, with the path."""
+    """The value of a JSON file, plain or compressed. `InputError`, with the path, where it is not strict JSON."""
     text = "\n".join(line for _, line in numbered_lines(path))
     with reading(str(path)):
-        return decoded(text, writable=writable)
+        return parse_strict_json(text, writable=writable)
 
 
 def json_objects(path: str | Path) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
@@ -92,7 +92,7 @@ def json_objects(path: str | Path) -> Iterator[tuple[str, int, Mapping[str, Any]
             continue
         where = f"{path}, line {number}"
         with reading(where):
-            value = decoded(line, writable=True)
+            value = parse_strict_json(line, writable=True)
             if not isinstance(value, dict):
                 raise InputError(f"no JSON object; give one a line, not {type(value).__name__}")
         yield where, number, value

@@ -12,7 +12,7 @@ from functools import cached_property
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, OptionError, labelled
 from mbr_esd_metric.files.streams import numbered_lines
-from mbr_esd_metric.files.untrusted import decoded
+from mbr_esd_metric.files.untrusted import parse_strict_json
 from mbr_esd_metric.prompting.formats import AnswerFormat
 from mbr_esd_metric.prompting.parse import is_severity
 from mbr_esd_metric.prompting.prompt import Prompt
@@ -93,7 +93,7 @@ class Shots:
 
 def _shot(where: str, line: str, answers: AnswerFormat) -> Shot:
     with labelled(where):
-        value = decoded(line, writable=True)
+        value = parse_strict_json(line, writable=True)
         texts = isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("src", "mt"))
         if not texts or not isinstance(value.get("spans"), list):
             raise InputError("an example needs the texts src and mt, and the list spans")

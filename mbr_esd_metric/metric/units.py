@@ -66,7 +66,7 @@ def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision
         for span in decision.annotation:
             shift = part.start if span.side == "translation" else part.source_start
             spans.append(replace(span, start=span.start + shift, end=span.end + shift))
-    annotation = Annotation(spans).missing(severity for one in decisions for severity in one.annotation.unplaced)
+    annotation = Annotation(spans).with_unplaced(severity for one in decisions for severity in one.annotation.unplaced)
     deviations = [one.mqm_sd for one in decisions if one.mqm_sd is not None]
     reasons: Counter[str] = Counter()
     for one in decisions:

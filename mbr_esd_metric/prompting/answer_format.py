@@ -1,7 +1,7 @@
 """An answer format: prompt, grammar and parser together, under one name.
 
 A format has the words of the question, the grammar of the answer, and the parser that reads it. They are in one file,
-so that they agree. A new format is a file next to this one, named like it.
+so that they agree. A new format is a file in the folder `formats`, named like it.
 """
 
 from __future__ import annotations
@@ -46,13 +46,22 @@ class AnswerFormat(ABC):
     corrections: ClassVar[bool] = False
 
     def prompt(self, name: str) -> Prompt:
-        """The built-in prompt of that version, or the template file at that path; errors as `load_prompt`."""
+        """The built-in prompt of that version, or the template file at that path.
+
+        Raises:
+            OptionError: neither a version nor a file.
+            InputError: a template that is not UTF-8, or that shows the model no source or no translation.
+        """
         return load_prompt(name, self.templates)
 
     @abstractmethod
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
-        """The regular expression of a whole answer. `grounded` allows only pieces of the translation as error spans,
-        and of the source as omissions; the source matters to formats of both sides alone."""
+        """The regular expression of a whole answer.
+
+        Args:
+            translation, source: of the segment; only formats of both sides use the source.
+            grounded: only words that stand in the translation can be error spans, and in the source omissions.
+        """
 
     def usual_tokens(self, translation: str) -> int:
         """A guess at the tokens of an answer, for estimates before there is one. In JSON it is the mean of the demo
@@ -62,7 +71,12 @@ class AnswerFormat(ABC):
     def parser(
         self, translation: str, location: str = "first", source: str = "", unplaced: bool = False
     ) -> AnswerParser:
-        """The reader of the candidates of one segment; arguments and errors as for `AnswerParser`."""
+        """The reader of the candidates of one segment; for the arguments see `AnswerParser`.
+
+        Raises:
+            InputError: the translation is no text.
+            OptionError: another location than "first" and "successive".
+        """
         return self.reader(translation, location, source if self.both_sides else None, unplaced)
 
     @abstractmethod

@@ -85,8 +85,8 @@ def language_name(code: str) -> str:
 
 
 def language_names(lp: str | None) -> tuple[str, str]:
-    """The names of the source and the target language; "the source language" and so on without a pair. Raises as
-    `language_pair`."""
+    """The names of the source and the target language; "the source language" and so on without a pair. `OptionError`
+    for what is no pair."""
     if lp is None:
         return "the source language", "the target language"
     source, target = language_pair(lp)

@@ -226,7 +226,7 @@ class PlainParser(AnswerParser):
                 inexact += not place.exact
             elif side == "source":
                 unplaced.append(severity)
-        annotation = Annotation(spans).missing(unplaced if self.unplaced else ())
+        annotation = Annotation(spans).with_unplaced(unplaced if self.unplaced else ())
         return Parsed(annotation, len(errors) - len(spans), 0, len(unplaced), inexact, ranges=ranges)
 
 
@@ -341,7 +341,7 @@ class JsonParser(AnswerParser):
                 inexact += place is not None and not place.exact
             elif error.omission:
                 unplaced.append(error.severity)
-        annotation = Annotation(spans).missing(unplaced if self.unplaced else ())
+        annotation = Annotation(spans).with_unplaced(unplaced if self.unplaced else ())
         return Parsed(annotation, len(errors) - no_penalty - len(spans), no_penalty, len(unplaced), inexact)
 
 

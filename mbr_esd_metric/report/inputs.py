@@ -33,7 +33,7 @@ from mbr_esd_metric.errors import InputError, NoValidCandidateError
 from mbr_esd_metric.files.paths import name_of, plain_name, short_names
 from mbr_esd_metric.files.records import read_decisions
 from mbr_esd_metric.files.streams import numbered_lines
-from mbr_esd_metric.files.untrusted import decoded
+from mbr_esd_metric.files.untrusted import parse_strict_json
 from mbr_esd_metric.prompting.parse import Invalid
 from mbr_esd_metric.report.rating_table import (
     AnnotationCount,
@@ -140,7 +140,7 @@ def kind_of_input(path: Path) -> Kind:
     if head is None:
         raise InputError(f"{path}: the file is empty")
     try:
-        first = decoded(head)
+        first = parse_strict_json(head)
     except InputError:
         first = None  # the first line of an indented object
     if isinstance(first, Mapping):
@@ -271,10 +271,12 @@ def mqm_inputs(source: Source) -> list[RatingInput]:
             name = named.get(rater) or (f"human {number}" if each > 1 else "human")
             if rater not in named:
                 signed = (replace(span, category=f"{span.category or ''} ({rater})".strip()) for span in annotation)
-                annotation = Annotation.of_rater(signed).pointing(annotation.points).missing(annotation.unplaced)
+                annotation = (
+                    Annotation.of_rater(signed).with_points(annotation.points).with_unplaced(annotation.unplaced)
+                )
             # Errors without characters count in people's scores.
             without_span = [*annotation.unplaced, *(severity for _, severity in annotation.points)]
-            mqm = mqm_score(annotation.missing(without_span)) if annotation.points else None
+            mqm = mqm_score(annotation.with_unplaced(without_span)) if annotation.points else None
             inputs.setdefault(name, []).append(SegmentRating(text, annotation, input_mqm=mqm))
     prefix = f"{source.name} " if source.name else ""
     return [RatingInput(prefix + name, inputs[name], human=True) for name in sorted(inputs)]

@@ -210,7 +210,7 @@ def test_omissions_in_the_source_are_spans_of_its_side_and_stored_beside_the_oth
 
 def test_omissions_of_a_metric_are_stored_and_read(tmp_path: Path) -> None:
     spans = [ErrorSpan(0, 3, "minor"), ErrorSpan(50, 60, "major", "accuracy/omission", 0.25, "source")]
-    annotation = Annotation(spans).missing(["minor"])
+    annotation = Annotation(spans).with_unplaced(["minor"])
     write_ratings(tmp_path / "ratings", {"sys": [annotation, None]})
     (_, stored, _), (_, none, _) = read_ratings(tmp_path / "ratings")["sys"]
     assert none is None
@@ -219,7 +219,9 @@ def test_omissions_of_a_metric_are_stored_and_read(tmp_path: Path) -> None:
     assert fitted(annotation, 10) == annotation
     # WMT25's format has no place for an omission.
     assert write_spans(annotation) == ("0 missing missing", "3 missing missing", "minor major minor")
-    assert read_spans(*write_spans(annotation)) == Annotation([ErrorSpan(0, 3, "minor")]).missing(["major", "minor"])
+    assert read_spans(*write_spans(annotation)) == Annotation([ErrorSpan(0, 3, "minor")]).with_unplaced(
+        ["major", "minor"]
+    )
     # COMET's JSON has a list for them.
     span = {"text": "x", "confidence": 0.5, "severity": "major", "start": 1, "end": 4, "category": "omission"}
     row = {"src": "the source", "mt": "0123", "errors": [span], "omissions": [span | {"start": 4, "end": 10}]}

@@ -41,7 +41,7 @@ def test_the_side_is_part_of_a_span() -> None:
 def test_both_sides_are_joined_into_one_text_and_split_again() -> None:
     both = Annotation(
         [ErrorSpan(2, 4, "minor", "fluency", 0.5), ErrorSpan(0, 3, "major", "omission", 0.25, "source")]
-    ).missing(["minor"])
+    ).with_unplaced(["minor"])
     joined = both.joined(10)
     assert [(span.start, span.end, span.severity, span.side) for span in joined] == [
         (2, 4, "minor", "translation"),
@@ -72,10 +72,10 @@ def test_measures_refuse_a_side_that_is_not_joined() -> None:
 def test_scores_count_both_sides_and_what_has_no_place() -> None:
     spans = [ErrorSpan(0, 3, "minor"), ErrorSpan(0, 3, "major", side="source")]
     assert mqm_score(Annotation(spans)) == -6
-    assert mqm_score(Annotation(spans).missing(["major", "minor"])) == -12
-    assert mqm_score(Annotation(spans).missing(["major"] * 5)) == -25
-    assert Annotation().missing(["minor"]) != Annotation()
-    assert not Annotation().missing(["minor"]).clean
+    assert mqm_score(Annotation(spans).with_unplaced(["major", "minor"])) == -12
+    assert mqm_score(Annotation(spans).with_unplaced(["major"] * 5)) == -25
+    assert Annotation().with_unplaced(["minor"]) != Annotation()
+    assert not Annotation().with_unplaced(["minor"]).clean
 
 
 def test_a_severity_that_nobody_knows_is_a_warning() -> None:

@@ -225,7 +225,7 @@ def test_mbr_corpus_is_the_best_of_all_combinations(seed: int, apart: bool) -> N
 @pytest.mark.parametrize("rule", ["empty", "consensus-corpus"])
 def test_an_answer_without_error_is_not_that_of_an_omission_without_a_place(rule: str) -> None:
     """The score was -5 or 0, by the order of the candidates."""
-    clean, missing = Candidate(annotation=[]), Candidate(annotation=Annotation().missing(["major"]))
+    clean, missing = Candidate(annotation=[]), Candidate(annotation=Annotation().with_unplaced(["major"]))
     orders = itertools.permutations([clean, missing, missing])
     assert {decide_many([(list(order), TEXT)], rule=rule)[0].mqm for order in orders} == {0.0}
 

@@ -45,7 +45,7 @@ def test_both_sides_are_one_text(rule: str, utility: str) -> None:
     options = DecisionOptions(rule, utility)
     both = decide_segment([Candidate(annotation=s, logprob=-1.0) for s in answers], MT, options, source=SRC)
     whole = decide_segment([Candidate(annotation=one_text(s), logprob=-1.0) for s in answers], MT + SRC, options)
-    assert both.annotation.joined(len(MT)) == whole.annotation
+    assert both.annotation.concatenate_sides(len(MT)) == whole.annotation
     assert [s.confidence for s in both.annotation] == [s.confidence for s in whole.annotation]
     assert replace(both, annotation=whole.annotation) == whole
 
@@ -58,7 +58,7 @@ def test_rules_over_the_whole_set_see_one_text_too() -> None:
         whole = decide_corpus([([Candidate(annotation=one_text(s)) for s in ANSWERS], MT + SRC)] * 2, options)
         assert both.ratios == whole.ratios
         for decision, expected in zip(both.decisions, whole.decisions, strict=True):
-            assert decision.annotation.joined(len(MT)) == expected.annotation
+            assert decision.annotation.concatenate_sides(len(MT)) == expected.annotation
             assert (decision.expected_utility, decision.mqm) == (expected.expected_utility, expected.mqm)
 
 
@@ -94,7 +94,7 @@ def test_unplaced_omissions_count_where_the_option_says_so() -> None:
     assert (dropped.mqm, dropped.dropped, dropped.unplaced, dropped.distinct) == (0, 3, 3, 2)
     counted = decide(candidates, MT, source=SRC, rule="majority", unplaced="count")
     assert (counted.mqm, counted.dropped, counted.unplaced, counted.distinct) == (-5, 3, 3, 2)
-    assert counted.annotation == Annotation().missing(["major"])
+    assert counted.annotation == Annotation().with_unplaced(["major"])
     # Without a count, it is the same hypothesis as "no error".
     same = [omissions("the moon"), omissions()]
     assert decide(same, MT, source=SRC).distinct == 1
@@ -140,7 +140,7 @@ def test_unplaced_omissions_come_back_from_a_file(tmp_path: Path) -> None:
     write_records(tmp_path / "both.jsonl", [CandidateRecord("1", SRC, MT, columns)])
     decide_file(tmp_path / "both.jsonl", tmp_path / "out.jsonl", DecisionOptions(unplaced="count"))
     (line,) = read_decisions(tmp_path / "out.jsonl")
-    assert (line.mqm, line.annotation) == (-5, Annotation().missing(["major"]))
+    assert (line.mqm, line.annotation) == (-5, Annotation().with_unplaced(["major"]))
     broken = json.loads((tmp_path / "out.jsonl").read_text(encoding="utf-8")) | {"unplaced": ["very"]}
     (tmp_path / "bad.jsonl").write_text(json.dumps(broken) + "\n", encoding="utf-8")
     with pytest.raises(InputError, match='line 1: "unplaced" is the list of the severities'):

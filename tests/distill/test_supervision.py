@@ -73,7 +73,7 @@ def test_selection_is_mostly_erroneous_and_deterministic() -> None:
 def test_an_erroneous_translation_is_never_taught_as_clean() -> None:
     lost = human("s", "a, b, c", (",", "minor", "Fluency/Punctuation"))
     others = [human(f"k{i}", "x falsch", ("falsch", "major", "Other")) for i in range(3)]
-    unplaced = HumanAnnotation("u", "x richtig", "en-de", Annotation().missing(["major"]))
+    unplaced = HumanAnnotation("u", "x richtig", "en-de", Annotation().with_unplaced(["major"]))
     chosen = select([lost, unplaced, *others], CARD, Limits(clean_share=0.5))
     assert (len(chosen.rows), chosen.inexpressible) == (3, 2)
 

@@ -104,7 +104,7 @@ def marked_words(text: str, number: int) -> Annotation:
         if kind in (0, 5):
             marked.append(ErrorSpan(start, at, "major" if kind else "minor"))
     points = [(len(text) if number % 2 else 3, "minor")] if number % 5 == 0 else []
-    return Annotation(marked).pointing(points)
+    return Annotation(marked).with_points(points)
 
 
 def repeated_spans(predictions: str) -> str:

@@ -304,7 +304,7 @@ NOTHING = Candidate("none", format="compact-omissions")
 
 def left_out(*places: tuple[int, int], unplaced: int = 0) -> Annotation:
     spans = [ErrorSpan(start, end, "major", side="source") for start, end in places]
-    return Annotation([*spans, ErrorSpan(0, 9, "minor")]).missing(["minor"] * unplaced)
+    return Annotation([*spans, ErrorSpan(0, 9, "minor")]).with_unplaced(["minor"] * unplaced)
 
 
 def test_a_span_is_right_if_it_meets_one_of_the_other_side() -> None:

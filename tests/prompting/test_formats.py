@@ -124,7 +124,7 @@ def test_an_omission_that_is_not_in_the_source_is_counted(name: str, omitted: st
     for unplaced in (False, True):
         parser = get_format(name).parser("The dog, Katze", source="Der Hund", unplaced=unplaced)
         absent, present = map(parser.parse, texts)
-        assert absent.annotation == Annotation().missing([severity] if unplaced else [])
+        assert absent.annotation == Annotation().with_unplaced([severity] if unplaced else [])
         assert [(span.side, span.start, span.end) for span in present.annotation] == [("source", 4, 8)]
         assert (absent.dropped, absent.unplaced, present.dropped, present.unplaced) == (1, 1, 0, 0)
         assert mqm_score(absent.annotation) == (0 if not unplaced else -5 if severity == "major" else -1)
@@ -139,7 +139,7 @@ def test_an_omission_of_the_old_prompt_has_no_place() -> None:
     for unplaced in (False, True):
         parser = get_format("json").parser("The dog", source="Der Hund", unplaced=unplaced)
         parsed = parser.parse(answer)
-        assert parsed.annotation == Annotation().missing(["major"] if unplaced else [])
+        assert parsed.annotation == Annotation().with_unplaced(["major"] if unplaced else [])
         assert (parsed.dropped, parsed.unplaced) == (2, 1)
     # Where the model is asked for words of the source, that is what these are.
     both = get_format("json-omissions").parser("The dog", source="Der Hund")

@@ -17,7 +17,7 @@ from mbr_esd_metric.adapters.wmt.rating_files import read_ratings
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import read_candidates, read_decisions
-from mbr_esd_metric.files.untrusted import decoded, finite
+from mbr_esd_metric.files.untrusted import finite, parse_strict_json
 from mbr_esd_metric.report.inputs import Source, comet_input, kind_of_input
 
 #: What a reader takes: its name, the suffix of the file, one line, and the reader.
@@ -154,9 +154,9 @@ def test_scores_are_numbers_as_json_writes_them(score: str, tmp_path: Path) -> N
 def test_numbers_and_texts_that_are_read() -> None:
     numbers = {"-1.5": -1.5, "1e3": 1e3, ".5": 0.5, "5.": 5.0, " 7 ": 7.0, 3: 3.0, 0.25: 0.25}
     assert {text: finite(text) for text in numbers} == numbers
-    assert decoded('\ufeff{"a": [1, 2.5, null, "\\ud800"]}'.encode()) == {"a": [1, 2.5, None, "\ud800"]}
+    assert parse_strict_json('\ufeff{"a": [1, 2.5, null, "\\ud800"]}'.encode()) == {"a": [1, 2.5, None, "\ud800"]}
     with pytest.raises(InputError, match="surrogate pair"):
-        decoded('"\\ud800"', writable=True)
+        parse_strict_json('"\\ud800"', writable=True)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_a_segment() -> None:
 def test_what_is_left_out_is_marked_in_the_source() -> None:
     text = Text("7", "", "the source", "0123456789")
     missing = ErrorSpan(4, 10, "major", "omission", 0.5, "source")
-    annotation = Annotation([ErrorSpan(2, 4, "minor"), missing]).missing(["minor"])
+    annotation = Annotation([ErrorSpan(2, 4, "minor"), missing]).with_unplaced(["minor"])
     counts = Distribution(text, 1, 1, 0, [(10, 0, 0)], [AnnotationCount(Annotation([missing]), 1, None)])
     sheet = join([RatingInput("m", [Rating(text, annotation)])], [CandidateInput("c", [counts])])
     assert show(sheet, 0, color=False) == (

@@ -113,7 +113,7 @@ def test_overlapping_spans_and_their_tooltips(page: Page) -> None:
 def test_what_is_left_out_is_marked_in_the_source(page: Page) -> None:
     annotation = Annotation([ErrorSpan(2, 4, "minor"), ErrorSpan(4, 10, "major", None, None, "source")])
     text = Text("1", "", "the source", "0123456789")
-    unplaced = Rating(text, annotation.missing(["minor"]))
+    unplaced = Rating(text, annotation.with_unplaced(["minor"]))
     page.open(join([RatingInput("metric", [unplaced]), RatingInput("human", [Rating(text, ANNOTATED)], human=True)]))
     card = "#detail section[aria-label=metric] "
     assert page.texts(card + "mark") == ["23", "source"]

@@ -21,7 +21,7 @@ from mbr_esd_metric.core.annotation import ErrorSpan, fold_severity
 from mbr_esd_metric.errors import InputError, OptionError, unknown
 from mbr_esd_metric.files.paths import file_name
 from mbr_esd_metric.files.streams import numbered_lines
-from mbr_esd_metric.files.untrusted import decoded, finite, read_json, reading
+from mbr_esd_metric.files.untrusted import finite, parse_strict_json, read_json, reading
 
 #: The longest pause that counts as work, in seconds; Pearmut's own number.
 _PAUSE = 61.0
@@ -362,7 +362,7 @@ def read_log(path: str | Path, name: str) -> list[dict[str, Any]]:
         log = []
         for number, line in numbered_lines(path):
             try:
-                log.append(decoded(line, writable=True))
+                log.append(parse_strict_json(line, writable=True))
             except InputError as error:
                 raise InputError(
                     f"{path}, line {number}: {error}; if the server was killed while it wrote this line, "

@@ -17,7 +17,7 @@ from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.tables import is_quoted
-from mbr_esd_metric.files.untrusted import decoded, reading
+from mbr_esd_metric.files.untrusted import parse_strict_json, reading
 
 #: Kind -> a few words for `--help`.
 IMPORT_KINDS = {
@@ -76,7 +76,7 @@ def _kind_of_record(path: Path, lines: list[str]) -> str | None:
     if line.strip() == "{":
         return "comet"  # the one object that goes over several lines
     with reading(f"{path}, line 1"):
-        item = decoded(line)
+        item = parse_strict_json(line)
     if not isinstance(item, dict):
         return None
     if item and all(isinstance(rows, list) for rows in item.values()):

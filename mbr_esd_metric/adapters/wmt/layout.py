@@ -27,7 +27,7 @@ from typing import Literal
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import file_name
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
-from mbr_esd_metric.files.untrusted import decoded, finite
+from mbr_esd_metric.files.untrusted import finite, parse_strict_json
 
 #: How the toolkit marks a segment that a system did not translate.
 NO_TRANSLATION = "[No translation supplied]"
@@ -167,7 +167,7 @@ def read_text(path: Path, field: str) -> list[str | None]:
             segments.append(None if text == NO_TRANSLATION else text)
             continue
         try:
-            value = decoded(line, writable=True)[field]
+            value = parse_strict_json(line, writable=True)[field]
         except (InputError, KeyError, TypeError):
             raise InputError(f"{path}, line {number}: no JSON object with the field {field!r}") from None
         if value is not None and not isinstance(value, str):

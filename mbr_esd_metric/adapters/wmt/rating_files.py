@@ -14,7 +14,7 @@ from mbr_esd_metric.adapters.wmt.layout import write_lines
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import numbered_lines
-from mbr_esd_metric.files.untrusted import decoded, reading
+from mbr_esd_metric.files.untrusted import parse_strict_json, reading
 from mbr_esd_metric.prompting.parse import is_omission
 
 
@@ -37,7 +37,7 @@ def read_ratings(path: Path) -> dict[str, list[tuple[int, Annotation | None, str
                 raise InputError(f"{len(cells)} columns; give system, rating and perhaps rater")
             annotation = None
             if cells[1] != "None":
-                annotation = annotation_of_errors(map(_stored, decoded(cells[1])["errors"]))
+                annotation = annotation_of_errors(map(_stored, parse_strict_json(cells[1])["errors"]))
         ratings.setdefault(cells[0], []).append((number, annotation, cells[2] if len(cells) == 3 else None))
     return ratings
 
@@ -196,7 +196,7 @@ def fit_to_text(annotation: Annotation, length: int) -> Annotation:
     points = [point for point in annotation.points if point[0] <= length]
     points += [(length, span.severity) for span in spans if span.start == length]
     cut = Annotation.of_rater([*inside, *annotation.on("source")])
-    return cut.pointing(points).missing(annotation.unplaced)
+    return cut.with_points(points).with_unplaced(annotation.unplaced)
 
 
 def check_blocks(

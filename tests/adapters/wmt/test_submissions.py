@@ -165,7 +165,7 @@ def test_spans_of_a_task() -> None:
         [ErrorSpan(0, 3, "major"), ErrorSpan(5, 7, "minor")]
     )
     spans = read_spans("4 missing 1 6 9 9 10", "5 missing 2 4 9 12 12", "minor major neutral " + "minor " * 4, length=9)
-    assert spans == Annotation([ErrorSpan(4, 5, "minor")]).missing(["major"])
+    assert spans == Annotation([ErrorSpan(4, 5, "minor")]).with_unplaced(["major"])
     assert spans.points == ((9, "minor"), (9, "minor"))  # where WMT23's scorer counts them
     for columns, message in (
         (("1 2", "3", "minor minor"), "2 starts, 1 ends"),
