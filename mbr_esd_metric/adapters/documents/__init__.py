@@ -17,7 +17,7 @@ __all__ = ["Checked", "Document", "TranslationUnit", "changed_from", "read_docum
 
 #: Ending of a file name -> its reader; of TMX it is `read_tmx`.
 _READERS = {
-    **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"), read_xliff),
+    **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff", ".txlf"), read_xliff),
     **{".po": read_po, ".csv": read_table, ".tsv": read_table},
 }
 

@@ -90,6 +90,8 @@ class _Inline:
     def shown(self, codes: Mapping[str, str]) -> str | None:
         """What stands for a code in the text: a line end, a placeholder, "" between parts of a word; None if nobody
         says what it is. `codes` says more of some."""
+        if self.name in _PAIR:
+            return ""
         named = (self.attributes.get(name, "") for name in ("ctype", "type", "subType", "id"))
         if any(_BREAK_NAME.search(name) for name in named):
             return "\n"

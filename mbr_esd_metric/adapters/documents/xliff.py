@@ -23,15 +23,15 @@ from mbr_esd_metric.adapters.documents.markup import (
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import InputError
 
-#: Attribute -> the values that say, in small letters, that a text is not a translation or not to be touched: XLIFF's
+_UNITS = ("trans-unit", "segment")
+#: Attribute -> element -> the values, in small letters, of a text that is no translation or not to be touched: XLIFF's
 #: own, memoQ's, Phrase's and Trados's. One without a state is taken.
 _UNREADY: dict[str, dict[str, tuple[str, ...]]] = {
     "state": {"target": ("new", "needs-translation"), "segment": ("initial",)},
-    "status": {"trans-unit": ("notstarted", "rejected")},
-    "locked": dict.fromkeys(("trans-unit", "segment", "seg"), ("true", "locked", "yes", "1")),
+    "status": dict.fromkeys(_UNITS, ("notstarted", "rejected")),
+    "locked": dict.fromkeys((*_UNITS, "seg"), ("true", "locked", "yes", "1")),
     "conf": {"seg": ("", "unspecified", "rejectedtranslation", "rejectedsignoff")},
 }
-_UNITS = ("trans-unit", "segment")
 
 
 def read_xliff(path: Path, every: bool = False) -> Document:

@@ -158,6 +158,7 @@ def test_marks_have_their_parents_prefix(tmp_path: Path, prefix: str, version: s
         ('an <x id="1" ctype="x-b" equiv-text="&lt;b&gt;"/>un<x id="2" equiv-text="&lt;/b&gt;"/>happy', "an unhappy"),
         ('an <bpt id="1">&lt;b&gt;</bpt>un<ept id="1">&lt;/b&gt;</ept>happy', "an unhappy"),
         ('an <g id="1">un</g>happy <bx id="1"/>e<ex id="1"/>nd', "an unhappy end"),
+        ('an <g id="1" ctype="x-lb">un</g>happy end', "an unhappy end"),
         ('First<x id="1"/>second', "First second"),
         ('First<x id="1"/>, second <x id="2"/> third<ph id="3">{\\b}</ph>', "First, second  third"),
         ('A <ph id="1">&lt;img src="a>b"/&gt;<sub>not text</sub></ph>picture', "A picture"),
