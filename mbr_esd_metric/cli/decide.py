@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         line = f"{number_of(summary.segments, 'segment')} decided"
         if summary.skipped:
             line += f", {number_of(len(summary.skipped), 'line')} left out"
-        if summary.candidates:
+        if summary.invalid:
             line += f"; {summary.invalid} of {number_of(summary.candidates, 'candidate')} could not be read"
         if summary.inexact:
             line += f"; {number_of(summary.inexact, 'error span')} {FOUND_INEXACTLY}"

@@ -87,7 +87,8 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
                 f"{first_of(named, between='; ')}"
             )
         counts = summary(card, source.engine, segments, decisions)
-        logger.info(counts.line)
+        if counts.line:
+            logger.info(counts.line)
         for advice in counts.advice:
             logger.warning(advice)
     line, answers = signature(card, source.engine), get_format(card.decision.format)

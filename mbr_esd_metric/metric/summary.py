@@ -4,7 +4,7 @@ helps. All of it is measured on the run's own candidates."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mbr_esd_metric.core.decision import Decision
@@ -43,24 +43,33 @@ def summary(
     if not candidates:
         return Summary(advice=tuple(advice))
     dropped, unplaced = _total(decisions, "dropped"), _total(decisions, "unplaced")
-    both = card.decision.both_sides()
-    line = (
-        f"of {number_of(candidates, 'candidate')} {f'{cut} cut at max_tokens, ' if cut else ''}{unreadable} could not "
-        f"be read; of {number_of(_total(decisions, 'located') + dropped, 'error span')} {dropped} not found in the "
-        f"translation{f' or the source (of omissions: {unplaced})' if both else ''}"
-    )
-    if inexact := _total(decisions, "inexact"):
-        line += f", {inexact} {FOUND_INEXACTLY}"
+    source = f" or the source (of omissions: {unplaced})" if card.decision.both_sides() else ""
+    parts = [
+        _counted(number_of(candidates, "candidate"), {"cut at max_tokens": cut, "could not be read": unreadable}),
+        _counted(
+            number_of(_total(decisions, "located") + dropped, "error span"),
+            {
+                f"not found in the translation{source}": dropped,
+                FOUND_INEXACTLY: _total(decisions, "inexact"),
+            },
+        ),
+    ]
     lowest = [s for s, one in zip(segments, decisions, strict=True) if one.valid and one.score <= 0]
     if lowest:  # further errors changed nothing
         judged = number_of(sum(one.valid > 0 for one in decisions), "segment")
-        line += f"; {len(lowest)} of {judged} reached the lowest score"
+        parts.append(f"{len(lowest)} of {judged} reached the lowest score")
     if lowest and card.unit != "sentence" and engine is not None:
-        from mbr_esd_metric.prompting.sentences import parts
+        from mbr_esd_metric.prompting import sentences
 
-        if any(len(parts(one.source, one.translation, card.lp)) > 1 for one in lowest):
-            line += "; unit=sentence"
-    return Summary(line, tuple(advice))
+        if any(len(sentences.parts(one.source, one.translation, card.lp)) > 1 for one in lowest):
+            parts.append("unit=sentence")
+    return Summary("; ".join(filter(None, parts)), tuple(advice))
+
+
+def _counted(whole: str, counts: Mapping[str, int]) -> str:
+    """The counts of a whole that are not 0; "" if none is."""
+    shown = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    return shown and f"of {whole} {shown}"
 
 
 def _total(decisions: Sequence[Decision], count: str) -> int:

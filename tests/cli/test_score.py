@@ -111,7 +111,8 @@ def test_the_signature_goes_to_standard_error(files: None, mbr_esd: Command) -> 
     assert re.search(r"^mbr-esd\|candidates:.*\|mqm:paper\|", mbr_esd(SCORE, MODEL, "--verbose").err, re.MULTILINE)
     out, err = mbr_esd(SCORE, MODEL)
     assert re.search(r"^mbr-esd\|candidates:\w{8}\|d:mbr\|n:\d+\|u:softf1\|v:[^|]+$", err, re.MULTILINE)
-    assert "of 7 candidates 0 could not be read; of 4 error spans 0 not found in the translation" in err
+    assert "could not be read" not in err
+    assert "not found" not in err
     assert "mbr-esd|" not in out
 
 
