@@ -56,6 +56,10 @@ class JsonCorrectionsFormat(JsonFormat):
         words = grounded_spans(translation, ESCAPES) if grounded else ANY_WORDS
         return output_grammar(words, more="".join(f', "{key}": "{_TEXT}"' for key in _KEYS))
 
+    def usual_tokens(self, translation: str) -> int:
+        """JSON's times 1.6, as of three answers with one error in the demo model's tokens."""
+        return 100
+
     def more(self, span: ErrorSpan, words: str) -> dict[str, str]:
         """The correction, the words themselves where there is none, and the reason."""
         return {"correction": words if span.correction is None else span.correction, "reason": span.reason or ""}
