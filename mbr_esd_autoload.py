@@ -4,7 +4,8 @@ COMET has no plugins, so something has to run in its unchanged commands. Of what
 other packages (entry points of the group ``torch.backends``, at the end of ``import torch``). A .pth file would run in
 every Python, and a `comet-score` of our own would replace COMET's file. torch ends every import of itself with an error
 where such an entry point fails. So this file stands beside the package, needs the standard library alone, lets no error
-through, and does nothing outside of COMET's commands, but for one name of functools that COMET needs on Python 3.14.
+through, and changes nothing but the finder that waits for COMET. Our models are registered in COMET's commands, and
+where this package is imported.
 ``MBR_ESD_AUTOLOAD=0`` in the environment switches it off.
 """
 
@@ -30,15 +31,21 @@ def install(everywhere: bool = False) -> None:
     """
     if os.environ.get("MBR_ESD_AUTOLOAD") == "0":
         return
-    if not hasattr(functools, "_HashedSeq"):
-        # COMET 2.2.7 imports it, to hash the keys of a cache. Python 3.14 has tuples in its place.
-        functools._HashedSeq = tuple  # type: ignore[attr-defined]
-    if not everywhere and not _is_command():
-        return
-    if hasattr(sys.modules.get("comet.models"), "load_from_checkpoint"):
-        _register()
-    elif _FINDER not in sys.meta_path:
+    _FINDER.registers |= everywhere or _is_command()
+    models = sys.modules.get("comet.models")
+    if models is not None:
+        _supply()  # it imports torch right now, and the rest of itself after that
+    if hasattr(models, "load_from_checkpoint"):
+        if _FINDER.registers:
+            _register()
+    elif _FINDER not in sys.meta_path and (_FINDER.registers or models is None):
         sys.meta_path.insert(0, _FINDER)
+
+
+def _supply() -> None:
+    """Set the name of functools that COMET 2.2.7 imports, to hash the keys of a cache; Python 3.14 has tuples."""
+    if not hasattr(functools, "_HashedSeq"):
+        functools._HashedSeq = tuple  # type: ignore[attr-defined]
 
 
 def _is_command() -> bool:
@@ -52,13 +59,16 @@ class _Finder:
     """Registers when ``comet.models`` has been imported. Where that had begun before, as in COMET's commands, which
     import torch there, it registers before ``comet.cli``."""
 
+    registers = False
+
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name == "comet.cli":
+        if name == "comet.cli" and self.registers:
             _register()
         if name != "comet.models":
             return None
+        _supply()
         others = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self)
         spec = next((spec for spec in others if spec is not None), None)
         if spec is not None and spec.loader is not None:
@@ -66,7 +76,10 @@ class _Finder:
 
             def execute_and_register(module: ModuleType) -> None:
                 execute(module)
-                _register()
+                if self.registers:
+                    _register()
+                else:
+                    sys.meta_path.remove(self)
 
             spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
         return spec

@@ -45,6 +45,11 @@ def printable(text: str) -> str:
     return _UNFIT.sub(_picture, text)
 
 
+def encodable(text: str) -> str:
+    """The text, as long as before, without halves of surrogate pairs, which no tokenizer and no UTF-8 takes."""
+    return re.sub("[\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", text)
+
+
 def _picture(match: re.Match[str]) -> str:
     character = match[0]
     if character in "\n\r\t\u2028\u2029":

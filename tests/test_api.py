@@ -142,6 +142,9 @@ def test_options_are_keywords_too() -> None:
         load_metric("mbr-esd-llama", utilty="f1")
     with pytest.raises(OptionError, match="model option 'n' is given twice"):
         load_metric("mbr-esd-llama?n=4", n=8)
+    urls = ["http://one/v1", "http://two/v1"]
+    card = load_metric("mbr-esd-llama", server=urls, price=(0.1, 0.5), max_cost=None, grounded=True).card
+    assert (card.server, card.price, card.max_cost, card.grounded) == (tuple(urls), (0.1, 0.5), None, True)
     with pytest.raises(InputError, match="/nowhere/model: no such model folder"):
         load_metric("/nowhere/model")
 

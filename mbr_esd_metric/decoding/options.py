@@ -183,10 +183,11 @@ class DecisionOptions:
 
     def stored(self) -> dict[str, str]:
         """Option -> value as a file of candidates has it: the usual four, and what is not at its default. The answer
-        format is not among them, as it has a key of its own there."""
+        format is not among them, as it has a key of its own there; nor is the utility of a rule that has its own."""
         defaults, values = DecisionOptions().described(), self.described()
         names = [name for name in values if name in _STORED or values[name] != defaults[name]]
-        return {name: values[name] for name in names if name != "format"}
+        left_out = ("format", "utility") if self.decided_by.fixed_utility else ("format",)
+        return {name: values[name] for name in names if name not in left_out}
 
     def changed(self, changes: Mapping[str, str], spell: Callable[[str, str], str]) -> DecisionOptions:
         """These options with a user's changes; `spell` writes an option and its value for messages. `OptionError` as of

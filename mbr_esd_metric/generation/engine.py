@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.errors import encodable
 from mbr_esd_metric.plugins import Catalog
 
 #: Arguments that every engine gives to a model's chat template. Without them, some templates (Llama 3) write today's
@@ -119,7 +120,7 @@ class Request:
     @property
     def messages(self) -> list[dict[str, str]]:
         """The conversation that the model is to go on with."""
-        return [{"role": role, "content": text} for role, text in (*self.turns, ("user", self.prompt))]
+        return [{"role": role, "content": encodable(text)} for role, text in (*self.turns, ("user", self.prompt))]
 
     @property
     def text(self) -> str:

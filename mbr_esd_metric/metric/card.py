@@ -255,8 +255,8 @@ DESCRIBED = ("name", "description", "memory_gb")
 
 def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
     """The card with some options changed; `OptionError` for an unknown option, a value that it does not take, or one
-    that changes nothing. Values are texts as in a model name, or have their type already, as in YAML. None keeps the
-    card's value, and a list stands for values that a model name separates by commas."""
+    that changes nothing. Values are texts as in a model name, or have their type already. None keeps the card's value,
+    and a list stands for values that a model name separates by commas (of `price` by a slash)."""
     changes: dict[str, Any] = {}
     decision: dict[str, str] = {}
     for key, value in options.items():
@@ -268,7 +268,8 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
             decision[key] = str(value)
             continue
         values = OPTIONS[key].metadata["values"]
-        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        between = "/" if key == "price" else ","
+        text = between.join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
         try:
             changes[key] = values.read(text.lower() if isinstance(value, bool) else text)
         except (ValueError, KeyError):

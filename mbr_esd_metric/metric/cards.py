@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, OptionError
@@ -107,12 +107,12 @@ def listed() -> list[ModelCard]:
     return [get_card(name) for name in card_names() if every or not name.startswith("mbr-esd-demo")]
 
 
-def load_card(name: str, options: Mapping[str, str] | None = None) -> ModelCard:
+def load_card(name: str, options: Mapping[str, object] | None = None) -> ModelCard:
     """The card of a model name or folder with its options.
 
     Args:
         name: a card's name or a model folder, optionally followed by ``?option=value&...``.
-        options: more of them, which stand at the end of the name.
+        options: more of them, with values of `with_options`.
 
     Raises:
         OptionError: an unknown name, option or value (the message names the nearest valid ones).
@@ -120,17 +120,15 @@ def load_card(name: str, options: Mapping[str, str] | None = None) -> ModelCard:
     """
     if not isinstance(name, str) or not name:
         raise InputError(f"a model name is a text such as 'mbr-esd-small', not {name!r}; `mbr-esd models` lists them")
-    if options:
-        query = "&".join(f"{option}={quote(value, safe='/:+,.~=?')}" for option, value in options.items())
-        name = f"{name}{'&' if '?' in name else '?'}{query}"
     base, _, query = name.partition("?")
     if base in card_names():
         card = get_card(base)
     else:
         from mbr_esd_metric.metric.model_folder import other_card
 
-        card = other_card(base, [option for option in query.split("&") if option], card_names())
-    values: dict[str, str] = {}
+        more = [f"{option}={value}" for option, value in (options or {}).items()]
+        card = other_card(base, [*filter(None, query.split("&")), *more], card_names())
+    values: dict[str, object] = {option: value for option, value in (options or {}).items() if value is not None}
     for part in query.split("&") if query else ():
         key, equals, value = part.partition("=")
         if not equals:

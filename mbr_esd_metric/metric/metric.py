@@ -240,6 +240,15 @@ def _segment(sample: Mapping[str, Any], index: int) -> Segment:
 
 
 def load_metric(name: str, **options: object) -> Metric:
-    """The metric for a model name or model folder, with more options, such as ``n=64``, at the end of the name; errors
-    as of `load_card`. Weights are loaded only when they are needed."""
-    return Metric(load_card(name, {option: str(value) for option, value in options.items()}))
+    """The metric for a model name or model folder. Weights are loaded only when they are needed.
+
+    Args:
+        name: as ``mbr-esd-llama?n=64``.
+        **options: options of the name, such as ``n=64``, ``server=["http://one:8000/v1"]`` or ``price=(0.1, 0.5)``;
+            None leaves one as it is.
+
+    Raises:
+        OptionError: an unknown name, option or value; the message names the nearest valid ones.
+        InputError: a folder whose ``hparams.yaml`` is not one of ours.
+    """
+    return Metric(load_card(name, options))

@@ -14,6 +14,13 @@ from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, OPTIONS, ModelCar
 from mbr_esd_metric.metric.shots import shots_file
 from mbr_esd_metric.prompting.prompt import TEMPLATES
 
+#: vLLM's arguments that a folder may name: lengths, shares of memory, parallel sizes, and 8 or 4 bits.
+HARMLESS_ARGUMENTS = frozenset(
+    {
+        *("max_model_len", "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "enforce_eager"),
+        *("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "quantization", "kv_cache_dtype"),
+    }
+)
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 #: The class identifier in the ``hparams.yaml`` of our model folders.
 CLASS_IDENTIFIER = "mbr_esd_metric"
@@ -45,6 +52,12 @@ def folder_card(folder: Path) -> ModelCard:
             raise InputError(
                 f"{path}: {key} is for the user of a model to say, not for its folder, which may come from anywhere; "
                 f"take the line out, and write {folder}?{key}=... where you want it"
+            )
+    for argument in (hparams.get("vllm") or "").split(","):
+        if argument and argument.partition(":")[0].strip() not in HARMLESS_ARGUMENTS:
+            raise InputError(
+                f"{path}: vllm={argument.strip()} is for the user of a model to say, not for its folder, as some "
+                f"arguments of vLLM run code; take it out, and write {folder}?vllm={argument.strip()} where you want it"
             )
     for key in ("model", "adapter", "prompt", "shots"):
         if (value := hparams.get(key)) is not None:

@@ -21,6 +21,7 @@ from functools import lru_cache
 from itertools import accumulate, pairwise, takewhile
 from unicodedata import combining
 
+from mbr_esd_metric.errors import encodable
 from mbr_esd_metric.prompting.languages import language_code, language_pair
 from mbr_esd_metric.prompting.text import is_blank
 
@@ -64,7 +65,9 @@ def sentences(text: str, language: str = "") -> tuple[str, ...]:
     from sentencex import segment
 
     cut: list[str] = []
-    for piece in segment(language or "en", text):
+    end = 0
+    for piece in segment(language or "en", encodable(text)):
+        piece, end = text[end : end + len(piece)], end + len(piece)
         if cut and (is_blank(piece) or is_blank(cut[-1])):
             cut[-1] += piece
         else:

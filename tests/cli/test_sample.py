@@ -35,6 +35,17 @@ def test_what_is_written_is_what_was_sampled(files: Path, mbr_esd: Command) -> N
     assert output == "out.jsonl: 4 segments, at most 8 candidates each\n"
 
 
+@pytest.mark.parametrize("rule", ["mbr-corpus", "consensus-corpus", "map"])
+def test_what_a_rule_of_its_own_utility_samples_is_read(files: Path, rule: str, mbr_esd: Command) -> None:
+    mbr_esd(SAMPLE, f"{MODEL}&rule={rule}")
+    for verb in (
+        "decide out.jsonl -o decisions.jsonl",
+        "compare out.jsonl",
+        "decide out.jsonl -o two.jsonl --rule mbr",
+    ):
+        mbr_esd(verb)
+
+
 def test_an_empty_translation_has_no_error(files: Path, mbr_esd: Command) -> None:
     (files / "src.txt").write_text("Nothing.\n", encoding="utf-8")
     (files / "mt.txt").write_text("\n", encoding="utf-8")

@@ -31,7 +31,7 @@ class Files:
     folder: Path
     sources: str = "src.txt"
     translations: str = "mt.txt"
-    model: str = "mbr-esd-demo?engine=replay&n=3&candidates=candidates.jsonl"
+    model: str = "mbr-esd-demo?n=3&candidates=candidates.jsonl"
 
     def write(self, name: str, *lines: str) -> str:
         """A text file of these lines; returns its name."""

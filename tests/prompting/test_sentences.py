@@ -188,3 +188,7 @@ def test_long_pieces_are_cut_at_spaces_and_at_stops_inside_quotes() -> None:
     assert all(piece.endswith(" ") and len(piece) <= LONGEST + 1 for piece in sentences(thai, "th"))
     quoted = "他说：“" + "这是一个很长的句子，没有别的。" * 60 + "”"
     assert all(piece.endswith(("。", "。”")) for piece in sentences(quoted, "zh"))
+
+
+def test_half_a_surrogate_pair_is_a_character() -> None:
+    assert sentences("One \ud83d. Two.", "en") == ("One \ud83d. ", "Two.")

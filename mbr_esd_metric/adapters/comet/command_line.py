@@ -1,4 +1,4 @@
-"""Extras for ``comet-score`` and ``comet-compare``: one-line errors, and checks of their files.
+"""What ``comet-score`` and ``comet-compare`` need from us: one-line errors, checks of their files, keys beside scores.
 
 COMET's commands silently cut files of different length to the shortest, and end with a traceback on any error. This
 module changes both from outside, and only in a process where a command loads a model of this package.
@@ -11,6 +11,7 @@ import codecs
 import os
 import signal
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -23,7 +24,7 @@ from mbr_esd_metric.files.streams import read_segments
 _COMMANDS = {"comet.cli.score": "comet-score", "comet.cli.compare": "comet-compare"}
 
 
-def running() -> tuple[str, Any] | None:
+def calling_comet_command() -> tuple[str, Any] | None:
     """Name and parsed arguments of the calling COMET command, or None if COMET is used as a library."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
@@ -37,7 +38,7 @@ def running() -> tuple[str, Any] | None:
 
 def report_errors() -> None:
     """Under a COMET command, let an error end with one line on standard error, and Ctrl-C at the end with none."""
-    command = running()
+    command = calling_comet_command()
     if command is None or getattr(sys.excepthook, "mbr_esd", False):
         return
     program, previous = command[0], sys.excepthook
@@ -73,7 +74,7 @@ def check_arguments(*inputs: str | None) -> None:
         InputError: files of different length, empty, not UTF-8 or with a byte order mark; too few of them; a
             ``--to_json`` that cannot be written, or that would replace an input.
     """
-    command = running()
+    command = calling_comet_command()
     if command is None:
         return
     program, cfg = command
@@ -102,3 +103,24 @@ def _count_lines(path: str) -> int:
                 "save the file as UTF-8 without it"
             )
     return len(read_segments(path))
+
+
+def add_to_json(samples: Sequence[Any], metadata: Mapping[str, Any], model: str) -> None:
+    """Under a COMET command, put what the model says, and its name, into the samples, for ``--to_json``.
+
+    COMET adds ``errors`` of a segment itself, but leaves an empty list out. Then a metric that found no error anywhere
+    could not be told from one without error spans.
+    """
+    if calling_comet_command() is None:
+        return
+    for key in ("mqm", "errors", "omissions", "sentences", "corrected", "refused"):
+        name = "error_spans" if key == "errors" else key
+        if name in metadata:
+            for sample, value in zip(samples, metadata[name], strict=True):
+                if isinstance(sample, dict):
+                    sample[key] = None if value != value else value  # NaN of what was skipped is no JSON
+    for sample, data_warning in zip(samples, metadata["data_warning"], strict=True):
+        if data_warning is not None and isinstance(sample, dict):
+            sample["data_warning"] = data_warning
+        if isinstance(sample, dict):
+            sample["model"] = model

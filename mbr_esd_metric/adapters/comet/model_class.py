@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
-from mbr_esd_metric.adapters.comet.command_line import check_arguments, report_errors, running
-from mbr_esd_metric.errors import OptionError, logger
+from mbr_esd_metric.adapters.comet.command_line import add_to_json, check_arguments, report_errors
+from mbr_esd_metric.errors import OptionError, logger, notes
 from mbr_esd_metric.metric.data_warnings import warnings
 from mbr_esd_metric.metric.metric import load_metric
 from mbr_esd_metric.metric.signature import short
@@ -97,33 +97,14 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
         from comet.models.utils import Prediction
 
         result = self.metric.predict(samples, gpus=gpus, mc_dropout=mc_dropout, progress_bar=progress_bar)
-        if running() is not None:
-            _write_beside(samples, result.metadata, self.metric.card.name)
+        add_to_json(samples, result.metadata, self.metric.card.name)
         if result.metadata.signature != self._signature:
             self._signature = result.metadata.signature
-            logger.info(short(self._signature))
+            with notes(progress_bar):
+                logger.info(short(self._signature))
         labels = [f"Segment {number}" for number in range(len(samples))]
         if data_warnings := warnings(result.metadata.data_warning, labels, self.metric.card.decision.blank):
             logger.warning(data_warnings)
         return Prediction(
             scores=result.scores, system_score=result.system_score, metadata=Prediction(**result.metadata)
         )
-
-
-def _write_beside(samples: Sequence[Any], metadata: Mapping[str, Any], model: str) -> None:
-    """Put what the model says, and its name, into the samples that ``comet-score`` writes with ``--to_json``.
-
-    It adds ``errors`` of a segment itself, but leaves an empty list out. Then a metric that found no error anywhere
-    could not be told from one without error spans.
-    """
-    for key in ("mqm", "errors", "omissions", "sentences", "corrected"):
-        name = "error_spans" if key == "errors" else key
-        if name in metadata:
-            for sample, value in zip(samples, metadata[name], strict=True):
-                if isinstance(sample, dict):
-                    sample[key] = None if value != value else value  # NaN of what was skipped is no JSON
-    for sample, data_warning in zip(samples, metadata["data_warning"], strict=True):
-        if data_warning is not None and isinstance(sample, dict):
-            sample["data_warning"] = data_warning
-        if isinstance(sample, dict):
-            sample["model"] = model

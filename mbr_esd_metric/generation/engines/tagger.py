@@ -36,7 +36,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
-from mbr_esd_metric.errors import EngineError, OptionError
+from mbr_esd_metric.errors import EngineError, OptionError, encodable
 from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.pretrained import PretrainedEngine, bf16_works, loading, placement, wait_passively
@@ -143,7 +143,8 @@ class TaggerEngine(PretrainedEngine):
         while todo:
             translations = [requests[number].translation[part.start : part.end] for number, part in todo]
             sources = [requests[number].source[part.source_start : part.source_end] for number, part in todo]
-            encodings = self._tokenizer(translations, sources, verbose=False).encodings
+            pairs = [[*map(encodable, texts)] for texts in (translations, sources)]
+            encodings = self._tokenizer(*pairs, verbose=False).encodings
             every, todo = zip(todo, encodings, strict=True), []
             for (number, part), encoding in every:
                 if len(encoding.ids) <= self._most:

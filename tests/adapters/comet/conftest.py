@@ -32,13 +32,13 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
 def comet_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
     """Runs `comet-score` ("score") or `comet-compare` ("compare") in this process."""
     pytest.importorskip("comet.models")
-    from mbr_esd_metric.adapters.comet.registration import supply
+    from mbr_esd_metric.adapters.comet.compatibility import patch_comet
 
     def run(name: str, *words: str) -> Outcome:
         module = importlib.import_module(f"comet.cli.{name}")
         monkeypatch.setattr(sys, "argv", [f"comet-{name}", *words])
         monkeypatch.setattr(json.JSONEncoder, "default", json.JSONEncoder.default)
-        supply()  # as the registration does in a process of its own
+        patch_comet()  # as the registration does in a process of its own
         monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
         capsys.readouterr()
         status = 0

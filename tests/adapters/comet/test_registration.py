@@ -23,7 +23,7 @@ pytestmark = pytest.mark.comet
 from comet import load_from_checkpoint  # noqa: E402
 
 import mbr_esd_metric  # noqa: E402
-from mbr_esd_metric.adapters.comet.registration import _joining, supply  # noqa: E402
+from mbr_esd_metric.adapters.comet.compatibility import _joining, patch_comet  # noqa: E402
 
 SCORES = {
     "regression": [-0.134307, -0.055371, -0.247836, 0.016367],
@@ -98,10 +98,10 @@ def test_workers_are_forked_where_python_would_not(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(base, "DataLoader", DataLoader)
     monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["fork", "spawn", "forkserver"])
-    supply()
+    patch_comet()
     assert base.DataLoader is DataLoader
     monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["forkserver", "fork", "spawn"])
-    supply()
+    patch_comet()
     assert base.DataLoader([1], num_workers=2).multiprocessing_context.get_start_method() == "fork"
     assert list(base.DataLoader([1, 2], num_workers=0)) == [1, 2]
 
