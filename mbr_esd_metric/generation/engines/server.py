@@ -104,11 +104,11 @@ class ServerEngine(Engine):
         return missing()
 
     def unsupported_settings(self, sampling: Sampling) -> tuple[str, ...]:
-        return self.dialect.left_out(sampling)
+        return self.dialect.unsupported_settings(sampling)
 
     @property
     def default_temperature(self) -> float:
-        return 1.0 if self.dialect.sampling and not self.dialect.top_k else super().default_temperature
+        return 1.0 if self.dialect.takes_temperature and not self.dialect.top_k else super().default_temperature
 
     @property
     def retries(self) -> int:
@@ -137,13 +137,13 @@ class ServerEngine(Engine):
     def _announce(self, sampling: Sampling) -> None:
         """Say, once, what the dialect leaves out, which changes what the numbers mean."""
         dialect = self.dialect
-        left_out = [f"{name}={getattr(sampling, name)}" for name in dialect.left_out(sampling)]
+        left_out = [f"{name}={getattr(sampling, name)}" for name in dialect.unsupported_settings(sampling)]
         guided = {"schema": "a JSON schema in place of the grammar", "none": "nothing that holds the model to the form"}
         if dialect.guidance in guided:
             left_out.append(f"the grammar (there is {guided[dialect.guidance]})")
         if left_out and not self._announced:
             self._announced = True
-            hot = "" if dialect.top_k or not dialect.sampling else f" at temperature={sampling.temperature:g}"
+            hot = "" if dialect.top_k or not dialect.takes_temperature else f" at temperature={sampling.temperature:g}"
             asked = f"{self.addresses[0]} is asked in dialect={dialect.name}{hot}"
             logger.info(f"{asked}; left out: {', '.join(left_out)}")
 

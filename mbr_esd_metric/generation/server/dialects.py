@@ -37,6 +37,9 @@ from mbr_esd_metric.generation.server.failures import RequestRejected, token_cou
 PER_REQUEST = 16
 #: Seeds have 32 bits in some servers, and the highest one means "any" in llama.cpp.
 _SEEDS = 1 << 31
+#: No nucleus and no min-p, whatever the model's own settings say.
+_NO_OTHER_CUT = {"top_p": 1.0, "min_p": 0.0}
+_TEMPLATE = {"chat_template_kwargs": dict(CHAT_TEMPLATE_ARGUMENTS)}
 _Value = Mapping[str, Any]
 
 
@@ -47,6 +50,11 @@ class Query:
     request: Request
     model: str
     sampling: Sampling
+
+    @property
+    def seed(self) -> int:
+        """The seed of the first sample."""
+        return self.sampling.seed_of(self.request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +89,7 @@ class Dialect:
 
     name: str
     guidance: Literal["regex", "gbnf", "schema", "none"]
-    fields: Mapping[str, Callable[[Query, Dialect], Any]] = field(repr=False)
+    fields: Callable[[Query, Dialect], _Value] = field(repr=False)
     guide: str = ""
     n: bool = False
     seed: bool = False
@@ -100,7 +108,7 @@ class Dialect:
     reasoning_effort: str | None = None
 
     @property
-    def sampling(self) -> bool:
+    def takes_temperature(self) -> bool:
         """Whether the temperature is honoured in this run."""
         return self.temperature_while_reasoning or self.reasoning_effort in (None, "none")
 
@@ -115,9 +123,9 @@ class Dialect:
         name = {} if self.name == "vllm" else {"dialect": self.name, "dialect_version": str(self.version)}
         return name if self.reasoning_effort is None else {**name, "reasoning_effort": self.reasoning_effort}
 
-    def left_out(self, sampling: Sampling) -> tuple[str, ...]:
-        """The names of the settings of `sampling` that the dialect does not support."""
-        able = self.sampling
+    def unsupported_settings(self, sampling: Sampling) -> tuple[str, ...]:
+        """The names of the settings of `sampling` that the dialect leaves out."""
+        able = self.takes_temperature
         unsupported = {
             "temperature": not able and not sampling.greedy,
             "top_k": not (self.top_k and able) and sampling.top_k > 0,
@@ -127,38 +135,26 @@ class Dialect:
 
     def body(self, query: Query) -> dict[str, Any]:
         """The fields of a request."""
-        body = {"model": query.model, "messages": query.request.messages}
-        values = ((name, value(query, self)) for name, value in self.fields.items())
-        return body | {name: value for name, value in values if value is not None}
+        body = {"model": query.model, "messages": query.request.messages, **self.fields(query, self)}
+        return {name: value for name, value in body.items() if value is not None}
 
 
-def _setting(name: str) -> Callable[[Query, Dialect], Any]:
-    """A setting of the sampling, where the run may say it."""
-    return lambda query, dialect: getattr(query.sampling, name) if dialect.sampling else None
+def _usual(query: Query, dialect: Dialect) -> _Value:
+    """The fields that all servers with chat completions take."""
+    heat = query.sampling.temperature if dialect.takes_temperature else None
+    return {
+        "max_tokens": query.sampling.max_tokens,
+        "temperature": heat,
+        "reasoning_effort": dialect.reasoning_effort,
+    }
 
 
-def _always(value: Any) -> Callable[[Query, Dialect], Any]:
-    return lambda query, dialect: value
-
-
-_N = {"n": lambda query, dialect: query.request.n}
-_SEED = {"seed": lambda query, dialect: query.sampling.seed_of(query.request)}
-_SHORT_SEED = {"seed": lambda query, dialect: query.sampling.seed_of(query.request) % _SEEDS}
-_MAX_TOKENS = {"max_tokens": lambda query, dialect: query.sampling.max_tokens}
-_TEMPERATURE, _TOP_K = {"temperature": _setting("temperature")}, {"top_k": _setting("top_k")}
-#: No nucleus and no min-p, whatever the model's own settings say.
-_NO_OTHER_CUT = {"top_p": _always(1.0), "min_p": _always(0.0)}
-_TEMPLATE = {"chat_template_kwargs": _always(dict(CHAT_TEMPLATE_ARGUMENTS))}
-_EFFORT = {"reasoning_effort": lambda query, dialect: dialect.reasoning_effort}
-
-
-def _strict_schema(query: Query, dialect: Dialect) -> dict[str, Any]:
+def _strict_schema(query: Query) -> _Value:
     schema = json.loads(query.request.schema)
     return {"type": "json_schema", "json_schema": {"name": "annotation", "strict": True, "schema": schema}}
 
 
-def _generation_config(query: Query, dialect: Dialect) -> str:
-    sampling = query.sampling
+def _generation_config(sampling: Sampling) -> str:
     config: dict[str, Any] = {"do_sample": not sampling.greedy, "max_new_tokens": sampling.max_tokens}
     if not sampling.greedy:
         config |= {"temperature": sampling.temperature, "top_k": sampling.top_k, "top_p": 1.0}
@@ -173,20 +169,7 @@ def _ollama_context(query: Query) -> int:
     return context
 
 
-def _ollama_options(query: Query, dialect: Dialect) -> dict[str, Any]:
-    sampling = query.sampling
-    return {
-        "seed": sampling.seed_of(query.request) % _SEEDS,
-        "temperature": sampling.temperature,
-        "top_k": sampling.top_k,
-        "top_p": 1.0,
-        "min_p": 0.0,
-        "num_predict": sampling.max_tokens,
-        "num_ctx": _ollama_context(query),
-    }
-
-
-def _grammar(query: Query, dialect: Dialect) -> str:
+def _gbnf(query: Query) -> str:
     from mbr_esd_metric.generation.server.gbnf import gbnf
 
     return gbnf(query.request.grammar)
@@ -214,53 +197,58 @@ DIALECTS: Mapping[str, Dialect] = {
     dialect.name: dialect
     for dialect in (
         Dialect(
-            "llamacpp",
-            "gbnf",
-            {**_SHORT_SEED, **_MAX_TOKENS, **_TEMPERATURE, **_TOP_K,
-             "samplers": _always(["top_k", "temperature"]), "grammar": _grammar, **_TEMPLATE},
+            "llamacpp", "gbnf",
+            lambda q, d: {
+                "seed": q.seed % _SEEDS, "max_tokens": q.sampling.max_tokens, "temperature": q.sampling.temperature,
+                "top_k": q.sampling.top_k, "samplers": ["top_k", "temperature"], "grammar": _gbnf(q), **_TEMPLATE,
+            },
             "grammar", seed=True, top_k=True, loses_tokens=True, owner="llamacpp", slots=("//props", "total_slots"),
         ),
         Dialect(
-            "ollama",
-            "schema",
-            {"stream": _always(False),
-             "think": lambda query, dialect: False if dialect.reasoning_effort in (None, "none")
-             else dialect.reasoning_effort,
-             "format": lambda query, dialect: json.loads(query.request.schema),
-             "truncate": _always(False), "shift": _always(False), "options": _ollama_options},
+            "ollama", "schema",
+            lambda q, d: {
+                "stream": False, "think": False if d.reasoning_effort in (None, "none") else d.reasoning_effort,
+                "format": json.loads(q.request.schema), "truncate": False, "shift": False,
+                "options": {
+                    "seed": q.seed % _SEEDS, "temperature": q.sampling.temperature, "top_k": q.sampling.top_k,
+                    **_NO_OTHER_CUT, "num_predict": q.sampling.max_tokens, "num_ctx": _ollama_context(q),
+                },
+            },
             "format", seed=True, top_k=True, path="//api/chat", models=("//api/tags", "models", "name"),
             probe=("//", b"Ollama is running"), normalize=_from_ollama,
         ),
         Dialect(
-            "openai",
-            "schema",
-            {**_N, **_SEED, "max_completion_tokens": _MAX_TOKENS["max_tokens"], "response_format": _strict_schema,
-             **_TEMPERATURE, **_EFFORT},
+            "openai", "schema",
+            lambda q, d: {
+                **_usual(q, d), "n": q.request.n, "seed": q.seed, "max_tokens": None,
+                "max_completion_tokens": q.sampling.max_tokens, "response_format": _strict_schema(q),
+            },
             "response_format", n=True, seed=True, temperature_while_reasoning=False, models=None, aliases=True,
         ),
+        Dialect("plain", "none", _usual, temperature_while_reasoning=False, version=3, aliases=True),
         Dialect(
-            "plain", "none", {**_MAX_TOKENS, **_TEMPERATURE, **_EFFORT}, temperature_while_reasoning=False, version=3,
-            aliases=True,
-        ),
-        Dialect(
-            "sglang",
-            "regex",
-            {**_N, **_MAX_TOKENS, **_TEMPERATURE, "top_k": lambda query, dialect: query.sampling.top_k or -1,
-             **_NO_OTHER_CUT, "regex": lambda query, dialect: query.request.grammar, **_TEMPLATE, **_EFFORT},
+            "sglang", "regex",
+            lambda q, d: {
+                **_usual(q, d), **_NO_OTHER_CUT, **_TEMPLATE, "n": q.request.n, "top_k": q.sampling.top_k or -1,
+                "regex": q.request.grammar,
+            },
             "regex", n=True, top_k=True, owner="sglang",
         ),
         Dialect(
-            "transformers",
-            "none",
-            {**_SHORT_SEED, **_MAX_TOKENS, "generation_config": _generation_config, **_TEMPLATE},
+            "transformers", "none",
+            lambda q, d: {
+                "seed": q.seed % _SEEDS, "max_tokens": q.sampling.max_tokens,
+                "generation_config": _generation_config(q.sampling), **_TEMPLATE,
+            },
             seed=True, top_k=True, version=2, models=None, probe=("//openapi.json", b'"/load_model"'), slots=1,
             aliases=True,
         ),
         Dialect(
-            "vllm",
-            "regex",
-            {**_N, **_SEED, **_MAX_TOKENS, **_TEMPERATURE, **_TOP_K, **_NO_OTHER_CUT, "logprobs": _always(True),
-             "structured_outputs": lambda query, dialect: {"regex": query.request.grammar}, **_TEMPLATE, **_EFFORT},
+            "vllm", "regex",
+            lambda q, d: {
+                **_usual(q, d), **_NO_OTHER_CUT, **_TEMPLATE, "n": q.request.n, "seed": q.seed,
+                "top_k": q.sampling.top_k, "logprobs": True, "structured_outputs": {"regex": q.request.grammar},
+            },
             "structured_outputs", n=True, seed=True, top_k=True, logprobs=True, owner="vllm",
         ),
     )
