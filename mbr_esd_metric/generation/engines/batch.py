@@ -29,7 +29,7 @@ from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.client import ADVICE, Job, RetryPolicy
 from mbr_esd_metric.generation.server.failures import RequestRejected, Response, TransientError, classify, describe
 from mbr_esd_metric.generation.server.http import Http, run_coroutine
-from mbr_esd_metric.generation.server.replies import check_format, read_reply
+from mbr_esd_metric.generation.server.replies import format_violation, read_reply
 
 #: The most requests and bytes in one batch; OpenAI takes 50,000 and 200 MB.
 REQUESTS = 20_000
@@ -77,7 +77,6 @@ class BatchEngine(ServerEngine):
         """
         if len(self.addresses) > 1:
             raise EngineError(str(self.problem))
-        self._announce(sampling)
         job, wanted, failed = self.job(sampling), _Wanted(requests), list[str]()
         with _ledger(self._address, job.model) as ledger:
             waiting = self._submitted(job, wanted, ledger)
@@ -186,7 +185,8 @@ class BatchEngine(ServerEngine):
                         raise classify(status, answer, self._address)
                     reply = read_reply(job.dialect, answer, job.query(part), self._address)
                     for sample in reply.samples:
-                        check_format(job.dialect, sample, part)
+                        if (violation := format_violation(job.dialect, sample, part)) is not None:
+                            raise violation
                 except (TransientError, RequestRejected, EngineError) as error:
                     if part.key not in refused:
                         refused.add(part.key)

@@ -131,12 +131,11 @@ class ServerEngine(Engine):
         only if no request can succeed.
         """
         self.load()
-        self._announce(sampling)
         yield from Client(self.job(sampling), requests, self._progress)
 
-    def _announce(self, sampling: Sampling) -> None:
-        """Say, once, what the dialect leaves out, which changes what the numbers mean."""
-        dialect = self.dialect
+    def job(self, sampling: Sampling) -> Job:
+        """The settings of a run; logs, once, what the dialect leaves out, which changes what the numbers mean."""
+        options, dialect = self.options, self.dialect
         left_out = [f"{name}={getattr(sampling, name)}" for name in dialect.unsupported_settings(sampling)]
         guided = {"schema": "a JSON schema in place of the grammar", "none": "nothing that holds the model to the form"}
         if dialect.guidance in guided:
@@ -146,16 +145,5 @@ class ServerEngine(Engine):
             hot = "" if dialect.top_k or not dialect.takes_temperature else f" at temperature={sampling.temperature:g}"
             asked = f"{self.addresses[0]} is asked in dialect={dialect.name}{hot}"
             logger.info(f"{asked}; left out: {', '.join(left_out)}")
-
-    def job(self, sampling: Sampling) -> Job:
-        """The settings of a run."""
-        options = self.options
-        return Job(
-            servers=self.addresses,
-            dialect=self.dialect,
-            model=self.model,
-            sampling=sampling,
-            policy=self.policy,
-            prices=Prices(*(options.price or (0.0, 0.0)), options.max_cost),
-            concurrency=options.concurrency,
-        )
+        prices = Prices(*(options.price or (0.0, 0.0)), options.max_cost)
+        return Job(self.addresses, dialect, self.model, sampling, self.policy, prices, options.concurrency)

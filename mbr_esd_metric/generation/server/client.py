@@ -30,7 +30,7 @@ from mbr_esd_metric.generation.server.failures import (
     TransientError,
 )
 from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http
-from mbr_esd_metric.generation.server.replies import Reply, Usage, check_format, read_reply
+from mbr_esd_metric.generation.server.replies import Reply, Usage, format_violation, read_reply
 
 #: Requests in progress at the same time, for each server: 32 x 16 sequences keep a large GPU busy.
 CONCURRENCY = 32
@@ -143,8 +143,8 @@ class Client:
     """
 
     def __init__(self, job: Job, requests: Iterable[Request], progress: Progress) -> None:
-        self._job, self._requests, self._progress = job, requests, progress
-        self._parts: Iterator[Request] = iter(())
+        self._job, self._progress = job, progress
+        self._parts = (part for request in requests for part in request.parts(job.dialect.per_request))
         self._limits: dict[Address, asyncio.Semaphore] = {}
         #: The time until which each server gets no request.
         self._rest_until = dict.fromkeys(job.servers, 0.0)
@@ -153,16 +153,15 @@ class Client:
         self._ended: asyncio.Event
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
+        self._stopped = False
         #: Servers that have answered in the form asked for, and the number of replies without a sample in it.
         self._guided_servers, self._unguided = set[Address](), 0
         #: Whether a server answered with several samples, or refuses them and gives one.
         self._takes_several = self._takes_one = False
         self._began, self._last_success, self._told_to_wait = time.monotonic(), -1.0, False
-        #: Of the parts that are under way.
-        self._tries: set[_Tries] = set()
+        self._under_way: set[_Tries] = set()
         #: Keys of the first segments, and of those that are refused.
         self._first, self._refused = set[str](), set[str]()
-        self._stopped = False
 
     def __iter__(self) -> Iterator[Generated | Refused]:
         """The replies' samples as they come in, and the requests that are refused; raises `EngineError` if no request
@@ -202,7 +201,7 @@ class Client:
         if self._stopped:
             return
         async with Http(self._job.policy.timeout) as http:
-            workers = [asyncio.create_task(self._worker(http)) for _ in range(await self._prepare(http))]
+            workers = [asyncio.create_task(self._worker(http)) for _ in range(await self._limit(http))]
             try:
                 done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
                 self._ended.set()
@@ -214,17 +213,16 @@ class Client:
                     worker.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
 
-    async def _prepare(self, http: Http) -> int:
-        """Cut the requests into parts, and set each server's limit; returns the number of workers."""
-        job, limits = self._job, dict[Address, int]()
-        for address in job.servers:
-            limits[address] = job.concurrency or CONCURRENCY
+    async def _limit(self, http: Http) -> int:
+        """Set each server's limit; returns the number of workers."""
+        job = self._job
+        limits = dict.fromkeys(job.servers, job.concurrency or CONCURRENCY)
+        for address in job.servers if job.concurrency is None else ():
             with suppress(TransientError, EngineError, asyncio.TimeoutError):
                 slots = await asyncio.wait_for(slot_count(http, address, job.dialect), PROBE_SECONDS)
-                if slots and job.concurrency is None:  # one more waits there, so that the server need not wait for it
+                if slots:  # one more waits there, so that the server need not wait for it
                     limits[address] = min(CONCURRENCY, slots + 1)
         self._limits = {address: asyncio.Semaphore(limit) for address, limit in limits.items()}
-        self._parts = (part for request in self._requests for part in request.parts(job.dialect.per_request))
         return job.concurrency or sum(limits.values())
 
     async def _worker(self, http: Http) -> None:
@@ -238,11 +236,11 @@ class Client:
             if len(self._first) < job.policy.refusals:
                 self._first.add(part.key)
             tries = _Tries(time.monotonic())
-            self._tries.add(tries)
+            self._under_way.add(tries)
             rest = None if part.key in self._refused else part
             while rest is not None:
                 rest = await self._attempt(http, rest, tries)
-            self._tries.discard(tries)
+            self._under_way.discard(tries)
 
     async def _attempt(self, http: Http, part: Request, tries: _Tries) -> Request | None:
         """Send a part once; returns the part that is to be sent next, None where nothing is."""
@@ -288,7 +286,7 @@ class Client:
             raise EngineError(f"{address} asks to be left alone for {failure.wait:.0f} s ({failure}). {ADVICE}")
         seconds, now = max(policy.wait(max(tries.failures, 1)), failure.wait or 0.0), time.monotonic()
         # Without an answer, with nobody who asks to wait, and where all that is under way has failed before.
-        waits = progress.answered or self._told_to_wait or any(not one.failures for one in self._tries)
+        waits = progress.answered or self._told_to_wait or any(not one.failures for one in self._under_way)
         late = now + seconds > self._began + policy.no_answer and not waits
         if tries.failures < policy.tries and tries.bad_replies < policy.bad_replies and not late:
             progress.retries += 1
@@ -352,12 +350,7 @@ class Client:
         if response.status != 200:
             raise response.failure(address)
         reply = read_reply(dialect, response.json(), query, address)
-        violations = []
-        for sample in reply.samples:
-            try:
-                check_format(dialect, sample, part)
-            except SchemaViolation as error:
-                violations.append(error)
+        violations = [one for sample in reply.samples if (one := format_violation(dialect, sample, part))]
         if sum(not sample.truncated for sample in reply.samples) > len(violations):
             self._guided_servers.add(address)
         elif violations:

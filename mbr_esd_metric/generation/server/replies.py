@@ -86,19 +86,18 @@ def read_reply(dialect: Dialect, value: object, query: Query, address: Address) 
     return Reply(tuple(samples), usage, other)
 
 
-def check_format(dialect: Dialect, sample: Candidate, request: Request) -> None:
-    """Raise `SchemaViolation` if a sample is not in the requested format; one that was cut need not be."""
+def format_violation(dialect: Dialect, sample: Candidate, request: Request) -> SchemaViolation | None:
+    """The error of a sample that is not in the requested format; None if it is, or was cut."""
     text = sample.text or ""
     if sample.truncated or dialect.guidance == "none":
-        return
+        return None
     if dialect.guidance == "schema":
         fits = isinstance(_json(text), dict)
     else:  # Python builds the grammar of one translation in 20 to 100 ms; `form` says the same of every answer
         fits = re.fullmatch(request.form or request.grammar, text) is not None
         if fits and request.form:
             fits = all(error["error_span"] in request.translation for error in json.loads(text)["errors"])
-    if not fits:
-        raise SchemaViolation(text)
+    return None if fits else SchemaViolation(text)
 
 
 def _json(text: str) -> object:
