@@ -334,8 +334,8 @@ async def _request(address: Address, path: str, body: object) -> Response:
     elif body is not None:
         data = json.dumps(body).encode("ascii")
     method, limit = ("GET", RESULTS) if body is None else ("POST", 1 << 24)
-    async with Http(600.0) as http:
-        return await http.request(method, address, path, data, limit)
+    async with Http() as http:
+        return await http.request(method, address, path, data, limit, 600.0)
 
 
 def _groups(job: Job, parts: Iterable[Request]) -> Iterator[list[tuple[str, bytes]]]:

@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from mbr_esd_metric.errors import EngineError, logger
 from mbr_esd_metric.generation.engine import Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.server.address import Address, excerpt
-from mbr_esd_metric.generation.server.detection import slot_count
 from mbr_esd_metric.generation.server.dialects import Dialect, Query
 from mbr_esd_metric.generation.server.failures import (
     InvalidResponse,
@@ -28,8 +27,9 @@ from mbr_esd_metric.generation.server.failures import (
     RequestTimeout,
     SchemaViolation,
     TransientError,
+    token_count,
 )
-from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http
+from mbr_esd_metric.generation.server.http import Http
 from mbr_esd_metric.generation.server.replies import Reply, Usage, format_violation, read_reply
 
 #: Requests in progress at the same time, for each server: 32 x 16 sequences keep a large GPU busy.
@@ -200,7 +200,7 @@ class Client:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         if self._stopped:
             return
-        async with Http(self._job.policy.timeout) as http:
+        async with Http() as http:
             workers = [asyncio.create_task(self._worker(http)) for _ in range(await self._limit(http))]
             try:
                 done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
@@ -215,13 +215,15 @@ class Client:
 
     async def _limit(self, http: Http) -> int:
         """Set each server's limit; returns the number of workers."""
-        job = self._job
+        job, slots = self._job, self._job.dialect.slots
         limits = dict.fromkeys(job.servers, job.concurrency or CONCURRENCY)
-        for address in job.servers if job.concurrency is None else ():
-            with suppress(TransientError, EngineError, asyncio.TimeoutError):
-                slots = await asyncio.wait_for(slot_count(http, address, job.dialect), PROBE_SECONDS)
-                if slots:  # one more waits there, so that the server need not wait for it
-                    limits[address] = min(CONCURRENCY, slots + 1)
+        for address in job.servers if job.concurrency is None and slots is not None else ():
+            with suppress(TransientError, EngineError, KeyError, TypeError):
+                count = slots
+                if isinstance(slots, tuple):
+                    count = token_count((await http.get(address, slots[0])).json()[slots[1]])
+                if isinstance(count, int) and count:  # one more waits there, so that the server need not wait for it
+                    limits[address] = min(CONCURRENCY, count + 1)
         self._limits = {address: asyncio.Semaphore(limit) for address, limit in limits.items()}
         return job.concurrency or sum(limits.values())
 

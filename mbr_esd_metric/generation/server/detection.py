@@ -11,8 +11,8 @@ from mbr_esd_metric.errors import EngineError, first_of
 from mbr_esd_metric.generation.model_files import read_cache, write_cache
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.dialects import DIALECTS, Dialect
-from mbr_esd_metric.generation.server.failures import Response, TransientError, describe, key_refused, token_count
-from mbr_esd_metric.generation.server.http import PROBE_SECONDS, Http, run_coroutine
+from mbr_esd_metric.generation.server.failures import Response, TransientError, describe, key_refused
+from mbr_esd_metric.generation.server.http import Http, run_coroutine
 
 #: File of the cache folder: address -> the dialect that it spoke in an earlier run.
 _MEMORY = "dialects.json"
@@ -75,7 +75,7 @@ async def _served_models(addresses: Sequence[Address], dialect: Dialect) -> dict
     served: dict[Address, list[str] | None] = {}
     problem = ""
     path, field, key = dialect.models or ("/models", "", "")
-    async with Http(PROBE_SECONDS) as http:
+    async with Http() as http:
         for address in addresses:
             try:
                 response = await http.get(address, path)
@@ -103,13 +103,12 @@ async def _served_models(addresses: Sequence[Address], dialect: Dialect) -> dict
 
 async def _spoken_dialects(addresses: Sequence[Address]) -> dict[str, str]:
     """Address -> dialect, of those servers that answer."""
-    names: dict[str, str] = {}
-    async with Http(PROBE_SECONDS) as http:
+    names: dict[str, str | None] = {}
+    async with Http() as http:
         for address in addresses:
             with suppress(TransientError, EngineError):
-                name = await _dialect_at(http, address)
-                names |= {} if name is None else {str(address): name}
-    return names
+                names[str(address)] = await _dialect_at(http, address)
+    return {address: name for address, name in names.items() if name}
 
 
 async def _dialect_at(http: Http, address: Address) -> str | None:
@@ -136,12 +135,3 @@ def _listed(response: Response, field: str) -> list[Mapping[str, Any]] | None:
     value = response.json()
     listed = value.get(field) if isinstance(value, Mapping) else None
     return [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else None
-
-
-async def slot_count(http: Http, address: Address, dialect: Dialect) -> int | None:
-    """The number of samples that a server works on at once; None if it does not say, and queues what is too many."""
-    if not isinstance(dialect.slots, tuple):
-        return dialect.slots
-    path, field = dialect.slots
-    value = (await http.get(address, path)).json()
-    return token_count(value.get(field)) if isinstance(value, Mapping) else None

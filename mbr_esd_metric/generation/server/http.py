@@ -26,11 +26,9 @@ _Result = TypeVar("_Result")
 
 
 class Http:
-    """Connections to servers, an asynchronous context manager; `seconds` is the default limit of a request."""
+    """Connections to servers, an asynchronous context manager."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._session: aiohttp.ClientSession
+    _session: aiohttp.ClientSession
 
     async def __aenter__(self) -> Http:
         require("aiohttp", "server", "engine=server")
@@ -47,13 +45,13 @@ class Http:
         await self._session.close()
 
     async def get(self, address: Address, path: str) -> Response:
-        """The reply to a GET, of 16 MB at most; raises as `request` does."""
-        return await self.request("GET", address, path, None, 1 << 24)
+        """The reply to a question about the server, of 16 MB at most; raises as `request` does."""
+        return await self.request("GET", address, path, None, 1 << 24, PROBE_SECONDS)
 
     async def request(
-        self, method: str, address: Address, path: str, body: Any, limit: int, seconds: float | None = None
+        self, method: str, address: Address, path: str, body: Any, limit: int, seconds: float
     ) -> Response:
-        """The reply to a request, of at most `limit` bytes. The body is JSON as bytes, a form of aiohttp, or None.
+        """The reply of at most `limit` bytes to a request. The body is JSON as bytes, a form of aiohttp, or None.
 
         Raises:
             RequestTimeout: the reply is not complete in time.
@@ -62,7 +60,7 @@ class Http:
         """
         import aiohttp
 
-        url, seconds = address.at(path), seconds or self._seconds
+        url = address.at(path)
         headers = {"Accept-Encoding": "identity", **address.headers()}
         if isinstance(body, bytes):
             headers["Content-Type"] = "application/json"

@@ -64,7 +64,6 @@ def test_a_server_says_what_it_speaks(name: str) -> None:
 def test_a_server_that_is_down_is_waited_for_once_and_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     ask = detection._spoken_dialects
-    monkeypatch.setattr(detection, "PROBE_SECONDS", 0.5)
     monkeypatch.setattr(detection, "_spoken_dialects", lambda addresses: calls.append(1) or ask(addresses))
     server = FakeServer(MODEL, dialect="llamacpp")
     one = ServerEngine(options(server.url, "auto"), QUICK)
