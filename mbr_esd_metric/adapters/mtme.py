@@ -21,7 +21,7 @@ from mbr_esd_metric.adapters.wmt.rating_files import fit_to_text
 from mbr_esd_metric.adapters.wmt.test_set import choose_ratings
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, unknown
-from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
+from mbr_esd_metric.metaeval.score_statistics import MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix, SpanScores, evaluate_spans
 

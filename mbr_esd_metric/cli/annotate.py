@@ -88,7 +88,7 @@ def run_export(args: argparse.Namespace) -> int:
     test_set = None
     if args.test_set:  # all its systems but the standard reference; nothing need be rated yet
         from mbr_esd_metric.adapters.wmt import load_test_set
-        from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
+        from mbr_esd_metric.adapters.wmt.layout import SystemChoice
 
         choice = SystemChoice(outliers=True)
         test_set = load_test_set(*folder_and_name(args.test_set), args.lp, choice=choice, blind=True)

@@ -94,9 +94,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _error_free(args: argparse.Namespace) -> int:
     """Print how well it is told which translations are without error, and save what tells it."""
-    from mbr_esd_metric.adapters.error_free import scored_of_files, scored_of_test_set
     from mbr_esd_metric.metaeval.error_free import ErrorFreeModel, cross_validated, write_error_free
     from mbr_esd_metric.report.evaluations import learning_tables
+    from mbr_esd_metric.report.inputs import scored_of_files, scored_of_test_set
 
     for option in ("plot", "apply"):
         if getattr(args, option):

@@ -32,7 +32,7 @@ from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.report.tables import Table, with_status
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.adapters.wmt.meta_info import Status
+    from mbr_esd_metric.adapters.wmt.layout import Status
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
     from mbr_esd_metric.report.evaluations import EvaluationSettings
 
@@ -133,7 +133,7 @@ def _year(args: argparse.Namespace) -> str | None:
 
 def _status_of(test_set: str) -> Callable[[str], Status | None]:
     """Whether a metric of the table is primary, contrastive or a baseline in the test set's task."""
-    from mbr_esd_metric.adapters.wmt.meta_info import metric_status
+    from mbr_esd_metric.adapters.wmt.layout import metric_status
 
     return lambda shown: metric_status(test_set, shown.removesuffix(" (src)").removesuffix(" (src+ref)"))
 

@@ -50,7 +50,7 @@ VERBS = {verb: entry for group in _GROUPS.values() for verb, entry in group.item
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status.
 
-    0 done, 1 failed, 2 wrong usage, 3 a gate is closed (`cli.gate`), 130 interrupted.
+    0 done, 1 failed, 2 wrong usage, 3 a gate is closed (`close_gate`), 130 interrupted.
     """
     status = _main(argv)
     if argv is None:

@@ -10,9 +10,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions, looks_like_checkpoint
-from mbr_esd_metric.cli.gate import Check, add_gate, check_gate, close_gate
 from mbr_esd_metric.cli.score_inputs import Texts, errors_of, read_translations
-from mbr_esd_metric.cli.shared_options import add_dry_run, add_model, card_of, print_estimates, trial_of
+from mbr_esd_metric.cli.shared_options import (
+    Check,
+    add_dry_run,
+    add_gate,
+    add_model,
+    card_of,
+    check_gate,
+    close_gate,
+    print_estimates,
+    trial_of,
+)
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import OptionError, logger, number_of, printable, useless
 from mbr_esd_metric.files.paths import short_names

@@ -1,4 +1,5 @@
-"""Options of several verbs: a model, inputs, test sets, measures, metrics, tables and plots; and verbs below a verb."""
+"""Options of several verbs: a model, inputs, test sets, measures, metrics, tables and plots; verbs below a verb; and
+gates: an exit status of their own, a summary for people, and JUnit XML for machines."""
 
 from __future__ import annotations
 
@@ -7,17 +8,18 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mbr_esd_metric.cli import functions_of
-from mbr_esd_metric.errors import InputError, OptionError, unknown, useless
-from mbr_esd_metric.files.paths import plain_name
+from mbr_esd_metric.errors import InputError, OptionError, printable, unknown, useless
+from mbr_esd_metric.files.paths import check_distinct, check_output, plain_name
+from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.report.plots import check_plot
 from mbr_esd_metric.report.tables import TABLE_FORMATS, Table, blocks, render_all
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
-    from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
+    from mbr_esd_metric.adapters.wmt.layout import SystemChoice
     from mbr_esd_metric.metric.card import ModelCard
     from mbr_esd_metric.metric.requests import Segment
     from mbr_esd_metric.report.rating_table import RatingTable
@@ -186,8 +188,7 @@ def load_test_sets(
         files: metrics that are not in the folder, from `named_metrics`.
     """
     from mbr_esd_metric.adapters.wmt import load_test_set
-    from mbr_esd_metric.adapters.wmt.layout import Layout
-    from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
+    from mbr_esd_metric.adapters.wmt.layout import Layout, SystemChoice
     from mbr_esd_metric.adapters.wmt.metric_files import with_files
 
     for lp in args.lp:
@@ -286,3 +287,70 @@ def read_inputs(args: argparse.Namespace) -> RatingTable:
     for note in (*table.notes, *alone):
         print(f"note: {note}", file=sys.stderr)
     return table
+
+
+#: The exit status of a gate that has failed; 1 is a failed run, and 2 wrong usage.
+FAILED_GATE = 3
+
+
+class Check(NamedTuple):
+    """The name of what a gate checked, such as a system, and why it does not pass, or None."""
+
+    name: str
+    problem: str | None
+
+
+def add_gate(parser: argparse.ArgumentParser) -> None:
+    """Add ``--summary`` and ``--junit``."""
+    parser.add_argument("--summary", metavar="FILE.md", help="the result as Markdown, for $GITHUB_STEP_SUMMARY")
+    parser.add_argument("--junit", metavar="FILE.xml", help="the gate as JUnit XML")
+
+
+def check_gate(args: argparse.Namespace, option: str | None, *outputs: str | None) -> None:
+    """Check, before any work, that the files of `add_gate` and other outputs can be written, each to a path of its
+    own, and that there is a gate, whose option is named.
+    """
+    check_distinct([path for path in (args.summary, args.junit, *outputs) if path], "output")
+    for path in (args.summary, args.junit):
+        if path:
+            check_output(path)
+    if args.junit and option is None:
+        raise useless(f"--junit {args.junit}", "a run without a gate")
+
+
+def close_gate(
+    args: argparse.Namespace, verb: str, tables: Sequence[Table], checks: Sequence[Check], warning: str | None = None
+) -> int:
+    """Write summary and JUnit XML with the warning, say in one line what did not pass, and return the exit status."""
+    problems = [printable(check.problem) for check in checks if check.problem is not None]
+    if args.summary:
+        verdict = "".join(f"- ❌ {problem}\n" for problem in problems)
+        if checks and not problems:
+            verdict = f"- ✅ {', '.join(printable(check.name) for check in checks)}\n"
+        verdict += f"- ⚠️ {printable(warning)}\n" if warning else ""
+        write_whole(args.summary, f"## mbr-esd {verb}\n\n{render_all(tables, 'markdown')}\n{verdict}")
+    if args.junit:
+        write_whole(args.junit, junit(verb, checks, warning))
+    if problems:
+        print(f"mbr-esd {verb}: gate: {'; '.join(problems)}", file=sys.stderr)
+        return FAILED_GATE
+    return 0
+
+
+def junit(verb: str, checks: Sequence[Check], warning: str | None = None) -> str:
+    """JUnit XML with one test case a check, and the warning as the output of the suite."""
+    from xml.etree import ElementTree
+
+    title = f"mbr-esd {verb}"
+    failures = str(sum(check.problem is not None for check in checks))
+    root = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(root, "testsuite", {"name": title, "tests": str(len(checks)), "failures": failures})
+    for check in checks:
+        name = printable(check.name)
+        case = ElementTree.SubElement(suite, "testcase", {"classname": title, "name": name})
+        if check.problem is not None:
+            ElementTree.SubElement(case, "failure", {"message": printable(check.problem)})
+    if warning:
+        ElementTree.SubElement(suite, "system-out").text = printable(warning)
+    ElementTree.indent(root)
+    return f"<?xml version='1.0' encoding='UTF-8'?>\n{ElementTree.tostring(root, encoding='unicode')}\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice
+from mbr_esd_metric.adapters.wmt.layout import SystemChoice
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.cli.shared_options import (

@@ -5,8 +5,7 @@ Functions take arrays (systems x segments, NaN = unrated) and return frozen resu
 `spa`, `acc_eq`, `perm_both` and `rank_metrics` give the numbers of google-research/mt-metrics-eval.
 """
 
-from mbr_esd_metric.metaeval.acc_eq import acc_eq
-from mbr_esd_metric.metaeval.correlation import correlation, pairwise_accuracy, system_correlation, system_means
+from mbr_esd_metric.metaeval.correlation import acc_eq, correlation, pairwise_accuracy, system_correlation, system_means
 from mbr_esd_metric.metaeval.evaluation import Evaluation, Evaluator, lambda_sweep
 from mbr_esd_metric.metaeval.significance import (
     EarlyStop,

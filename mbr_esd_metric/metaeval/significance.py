@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.errors import InputError, OptionError, unknown
-from mbr_esd_metric.metaeval.acc_eq import GoldPairs, calibrate_ties, credits, gold_pairs
+from mbr_esd_metric.metaeval.correlation import GoldPairs, calibrate_ties, credits, gold_pairs
 from mbr_esd_metric.metaeval.matrices import (
     BoolMatrix,
     FloatMatrix,

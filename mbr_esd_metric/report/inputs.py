@@ -1,7 +1,8 @@
 """Files and test sets side by side. The content of a file tells its kind.
 
 `comet-score --to_json`, decisions and candidates (JSON lines, plain or compressed), human MQM
-(Google's TSV, or ratings as JSON lines), and a test set in the folder layout of mt-metrics-eval.
+(Google's TSV, or ratings as JSON lines), and a test set in the folder layout of mt-metrics-eval. And a metric's scores
+of translations that people rated, with whether these are without error.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from statistics import fmean
 from typing import Literal
 
 import numpy as np
 
 from mbr_esd_metric.adapters.comet_json import read_comet_json
 from mbr_esd_metric.adapters.mqm_tsv import is_rating_format, read_mqm
+from mbr_esd_metric.adapters.ratings import MqmRating, read_person_ratings
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
-from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.annotation import Annotation, fold_severity
 from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.decision_problem import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable
@@ -30,10 +33,12 @@ from mbr_esd_metric.decoding.file import decided_records, file_options
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import read_annotations
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
+from mbr_esd_metric.files.join import Join, SegmentKey
 from mbr_esd_metric.files.paths import name_of, plain_name, short_names
 from mbr_esd_metric.files.records import read_decisions
 from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.untrusted import parse_strict_json
+from mbr_esd_metric.metaeval.error_free import ESA_THRESHOLD, ScoredTranslation, gold_labels
 from mbr_esd_metric.prompting.parse import Invalid
 from mbr_esd_metric.report.rating_table import (
     AnnotationCount,
@@ -324,3 +329,54 @@ def _rated(
         elif annotation is not None:
             rated.append(SegmentRating(text, annotation))
     return RatingInput(ratings.name, rated)
+
+
+def scored_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[list[ScoredTranslation], list[bool]]:
+    """The translations of a metric's files that people rated.
+
+    Args:
+        metrics: files of `mbr-esd score --to_json` or ``comet-score --to_json``, of one metric.
+        ratings: people's, in any format that `read_mqm` reads; those of `annotate import` with their scores.
+    """
+    people: dict[SegmentKey, list[tuple[MqmRating, float | None]]] = defaultdict(list)
+    for path in ratings:
+        beginning = next((line for _, line in numbered_lines(path)), "")
+        if plain_name(path).endswith((".jsonl", ".json")) and '"checks"' in beginning:
+            scored = [(one.rating, one.score) for one in read_person_ratings(path)]
+        else:
+            scored = [(one, None) for one in read_mqm(path)]
+        for one, score in scored:
+            people[SegmentKey(one.system, one.source, one.target)].append((one, score))
+    rows = [row for path in metrics for row in read_comet_json(Path(path))]
+    join = Join(people.items(), {row.place.system for row in rows})
+    translations, labels = [], []
+    for row in rows:
+        human = join.find(row.place)
+        if human is not None and row.score is not None:
+            first, length = human[0][0], len(row.place.translation)
+            translations.append(ScoredTranslation(row.score, row.annotation, length, first.lp or "", first.doc))
+            marked = any(fold_severity(error.severity) is not None for one, _ in human for error in one.errors)
+            scores = [value for _, value in human if value is not None]
+            labels.append(not marked and (not scores or fmean(scores) >= ESA_THRESHOLD))
+    if not translations:
+        raise InputError(f"no translation of {', '.join(metrics)} is rated in {', '.join(ratings)}")
+    return translations, labels
+
+
+def scored_of_test_set(test_set: TestSet, metric: str) -> tuple[list[ScoredTranslation], list[bool]]:
+    """The rated translations of a test set, with a stored metric."""
+    (name, *_) = test_set.find_metrics([metric])
+    stored, gold = test_set.metric(name), test_set.info.gold
+    least = ESA_THRESHOLD if gold.startswith("esa") else -np.inf
+    labels = gold_labels(test_set.gold, list(test_set.human().values()), least)
+    translations, clean = [], []
+    for row, system in enumerate(test_set.systems):
+        for number in np.flatnonzero(~np.isnan(labels[row])).tolist():
+            annotation = stored.ratings.both_of(system, number) if stored.ratings else None
+            length = int(test_set.lengths[row, number])
+            document = "/".join(test_set.documents[number])
+            translations.append(
+                ScoredTranslation(float(stored.scores[row, number]), annotation, length, test_set.lp, document)
+            )
+            clean.append(bool(labels[row, number]))
+    return translations, clean

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mbr_esd_metric.metaeval.leaderboard import Leaderboard, Result
-from mbr_esd_metric.metaeval.metric_set import Key
-from mbr_esd_metric.metaeval.score_statistics import Overall, ScoreStatistic
+from mbr_esd_metric.metaeval.score_statistics import Key, Overall, ScoreStatistic
 from mbr_esd_metric.report.tables import DAGGER, Cell, Column, Table, TableRow, Value, finite_or_empty, table_of
 
 _TITLES = {

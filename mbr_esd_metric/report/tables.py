@@ -18,7 +18,7 @@ from mbr_esd_metric.errors import printable, unknown
 from mbr_esd_metric.files.streams import json_text
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.adapters.wmt.meta_info import Status
+    from mbr_esd_metric.adapters.wmt.layout import Status
 
 Value = float | int | str | None
 

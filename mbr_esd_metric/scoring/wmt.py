@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from mbr_esd_metric.adapters.wmt.meta_info import EVERY_SYSTEM, SystemChoice
+from mbr_esd_metric.adapters.wmt.layout import EVERY_SYSTEM, SystemChoice
 from mbr_esd_metric.adapters.wmt.metric_files import MetricFiles, WrittenMetric
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, references_of
 from mbr_esd_metric.errors import InputError, MissingCandidatesError

@@ -38,7 +38,7 @@ from mbr_esd_metric.generation.engine import Refused
 from mbr_esd_metric.metaeval import Evaluation, perm_both
 from mbr_esd_metric.metaeval.choosing import Sampled, choose_all, oracle
 from mbr_esd_metric.metaeval.evaluation import score_matrix
-from mbr_esd_metric.metaeval.span_significance import paired_bootstrap
+from mbr_esd_metric.metaeval.leaderboard import paired_bootstrap
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import card_names, get_card, load_card
 from mbr_esd_metric.metric.requests import Segment

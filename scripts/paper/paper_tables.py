@@ -40,9 +40,8 @@ from mbr_esd_metric.adapters.wmt.test_set import base_name
 from mbr_esd_metric.cli.shared_options import folder_and_name
 from mbr_esd_metric.metaeval import Evaluation, Evaluator, acc_eq, lambda_sweep, spa
 from mbr_esd_metric.metaeval.evaluation import LAMBDAS, score_matrix
-from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
-from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
-from mbr_esd_metric.metaeval.span_significance import UNITS, Units
+from mbr_esd_metric.metaeval.leaderboard import UNITS, LeaderboardSettings, Units, compute_leaderboard
+from mbr_esd_metric.metaeval.score_statistics import Key, MetricEntry, MetricSet
 from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, row_name
 from mbr_esd_metric.report.tables import DAGGER, TABLE_FORMATS, Cell, Column, Table, blocks, render_all
 

@@ -18,11 +18,11 @@ from mbr_esd_metric.metaeval.leaderboard import (
     LeaderboardRow,
     LeaderboardSettings,
     compute_leaderboard,
+    paired_bootstrap,
     signature_field,
 )
-from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
+from mbr_esd_metric.metaeval.score_statistics import MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.significance import average_ranking, rank_metrics
-from mbr_esd_metric.metaeval.span_significance import paired_bootstrap
 from mbr_esd_metric.metaeval.spans import evaluate_spans
 from mbr_esd_metric.report.leaderboard_table import leaderboard_table
 from mbr_esd_metric.report.tables import TABLE_FORMATS, render_table

@@ -12,8 +12,15 @@ import pytest
 
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval import acc_eq, average_ranking, correlation, rank_metrics, system_correlation
-from mbr_esd_metric.metaeval.metric_set import ScoredSet, Scores
-from mbr_esd_metric.metaeval.score_statistics import clusters, evaluate, overall, score_statistic, wmt_tasks
+from mbr_esd_metric.metaeval.score_statistics import (
+    ScoredSet,
+    Scores,
+    clusters,
+    evaluate,
+    overall,
+    score_statistic,
+    wmt_tasks,
+)
 from mbr_esd_metric.metaeval.significance import STATISTICS
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "overall_wmt23.json").read_text(encoding="utf-8"))

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric.metaeval import acc_eq, correlation, evaluate_spans, spa
-from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
-from mbr_esd_metric.metaeval.score_statistics import breakdown, length_labels
+from mbr_esd_metric.metaeval.score_statistics import MetricEntry, MetricSet, breakdown, length_labels
 from tests.helpers.annotations import matrix
 
 LENGTH = 20

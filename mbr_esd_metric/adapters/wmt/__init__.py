@@ -1,6 +1,6 @@
 """WMT meta-evaluation data in the folder layout of google-research/mt-metrics-eval (v2)."""
 
-from mbr_esd_metric.adapters.wmt.meta_info import MQM_TEST_SETS, TestSetInfo
+from mbr_esd_metric.adapters.wmt.layout import MQM_TEST_SETS, TestSetInfo
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings
 from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet, load_test_set
 

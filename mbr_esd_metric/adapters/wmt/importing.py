@@ -21,8 +21,15 @@ from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment, SegmentRati
 from mbr_esd_metric.adapters.mqm_tsv import carry_span, check_same_text
 from mbr_esd_metric.adapters.ratings import MqmData, MqmError, MqmRating, score_of
 from mbr_esd_metric.adapters.wmt import layout as files
-from mbr_esd_metric.adapters.wmt.layout import Layout, check_reference_name, one_line
-from mbr_esd_metric.adapters.wmt.meta_info import EVERY_SYSTEM, info_of, is_reference_name, reference_name
+from mbr_esd_metric.adapters.wmt.layout import (
+    EVERY_SYSTEM,
+    Layout,
+    check_reference_name,
+    info_of,
+    is_reference_name,
+    one_line,
+    reference_name,
+)
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.adapters.wmt.submissions import read_items
 from mbr_esd_metric.adapters.wmt.test_set import load_test_set

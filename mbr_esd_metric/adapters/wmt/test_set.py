@@ -11,13 +11,23 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.adapters.wmt.layout import Layout, default_data, read_documents, read_scores, read_text, score_rows
-from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice, TestSetInfo, info_of, preferred_gold
+from mbr_esd_metric.adapters.wmt.layout import (
+    Layout,
+    SystemChoice,
+    TestSetInfo,
+    default_data,
+    info_of,
+    preferred_gold,
+    read_documents,
+    read_scores,
+    read_text,
+    score_rows,
+)
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings, RatingsReader, check_blocks
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector
-from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet, ScoredSet, Scores
+from mbr_esd_metric.metaeval.score_statistics import Key, MetricEntry, MetricSet, ScoredSet, Scores
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,7 @@ import pytest
 
 from mbr_esd_metric.adapters.wmt import MQM_TEST_SETS, TestSet, TestSetInfo, load_test_set
 from mbr_esd_metric.adapters.wmt import layout as files
-from mbr_esd_metric.adapters.wmt.layout import Layout
-from mbr_esd_metric.adapters.wmt.meta_info import SystemChoice, info_of, metric_status, preferred_gold
+from mbr_esd_metric.adapters.wmt.layout import Layout, SystemChoice, info_of, metric_status, preferred_gold
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.adapters.wmt.test_set import metric_set_of
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan

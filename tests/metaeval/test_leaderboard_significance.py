@@ -10,9 +10,9 @@ import pytest
 
 from mbr_esd_metric import Annotation
 from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.metaeval.leaderboard import SpanContest, paired_bootstrap
 from mbr_esd_metric.metaeval.significance import assign_ranks, rank_contest
 from mbr_esd_metric.metaeval.span_measures import span_measure
-from mbr_esd_metric.metaeval.span_significance import SpanContest, paired_bootstrap
 from mbr_esd_metric.metaeval.spans import SpanEvaluator, SpanScores
 from tests.helpers.annotations import matrix
 
