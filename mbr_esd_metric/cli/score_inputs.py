@@ -145,16 +145,19 @@ class Texts:
     def error_table(self, data: Mapping[str, Sequence[WrittenSegment]]) -> Table:
         """The first errors for people; texts stand as code, as nobody vouches for them."""
         rows: list[TableRow] = []
-        for segments in data.values():
+        for path, segments in data.items():
             for number, row in enumerate(segments, 1):
+                place = {"system": path, "segment": self.id(number)} if len(data) > 1 else {"segment": self.id(number)}
                 for error in errors_of(row):
-                    shown = {"segment": self.id(number)} | {key: error.get(key) for key in _SHOWN if key in error}
-                    texts = {
-                        key: f"`{printable(str(text)).replace('`', chr(39))}`" for key, text in shown.items() if text
-                    }
-                    rows.append({Column(key, key): text for key, text in texts.items()})
+                    shown = place | {key: text for key in _SHOWN if (text := error.get(key)) is not None}
+                    rows.append({Column(key, key): _as_code(text) for key, text in shown.items()})
         notes = [f"and {number_of(len(rows) - _MOST, 'error')} more"] if len(rows) > _MOST else []
         return table_of("errors", rows[:_MOST], notes)
+
+
+def _as_code(text: str) -> str:
+    """A text as Markdown shows it letter by letter; an empty one, which deletes what it corrects, as a dash."""
+    return f"`{printable(text).replace('`', chr(39))}`" if text else "\N{EM DASH}"
 
 
 def _left_out(document: Document) -> str:

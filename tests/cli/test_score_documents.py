@@ -163,3 +163,33 @@ def test_only_what_changed_is_judged(project: str, mbr_esd: Command, ending: str
     write_records("candidates.jsonl", [record(source, mt, answer(*words)) for source, mt, words in PAIRS])
     output = mbr_esd(f"score marked.{ending} --changed-from empty", model, "--quiet --only_system").out
     assert output == f"marked.{ending}\tscore: 0.9000\n"
+
+
+def test_corrections_in_a_summary_a_table_and_a_file(project: str, mbr_esd: Command) -> None:
+    """What a model says is no markup there; a correction that deletes is a dash."""
+    kind = {"category": "style", "sub_category": "", "severity": "minor"}
+    answers = [
+        {"error_span": "<b>|`x", **kind, "correction": "", "reason": "![](http://x) |\n- no"},
+        {"error_span": "Nein", **kind, "correction": "=Doch", "reason": ""},
+    ]
+    texts = ["Ja <b>|`x", "Nein"]
+    Path("t.csv").write_text("source,target\nYes,Ja <b>|`x\nYes,Nein\n", encoding="utf-8")
+    write_records(
+        "candidates.jsonl",
+        [
+            record("Yes", mt, json.dumps({"errors": [one]}), format="json-corrections")
+            for mt, one in zip(texts, answers, strict=True)
+        ],
+    )
+    outputs = "--summary s.md --to_csv e.csv -o o.csv --to_json o.json"
+    mbr_esd("score t.csv --lp en-de", outputs, "--model", f"{project}&format=json-corrections")
+    one, two = (
+        line for line in Path("s.md").read_text(encoding="utf-8").splitlines() if line.endswith("|") and "`" in line
+    )
+    assert [cell.strip() for cell in one.replace(r"\|", "/").strip("|").split("|")] == [
+        "`1`", "`<b>/'x`", "`minor`", "`style`", "\N{EM DASH}", "`![](http://x) / - no`",
+    ]  # fmt: skip
+    assert "`=Doch`" in two
+    rows = list(csv.DictReader(Path("e.csv").read_text(encoding="utf-8").splitlines()))
+    assert [(row["correction"], row["agreement"]) for row in rows] == [("", "1.0"), ("'=Doch", "1.0")]
+    assert '""correction"": ""=Doch""' in Path("o.csv").read_text(encoding="utf-8")

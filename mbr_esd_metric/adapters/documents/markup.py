@@ -1,8 +1,7 @@
 """Texts in XML, and marks put into it without touching another byte.
 
-A parser of the standard library (expat) says where each text begins and ends in the file, as bytes. The bytes between
-are cut into characters and markup here, so that a mark goes round the words and never across a tag. Writing a tree
-back, as lxml does, would change entities, quotes, line ends and white space inside of tags.
+A parser of the standard library (expat) says where each text begins and ends in the file, as bytes, which `content`
+reads. Writing a tree back, as lxml does, would change entities, quotes, line ends and white space inside of tags.
 """
 
 from __future__ import annotations
