@@ -72,9 +72,12 @@ class Recalibration:
         return np.asarray(values, dtype=np.float64)
 
     def annotation(self, annotation: Annotation) -> Annotation:
-        """The annotation with f of each span's confidence; spans without one stay as they are."""
+        """The annotation with f of each span's confidence; spans without one, and certain ones (category `check/...`),
+        stay as they are."""
         return annotation.with_spans(
-            span if span.confidence is None else replace(span, confidence=float(self.of(span.confidence)))
+            span
+            if span.confidence is None or (span.category or "").startswith("check/")
+            else replace(span, confidence=float(self.of(span.confidence)))
             for span in annotation
         )
 

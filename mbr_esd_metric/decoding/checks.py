@@ -65,7 +65,7 @@ _IMPERIAL = re.compile(
 )
 #: Signs of another calendar, and the years between it and ours.
 _CALENDAR = re.compile(r"गते|साल|वि\.? ?सं|พ\.ศ|民國|民国|令和|平成|昭和|هـ")
-_YEARS = {56, 57, 543}
+_YEARS = {56, 57, 543, 621, 622}
 #: The most numbers of a text that are compared.
 _MANY = 200
 
@@ -164,6 +164,8 @@ def numbers(text: str) -> list[Number]:
         multiplied, imperial = _MULTIPLIED.match(text, end), _IMPERIAL.match(text, end) is not None
         mixed = multiplied is not None and text[multiplied.end() : multiplied.end() + 2].lstrip()[:1].isdigit()
         values, parts = _values(groups, marks), frozenset(map(int, groups))
+        if text[max(start - 1, 0) : start] in (".", ",") and not text[max(start - 2, 0) : start - 1].isalnum():
+            values |= {Fraction(f"0.{digits}")}  # as in .5
         found.append(Number(start, end, values, parts, digits, multiplied is not None, mixed, imperial))
     return found
 
@@ -178,6 +180,8 @@ def _values(groups: Sequence[str], marks: Sequence[str]) -> frozenset[Fraction]:
         values.add(Fraction("".join(groups)))
     if rest and plain and marks[-1] in ".," and marks[-1] not in marks[:-1] and {*rest[:-1]} <= {2, 3}:
         values.add(Fraction(f"{''.join(groups[:-1])}.{groups[-1]}"))
+    if marks == ["/"] and int(groups[1]):
+        values.add(Fraction(int(groups[0]), int(groups[1])))
     return frozenset(values)
 
 

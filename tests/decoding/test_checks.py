@@ -45,6 +45,7 @@ def found(source: str, translation: str) -> list[tuple[str, str]]:
         ("It costs 1,234.56 euros.", "Es kostet 1\u202f234,56 Euro.", []),
         ("Take 2.5 ml.", "Nehmen Sie 25 ml.", ["25"]),
         ("In 2008 there were 1400, and 8 more.", "In 2009 waren es 1.400 und 8 mehr.", ["2009"]),
+        ("hit .300 and 1/2 more, of 15", "schlug 0,300 und 0,5 mehr, von 16", ["16"]),
         ("12,34,567 people", "1.234.567 Menschen", []),
         ("The letter arrived on 5 May 2021.", "وصلت الرسالة في ٥ مايو ٢٠٢٢.", ["٢٠٢٢"]),
         ("The letter arrived on 5 May 2021.", "手紙は２０２１年５月５日に届いた。", []),
