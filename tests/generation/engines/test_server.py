@@ -110,18 +110,6 @@ def test_addresses_come_from_option_or_environment(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        ("Invalid grammar: structured_outputs.regex", "the first 20 .* 400 Invalid grammar: structured_outputs.regex"),
-    ],
-)
-def test_a_servers_refusal_is_quoted(message: str, expected: str) -> None:
-    with FakeServer(MODEL, refuse=message) as server, pytest.raises(EngineError, match=expected):
-        sampled(server, 200, 1)
-    assert len(server.bodies) < 60, "goes on though nothing can succeed"
-
-
-@pytest.mark.parametrize(
     ("url", "model", "message"),
     [
         ("", MODEL, "no server is named: .*MBR_ESD_SERVER"),

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.errors import EngineError
-from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
+from mbr_esd_metric.generation.engine import EngineOptions, Generated, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server import client, http
 from mbr_esd_metric.generation.server.address import Address, shown
@@ -22,7 +22,6 @@ from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.run import annotate
-from mbr_esd_metric.prompting.formats.json import output_grammar
 from mbr_esd_metric.prompting.parse import LONGEST_ANSWER
 from tests.helpers.chat_requests import MODEL, QUICK, collect, engine, outcome, requests, sampled
 from tests.helpers.chat_server import FakeServer, FaultyProxy, first_two
@@ -76,19 +75,6 @@ def test_a_segment_with_odd_replies_alone_is_refused_and_stops_no_other(name: st
     assert not refusals
 
 
-@pytest.mark.parametrize("dialect", ["vllm", "plain", "openai"])
-@pytest.mark.parametrize("field", ["reasoning_content", "tool_calls"])
-def test_a_candidate_without_content_is_not_stored_and_its_cause_named(dialect: str, field: str) -> None:
-    def spoil(value: Any, number: int) -> None:
-        for choice in value["choices"]:
-            choice["message"] |= {"content": None, field: "thoughts"}
-            choice["finish_reason"] = "stop"
-
-    message = f"without content; the server put it into {field}; serve the model"
-    with FakeServer(MODEL, dialect=dialect, spoil=spoil) as server, pytest.raises(EngineError, match=message):
-        sampled(server, 1, 4)
-
-
 def test_a_candidate_without_a_special_token_is_taken_where_the_server_loses_them() -> None:
     """llama.cpp's grammar takes `<file_sep>` for a span, and the text lacks it: the same seed lacks it again."""
 
@@ -100,17 +86,6 @@ def test_a_candidate_without_a_special_token_is_taken_where_the_server_loses_the
         samples = sampled(server, 3, 4, concurrency=1)
         assert len(server.bodies) == 12
     assert [sample.text for sample in samples.values()].count("minor  minor <a>") == 3
-
-
-def test_one_segment_that_is_too_long_stops_no_other_and_is_refused_once() -> None:
-    """At N = 96 six parts of it were refused, and five refusals ended the run."""
-    segments = [Request("long", "A" * 2000, output_grammar(), 96, 0, "segment 17 of mt.txt"), *requests(3, 96)]
-    with FakeServer(MODEL, context=1000) as server:
-        samples, refusals = outcome(engine(server.url, concurrency=1).generate(segments, Sampling()))
-        assert sum(body["messages"][0]["content"][0] == "A" for body in server.bodies) == 2, "16 samples, then one"
-    assert len(samples) == 3 * 96
-    assert "400 This model's maximum context length is 1000 tokens." in refusals.pop("long")
-    assert not refusals
 
 
 def test_openais_key_goes_to_openai_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,20 +223,6 @@ def test_what_is_under_way_comes_in_before_an_error_ends_the_run() -> None:
         assert time.monotonic() - begun < 60
         assert len(parts) == len(server.bodies) == 3
         assert len(server.arrivals) == 4, "more was asked for after the error"
-
-
-def test_refusals_and_filtered_answers_are_not_paid_for_again() -> None:
-    def refuse(value: Any, number: int) -> None:
-        first, second, *_ = value["choices"]
-        first["message"] |= {"content": None, "refusal": "I cannot help with that."}
-        second["message"] |= {"content": None}
-        second["finish_reason"] = "content_filter"
-
-    with FakeServer(MODEL, dialect="openai", spoil=refuse) as server:
-        first, second, *_ = sampled(server, 1, 4).values()
-        assert len(server.bodies) == 1
-    assert (first.text, first.truncated) == ("I cannot help with that.", True)
-    assert (second.text, second.truncated) == ("", True)
 
 
 def test_no_key_reaches_store_or_messages(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

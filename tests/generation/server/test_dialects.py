@@ -343,6 +343,18 @@ def test_an_answer_is_whole_unless_its_finish_reason_is_a_known_cut(name: str, r
         assert read(name, choice).truncated is truncated
 
 
+@pytest.mark.parametrize("name", ["plain", "openai", "sglang"])
+def test_content_that_is_refused_or_elsewhere(name: str) -> None:
+    """A refusal is paid for, and not asked for again."""
+    refused = read(name, {"message": {"content": None, "refusal": "I cannot help with that."}})
+    assert (refused.text, refused.truncated) == ("I cannot help with that.", True)
+    filtered = read(name, {"message": {"content": None}, "finish_reason": "content_filter"})
+    assert (filtered.text, filtered.truncated) == ("", True)
+    for field in ("reasoning_content", "tool_calls"):
+        with pytest.raises(InvalidResponse, match=f"without content; the server put it into {field}; serve the model"):
+            read(name, {"message": {"content": None, field: "thoughts"}})
+
+
 def test_a_deployments_name_is_taken_with_a_note_where_the_server_names_another(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

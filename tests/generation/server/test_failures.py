@@ -78,8 +78,8 @@ def test_a_lasting_refusal_is_of_one_segment_wherever_it_stands(status: int, pla
         return Failure(200, {"error": error} if place == "error" else {"choices": [{"index": 0, "error": error}]})
 
     with FakeServer(MODEL, spoil=spoil) as server:
-        samples, refusals = outcome(engine(server.url, concurrency=1).generate(requests(6, 2), Sampling()))
-    assert len(samples) == 5 * 2
+        samples, refusals = outcome(engine(server.url, concurrency=1).generate(requests(6, 40), Sampling()))
+    assert len(samples) == 5 * 40
     assert list(refusals) == ["key2"]
     assert f"{status} words of the server" in refusals["key2"]
 
