@@ -17,14 +17,9 @@ from mbr_esd_metric.errors import EngineError, hide, masked
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A server's base URL, such as ``http://localhost:8000/v1``.
-
-    Attributes:
-        url: without user, password, query and closing slash: what messages may show.
-        host: in lower case.
-        query: of the URL as given (Azure needs ``api-version``); it is sent with every request and never shown.
-        login: the user and password before the @, as the value of a header; None if there are none.
-    """
+    """A server's base URL, such as ``http://localhost:8000/v1``: `url` is what messages may show, without user,
+    password, query and closing slash. The query (Azure needs ``api-version``) is sent with every request; `login` is
+    user and password as the value of a header, None if there are none."""
 
     url: str
     host: str

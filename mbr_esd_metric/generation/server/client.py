@@ -36,8 +36,6 @@ from mbr_esd_metric.generation.server.replies import Reply, Usage, format_violat
 CONCURRENCY = 32
 #: The most replies that wait for the reader. A slow disk then slows the connections, and memory stays bounded.
 WAITING = 256
-#: The most tokens of a chat template around a prompt.
-_TEMPLATE = 64
 #: The end of messages about a run that did not get everything.
 ADVICE = "What was sampled is kept; the same command asks for the rest"
 
@@ -88,8 +86,8 @@ class Prices:
         return (usage.prompt * self.tokens_in + usage.completion * self.tokens_out) / 1e6
 
     def bound(self, prompt: str, tokens: int) -> float:
-        """The most that a request for `tokens` tokens can cost: a token has at least one byte."""
-        return self.of(Usage(len(prompt.encode("utf-8", "surrogatepass")) + _TEMPLATE, tokens))
+        """The most that a request for `tokens` tokens can cost: a token has a byte at least, a template 64 tokens."""
+        return self.of(Usage(len(prompt.encode("utf-8", "surrogatepass")) + 64, tokens))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +135,8 @@ class _Tries:
 
 
 class Client:
-    """One call of `generate`. Its event loop has a thread of its own, so that a slow reader stalls no connection.
-
-    Iterate over it once.
-    """
+    """One call of `generate`, to be iterated over once. Its event loop has a thread of its own, so that a slow reader
+    stalls no connection."""
 
     def __init__(self, job: Job, requests: Iterable[Request], progress: Progress) -> None:
         self._job, self._progress = job, progress

@@ -43,12 +43,8 @@ def spoken_dialect(addresses: Sequence[Address]) -> str:
 
 
 def served_model(addresses: Sequence[Address], dialect: Dialect, model: str) -> str:
-    """The model's name, or the only one that the servers offer if it is ""; they are asked.
-
-    Raises:
-        EngineError: no server answers, or one that does refuses the key, does not serve the model, or, where none is
-            named, serves several.
-    """
+    """The model's name, or the only one that the servers offer if it is ""; they are asked. `EngineError` if no server
+    answers, or one that does refuses the key, does not serve the model, or serves several where none is named."""
     for address, names in run_coroutine(_served_models(addresses, dialect)).items():
         if not model:
             different = list(dict.fromkeys(name.removesuffix(":latest") for name in names or ()))

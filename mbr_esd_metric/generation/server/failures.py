@@ -17,21 +17,15 @@ from typing import Any
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.server.address import Address, excerpt
 
-#: The most that a count of tokens can be; it fits the store and a sum.
-MOST_TOKENS = 10**12
 #: Documented error codes: nothing is left to spend, which also comes as 429; the prompt is too long.
 _NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _TOO_LONG = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
 
 
 class TransientError(Exception):
-    """A failure after which another try may succeed.
-
-    Attributes:
-        wait: seconds until the next try, if the server says so.
-        busy: the server works, and asks the client to wait (429, 503, ``Retry-After``).
-        sent: the request may have reached the server, which may have done (and billed) the work.
-    """
+    """A failure after which another try may succeed: `wait` is the seconds until then, if the server says so. It is
+    `busy` where it asks to wait (429, 503, ``Retry-After``); a request that was `sent` may have been worked on and
+    billed."""
 
     sent = False
 
@@ -92,11 +86,8 @@ class Response:
 
 
 def classify(status: int, value: object, address: Address, wait: float | None = None) -> Exception:
-    """The error that a status and the value of a body say; of a status 200 the error's own numeric code counts.
-
-    Returns:
-        `EngineError` if no request can succeed, `RequestRejected` if this one cannot, otherwise `TransientError`.
-    """
+    """The error that a status and the value of a body say: `EngineError` if no request can succeed, `RequestRejected`
+    if this one cannot, otherwise `TransientError`. With the status 200 the error's own numeric code counts."""
     message, codes = describe(value)
     if status == 200:
         status = next((int(code) for code in codes if re.fullmatch(r"[45]\d\d", code)), 200)
@@ -105,16 +96,13 @@ def classify(status: int, value: object, address: Address, wait: float | None = 
         return key_refused(address, reason)
     if status == 402 or codes & _NO_CREDIT:
         return EngineError(f"{address}: {reason}; what was sampled is kept")
-    if status in (404, 405):
-        return EngineError(
-            f"{address} has no chat completions of this model ({reason}); see the model's name, and the address, which "
-            "mostly ends in /v1; what was sampled is kept"
-        )
     if status == 200:
         return InvalidResponse(f"the reply has no answer: {message}")
     if status >= 500 or status in (408, 409, 425, 429):
         return TransientError(reason, wait, busy=wait is not None or status in (429, 503))
     fix = ""
+    if status in (404, 405):
+        fix = "; see the model's name, and the address, which mostly ends in /v1"
     if status == 413 or codes & _TOO_LONG:
         fix = "; serve the model with a longer context (of vLLM --max-model-len), or ask for less (max_tokens)"
     return RequestRejected(f"{address} refuses the request: {reason}{fix}")
@@ -156,5 +144,5 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def token_count(value: object) -> int | None:
-    """A number of tokens; None if the value is none."""
-    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
+    """A number of tokens, which fits the store and a sum; None if the value is none."""
+    return value if type(value) is int and 0 <= value <= 10**12 else None

@@ -20,15 +20,8 @@ _CLASSES = {"d": "0-9", "w": "a-zA-Z0-9_", "s": r" \t\n\r"}
 
 @lru_cache(maxsize=64)
 def gbnf(expression: str) -> str:
-    """The grammar whose `root` matches a text if and only if the expression matches all of it.
-
-    Args:
-        expression: made of literals, escapes, classes, groups, alternatives and repetitions, without anchors or
-            references.
-
-    Raises:
-        ValueError: the expression contains something else.
-    """
+    """The grammar whose `root` matches a text if and only if the expression matches all of it. `ValueError` if it has
+    more than literals, escapes, classes, groups, alternatives and repetitions."""
     out: list[str] = []
     position = 0
     while position < len(expression):

@@ -34,11 +34,8 @@ class Http:
         require("aiohttp", "server", "engine=server")
         import aiohttp
 
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-        )
+        connector, cookies = aiohttp.TCPConnector(limit=0), aiohttp.DummyCookieJar()
+        self._session = aiohttp.ClientSession(connector=connector, cookie_jar=cookies, auto_decompress=False)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -51,13 +48,9 @@ class Http:
     async def request(
         self, method: str, address: Address, path: str, body: Any, limit: int, seconds: float
     ) -> Response:
-        """The reply of at most `limit` bytes to a request. The body is JSON as bytes, a form of aiohttp, or None.
-
-        Raises:
-            RequestTimeout: the reply is not complete in time.
-            TransientError: the connection is refused or lost.
-            EngineError: a redirect, or a body that is compressed or beyond the limit.
-        """
+        """The reply to a request, whose body is JSON as bytes, a form of aiohttp, or None. Raises `RequestTimeout` if
+        it is not complete in time, `TransientError` if the connection is refused or lost, and `EngineError` for a
+        redirect and a reply that is compressed or has more than `limit` bytes."""
         import aiohttp
 
         url = address.at(path)
@@ -85,10 +78,8 @@ class Http:
         except asyncio.TimeoutError:
             raise RequestTimeout(f"no whole reply within {seconds:g} s") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            sent = not isinstance(error, aiohttp.ClientConnectorError)
-            raise TransientError(
-                f"connection lost ({excerpt(str(error), 120) or type(error).__name__})", sent=sent
-            ) from None
+            sent, reason = not isinstance(error, aiohttp.ClientConnectorError), excerpt(str(error), 120)
+            raise TransientError(f"connection lost ({reason or type(error).__name__})", sent=sent) from None
 
 
 def _proxy(url: str) -> str | None:

@@ -51,13 +51,9 @@ class Reply:
 
 
 def read_reply(dialect: Dialect, value: object, query: Query, address: Address) -> Reply:
-    """The samples of a reply in the order of their index, up to the first that is missing or cut.
-
-    Raises:
-        InvalidResponse: the reply is not what was asked for.
-        RequestRejected: it says that the prompt is too long.
-        Exception: as `classify`, if it is an error in spite of the status 200.
-    """
+    """The samples of a reply in the order of their index, up to the first that is missing or cut. Raises
+    `InvalidResponse` if it is not what was asked for, and what `classify` says if it is an error in spite of its
+    status 200, or says that the prompt is too long."""
     if not isinstance(value, Mapping) or value.get("error"):
         raise classify(200, value, address)
     model, other = value.get("model"), ""
@@ -121,11 +117,8 @@ def final_answer(dialect: Dialect, text: str) -> str:
 
 
 def _last_annotation(text: str) -> str:
-    """The last JSON object in the text that has errors; the whole text if there is none.
-
-    Each brace may begin it. What is read in vain is counted, so that the time grows with the text and not with its
-    square.
-    """
+    """The last JSON object in the text that has errors; the whole text if there is none. Each brace may begin it. What
+    is read in vain is counted, so that the time grows with the text and not with its square."""
     answer, rest, at, left = text, text, text.find("{"), 16 * len(text) + 1000
     while at >= 0 and left > 0:
         if at > _BEHIND:

@@ -42,7 +42,7 @@ FILTER = {"error": {"code": "content_filter", "status": 400, "message": "the gra
         (503, {"error": {"message": "Loading model", "type": "unavailable_error"}}, TransientError, "503 Loading"),
         (500, "<html><body><h1>Oops</h1>\n", TransientError, "500 Oops$"),
         (401, {"error": "who are you?"}, EngineError, r"refuses the key \(401 who are you\?\); set MBR_ESD_API_KEY"),
-        (404, {"detail": "Not Found"}, EngineError, r"no chat completions of this model \(404 Not Found\); .*/v1"),
+        (404, {"detail": "Not Found"}, RequestRejected, r"404 Not Found; see the model's name, and the address.*/v1"),
         (403, {"error": {"message": "You have run out of credits"}}, RequestRejected, "403 You have .* credits$"),
         (400, FILTER, RequestRejected, "400 the grammar of your prompt, model, n, quota$"),
         (422, {"detail": [TEMPERATURE]}, RequestRejected, "422 temperature: Input should be at most 1.5"),
