@@ -110,7 +110,7 @@ def run_export(args: argparse.Namespace) -> int:
         f"{number_of(len(documents), 'document')}, {number_of(spans, 'span')} marked beforehand, "
         f"{number_of(len(annotators), 'annotator')}, {number_of(len(checks), 'attention check')}"
     )
-    print(f"next: pearmut add {args.output} && pearmut run", file=sys.stderr)
+    print(f"next: pearmut add {printable(args.output)} && pearmut run", file=sys.stderr)
     return 0
 
 
@@ -257,7 +257,7 @@ def run_import(args: argparse.Namespace) -> int:
         raise InputError(f"{args.campaign}: nobody has finished a screen of {made['campaign_id']} yet")
     write_person_ratings(args.output, answers.ratings)
     people = number_of(len({one.rating.rater for one in answers.ratings}), "annotator")
-    print(f"{args.output}: {number_of(len(answers.ratings), 'rating')} of {people}")
+    print(f"{printable(args.output)}: {number_of(len(answers.ratings), 'rating')} of {people}")
     for reason, count in answers.left_out.items():
         print(f"  {count} left out: {reason}")
     for person, (passed, shown) in answers.checks.items():

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from mbr_esd_metric.cli.shared_options import add_inputs, add_table, input_paths, load_optional_test_set, read_inputs
-from mbr_esd_metric.errors import InputError, OptionError, number_of, useless
+from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, useless
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.report.plots import check_plot, save
 from mbr_esd_metric.report.tables import render_all
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         ((name, predicted),) = metrics.items()
         learnt = f"{len(predicted)} spans of {name}"
         write_recalibration(args.save, Recalibration.fit(predicted.confidence, predicted.confirmed, learnt_on=learnt))
-        print(f"{args.save}: learnt on {learnt}", file=sys.stderr)
+        print(f"{printable(args.save)}: learnt on {learnt}", file=sys.stderr)
     return 0
 
 
@@ -120,5 +120,5 @@ def _error_free(args: argparse.Namespace) -> int:
     if args.save:
         learnt_on = f"{number_of(len(judged), 'translation')} of {name}"
         write_error_free(args.save, ErrorFreeModel.fit(judged, labels, args.precision, learnt_on, probabilities))
-        print(f"{args.save}: learnt on {learnt_on}", file=sys.stderr)
+        print(f"{printable(args.save)}: learnt on {learnt_on}", file=sys.stderr)
     return 0

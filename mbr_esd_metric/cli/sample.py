@@ -18,7 +18,7 @@ from mbr_esd_metric.cli.shared_options import (
     trial_of,
     used_option,
 )
-from mbr_esd_metric.errors import InputError, OptionError, first_of, logger, number_of, useless
+from mbr_esd_metric.errors import InputError, OptionError, first_of, logger, number_of, printable, useless
 from mbr_esd_metric.files.paths import check_distinct, check_output, short_names
 from mbr_esd_metric.files.streams import read_segments
 
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     each = number_of(card.samples, "candidate")
     whole = 0 if test_set is None else test_set.gold.size
     part = f" (those with gold, of {whole})" if len(names) < whole else ""
-    print(f"{args.output}: {number_of(len(names) - len(refused), 'segment')}{part}, {most}{each} each")
+    print(f"{printable(args.output)}: {number_of(len(names) - len(refused), 'segment')}{part}, {most}{each} each")
     if lost[True]:
         shorter = ", or format=compact" if card.decision.format == "json" else ""
         logger.warning(

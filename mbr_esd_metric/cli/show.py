@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from mbr_esd_metric.cli.shared_options import add_inputs, input_paths, read_inputs
-from mbr_esd_metric.errors import InputError, OptionError, number_of, unknown
+from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, unknown
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.streams import write_whole
 
@@ -77,5 +77,5 @@ def run_report(args: argparse.Namespace) -> int:
     page = render_page(table, f"{of}: {names}")
     write_whole(args.output, page)
     rows, columns = number_of(len(table.rows), "segment"), number_of(len(table.columns), "column")
-    print(f"{args.output}: {rows}, {columns}, {len(page) / 1e6:.1f} MB")
+    print(f"{printable(args.output)}: {rows}, {columns}, {len(page) / 1e6:.1f} MB")
     return 0

@@ -18,7 +18,7 @@ from mbr_esd_metric.cli.shared_options import (
     run_verb,
     trial_of,
 )
-from mbr_esd_metric.errors import EngineError, InputError, OptionError, number_of, useless
+from mbr_esd_metric.errors import EngineError, InputError, OptionError, number_of, printable, useless
 from mbr_esd_metric.files.untrusted import finite
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def run_submit(args: argparse.Namespace) -> int:
         score_range=args.range and tuple(args.range),
         error_free=_error_free(args.error_free),
     )
-    print(f"{args.output}: {number_of(written, 'translation')} in the format {args.task}")
+    print(f"{printable(args.output)}: {number_of(written, 'translation')} in the format {args.task}")
     return 0
 
 

@@ -85,7 +85,7 @@ def read_table(path: Path, every: bool = False) -> Document:
             pair = language_pair(cell["lp"])
         units.append(TranslationUnit(name, cell["source"], cell["target"], pair, key=cell["id"]))
         numbers.append(number)
-    return Document(path, tuple(units), partial(_mark, path, rows, numbers, delimiter, literal), tuple(empty))
+    return Document(path, tuple(units), partial(_mark, path, rows, numbers, last, delimiter, literal), tuple(empty))
 
 
 def _header(row: Row) -> list[str]:
@@ -110,25 +110,23 @@ def _mark(
     path: Path,
     rows: Sequence[Row],
     numbers: Sequence[int],
+    last: int,
     delimiter: str,
     literal: bool,
     checked: Sequence[Checked | None],
     output: Path,
 ) -> None:
     """Write the table with score and errors, in place of those that an earlier run added, and every other byte as it
-    is."""
+    is; behind row `last` lines are blank."""
     by_row = dict(zip(numbers, checked, strict=True))
-    header = _header(rows[0])
+    header, is_judged = _header(rows[0]), any(one is not None for one in checked)
     quote = partial(quoted_cell, delimiter=delimiter, always=all(cell[:1] == '"' for cell in rows[0].raw))
     with open_binary(path) as file, whole_file(output) as out:
         out.write(codecs.BOM_UTF8 if file.read(3) == codecs.BOM_UTF8 else b"")
         for number, row in enumerate(rows):
-            cells = list(row.raw)
-            one = by_row.get(number)
+            cells, one = list(row.raw), by_row.get(number)
             ours = _ADDED if number == 0 else ("", "") if one is None else (_score(one), _errors(one.annotation))
-            for name, cell in zip(_ADDED, ours, strict=True):
-                if number > max(numbers, default=0):
-                    break  # blank lines at the end
+            for name, cell in zip(_ADDED, ours, strict=True) if is_judged and number <= last else ():
                 if name not in header:
                     cells.append(cell if literal else quote(cell))
                 elif number and one is not None:

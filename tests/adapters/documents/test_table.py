@@ -132,3 +132,14 @@ def test_a_carriage_return_in_the_errors_is_quoted(tmp_path: Path) -> None:
     write_errors(tmp_path / "e.csv", [cells])
     assert b'"Hallo\rWelt"\n' in (tmp_path / "e.csv").read_bytes()
     assert read_document(tmp_path / "e.csv").units[0].translation == "Hallo\rWelt"
+
+
+def test_rows_without_a_source_have_our_columns_too(tmp_path: Path) -> None:
+    """Else the table could not be read again; where no row is judged, it stays as it is."""
+    content = "source,target\nA dog,Ein Hund\n,Eine Katze\n\n"
+    table = _read(tmp_path, "t.csv", content)
+    marked = _mark(table, tmp_path / "o.csv").decode()
+    assert marked.splitlines()[1:] == ["A dog,Ein Hund,0.5,[]", ",Eine Katze,,", ""]
+    assert read_document(tmp_path / "o.csv").units == table.units
+    table.mark([None], tmp_path / "o.csv")
+    assert (tmp_path / "o.csv").read_text() == content
