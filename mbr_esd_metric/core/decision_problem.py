@@ -31,7 +31,7 @@ class Hypotheses:
     Args:
         annotations: None if it is invalid.
         logprobs, outputs: where they are known; the weights "model" add up different outputs only.
-        stated: the scores in the candidates themselves, where there are any.
+        self_reported_scores: the scores in the candidates themselves, where there are any.
 
     Attributes:
         of: the hypothesis of each candidate, -1 for an invalid one.
@@ -50,10 +50,10 @@ class Hypotheses:
         annotations: Sequence[Annotation | None],
         logprobs: Sequence[float | None] | None = None,
         outputs: Sequence[Hashable | None] | None = None,
-        stated: Sequence[float | None] | None = None,
+        self_reported_scores: Sequence[float | None] | None = None,
     ) -> None:
         self._logprobs = logprobs
-        self._stated = stated
+        self._scores = self_reported_scores
         self._outputs = outputs
         by_object: dict[int, int] = {}
         by_spans: dict[object, int] = {}
@@ -129,13 +129,13 @@ class Hypotheses:
         return shares
 
     @property
-    def stated(self) -> list[float]:
+    def self_reported_scores(self) -> list[float]:
         """The score that each candidate states, in [-25, 0]; 0 for an invalid one, which weighs nothing.
 
         Raises `InputError` if a valid candidate states none.
         """
         scores: list[float] = []
-        for i, (one, hypothesis) in enumerate(zip(self._stated or [None] * len(self.of), self.of, strict=True), 1):
+        for i, (one, hypothesis) in enumerate(zip(self._scores or [None] * len(self.of), self.of, strict=True), 1):
             if one is None and hypothesis >= 0:
                 raise InputError(
                     f"candidate {i} states no score, which score=given needs; take format=esa, gemba-mqm or tags, or "
@@ -206,7 +206,8 @@ class DecisionProblem:
             scores = np.array([mqm_score(annotation, mqm) for annotation in self.supports.annotations])
         else:
             # Candidates that agree need not state the same score.
-            weights, scores = self.supports.candidate_weights(self._weighting), np.array(self.supports.stated)
+            weights = self.supports.candidate_weights(self._weighting)
+            scores = np.array(self.supports.self_reported_scores)
         mean = float(weights @ scores)
         return mean, math.sqrt(max(float(weights @ (scores - mean) ** 2), 0.0))
 

@@ -399,9 +399,9 @@ def _hypotheses(
         annotations = [None if a is None else joined[id(a)] for a in annotations]
     if invalid and options.invalid == "empty":
         annotations = [EMPTY if a is None else a for a in annotations]
-    stated = [one.stated for one in parsed] if options.score == "given" else None
+    self_reported = [one.self_reported_score for one in parsed] if options.score == "given" else None
     try:
-        folded = Hypotheses(annotations, columns.logprobs, columns.texts, stated)
+        folded = Hypotheses(annotations, columns.logprobs, columns.texts, self_reported)
     except NoValidCandidateError as error:
         why = ", ".join(f"{count} {reason}" for reason, count in invalid.most_common())
         text = next(filter(None, columns.texts), "")
@@ -467,7 +467,7 @@ def _parsed(columns: CandidateColumns, parser: AnswerParser) -> list[Parsed | In
     annotations = columns.annotations or [None] * len(columns)
     for number, (text, cut, spans) in enumerate(zip(columns.texts, columns.truncated, annotations, strict=True), 1):
         if cut:
-            parsed.append(Invalid(CUT, None if text is None else parser.parse(text).stated))
+            parsed.append(Invalid(CUT, None if text is None else parser.parse(text).self_reported_score))
         elif spans is not None:
             parsed.append(Parsed(as_annotation(spans)))
         elif text is None:

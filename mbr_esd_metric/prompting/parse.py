@@ -79,11 +79,11 @@ class Invalid:
 
     Attributes:
         reason: the fault, in a few words; the same fault has the same words.
-        stated: as `Parsed.stated`.
+        self_reported_score: as `Parsed.self_reported_score`.
     """
 
     reason: str
-    stated: float | None = field(default=None, compare=False)
+    self_reported_score: float | None = field(default=None, compare=False)
 
 
 #: The value of a text beyond `LONGEST_ANSWER`.
@@ -101,7 +101,7 @@ class Parsed:
         no_penalty: errors dropped because their severity is neutral.
         unplaced: omissions among the dropped errors.
         inexact: located errors whose words stand in the text with other blanks, quotation marks, hyphens or the like.
-        stated: the score that the answer states itself, on the scale of Score(E), in [-25, 0]; None if it states none.
+        self_reported_score: the score in the answer, on the scale of Score(E), in [-25, 0]; None if it has none.
         ranges: see `AnswerParser.ranges`; None where they are not at hand.
     """
 
@@ -110,7 +110,7 @@ class Parsed:
     no_penalty: int = 0
     unplaced: int = 0
     inexact: int = 0
-    stated: float | None = field(default=None, compare=False)
+    self_reported_score: float | None = field(default=None, compare=False)
     ranges: Ranges | None = field(default=None, compare=False)
 
 

@@ -304,7 +304,7 @@ def test_the_tags_of_the_source_follow_those_of_the_translation() -> None:
         assert re.fullmatch(TAGS.grammar(translation, source=source), text)
         parsed = parser.parse(text)
         assert isinstance(parsed, Parsed)
-        assert (parsed.annotation, parsed.stated) == (errors, stated)
+        assert (parsed.annotation, parsed.self_reported_score) == (errors, stated)
         assert set(parsed.ranges or ()) == {span.key for span in errors}
 
 

@@ -36,7 +36,7 @@ class EsaParser(CompactParser):
         number = _SCORE.fullmatch(score)
         if number is None:
             return Invalid("no line with a score")
-        return replace(super().read(errors), stated=int(number[1]) / 4 - 25)
+        return replace(super().read(errors), self_reported_score=int(number[1]) / 4 - 25)
 
 
 class EsaFormat(CompactOmissionsFormat):

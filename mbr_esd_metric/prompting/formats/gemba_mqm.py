@@ -70,7 +70,7 @@ class GembaMqmParser(PlainParser):
         errors = self._errors(text)
         if isinstance(errors, Invalid):
             return Invalid(errors.reason, gemba_score(text))
-        return replace(self.located(errors), stated=gemba_score(text))
+        return replace(self.located(errors), self_reported_score=gemba_score(text))
 
     def _errors(self, text: str) -> list[tuple[Written, tuple[int, int]]] | Invalid:
         """Each error, and the characters of its line."""

@@ -112,7 +112,7 @@ class TagsParser(AnswerParser):
         if text[at:].strip(" \n") if self._words else text != _NO_WORDS:
             return Invalid("more than the words", stated)
         annotation = Annotation(span for span, _ in spans)
-        return Parsed(annotation, stated=stated, ranges={span.key: places for span, places in spans})
+        return Parsed(annotation, self_reported_score=stated, ranges={span.key: places for span, places in spans})
 
 
 class TagsFormat(AnswerFormat):

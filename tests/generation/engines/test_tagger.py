@@ -133,7 +133,7 @@ def test_answers_are_read_back_with_both_sides_and_a_score(engine: TaggerEngine,
         parsed = parser.parse(one.text)
         answer, _ = FORMAT.answer(parsed.annotation, translation, source)
         assert answer.rpartition("\n")[0] == (one.text or "").rpartition("\n")[0]
-        assert -25 <= parsed.stated <= 0
+        assert -25 <= parsed.self_reported_score <= 0
 
 
 def test_greedy_is_one_candidate_at_least_as_likely_as_any_sample(engine: TaggerEngine) -> None:
