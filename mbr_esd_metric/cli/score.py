@@ -6,39 +6,30 @@ import argparse
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions, looks_like_checkpoint
-from mbr_esd_metric.cli.score_inputs import Texts, errors_of, read_translations
+from mbr_esd_metric.cli.score_inputs import Texts, read_translations
 from mbr_esd_metric.cli.shared_options import (
-    Check,
     add_dry_run,
     add_gate,
     add_model,
     card_of,
     check_gate,
-    close_gate,
     print_estimates,
     trial_of,
 )
-from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.errors import OptionError, logger, number_of, printable, useless
+from mbr_esd_metric.errors import OptionError, logger, printable, useless
 from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.streams import json_text, write_whole
 from mbr_esd_metric.metric.card import with_pair
-from mbr_esd_metric.metric.cards import is_ours, limits
+from mbr_esd_metric.metric.cards import is_ours
 from mbr_esd_metric.metric.data_warnings import warnings
 from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.prompting.formats import get_format
-from mbr_esd_metric.prompting.text import is_blank
-from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
 if TYPE_CHECKING:
     from mbr_esd_metric.metric.metric import Prediction
 
-#: Scores are rounded; one at the limit passes, as equal ones do in `compare`.
-_TOLERANCE = 1e-6
 _LINE_ENDS = re.compile(r"\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")
 
 
@@ -91,11 +82,16 @@ def run(args: argparse.Namespace) -> int:
 
     if args.fail_under is not None and not 0 <= args.fail_under <= 1:
         raise OptionError(f"--fail-under {args.fail_under:g}: give a score in [0, 1], on which 1 is without an error")
-    check_gate(args, _gate(args), args.to_json, args.to_csv, args.output, args.corrected)
+    outputs = args.to_json, args.to_csv, args.output, args.corrected
+    if args.summary or args.junit or _gate(args) or any(outputs):
+        check_gate(args, _gate(args), *outputs)
     if args.fail_share is not None and not (args.error_free and 0 <= args.fail_share <= 1):
         raise OptionError(f"--fail-share {args.fail_share:g}: give a share from 0 to 1, and --error-free FILE")
-    if args.model is not None and not is_ours(args.model) and looks_like_checkpoint(args.model):
-        return _score_by_comet(args)
+    if args.model is not None and not is_ours(args.model):
+        from mbr_esd_metric.adapters.comet.checkpoints import looks_like_checkpoint
+
+        if looks_like_checkpoint(args.model):
+            return _score_by_comet(args)
     if args.references:
         raise useless("--references", "a model of this package")
     card = with_pair(card_of(args), args.lp)
@@ -140,6 +136,8 @@ def _gate(args: argparse.Namespace) -> str | None:
 
 def _score_by_comet(args: argparse.Namespace) -> int:
     """Score every system with a checkpoint of COMET's own. Rows have "errors" if the model finds error spans."""
+    from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions
+
     for option in ("documents", "dry_run", "corrected"):
         if getattr(args, option) is not None:
             raise useless(f"--{option.replace('_', '-')}", f"--model {args.model}, which COMET runs")
@@ -175,31 +173,14 @@ def _score_by_comet(args: argparse.Namespace) -> int:
 
 def _signature(args: argparse.Namespace, signature: str) -> str:
     """The line that names the run; all of the signature with ``--verbose``."""
-    from mbr_esd_metric.metaeval.error_free import read_error_free
     from mbr_esd_metric.metric.signature import short
 
     line = signature if args.verbose else short(signature)
-    return f"{line}|error-free:{read_error_free(args.error_free).digest}" if args.error_free else line
+    if not args.error_free:
+        return line
+    from mbr_esd_metric.metaeval.error_free import read_error_free
 
-
-def _error_free(path: str, data: Mapping[str, Sequence[dict[str, Any]]], lp: str | None) -> dict[str, float]:
-    """The share of segments without error of each system; rows get "error_free". A blank translation is not."""
-    from mbr_esd_metric.metaeval.error_free import ScoredTranslation, read_error_free
-
-    model = read_error_free(path)
-    shares = {}
-    for system, rows in data.items():
-        scored = [row for row in rows if not is_blank(row["mt"]) and not math.isnan(row["COMET"])]
-        judged = []
-        for row in scored:
-            annotation = Annotation(errors_of(row)) if "errors" in row else None
-            judged.append(ScoredTranslation(row["COMET"], annotation, len(row["mt"]), lp or ""))
-        for row in rows:
-            row["error_free"] = False
-        for row, clean in zip(scored, model.clean(judged).tolist() if scored else (), strict=True):
-            row["error_free"] = clean
-        shares[system] = sum(row["error_free"] for row in rows) / max(1, len(rows))
-    return shares
+    return f"{line}|error-free:{read_error_free(args.error_free).digest}"
 
 
 def _show(
@@ -213,7 +194,11 @@ def _show(
     from mbr_esd_metric.metric.metric import mean
 
     judged = {path: rows for path, rows in data.items() if rows}
-    shares = _error_free(args.error_free, judged, lp) if args.error_free else {}
+    shares: Mapping[str, float] = {}
+    if args.error_free:
+        from mbr_esd_metric.cli.score_outputs import error_free_shares
+
+        shares = error_free_shares(args.error_free, judged, lp)
     scores = {path: mean([row["COMET"] for row in rows]) for path, rows in judged.items()}
     if args.to_json:
         named = texts.document is not None
@@ -225,24 +210,17 @@ def _show(
     if args.corrected:
         lines = (_LINE_ENDS.sub(" ", row["corrected"]) for rows in data.values() for row in rows)
         write_whole(args.corrected, "".join(f"{line}\n" for line in lines))
-    note = texts.write(data, args.to_csv, args.output)
-    checks = _checks(scores, args.fail_under, " scores {:.4f}")
-    checks += _checks(shares, args.fail_share, ": {:.4f} of the segments are without error")
-    refused = {path: sum("refused" in row for row in rows) for path, rows in judged.items()}
-    checks = [
-        Check(one.name, f"{one.name}: {number_of(n, 'segment')} without a score") if (n := refused[one.name]) else one
-        for one in checks
-    ]
-    notes = [texts.changed] if texts.changed else []
-    if checks:  # what the model can decide
-        decides = limits(row["model"] for rows in data.values() for row in rows)
-        for decided in decides:
-            logger.warning(decided)
-        notes += decides
-    elif not judged and _gate(args):
-        checks = [Check(f"{args.document}: {texts.changed}", None)]
-    tables = [replace(_table(judged, scores), notes=tuple(notes)), texts.error_table(judged)]
-    status = close_gate(args, "score", tables if tables[1].rows else tables[:1], checks, warning)
+    note = ""
+    if args.to_csv or args.output:
+        from mbr_esd_metric.cli.score_outputs import write_errors_of
+
+        note = write_errors_of(texts, data, args.to_csv, args.output)
+    refused = any("refused" in row for rows in data.values() for row in rows)
+    status = 0
+    if args.summary or _gate(args):
+        from mbr_esd_metric.cli.score_outputs import close_score_gate
+
+        status = close_score_gate(args, texts, judged, scores, shares, warning)
     if not args.only_system:
         for number in range(1, len(texts.sources) + 1):
             for path, rows in data.items():
@@ -259,36 +237,7 @@ def _show(
         print(printable(f"Predictions saved in: {args.to_json}."))
     if note:
         print(printable(note))
-    return status or int(any(refused.values()))
-
-
-def _table(data: Mapping[str, Sequence[Mapping[str, Any]]], scores: Mapping[str, float]) -> Table:
-    """Each system's score, and its error spans."""
-    rows: list[TableRow] = []
-    for path, segments in data.items():
-        spans = [error["severity"] for row in segments for error in row.get("errors", ())]
-        omitted = [error for row in segments for error in row.get("omissions") or ()]
-        rows.append(
-            {
-                Column("system", "system"): path,
-                Column("segments", "segments"): len(segments),
-                Column("score", "score", digits=4): scores[path],
-                Column("major", "major spans"): spans.count("major"),
-                Column("minor", "minor spans"): spans.count("minor"),
-                **({Column("omissions", "omitted"): len(omitted)} if any("omissions" in r for r in segments) else {}),
-            }
-        )
-    return table_of("scores", rows)
-
-
-def _checks(values: Mapping[str, float], least: float | None, wording: str) -> list[Check]:
-    """One for each system, whose name and the `wording` of its value begin the problem; NaN does not pass."""
-    if least is None:
-        return []
-    return [
-        Check(path, None if value >= least - _TOLERANCE else f"{path}{wording.format(value)}, less than {least:g}")
-        for path, value in values.items()
-    ]
+    return status or int(refused)
 
 
 def _without_nan(row: dict[str, Any]) -> dict[str, Any]:

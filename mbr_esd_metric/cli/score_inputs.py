@@ -5,30 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.core.annotation import CORRECTION, Annotation
 from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, useless
 from mbr_esd_metric.files.paths import check_distinct, check_output
 from mbr_esd_metric.files.streams import read_segments
-from mbr_esd_metric.files.untrusted import parse_strict_json, reading
 from mbr_esd_metric.metric.card import ModelCard, with_pair
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.languages import language_code
-from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.documents import Document
-
-#: What a summary shows of errors, and of how many.
-_SHOWN = ("text", "severity", "category", "correction", "reason")
-_MOST = 50
-
-#: A segment as it is written: src, mt, COMET, and errors and omissions where there are any.
-WrittenSegment = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,49 +106,6 @@ class Texts:
             )
         return with_pair(card, next(iter(pairs)))
 
-    def write(self, data: Mapping[str, Sequence[WrittenSegment]], table: str | None, output: str | None) -> str:
-        """Write one error a row, and the translator's file with its errors; returns what there is to say of it."""
-        if table:
-            from mbr_esd_metric.adapters.documents.table import write_errors
-
-            errors = [error for rows in data.values() for row in rows for error in errors_of(row)]
-            more = [name for name in CORRECTION if any(name in error for error in errors)]
-            write_errors(table, self._error_rows(data, more), more)
-        if self.document is not None and output:
-            from mbr_esd_metric.adapters.documents import Checked
-
-            checked = [Checked(Annotation(errors_of(row)), row["COMET"]) for rows in data.values() for row in rows]
-            self.document.mark(checked, Path(output))
-            return f"{output}: {number_of(sum(len(one.annotation) for one in checked), 'error')} marked"
-        return ""
-
-    def _error_rows(self, data: Mapping[str, Sequence[WrittenSegment]], more: Sequence[str]) -> Iterator[list[Any]]:
-        """The cells of each error, in the order of `ERROR_COLUMNS` and `more`."""
-        names = ("severity", "category", "side", "start", "end", "text", "confidence")
-        for path, rows in data.items():
-            for number, row in enumerate(rows, 1):
-                for error in errors_of(row):
-                    cells = [*(error.get(name) for name in names), row["src"], row["mt"], *map(error.get, more)]
-                    plain = ("" if one is None else round(one, 6) if isinstance(one, float) else one for one in cells)
-                    yield [printable(path), self.id(number), *plain]
-
-    def error_table(self, data: Mapping[str, Sequence[WrittenSegment]]) -> Table:
-        """The first errors for people; texts stand as code, as nobody vouches for them."""
-        rows: list[TableRow] = []
-        for path, segments in data.items():
-            for number, row in enumerate(segments, 1):
-                place = {"system": path, "segment": self.id(number)} if len(data) > 1 else {"segment": self.id(number)}
-                for error in errors_of(row):
-                    shown = place | {key: text for key in _SHOWN if (text := error.get(key)) is not None}
-                    rows.append({Column(key, key): _as_code(text) for key, text in shown.items()})
-        notes = [f"and {number_of(len(rows) - _MOST, 'error')} more"] if len(rows) > _MOST else []
-        return table_of("errors", rows[:_MOST], notes)
-
-
-def _as_code(text: str) -> str:
-    """A text as Markdown shows it letter by letter; an empty one, which deletes what it corrects, as a dash."""
-    return f"`{printable(text).replace('`', chr(39))}`" if text else "\N{EM DASH}"
-
 
 def _left_out(document: Document) -> str:
     """The number of units that are left out, and why; "" if none is."""
@@ -182,16 +129,12 @@ def read_translations(path: str, source_path: str, sources: Sequence[str]) -> li
     return translations
 
 
-def errors_of(row: WrittenSegment) -> list[dict[str, Any]]:
-    """The errors of both sides."""
-    omissions = ({**error, "side": "source"} for error in row.get("omissions") or ())
-    return [*({"side": "translation", **error} for error in row.get("errors") or ()), *omissions]
-
-
 def read_document_names(path: str, beside: str, count: int) -> list[str]:
     """The document of each line of a file of sources: an id a line, mt-metrics-eval's domain and document, or the
     doc_id or item_id of WMT's JSON lines. A document is in one piece.
     """
+    from mbr_esd_metric.files.untrusted import parse_strict_json, reading
+
     names: list[str] = []
     seen: set[str] = set()
     for number, line in enumerate(read_segments(path), 1):

@@ -14,8 +14,6 @@ from mbr_esd_metric.cli import functions_of
 from mbr_esd_metric.errors import InputError, OptionError, printable, unknown, useless
 from mbr_esd_metric.files.paths import check_distinct, check_output, plain_name
 from mbr_esd_metric.files.streams import write_whole
-from mbr_esd_metric.report.plots import check_plot
-from mbr_esd_metric.report.tables import TABLE_FORMATS, Table, blocks, render_all
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from mbr_esd_metric.metric.card import ModelCard
     from mbr_esd_metric.metric.requests import Segment
     from mbr_esd_metric.report.rating_table import RatingTable
+    from mbr_esd_metric.report.tables import Table
 
 #: The best one that any machine can run.
 DEFAULT_MODEL = "mbr-esd-small"
@@ -59,6 +58,8 @@ def run_verb(args: argparse.Namespace) -> int:
 
 def add_table(parser: argparse.ArgumentParser) -> None:
     """Add ``--table``."""
+    from mbr_esd_metric.report.tables import TABLE_FORMATS
+
     parser.add_argument("--table", choices=list(TABLE_FORMATS), default="text", help="form of the table (%(default)s)")
 
 
@@ -92,11 +93,15 @@ def add_metrics(parser: argparse.ArgumentParser) -> None:
 def check_plot_of(args: argparse.Namespace, *inputs: str | Path) -> None:
     """Check ``--plot`` before any work; the test set's files are inputs, too."""
     if args.plot:
+        from mbr_esd_metric.report.plots import check_plot
+
         check_plot(args.plot, [*inputs, test_set_folder(args)])
 
 
 def print_tables(tables: Sequence[Table], form: str) -> None:
     """Print tables, as text and LaTeX one block a language pair where they are wide."""
+    from mbr_esd_metric.report.tables import blocks, render_all
+
     if form in ("text", "latex"):
         tables = [block for table in tables for block in blocks(table, WIDTH)]
     print(render_all(tables, form), end="")
@@ -328,6 +333,8 @@ def close_gate(
         if checks and not problems:
             verdict = f"- ✅ {', '.join(printable(check.name) for check in checks)}\n"
         verdict += f"- ⚠️ {printable(warning)}\n" if warning else ""
+        from mbr_esd_metric.report.tables import render_all
+
         write_whole(args.summary, f"## mbr-esd {verb}\n\n{render_all(tables, 'markdown')}\n{verdict}")
     if args.junit:
         write_whole(args.junit, junit(verb, checks, warning))

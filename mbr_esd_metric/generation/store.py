@@ -87,11 +87,6 @@ class CandidateStore:
                 self._connect(f"{self.path.absolute().as_uri()}?{'immutable=1' if untouched else 'mode=ro'}")
                 self._has_tables()
 
-    @classmethod
-    def open(cls, path: str | os.PathLike[str] | None = None) -> CandidateStore:
-        """The store at `store_path(path)`; raises as the constructor does."""
-        return cls(store_path(path))
-
     def stored(self, key: str, n: int) -> set[int]:
         """Which of the samples 0 to n - 1 of the request are stored; raises `StoreError` if the file is damaged."""
         return {number for number, *_ in self._rows("number", key, n)}

@@ -17,7 +17,8 @@ from mbr_esd_metric.generation.server.replies import Usage
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.requests import Segment, build_requests
-from mbr_esd_metric.metric.sources import Sampled, Sampler
+from mbr_esd_metric.metric.sampler import Sampler
+from mbr_esd_metric.metric.sources import Sampled
 from mbr_esd_metric.metric.units import units_of
 from mbr_esd_metric.prompting.formats import get_format
 
@@ -129,7 +130,7 @@ def _timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing |
     the model is loaded, and the others give the rate. None if fewer than two lack candidates."""
     source = Sampled(card)
     card, engine = source.card, source.engine
-    with CandidateStore.open(card.store) as store, Sampler(card, engine, store) as sampler:
+    with CandidateStore(store_path(card.store)) as store, Sampler(card, engine, store) as sampler:
         engine.confirm()
         requests = build_requests(card, engine.identity, units_of(card, segments).units)
         lacking = {one.key: (one, n) for one in requests.values() if (n := sum(p.n for p in sampler.missing([one])))}

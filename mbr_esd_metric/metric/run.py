@@ -24,7 +24,6 @@ from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.signature import signature
 from mbr_esd_metric.metric.sources import CandidateSource, candidate_source
 from mbr_esd_metric.metric.summary import Summary, summary
-from mbr_esd_metric.metric.units import units_of
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.text import is_blank
 
@@ -74,11 +73,16 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
     with notes(progress):
         source = candidate_source(card)
         card = source.card
-        units = units_of(card, segments)
-        decisions, refused_units = _decide(source, units.units, progress)
+        if card.unit == "segment" and card.context == "segment":
+            decisions, refused = _decide(source, segments, progress)
+        else:
+            from mbr_esd_metric.metric.units import units_of
+
+            units = units_of(card, segments)
+            of_units, refused_units = _decide(source, units.units, progress)
+            decisions, refused = units.joined(of_units), units.of_segments(refused_units)
         if recalibration is not None:
             decisions = [replace(one, annotation=recalibration.annotation(one.annotation)) for one in decisions]
-        decisions, refused = units.joined(decisions), units.of_segments(refused_units)
         if refused:
             decisions = [_REFUSED if number in refused else one for number, one in enumerate(decisions)]
             named = [f"{segments[number].label}: {reason}" for number, reason in refused.items()]

@@ -339,8 +339,8 @@ def test_names_that_are_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setenv("MBR_ESD_STORE", name)
         for named in (name, None):
             with pytest.raises(StoreError, match="store=:memory: to keep nothing"):
-                CandidateStore.open(named)
-    with CandidateStore.open(":memory:") as store:
+                store_path(named)
+    with CandidateStore(store_path(":memory:")) as store:
         store.put("key", 0, samples(0, 2))
         assert store.get("key", 2) == samples(0, 2)
     assert list(tmp_path.iterdir()) == []

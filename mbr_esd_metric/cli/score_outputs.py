@@ -1,0 +1,158 @@
+"""What `mbr-esd score` writes beside scores and JSON: marked files, errors, the gate, shares without error."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mbr_esd_metric.cli.score_inputs import Texts
+from mbr_esd_metric.cli.shared_options import Check, close_gate
+from mbr_esd_metric.core.annotation import CORRECTION, Annotation
+from mbr_esd_metric.errors import logger, number_of, printable
+from mbr_esd_metric.metric.cards import limits
+from mbr_esd_metric.prompting.text import is_blank
+from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
+
+#: Scores are rounded; one at the limit passes, as equal ones do in `compare`.
+_TOLERANCE = 1e-6
+#: What a summary shows of errors, and of how many.
+_SHOWN = ("text", "severity", "category", "correction", "reason")
+_MOST = 50
+
+#: A segment as it is written: src, mt, COMET, and errors and omissions where there are any.
+WrittenSegment = Mapping[str, Any]
+
+
+def write_errors_of(
+    texts: Texts, data: Mapping[str, Sequence[WrittenSegment]], table: str | None, output: str | None
+) -> str:
+    """Write one error a row, and the translator's file with its errors; returns what there is to say of it."""
+    if table:
+        from mbr_esd_metric.adapters.documents.table import write_errors
+
+        errors = [error for rows in data.values() for row in rows for error in errors_of(row)]
+        more = [name for name in CORRECTION if any(name in error for error in errors)]
+        write_errors(table, _error_rows(texts, data, more), more)
+    if texts.document is not None and output:
+        from mbr_esd_metric.adapters.documents import Checked
+
+        checked = [Checked(Annotation(errors_of(row)), row["COMET"]) for rows in data.values() for row in rows]
+        texts.document.mark(checked, Path(output))
+        return f"{output}: {number_of(sum(len(one.annotation) for one in checked), 'error')} marked"
+    return ""
+
+
+def _error_rows(texts: Texts, data: Mapping[str, Sequence[WrittenSegment]], more: Sequence[str]) -> Iterator[list[Any]]:
+    """The cells of each error, in the order of `ERROR_COLUMNS` and `more`."""
+    names = ("severity", "category", "side", "start", "end", "text", "confidence")
+    for path, rows in data.items():
+        for number, row in enumerate(rows, 1):
+            for error in errors_of(row):
+                cells = [*(error.get(name) for name in names), row["src"], row["mt"], *map(error.get, more)]
+                plain = ("" if one is None else round(one, 6) if isinstance(one, float) else one for one in cells)
+                yield [printable(path), texts.id(number), *plain]
+
+
+def error_table(texts: Texts, data: Mapping[str, Sequence[WrittenSegment]]) -> Table:
+    """The first errors for people; texts stand as code, as nobody vouches for them."""
+    rows: list[TableRow] = []
+    for path, segments in data.items():
+        for number, row in enumerate(segments, 1):
+            place = {"system": path, "segment": texts.id(number)} if len(data) > 1 else {"segment": texts.id(number)}
+            for error in errors_of(row):
+                shown = place | {key: text for key in _SHOWN if (text := error.get(key)) is not None}
+                rows.append({Column(key, key): _as_code(text) for key, text in shown.items()})
+    notes = [f"and {number_of(len(rows) - _MOST, 'error')} more"] if len(rows) > _MOST else []
+    return table_of("errors", rows[:_MOST], notes)
+
+
+def _as_code(text: str) -> str:
+    """A text as Markdown shows it letter by letter; an empty one, which deletes what it corrects, as a dash."""
+    return f"`{printable(text).replace('`', chr(39))}`" if text else "\N{EM DASH}"
+
+
+def errors_of(row: WrittenSegment) -> list[dict[str, Any]]:
+    """The errors of both sides."""
+    omissions = ({**error, "side": "source"} for error in row.get("omissions") or ())
+    return [*({"side": "translation", **error} for error in row.get("errors") or ()), *omissions]
+
+
+def error_free_shares(path: str, data: Mapping[str, Sequence[dict[str, Any]]], lp: str | None) -> dict[str, float]:
+    """The share of segments without error of each system; rows get "error_free". A blank translation is not."""
+    from mbr_esd_metric.metaeval.error_free import ScoredTranslation, read_error_free
+
+    model = read_error_free(path)
+    shares = {}
+    for system, rows in data.items():
+        scored = [row for row in rows if not is_blank(row["mt"]) and not math.isnan(row["COMET"])]
+        judged = []
+        for row in scored:
+            annotation = Annotation(errors_of(row)) if "errors" in row else None
+            judged.append(ScoredTranslation(row["COMET"], annotation, len(row["mt"]), lp or ""))
+        for row in rows:
+            row["error_free"] = False
+        for row, clean in zip(scored, model.clean(judged).tolist() if scored else (), strict=True):
+            row["error_free"] = clean
+        shares[system] = sum(row["error_free"] for row in rows) / max(1, len(rows))
+    return shares
+
+
+def close_score_gate(
+    args: argparse.Namespace,
+    texts: Texts,
+    judged: Mapping[str, Sequence[dict[str, Any]]],
+    scores: Mapping[str, float],
+    shares: Mapping[str, float],
+    warning: str | None,
+) -> int:
+    """Write summary and JUnit XML of the systems' scores, and return the exit status."""
+    checks = _checks(scores, args.fail_under, " scores {:.4f}")
+    checks += _checks(shares, args.fail_share, ": {:.4f} of the segments are without error")
+    refused = {path: sum("refused" in row for row in rows) for path, rows in judged.items()}
+    checks = [
+        Check(one.name, f"{one.name}: {number_of(n, 'segment')} without a score") if (n := refused[one.name]) else one
+        for one in checks
+    ]
+    notes = [texts.changed] if texts.changed else []
+    if checks:  # what the model can decide
+        decides = limits(row["model"] for rows in judged.values() for row in rows)
+        for decided in decides:
+            logger.warning(decided)
+        notes += decides
+    elif not judged and (args.fail_under is not None or args.fail_share is not None):
+        checks = [Check(f"{args.document}: {texts.changed}", None)]
+    tables = [replace(_table(judged, scores), notes=tuple(notes)), error_table(texts, judged)]
+    return close_gate(args, "score", tables if tables[1].rows else tables[:1], checks, warning)
+
+
+def _table(data: Mapping[str, Sequence[Mapping[str, Any]]], scores: Mapping[str, float]) -> Table:
+    """Each system's score, and its error spans."""
+    rows: list[TableRow] = []
+    for path, segments in data.items():
+        spans = [error["severity"] for row in segments for error in row.get("errors", ())]
+        omitted = [error for row in segments for error in row.get("omissions") or ()]
+        rows.append(
+            {
+                Column("system", "system"): path,
+                Column("segments", "segments"): len(segments),
+                Column("score", "score", digits=4): scores[path],
+                Column("major", "major spans"): spans.count("major"),
+                Column("minor", "minor spans"): spans.count("minor"),
+                **({Column("omissions", "omitted"): len(omitted)} if any("omissions" in r for r in segments) else {}),
+            }
+        )
+    return table_of("scores", rows)
+
+
+def _checks(values: Mapping[str, float], least: float | None, wording: str) -> list[Check]:
+    """One for each system, whose name and the `wording` of its value begin the problem; NaN does not pass."""
+    if least is None:
+        return []
+    return [
+        Check(path, None if value >= least - _TOLERANCE else f"{path}{wording.format(value)}, less than {least:g}")
+        for path, value in values.items()
+    ]
