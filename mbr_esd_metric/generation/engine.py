@@ -7,6 +7,7 @@ one request in several parts, so that each part can be stored as it arrives. Eng
 from __future__ import annotations
 
 import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -205,6 +206,12 @@ class Engine(ABC):
             EngineError: the model cannot be loaded, or generation cannot go on; the message names the request and says
                 what to do. The parts that were yielded before stay valid.
         """
+
+    @property
+    def digest(self) -> str:
+        """Eight digits of the identity."""
+        identity = json.dumps(dict(self.identity), sort_keys=True)
+        return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
     @property
     def model(self) -> str:

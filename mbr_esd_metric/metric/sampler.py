@@ -22,12 +22,13 @@ from mbr_esd_metric.generation.engine import Engine, Refused, Request
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.requests import Pair, Segment, build_requests
-from mbr_esd_metric.metric.sources import Sampled, engine_digest
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.languages import language_note
 
 if TYPE_CHECKING:
     from tqdm import tqdm
+
+    from mbr_esd_metric.metric.sources import Sampled
 
 #: Seconds after which a bar is drawn again where nothing moves, so that the time goes on.
 REFRESH = 10.0
@@ -128,7 +129,7 @@ class Sampler(AbstractContextManager["Sampler"]):
         self._held.callback(self._engine.close)
         self._engine.load()
         bar.set_description("sampling", refresh=False)
-        self.store.add_servers(engine_digest(self._engine), self._engine.servers)
+        self.store.add_servers(self._engine.digest, self._engine.servers)
         candidates, tokens, total = 0, 0, sum(left.values())
         began = time.monotonic()
         for generated in self._engine.generate(parts, self.card.sampling):
@@ -159,7 +160,7 @@ class Sampler(AbstractContextManager["Sampler"]):
 
         if self.store.path is None:
             return False
-        path = f"{os.path.realpath(self.store.path)}-{engine_digest(self._engine)}.lock"
+        path = f"{os.path.realpath(self.store.path)}-{self._engine.digest}.lock"
         lock = FileLock(path, poll_interval=0.2, fallback_to_soft=False)
         waited = False
         try:

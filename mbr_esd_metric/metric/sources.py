@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -82,16 +80,10 @@ class Sampled:
         """Warn where stored candidates of this model came from other servers than the run's, which may serve another
         model of the same name."""
         named = self.engine.servers
-        known = store.servers(engine_digest(self.engine)) if named else []
+        known = store.servers(self.engine.digest) if named else []
         if known and not {*named} <= {*known} and any(store.stored(one.key, one.n) for one in requests):
             logger.warning(
                 f"candidates of {self.card.title} in {store.path} came from {', '.join(known)}, and "
                 f"this run asks {', '.join(named)}: if that is another model, keep them apart with store=PATH, or "
                 "serve it under another name and give it as model=NAME"
             )
-
-
-def engine_digest(engine: Engine) -> str:
-    """Eight digits of an engine's identity, which name what it samples."""
-    identity = json.dumps(dict(engine.identity), sort_keys=True)
-    return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:8]
