@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -28,20 +28,23 @@ from mbr_esd_metric.prompting.languages import language_note
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from mbr_esd_metric.metric.sources import Sampled
 
 #: Seconds after which a bar is drawn again where nothing moves, so that the time goes on.
 REFRESH = 10.0
 
 
 def fill_store(
-    source: Sampled, segments: Sequence[Segment], store: CandidateStore, progress: bool
+    engine: Engine,
+    card_now: Callable[[], ModelCard],
+    segments: Sequence[Segment],
+    store: CandidateStore,
+    progress: bool,
 ) -> tuple[Mapping[Pair, Request], dict[Pair, int], Mapping[str, Refused]]:
     """Sample what the store lacks: the requests, the number of candidates of each that count, and key -> why a request
-    will never be answered."""
-    card = source.card
-    requests = build_requests(card, source.engine.identity, segments)
-    with Sampler(card, source.engine, store, progress=progress) as sampler:
+    will never be answered. The card may depend on what the engine finds out before the first sample."""
+    card = card_now()
+    requests = build_requests(card, engine.identity, segments)
+    with Sampler(card, engine, store, progress=progress) as sampler:
         try:
             if card.adaptive:
                 counts = _sample_in_rounds(card, requests, sampler)
@@ -49,7 +52,7 @@ def fill_store(
                 sampler.sample(requests.values())
                 counts = dict.fromkeys(requests, card.samples)
         except _IdentityChanged:
-            return fill_store(source, segments, store, progress)
+            return fill_store(engine, card_now, segments, store, progress)
     return requests, counts, sampler.refused
 
 

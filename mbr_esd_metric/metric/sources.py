@@ -66,7 +66,7 @@ class Sampled:
             if self.card.adaptive or any(len(store.stored(one.key, one.n)) < one.n for one in requests.values()):
                 from mbr_esd_metric.metric.sampler import fill_store
 
-                requests, counts, refused = fill_store(self, segments, store, progress)
+                requests, counts, refused = fill_store(self.engine, lambda: self.card, segments, store, progress)
             self._warn_of_other_servers(store, requests.values())
             numbers: dict[Pair, list[int]] = {pair: [] for pair in requests}
             for number, segment in enumerate(segments):
