@@ -64,7 +64,7 @@ def configure_score(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--overwrite", action="store_true", help="replace scores that are there")
     add_dry_run(parser)
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar and no notes")
     parser.epilog = (
         "examples:\n"
         "  mbr-esd wmt score --test-set data/wmt21.tedtalks --lp en-de --model BLEU chrF empty\n"

@@ -10,7 +10,7 @@ import pytest
 from mbr_esd_metric.adapters.comet_json import read_comet_json
 from mbr_esd_metric.adapters.mqm_tsv import carry_span, read_mqm
 from mbr_esd_metric.adapters.ratings import MqmData
-from mbr_esd_metric.adapters.wmt.rating_files import fitted, read_ratings, write_ratings
+from mbr_esd_metric.adapters.wmt.rating_files import fit_to_text, read_ratings, write_ratings
 from mbr_esd_metric.adapters.wmt.submissions import read_spans, write_spans
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.mqm import mqm_score
@@ -216,7 +216,7 @@ def test_omissions_of_a_metric_are_stored_and_read(tmp_path: Path) -> None:
     assert none is None
     assert (stored, list(stored or ())) == (annotation, list(annotation))
     # The translation has ten characters; the source may have more.
-    assert fitted(annotation, 10) == annotation
+    assert fit_to_text(annotation, 10) == annotation
     # WMT25's format has no place for an omission.
     assert write_spans(annotation) == ("0 missing missing", "3 missing missing", "minor major minor")
     assert read_spans(*write_spans(annotation)) == Annotation([ErrorSpan(0, 3, "minor")]).with_unplaced(
