@@ -408,6 +408,10 @@ def _hypotheses(
         example = f"; the first answer is {text if len(text) <= _SHOWN else text[:_SHOWN] + '…'!r}" if text else ""
         fix = example + _other_format(columns, translation, source, options)
         raise NoValidCandidateError(f"{error} ({why}){fix}" if why else f"{error}{fix}") from None
+    proposed: Mapping[Place, Sequence[Proposal]] = {}
+    if columns.annotations is not None or get_format(columns.format or options.format).corrections:
+        weights = folded.candidate_weights("uniform" if None in columns.logprobs else options.weights)
+        proposed = proposals(own, weights.tolist(), columns.logprobs)
     valid = [one for one in parsed if isinstance(one, Parsed)]
     counts = Counts(
         len(columns),
@@ -417,19 +421,9 @@ def _hypotheses(
         sum([one.unplaced for one in valid]),
         None if source is None else len(translation),
         _probabilities(columns, parser) if valid else {},
-        proposals=_proposals(columns, own, folded, options),
+        proposals=proposed,
     )
     return folded, counts
-
-
-def _proposals(
-    columns: CandidateColumns, annotations: Sequence[Annotation | None], folded: Hypotheses, options: DecisionOptions
-) -> Mapping[Place, Sequence[Proposal]]:
-    """The corrections that the candidates propose, with their weights; folding keeps those of one candidate alone."""
-    if columns.annotations is None and not get_format(columns.format or options.format).corrections:
-        return {}
-    weighting = "uniform" if None in columns.logprobs else options.weights
-    return proposals(annotations, folded.candidate_weights(weighting).tolist(), columns.logprobs)
 
 
 def _probabilities(columns: CandidateColumns, parser: AnswerParser) -> Mapping[SpanKey, float]:

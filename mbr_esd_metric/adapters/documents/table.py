@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric.adapters.documents.document import Checked, Document, Names, TranslationUnit
-from mbr_esd_metric.core.annotation import CORRECTION, Annotation
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.corrections import said
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.streams import json_text, open_binary, whole_file
 from mbr_esd_metric.files.tables import Row, is_quoted, quoted_cell, quoted_rows, table_rows, whole_text
@@ -141,6 +142,4 @@ def _score(one: Checked) -> str:
 
 def _errors(annotation: Annotation) -> str:
     keys = ("start", "end", "severity", "category", "side")
-    more = [[name for name in CORRECTION if getattr(span, name) is not None] for span in annotation]
-    pairs = zip(annotation, more, strict=True)
-    return json_text([{key: getattr(span, key) for key in (*keys, *names)} for span, names in pairs])
+    return json_text([{key: getattr(span, key) for key in keys} | said(span) for span in annotation])
