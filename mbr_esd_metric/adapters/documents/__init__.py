@@ -55,10 +55,9 @@ def changed_from(document: Document, old: str | Path, lp: str | None) -> Documen
     with open_binary(old) as file:
         is_empty = not file.read(1)
     before = () if is_empty else _read(Path(old), document.path.suffix.lower(), True, lp).units
-    known, now = (
-        [(u.key, u.source, u.translation, u.data_warning) for u in units] for units in (before, document.units)
-    )
-    return document.only([unit not in set(known) for unit in now], f"as in {old}")
+    known = {(unit.key, unit.source, unit.translation, unit.data_warning) for unit in before}
+    texts = ((unit.key, unit.source, unit.translation, unit.data_warning) for unit in document.units)
+    return document.only([unit not in known for unit in texts], f"as in {old}")
 
 
 def _read(path: Path, ending: str, every: bool, lp: str | None) -> Document:
