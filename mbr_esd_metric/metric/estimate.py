@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mbr_esd_metric.errors import EngineError, useless
-from mbr_esd_metric.generation.server.client import Prices
-from mbr_esd_metric.generation.server.replies import Usage
+from mbr_esd_metric.generation.server.client import cost
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.requests import Segment, build_requests
@@ -162,7 +161,7 @@ def estimate(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> Es
         source = Sampled(replace(card, engine=name))
     card, engine, answers = source.card, source.engine, get_format(card.decision.format)
     every = build_requests(card, engine.identity, units_of(card, segments).units).values()
-    prices = Prices(*card.price) if card.price else Prices()
+    price = card.price or (0.0, 0.0)
     per_request = engine.samples_per_request or card.samples
     stored, prompts, characters, prompt_bytes, requests = 0, 0, 0, 0, 0
     guess, bound, lengths = 0, 0.0, list[int]()
@@ -182,7 +181,7 @@ def estimate(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> Es
                 characters += len(request.text)
                 requests += len(sizes)
                 prompt_bytes += len(sizes) * len(request.text.encode("utf-8", "surrogatepass"))
-                bound += sum(prices.bound(request.text, n * card.max_tokens) for n in sizes)
+                bound += sum(cost(price, request.text, n * card.max_tokens) for n in sizes)
     total = sum(request.n for request in every)
     mean = sum(lengths) / len(lengths) if lengths else None
     tokens = guess if mean is None else round(mean * (total - stored))
@@ -203,7 +202,7 @@ def estimate(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> Es
         requests=requests,
         mean_tokens=mean,
         prompt_tokens=prompt_tokens,
-        cost=(prices.of(Usage(prompt_tokens, tokens)), bound) if card.price else None,
+        cost=(cost(price, prompt_tokens, tokens), bound) if card.price else None,
         note=note,
         timing=timing,
     )

@@ -109,9 +109,9 @@ class BatchEngine(ServerEngine):
         waiting = {batch: held for batch, names in earlier.items() if (held := set(filter(wanted.indices, names)))}
         # A batch cannot be stopped halfway, so the limit is checked for all of them beforehand.
         bound = sum(map(job.cost, wanted.parts(job.dialect.per_request)))
-        if job.prices.most is not None and bound > job.prices.most:
+        if job.max_cost is not None and bound > job.max_cost:
             raise EngineError(
-                f"the batch may cost {bound:.4f}, more than max_cost={job.prices.most:g}; nothing was submitted: raise "
+                f"the batch may cost {bound:.4f}, more than max_cost={job.max_cost:g}; nothing was submitted: raise "
                 "it, or ask for fewer (n=N)"
             )
         for group in _groups(job, wanted.parts(job.dialect.per_request, set().union(*waiting.values()))):

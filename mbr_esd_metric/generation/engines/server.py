@@ -15,7 +15,7 @@ from mbr_esd_metric.errors import EngineError, logger, require
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.server.address import Address
-from mbr_esd_metric.generation.server.client import Client, Job, Prices, Progress, RetryPolicy
+from mbr_esd_metric.generation.server.client import Client, Job, Progress, RetryPolicy
 from mbr_esd_metric.generation.server.detection import known_dialect, served_model, spoken_dialect
 from mbr_esd_metric.generation.server.dialects import Dialect, get_dialect
 
@@ -145,5 +145,5 @@ class ServerEngine(Engine):
             hot = "" if dialect.top_k or not dialect.takes_temperature else f" at temperature={sampling.temperature:g}"
             asked = f"{self.addresses[0]} is asked in dialect={dialect.name}{hot}"
             logger.info(f"{asked}; left out: {', '.join(left_out)}")
-        prices = Prices(*(options.price or (0.0, 0.0)), options.max_cost)
-        return Job(self.addresses, dialect, self.model, sampling, self.policy, prices, options.concurrency)
+        price, most, concurrency = options.price or (0.0, 0.0), options.max_cost, options.concurrency
+        return Job(self.addresses, dialect, self.model, sampling, self.policy, price, most, concurrency)

@@ -73,21 +73,11 @@ class RetryPolicy:
         return min(self.longest_wait, self.first_wait * 2.0 ** (failures - 1)) * random.uniform(0.5, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """Prices per million tokens, and the most that a run may cost (None: no limit), in one currency."""
-
-    tokens_in: float = 0.0
-    tokens_out: float = 0.0
-    most: float | None = None
-
-    def of(self, usage: Usage) -> float:
-        """The cost of these tokens."""
-        return (usage.prompt * self.tokens_in + usage.completion * self.tokens_out) / 1e6
-
-    def bound(self, prompt: str, tokens: int) -> float:
-        """The most that a request for `tokens` tokens can cost: a token has a byte at least, a template 64 tokens."""
-        return self.of(Usage(len(prompt.encode("utf-8", "surrogatepass")) + 64, tokens))
+def cost(price: tuple[float, float], prompt: str | int, answers: int) -> float:
+    """The cost of tokens at the prices of a million of prompts and of answers. Of a prompt as a text, the most that it
+    can be: a token has a byte at least, and a chat template 64 tokens."""
+    tokens = prompt if isinstance(prompt, int) else len(prompt.encode("utf-8", "surrogatepass")) + 64
+    return (tokens * price[0] + answers * price[1]) / 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +90,8 @@ class Job:
     model: str
     sampling: Sampling
     policy: RetryPolicy
-    prices: Prices
+    price: tuple[float, float]
+    max_cost: float | None
     concurrency: int | None = None
 
     def query(self, part: Request) -> Query:
@@ -109,7 +100,8 @@ class Job:
 
     def cost(self, part: Request, usage: Usage | None = None) -> float:
         """What a part cost, the most that it can cost if nothing says how many tokens it used."""
-        return self.prices.of(usage) if usage else self.prices.bound(part.text, part.n * self.sampling.max_tokens)
+        prompt, answers = (usage.prompt, usage.completion) if usage else (part.text, part.n * self.sampling.max_tokens)
+        return cost(self.price, prompt, answers)
 
 
 @dataclass(slots=True)
@@ -226,9 +218,9 @@ class Client:
     async def _worker(self, http: Http) -> None:
         job = self._job
         while not self._ended.is_set() and (part := next(self._parts, None)) is not None:
-            if job.prices.most is not None and self._progress.spent >= job.prices.most:
+            if job.max_cost is not None and self._progress.spent >= job.max_cost:
                 raise EngineError(
-                    f"max_cost={job.prices.most:g} is reached: {self._progress.spent:.4f} were spent, and what is "
+                    f"max_cost={job.max_cost:g} is reached: {self._progress.spent:.4f} were spent, and what is "
                     f"under way comes on top. {ADVICE}, with a max_cost of its own"
                 )
             if len(self._first) < job.policy.refusals:
