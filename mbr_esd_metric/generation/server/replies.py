@@ -66,7 +66,7 @@ def read_reply(dialect: Dialect, value: object, query: Query, address: Address) 
     if not (isinstance(choices, list) and choices and all(isinstance(choice, Mapping) for choice in choices)):
         raise classify(200, value, address)
     if choices[0].get("error"):
-        raise classify(200, choices[0], address)
+        raise classify(200, {"error": choices[0]["error"]}, address)
     indices = [index if type(index := choice.get("index")) is int else -1 for choice in choices]
     if 0 not in indices or not 0 <= min(indices) <= max(indices) < n or len(set(indices)) < len(indices):
         raise InvalidResponse(f"the reply's choices have the indices {indices[:20]}, and {n} were asked for")

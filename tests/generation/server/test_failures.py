@@ -75,7 +75,12 @@ def test_a_lasting_refusal_is_of_one_segment_wherever_it_stands(status: int, pla
             return None
         if place == "status":
             return Failure(status, {"error": error})
-        return Failure(200, {"error": error} if place == "error" else {"choices": [{"index": 0, "error": error}]})
+        return Failure(
+            200,
+            {"error": error}
+            if place == "error"
+            else {"choices": [{"index": 0, "error": error, "message": {"content": ""}}]},
+        )
 
     with FakeServer(MODEL, spoil=spoil) as server:
         samples, refusals = outcome(engine(server.url, concurrency=1).generate(requests(6, 40), Sampling()))
