@@ -95,9 +95,12 @@ def language_names(lp: str | None) -> tuple[str, str]:
 
 @lru_cache(maxsize=1)
 def _identifier() -> Any:
+    import numpy as np
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-    return LanguageIdentifier.from_pickled_model(MODEL_FILE)
+    identifier = LanguageIdentifier.from_pickled_model(MODEL_FILE)
+    identifier.nb_ptc = np.asarray(identifier.nb_ptc, np.float32)
+    return identifier
 
 
 def _likelihoods(text: str) -> dict[str, float]:
@@ -107,7 +110,7 @@ def _likelihoods(text: str) -> dict[str, float]:
 
     identifier, text = _identifier(), text[:_BEGINNING]
     counts = identifier.instance2fv(text.lower() if text.isupper() else text).astype(np.float32)
-    scores = np.log2(counts + 1) @ np.asarray(identifier.nb_ptc, np.float32) + identifier.nb_pc
+    scores = np.log2(counts + 1) @ identifier.nb_ptc + identifier.nb_pc
     return dict(zip(identifier.nb_classes, scores.tolist(), strict=True))
 
 
