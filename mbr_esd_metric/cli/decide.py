@@ -78,7 +78,9 @@ def run(args: argparse.Namespace) -> int:
             advice = "; --score expected takes the mean over the candidates" if options.score == "chosen" else ""
             lines.append(f"all {summary.segments} segments have the score {summary.score:g}{advice}")
         if summary.ratios:
-            lines.append(f"expected corpus {options.maximised} {summary.ratios[-1]:.4f}, {len(summary.ratios)} passes")
+            lines.append(
+                f"expected corpus {options.effective_utility} {summary.ratios[-1]:.4f}, {len(summary.ratios)} passes"
+            )
         if summary.blank:
             lines.append(f"blank translations: {summary.blank} (--blank {options.blank})")
         if changes:

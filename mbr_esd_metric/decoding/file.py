@@ -179,14 +179,14 @@ def decide_file(
     first = _first_record(candidates)
     decision = None if first is None else first.decision
     options = file_options(candidates) if options is None else options
-    if options.decided_by.needs_references:
+    if options.rule_instance.needs_references:
         raise OptionError(f"the rule {options.rule!r} needs human annotations, which a candidates file does not hold")
     lines = _decided(_blocks(Path(candidates)), options, workers, skip_invalid, decision)
     summary = FileSummary()
     with whole_file(output) as file:
         shown = progress_bar("deciding", " segments", iterable=lines, shown=progress)
-        if isinstance(options.decided_by, CorpusRule):
-            _choose_together(shown, options.decided_by, summary, file.write)
+        if isinstance(options.rule_instance, CorpusRule):
+            _choose_together(shown, options.rule_instance, summary, file.write)
         else:
             for line in shown:
                 if summary.add(line):

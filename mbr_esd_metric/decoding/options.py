@@ -141,10 +141,10 @@ class DecisionOptions:
     @property
     def whole_set(self) -> bool:
         """Whether the rule decides for all segments of a test set together."""
-        return isinstance(self.decided_by, CorpusRule)
+        return isinstance(self.rule_instance, CorpusRule)
 
     @property
-    def decided_by(self) -> Rule:
+    def rule_instance(self) -> Rule:
         """The rule itself."""
         return get_rule(self.rule)
 
@@ -172,9 +172,9 @@ class DecisionOptions:
         return source if self.checks == "true" or self.both_sides(format) else None
 
     @property
-    def maximised(self) -> str:
+    def effective_utility(self) -> str:
         """The name of the similarity by which the rule chooses."""
-        return self.decided_by.fixed_utility or str(self.utility)
+        return self.rule_instance.fixed_utility or str(self.utility)
 
     def described(self) -> dict[str, str]:
         """Option -> value in words, for a file that says how it was made."""
@@ -186,7 +186,7 @@ class DecisionOptions:
         format is not among them, as it has a key of its own there; nor is the utility of a rule that has its own."""
         defaults, values = DecisionOptions().described(), self.described()
         names = [name for name in values if name in _STORED or values[name] != defaults[name]]
-        left_out = ("format", "utility") if self.decided_by.fixed_utility else ("format",)
+        left_out = ("format", "utility") if self.rule_instance.fixed_utility else ("format",)
         return {name: values[name] for name in names if name not in left_out}
 
     def changed(self, changes: Mapping[str, str], spell: Callable[[str, str], str]) -> DecisionOptions:
@@ -201,13 +201,13 @@ class DecisionOptions:
                 why = unknown("rule", value, rules(references=False)) if name == "rule" else error
                 raise OptionError(f"{spell(name, value)}: {why}") from None
         changed = replace(self, **values)
-        utility = changed.decided_by.fixed_utility
+        utility = changed.rule_instance.fixed_utility
         if utility is not None and "utility" in changes:
             raise useless(
                 spell("utility", changes["utility"]),
                 f"{spell('rule', changed.rule)}, which maximises the corpus {utility}",
             )
-        if changed.decided_by.needs_references:
+        if changed.rule_instance.needs_references:
             raise OptionError(
                 f"{spell('rule', changed.rule)} needs human annotations, and there are none beside candidates; take "
                 f"one of {', '.join(rules(references=False))}"

@@ -170,7 +170,7 @@ def decide_segment(
     references: Iterable[AnnotationLike] | None = None,
 ) -> Decision:
     """`decide` of a translation that is not blank."""
-    rule = options.decided_by
+    rule = options.rule_instance
     if not isinstance(rule, SegmentRule):
         raise OptionError(
             f"the rule {rule.name!r} chooses for all segments of a test set together; call decide_corpus, or "
@@ -192,7 +192,7 @@ def decision_problem(
     references: Iterable[AnnotationLike] | None = None,
 ) -> tuple[DecisionProblem, Counts]:
     """One segment as a rule sees it, and the counts of its candidates; for the arguments see `decide`."""
-    rule = options.decided_by
+    rule = options.rule_instance
     if references is not None and not rule.needs_references:
         raise useless("references", f"rule={rule.name}; they are for rule=oracle")
     if supports is not None and rule.needs_references:
@@ -275,7 +275,7 @@ def corpus_segment(
 
 
 def _corpus_rule(options: DecisionOptions) -> CorpusRule:
-    rule = options.decided_by
+    rule = options.rule_instance
     if not isinstance(rule, CorpusRule):
         raise OptionError(f"the rule {rule.name!r} decides segment by segment; call decide")
     return rule

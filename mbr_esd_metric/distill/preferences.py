@@ -70,7 +70,7 @@ def pairs_signature(card: ModelCard) -> str:
     decision = card.decision
     fields: dict[str, object] = {
         **({} if decision.rule == "mbr" else {"d": decision.rule}),
-        "u": decision.maximised,
+        "u": decision.effective_utility,
         "w": decision.weights,
         "b": f"{BETA:g}",
         "g": f"{GAMMA:g}",
@@ -135,7 +135,7 @@ def make_pairs(records: Iterable[CandidateRecord], card: ModelCard) -> Preferenc
         InputError: no segment gives a pair.
         OptionError: the rule does not go by expected utility, or the model cannot be trained.
     """
-    rule = card.decision.decided_by
+    rule = card.decision.rule_instance
     if not (rule.by_utility and isinstance(rule, SegmentRule)):
         raise OptionError(f"pairs go by expected utility, as the rule 'mbr' does, not {rule.name!r}; give ?rule=mbr")
     prompt = question_of(card)

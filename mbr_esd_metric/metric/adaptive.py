@@ -51,7 +51,7 @@ def rounds(n_max: int) -> Iterator[int]:
 
 def check_stops_early(options: DecisionOptions) -> None:
     """Raise `OptionError` if the first candidates cannot show whether more of them would change the decision."""
-    if not options.decided_by.stops_early or options.weights != "uniform":
+    if not options.rule_instance.stops_early or options.weights != "uniform":
         names = ", ".join(name for name, rule in rules().items() if rule.stops_early)
         raise OptionError(
             f"n=auto is for rule={names} with weights=uniform, not {options.rule} with {options.weights}; give n=N"

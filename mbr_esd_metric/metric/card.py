@@ -210,7 +210,7 @@ class ModelCard:
     @property
     def sampling(self) -> Sampling:
         """The settings of the draw; a rule that takes one candidate decodes it greedily, at temperature 0."""
-        if self.decision.decided_by.candidates == "one" or self.temperature == 0:
+        if self.decision.rule_instance.candidates == "one" or self.temperature == 0:
             return Sampling(temperature=0.0, top_k=0, max_tokens=self.max_tokens, seed=0)
         temperature = Sampling().temperature if self.temperature is None else self.temperature
         return Sampling(temperature, self.top_k, self.max_tokens, self.seed)

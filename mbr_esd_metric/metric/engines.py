@@ -93,7 +93,7 @@ def _check(card: ModelCard, engine: Engine) -> None:
         check_stops_early(decision)
     if other := _other_format(card, engine):
         raise OptionError(f"engine={engine.name}: {other}")
-    logprobs = decision.decided_by.needs_logprobs or decision.weights == "model"
+    logprobs = decision.rule_instance.needs_logprobs or decision.weights == "model"
     if logprobs and (reason := engine.missing_capability(logprobs=True, grammar=False)):
         raise OptionError(f"rule={decision.rule} with weights={decision.weights}: {reason}")
     grammar = card.grounded or not (answers.schema or answers.free)

@@ -189,7 +189,7 @@ def _decide(
             "their spans is 1"
         )
     together = [(segments[at].label, one) for at, one in sorted(outcomes.items()) if isinstance(one, CorpusSegment)]
-    rule = options.decided_by
+    rule = options.rule_instance
     chosen = iter(decide_together(rule, together).decisions if together and isinstance(rule, CorpusRule) else ())
     ordered = [outcomes[number] for number in range(len(segments))]
     return [one if isinstance(one, Decision) else next(chosen) for one in ordered], refused

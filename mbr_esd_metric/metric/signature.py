@@ -84,8 +84,13 @@ def _sampling(card: ModelCard, engine: Engine) -> dict[str, Any]:
 
 def _utility(decision: DecisionOptions) -> dict[str, Any]:
     fields: dict[str, Any] = {}
-    if decision.decided_by.by_utility:
-        fields = {"utility": decision.maximised, "weights": decision.weights, "b": f"{BETA:g}", "g": f"{GAMMA:g}"}
+    if decision.rule_instance.by_utility:
+        fields = {
+            "utility": decision.effective_utility,
+            "weights": decision.weights,
+            "b": f"{BETA:g}",
+            "g": f"{GAMMA:g}",
+        }
     return fields | {"mqm": decision.described()["mqm"]}
 
 

@@ -47,7 +47,7 @@ class PaperCandidates:
         test_set = self._test_sets[at]
         if spec.file is None:
             return [[EMPTY if rated else None for rated in row] for row in ~np.isnan(test_set.gold)]
-        if spec.options.decided_by.needs_references and not self._human[at]:
+        if spec.options.rule_instance.needs_references and not self._human[at]:
             return no_human(test_set.lp)
         key = (spec.file, test_set.lp)
         path = self._file(*key)
@@ -97,7 +97,7 @@ class PaperCandidates:
                     for c, annotation in zip(record.candidates, read, strict=True)
                 ]
                 for spec in specs:
-                    needs_humans = spec.options.decided_by.needs_references
+                    needs_humans = spec.options.rule_instance.needs_references
                     if spec.samples > fewest or (needs_humans and not humans):
                         continue
                     matrix = chosen.setdefault(spec, [[None] * test_set.segments for _ in test_set.systems])

@@ -43,7 +43,7 @@ class RowSpec:
     @property
     def file(self) -> str | None:
         """Name of the candidates file, without language pair and ending."""
-        one = self.options.decided_by.candidates == "one"
+        one = self.options.rule_instance.candidates == "one"
         return f"{self.model}-greedy" if self.model and one else self.model
 
     @property
