@@ -31,7 +31,6 @@ How p is computed depends on d:
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
@@ -39,6 +38,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from mbr_esd_metric.errors import logger
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, Missing, check_matrices, pack_rated
 
 #: The number of permutations behind every p-value, and the seed of their signs, as in mt-metrics-eval.
@@ -158,7 +158,7 @@ def exact_p_values(scores: FloatMatrix) -> FloatMatrix:
             p_values[i, j], bound = exact_p(differences, unit)
             bounds.append(bound)
     if max(bounds) > 0:
-        logging.getLogger("mbr_esd_metric").warning(
+        logger.warning(
             "exact SPA: %d of %d p-values are approximate, with an error of at most %.2g",
             np.count_nonzero(bounds),
             len(bounds) - 1,
