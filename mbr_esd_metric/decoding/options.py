@@ -71,7 +71,7 @@ class DecisionOptions:
     )
     weights: str = _option(
         "uniform",
-        "weights of the supports",
+        "weights of the candidates that each one is compared with",
         lambda: WEIGHTINGS,
         takes="uniform, or model for its probabilities",
         short="w",
@@ -95,7 +95,7 @@ class DecisionOptions:
         "chosen",
         "whose score is given",
         lambda: SCORES,
-        takes="chosen: that of the answer; expected: the mean over the supports, with its standard deviation; "
+        takes="chosen: that of the answer; expected: the mean over the candidates, with its standard deviation; "
         "given: the same of the scores that the answers state (formats esa, gemba-mqm and tags)",
     )
     blank: str = _option(

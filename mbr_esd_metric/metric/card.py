@@ -161,7 +161,9 @@ class ModelCard:
     max_tokens: int = _option(512, _whole(1), "longest answer in tokens", short="max")
     seed: int = _option(0, _whole(0, 2**31 - 1), "seed of the samples")
     unit: str = _option(
-        "segment", _choice("segment", "sentence", "auto"), "what is judged at once; auto: sentences, in paragraphs"
+        "segment",
+        _choice("segment", "sentence", "auto"),
+        "what the model reads at once; auto: sentences, in paragraphs",
     )
     context: str = _option("segment", _choice("segment", "document"), "what the model reads around a sentence")
     grounded: bool = _option(False, _FLAG, "allow only pieces of the translation as error spans")
