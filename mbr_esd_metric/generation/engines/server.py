@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from mbr_esd_metric.errors import EngineError, logger, require
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.server.address import Address
-from mbr_esd_metric.generation.server.client import Client, Job, Progress, RetryPolicy
-from mbr_esd_metric.generation.server.detection import known_dialect, served_model, spoken_dialect
-from mbr_esd_metric.generation.server.dialects import Dialect, get_dialect
+from mbr_esd_metric.generation.server.dialects import Dialect, get_dialect, known_dialect
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.generation.server.client import Job, Progress, RetryPolicy
 
 
 class ServerEngine(Engine):
@@ -31,13 +32,38 @@ class ServerEngine(Engine):
     packages: ClassVar[tuple[str, ...]] = ("aiohttp",)
     extra: ClassVar[str] = "server"
     loads_weights: ClassVar[bool] = False
-    default_policy: ClassVar[RetryPolicy] = RetryPolicy()
+    #: How failed requests are tried again; None for the usual way.
+    default_policy: ClassVar[RetryPolicy | None] = None
     _announced = _connected = False
     _confirmed = True
 
     def __init__(self, options: EngineOptions, policy: RetryPolicy | None = None) -> None:
         super().__init__(options)
-        self.policy, self._progress = policy or self.default_policy, Progress()
+        self._policy = policy
+
+    # What sends requests is loaded when there is one to send.
+    @cached_property
+    def policy(self) -> RetryPolicy:
+        """How failed requests are tried again."""
+        from mbr_esd_metric.generation.server.client import RetryPolicy
+
+        return self._policy or self.default_policy or RetryPolicy()
+
+    @cached_property
+    def _progress(self) -> Progress:
+        from mbr_esd_metric.generation.server.client import Progress
+
+        return Progress()
+
+    def _spoken(self) -> str:
+        from mbr_esd_metric.generation.server.detection import spoken_dialect
+
+        return spoken_dialect(self.addresses)
+
+    def _served(self, model: str) -> str:
+        from mbr_esd_metric.generation.server.detection import served_model
+
+        return served_model(self.addresses, self.dialect, model)
 
     @cached_property
     def addresses(self) -> list[Address]:
@@ -54,7 +80,7 @@ class ServerEngine(Engine):
     @cached_property
     def model(self) -> str:
         """The name under which the server offers the model; without one in the options, the only one that is served."""
-        return model_name(self.options) if self.options.model else served_model(self.addresses, self.dialect, "")
+        return model_name(self.options) if self.options.model else self._served("")
 
     @cached_property
     def dialect(self) -> Dialect:
@@ -63,7 +89,7 @@ class ServerEngine(Engine):
         if name == "auto":
             known = known_dialect(self.addresses) if self.options.server else "vllm"
             self._confirmed = known is None
-            name = known or spoken_dialect(self.addresses)
+            name = known or self._spoken()
         return replace(get_dialect(name), reasoning_effort=self.options.reasoning_effort)
 
     @cached_property
@@ -84,7 +110,7 @@ class ServerEngine(Engine):
     def confirm(self) -> None:
         """Ask what dialect the servers speak now, where it is that of an earlier run."""
         assumed = self.dialect
-        if not self._confirmed and (spoken := spoken_dialect(self.addresses)) != assumed.name:
+        if not self._confirmed and (spoken := self._spoken()) != assumed.name:
             self.dialect = replace(get_dialect(spoken), reasoning_effort=assumed.reasoning_effort)
             self.__dict__.pop("identity", None)
         self._confirmed = True
@@ -121,7 +147,7 @@ class ServerEngine(Engine):
     def load(self) -> None:
         """Raise `EngineError` where no server answers, or one that answers does not serve the model; ask them once."""
         if not self._connected:
-            served_model(self.addresses, self.dialect, self.model)
+            self._served(self.model)
             self._connected = True
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
@@ -130,11 +156,15 @@ class ServerEngine(Engine):
         Requests go out in the order in which they are given, each taken when it can be sent. `EngineError` is raised
         only if no request can succeed.
         """
+        from mbr_esd_metric.generation.server.client import Client
+
         self.load()
         yield from Client(self.job(sampling), requests, self._progress)
 
     def job(self, sampling: Sampling) -> Job:
         """The settings of a run; logs, once, what the dialect leaves out, which changes what the numbers mean."""
+        from mbr_esd_metric.generation.server.client import Job
+
         options, dialect = self.options, self.dialect
         left_out = [f"{name}={getattr(sampling, name)}" for name in dialect.unsupported_settings(sampling)]
         guided = {"schema": "a JSON schema in place of the grammar", "none": "nothing that holds the model to the form"}

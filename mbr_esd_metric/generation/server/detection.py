@@ -10,27 +10,17 @@ from typing import Any
 from mbr_esd_metric.errors import EngineError, first_of
 from mbr_esd_metric.generation.model_files import read_cache, write_cache
 from mbr_esd_metric.generation.server.address import Address, excerpt
-from mbr_esd_metric.generation.server.dialects import DIALECTS, Dialect
+from mbr_esd_metric.generation.server.dialects import DIALECTS, DIALECTS_FILE, Dialect
 from mbr_esd_metric.generation.server.failures import Response, TransientError, describe, key_refused
 from mbr_esd_metric.generation.server.http import Http, run_coroutine
-
-#: File of the cache folder: address -> the dialect that it spoke in an earlier run.
-_MEMORY = "dialects.json"
-
-
-def known_dialect(addresses: Sequence[Address]) -> str | None:
-    """The dialect that these servers spoke in an earlier run; None if one was never seen, or they spoke several."""
-    earlier = read_cache(_MEMORY)
-    names = {str(earlier.get(str(address))) for address in addresses}
-    return names.pop() if len(names) == 1 and names <= DIALECTS.keys() else None
 
 
 def spoken_dialect(addresses: Sequence[Address]) -> str:
     """The dialect that the servers speak, which are asked. One that does not answer speaks the one of an earlier run;
     servers that were never seen count as vLLM. `EngineError` if they speak several."""
-    earlier, spoken = read_cache(_MEMORY), run_coroutine(_spoken_dialects(addresses))
+    earlier, spoken = read_cache(DIALECTS_FILE), run_coroutine(_spoken_dialects(addresses))
     if any(earlier.get(address) != name for address, name in spoken.items()):
-        write_cache(_MEMORY, earlier | spoken)
+        write_cache(DIALECTS_FILE, earlier | spoken)
     both = earlier | spoken
     names = {address: both[address] for address in map(str, addresses) if both.get(address) in DIALECTS}
     if len(set(names.values())) > 1:

@@ -25,13 +25,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from mbr_esd_metric.errors import unknown
 from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, DEFAULT_CONTEXT, Request, Sampling
-from mbr_esd_metric.generation.server.failures import RequestRejected, token_count
+from mbr_esd_metric.generation.model_files import read_cache
+from mbr_esd_metric.generation.server.address import Address
 
 #: Samples in one HTTP request: so few that a lost reply costs little, and so many that they share the prompt's cost.
 PER_REQUEST = 16
@@ -178,6 +179,8 @@ def _gbnf(query: Query) -> str:
 def _from_ollama(value: _Value, query: Query) -> _Value:
     """One sample. A reply whose prompt fills the whole context is refused."""
     usage = {"prompt_tokens": value.get("prompt_eval_count"), "completion_tokens": value.get("eval_count")}
+    from mbr_esd_metric.generation.server.failures import RequestRejected, token_count
+
     context, prompt = _ollama_context(query), token_count(usage["prompt_tokens"])
     if prompt is not None and prompt >= context:
         raise RequestRejected(f"too long for the context of {context} tokens; split the segment")
@@ -193,6 +196,8 @@ def same_model(name: str, requested: str) -> bool:
     return name == requested or re.fullmatch(r"(-\d{4}|[:@]).*", name.removeprefix(requested)) is not None
 
 
+#: File of the cache folder: address -> the dialect that it spoke in an earlier run.
+DIALECTS_FILE = "dialects.json"
 DIALECTS: Mapping[str, Dialect] = {
     dialect.name: dialect
     for dialect in (
@@ -260,3 +265,10 @@ def get_dialect(name: str) -> Dialect:
     if name not in DIALECTS:
         raise unknown("dialect", name, DIALECTS)
     return DIALECTS[name]
+
+
+def known_dialect(addresses: Iterable[Address]) -> str | None:
+    """The dialect that these servers spoke in an earlier run; None if one was never seen, or they spoke several."""
+    earlier = read_cache(DIALECTS_FILE)
+    names = {str(earlier.get(str(address))) for address in addresses}
+    return names.pop() if len(names) == 1 and names <= DIALECTS.keys() else None
