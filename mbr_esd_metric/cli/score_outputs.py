@@ -40,9 +40,13 @@ def write_errors_of(
     if texts.document is not None and output:
         from mbr_esd_metric.adapters.documents import Checked
 
-        checked = [Checked(Annotation(errors_of(row)), row["COMET"]) for rows in data.values() for row in rows]
+        checked = [
+            None if "refused" in row else Checked(Annotation(errors_of(row)), row["COMET"])
+            for rows in data.values()
+            for row in rows
+        ]
         texts.document.mark(checked, Path(output))
-        return f"{output}: {number_of(sum(len(one.annotation) for one in checked), 'error')} marked"
+        return f"{output}: {number_of(sum(len(one.annotation) for one in checked if one), 'error')} marked"
     return ""
 
 

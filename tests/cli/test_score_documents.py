@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.adapters.documents import read_document
+from mbr_esd_metric.cli.score_inputs import Texts
+from mbr_esd_metric.cli.score_outputs import write_errors_of
 from mbr_esd_metric.files.records import write_records
 from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
@@ -193,3 +196,13 @@ def test_corrections_in_a_summary_a_table_and_a_file(project: str, mbr_esd: Comm
     rows = list(csv.DictReader(Path("e.csv").read_text(encoding="utf-8").splitlines()))
     assert [(row["correction"], row["agreement"]) for row in rows] == [("", "1.0"), ("'=Doch", "1.0")]
     assert '""correction"": ""=Doch""' in Path("o.csv").read_text(encoding="utf-8")
+
+
+def test_a_unit_that_a_server_refused_has_no_score_and_no_errors(workdir: Path) -> None:
+    """Not "[]", which says that it has none."""
+    Path("t.csv").write_text("source,target\nYes,Ja\nNo,Nein\n", encoding="utf-8")
+    document = read_document("t.csv")
+    rows = [{"src": "Yes", "mt": "Ja", "COMET": 1.0, "errors": []}, {"src": "No", "mt": "Nein", "refused": "filtered"}]
+    texts = Texts([row["src"] for row in rows], {"t.csv": [row["mt"] for row in rows]}, document)
+    assert write_errors_of(texts, {"t.csv": rows}, None, "o.csv") == "o.csv: 0 errors marked"
+    assert Path("o.csv").read_text(encoding="utf-8").splitlines()[1:] == ["Yes,Ja,1.0,[]", "No,Nein,,"]
