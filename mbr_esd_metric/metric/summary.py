@@ -23,7 +23,7 @@ _FEW = 8
 class Summary:
     """The counts of a run in a line, and a line of advice for each thing that makes the scores say little."""
 
-    line: str = "no candidates, as there is no translation to mark"
+    line: str = "no candidates: there is no translation to mark, or all are refused"
     advice: tuple[str, ...] = ()
 
 

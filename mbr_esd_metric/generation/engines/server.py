@@ -1,8 +1,4 @@
-"""`engine=server`: any chat server, in the dialect that it speaks.
-
-This is how ``comet-score`` reaches a large model on another machine, or from an environment with COMET's own
-requirements: the server runs where the GPUs are, and this engine asks it for candidates over HTTP.
-"""
+"""`engine=server`: any chat server, in the dialect that it speaks, from any environment, such as COMET's own."""
 
 from __future__ import annotations
 
@@ -22,10 +18,7 @@ if TYPE_CHECKING:
 
 
 class ServerEngine(Engine):
-    """Asks one or several servers that all serve the same model in the same dialect.
-
-    The key comes from ``MBR_ESD_API_KEY``; `address` says which servers it is sent to.
-    """
+    """Asks one or several servers that all serve the same model in the same dialect."""
 
     name: ClassVar[str] = "server"
     description: ClassVar[str] = "a server on this machine or another, where vLLM or the like holds the model"
@@ -116,18 +109,9 @@ class ServerEngine(Engine):
         self._confirmed = True
 
     def missing_capability(self, *, logprobs: bool, grammar: bool) -> str | None:
-        def missing() -> str | None:
-            name = self.dialect.name
-            if logprobs and not self.dialect.logprobs:
-                fix = "take rule=mbr with weights=uniform, or a server of vLLM"
-                return f"dialect={name} gives no log-probabilities over the admissible tokens; {fix}"
-            if grammar and self.dialect.guidance not in ("regex", "gbnf"):
-                return f"dialect={name} takes no grammar; leave it out, or take a server of vLLM, SGLang or llama.cpp"
-            return None
-
-        if missing():
+        if self.dialect.missing(logprobs=logprobs, grammar=grammar):
             self.confirm()
-        return missing()
+        return self.dialect.missing(logprobs=logprobs, grammar=grammar)
 
     def unsupported_settings(self, sampling: Sampling) -> tuple[str, ...]:
         return self.dialect.unsupported_settings(sampling)
@@ -151,11 +135,8 @@ class ServerEngine(Engine):
             self._connected = True
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
-        """Sample every request, many at a time; a part is yielded as soon as its reply is in, or refused for good.
-
-        Requests go out in the order in which they are given, each taken when it can be sent. `EngineError` is raised
-        only if no request can succeed.
-        """
+        """Sample every request, in order and many at a time; a part is yielded as soon as its reply is in, or refused
+        for good. `EngineError` is raised only if no request can succeed."""
         from mbr_esd_metric.generation.server.client import Client
 
         self.load()

@@ -1,1 +1,1 @@
-"""`engine=server`: candidates over HTTP from any chat server, as a client that knows several dialects."""
+"""The client of chat servers, which knows several dialects."""

@@ -50,8 +50,7 @@ class RetryPolicy:
         tries: of one request, before the client gives up. With the defaults it waits about ten minutes in all, which is
             enough to restart a server with a 70B model.
         bad_replies: tries of a request whose replies are complete and wrong, or do not come in time.
-        longest_rest: the most that a server may ask the client to wait (``Retry-After``); if it asks for more, the run
-            ends.
+        longest_rest: the most that a server may ask the client to wait (``Retry-After``) before the run ends.
         no_answer: after which a run ends that had no answer at all, where no server asked it to wait.
         refusals: a run without an answer ends when so many of its first segments are refused.
         ending: time that requests under way have when a run ends with an error, as they may be paid for; a tenth of it
@@ -142,8 +141,8 @@ class Client:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
-        #: Servers that have answered in the form asked for, and the number of replies without a sample in it.
-        self._guided_servers, self._unguided = set[Address](), 0
+        #: Servers that have answered in the form asked for.
+        self._guided_servers: set[Address] = set()
         #: Whether a server answered with several samples, or refuses them and gives one.
         self._takes_several = self._takes_one = False
         self._began, self._last_success, self._told_to_wait = time.monotonic(), -1.0, False
@@ -341,14 +340,10 @@ class Client:
             raise response.failure(address)
         reply = read_reply(dialect, response.json(), query, address)
         violations = [one for sample in reply.samples if (one := format_violation(dialect, sample, part))]
-        if sum(not sample.truncated for sample in reply.samples) > len(violations):
-            self._guided_servers.add(address)
-        elif violations:
-            self._unguided += 1
-        # A text without tokens that the grammar allows is kept, unless the server has given no other.
-        guided = address in self._guided_servers or self._unguided < job.policy.bad_replies
-        if violations and not (dialect.loses_tokens and guided):
+        if violations:
             raise violations[0]
+        if any(not sample.truncated for sample in reply.samples):
+            self._guided_servers.add(address)
         if reply.other_model and not self._progress.renamed:
             self._progress.renamed = True
             logger.info(f"{address} answers with the model {reply.other_model!r} where {job.model!r} is asked")

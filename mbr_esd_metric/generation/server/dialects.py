@@ -74,8 +74,8 @@ class Dialect:
             quantity that every engine reports. A server that gives others counts as giving none.
         temperature_while_reasoning: whether models that reason take a temperature. Services refuse it (OpenAI) or drop
             it in silence (DeepSeek); servers that people run themselves honour it.
-        loses_tokens: whether a text may lack tokens that the grammar admitted. A candidate of a server that obeys is
-            then kept where it is not in the form asked for, too, and counts as one that cannot be read.
+        loses_tokens: whether a text may lack tokens that the grammar admitted. A candidate is then kept where it is not
+            in the form asked for, too, and counts as one that cannot be read.
         owner: the value of `owned_by` in the model lists of servers that speak this dialect.
         path: of requests; a path with two slashes is below the host's root instead of the base URL.
         models: the path of the list of models, the list's field, and that of a name; None: it cannot be relied on, as
@@ -123,6 +123,15 @@ class Dialect:
         """The part of the store's key that names the dialect; for vLLM, the engine's name is enough."""
         name = {} if self.name == "vllm" else {"dialect": self.name, "dialect_version": str(self.version)}
         return name if self.reasoning_effort is None else {**name, "reasoning_effort": self.reasoning_effort}
+
+    def missing(self, *, logprobs: bool, grammar: bool) -> str | None:
+        """What a run needs and the dialect lacks, and how to help."""
+        if logprobs and not self.logprobs:
+            fix = "take rule=mbr with weights=uniform, or a server of vLLM"
+            return f"dialect={self.name} gives no log-probabilities over the admissible tokens; {fix}"
+        if grammar and self.guidance not in ("regex", "gbnf"):
+            return f"dialect={self.name} takes no grammar; leave it out, or take a server of vLLM, SGLang or llama.cpp"
+        return None
 
     def unsupported_settings(self, sampling: Sampling) -> tuple[str, ...]:
         """The names of the settings of `sampling` that the dialect leaves out."""

@@ -83,9 +83,9 @@ def read_reply(dialect: Dialect, value: object, query: Query, address: Address) 
 
 
 def format_violation(dialect: Dialect, sample: Candidate, request: Request) -> SchemaViolation | None:
-    """The error of a sample that is not in the requested format; None if it is, or was cut."""
+    """The error of a sample that is not in the requested format; None if it is, or was cut, or may lack tokens."""
     text = sample.text or ""
-    if sample.truncated or dialect.guidance == "none":
+    if sample.truncated or dialect.guidance == "none" or dialect.loses_tokens:
         return None
     if dialect.guidance == "schema":
         fits = isinstance(_json(text), dict)

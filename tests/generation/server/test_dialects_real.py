@@ -34,9 +34,6 @@ SEGMENTS = [
     Segment("I like tea.", "Ich mag Kaffee.", "segment 1"),
     Segment("He slept.", "Er schlief gestern.", "segment 2"),
 ]
-#: More for llama.cpp: where concurrency is named, all candidates of a segment are one request, and faults and kills
-#: need several.
-MORE = [Segment("I like tea.", f"Ich mag {number} Kaffees.", f"segment {number}") for number in range(1, 9)]
 only_llamacpp = pytest.mark.parametrize("server", ["llamacpp"], indirect=True)
 
 
@@ -91,8 +88,7 @@ def test_candidates_are_sampled_and_their_tokens_counted(server: RealServer, tmp
 def test_faults_before_it_lose_nothing(server: RealServer, tmp_path: Path) -> None:
     with FaultyProxy(server.url, 0.6, stall=1.0, faults=("drop", "500", "429", "cut", "html")) as proxy:
         name = f"{CARD}&grounded=false&invalid=empty&n=6&dialect={server.dialect}&server={proxy.url}&concurrency=1"
-        segments = MORE if server.dialect == "llamacpp" else SEGMENTS
-        run = annotate(load_card(f"{name}&store={tmp_path / 'store'}"), segments)
+        run = annotate(load_card(f"{name}&store={tmp_path / 'store'}"), SEGMENTS)
     assert proxy.faults
     assert all(decision.valid + decision.invalid == 6 for decision in run.decisions)
     assert f"|dialect:{server.dialect}|" in run.signature
@@ -100,6 +96,5 @@ def test_faults_before_it_lose_nothing(server: RealServer, tmp_path: Path) -> No
 
 def test_comet_score_goes_on_after_kills(server: RealServer, tmp_path: Path) -> None:
     """Last in the file, as it kills the server."""
-    segments = MORE if server.dialect == "llamacpp" else SEGMENTS
-    pairs = [(segment.source, segment.translation) for segment in segments]
+    pairs = [(segment.source, segment.translation) for segment in SEGMENTS]
     comet_score_goes_on_after_kills(f"{CARD}&grounded=false&invalid=empty", pairs, 4, tmp_path, server)
