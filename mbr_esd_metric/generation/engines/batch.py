@@ -53,8 +53,8 @@ class BatchEngine(ServerEngine):
 
     def __init__(self, options: EngineOptions, policy: RetryPolicy | None = None) -> None:
         """Services with batches follow OpenAI's dialect; the options may name another one."""
-        self._given = options
-        super().__init__(replace(options, dialect="openai") if options.dialect == "auto" else options, policy)
+        self._given, self.policy = options, policy or self.default_policy
+        super().__init__(replace(options, dialect="openai") if options.dialect == "auto" else options, self.policy)
 
     @property
     def _address(self) -> Address:

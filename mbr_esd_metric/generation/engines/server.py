@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from mbr_esd_metric.errors import EngineError, logger, require
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Refused, Request, Sampling
@@ -25,29 +25,14 @@ class ServerEngine(Engine):
     packages: ClassVar[tuple[str, ...]] = ("aiohttp",)
     extra: ClassVar[str] = "server"
     loads_weights: ClassVar[bool] = False
-    #: How failed requests are tried again; None for the usual way.
-    default_policy: ClassVar[RetryPolicy | None] = None
     _announced = _connected = False
     _confirmed = True
 
     def __init__(self, options: EngineOptions, policy: RetryPolicy | None = None) -> None:
         super().__init__(options)
-        self._policy = policy
+        self._policy, self._progress = policy, cast("Progress | None", None)
 
     # What sends requests is loaded when there is one to send.
-    @cached_property
-    def policy(self) -> RetryPolicy:
-        """How failed requests are tried again."""
-        from mbr_esd_metric.generation.server.client import RetryPolicy
-
-        return self._policy or self.default_policy or RetryPolicy()
-
-    @cached_property
-    def _progress(self) -> Progress:
-        from mbr_esd_metric.generation.server.client import Progress
-
-        return Progress()
-
     def _spoken(self) -> str:
         from mbr_esd_metric.generation.server.detection import spoken_dialect
 
@@ -122,7 +107,7 @@ class ServerEngine(Engine):
 
     @property
     def retries(self) -> int:
-        return self._progress.retries
+        return self._progress.retries if self._progress else 0
 
     @property
     def samples_per_request(self) -> int:
@@ -137,14 +122,15 @@ class ServerEngine(Engine):
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
         """Sample every request, in order and many at a time; a part is yielded as soon as its reply is in, or refused
         for good. `EngineError` is raised only if no request can succeed."""
-        from mbr_esd_metric.generation.server.client import Client
+        from mbr_esd_metric.generation.server.client import Client, Progress
 
         self.load()
+        self._progress = self._progress or Progress()
         yield from Client(self.job(sampling), requests, self._progress)
 
     def job(self, sampling: Sampling) -> Job:
         """The settings of a run; logs, once, what the dialect leaves out, which changes what the numbers mean."""
-        from mbr_esd_metric.generation.server.client import Job
+        from mbr_esd_metric.generation.server.client import Job, RetryPolicy
 
         options, dialect = self.options, self.dialect
         left_out = [f"{name}={getattr(sampling, name)}" for name in dialect.unsupported_settings(sampling)]
@@ -157,4 +143,5 @@ class ServerEngine(Engine):
             asked = f"{self.addresses[0]} is asked in dialect={dialect.name}{hot}"
             logger.info(f"{asked}; left out: {', '.join(left_out)}")
         price, most, concurrency = options.price or (0.0, 0.0), options.max_cost, options.concurrency
-        return Job(self.addresses, dialect, self.model, sampling, self.policy, price, most, concurrency)
+        policy = self._policy or RetryPolicy()
+        return Job(self.addresses, dialect, self.model, sampling, policy, price, most, concurrency)
