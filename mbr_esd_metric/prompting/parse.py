@@ -261,9 +261,8 @@ class JsonParser(AnswerParser):
         self._in_piece, self._in_answer = _patterns(self.source is not None, self.more_keys)
         self._parsed[_NO_ERROR] = Parsed(EMPTY)
         self._pieces: dict[str, _Error] = {}
-        #: Of each piece the key and the span of its first occurrence; None and None if it is dropped.
+        #: Of each piece the key and the span of its first occurrence; None and None if that has to be counted.
         self._located: dict[str, tuple[SpanKey, ErrorSpan] | tuple[None, None]] = {}
-        self._inexact: set[str] = set()
 
     def ranges(self, text: str) -> Ranges:
         at, end = len(_FIRST) - 1, len(text) - len(_LAST) + 1
@@ -291,8 +290,7 @@ class JsonParser(AnswerParser):
             if None not in keyed:
                 # Backwards, so that of equal spans the first is kept.
                 spans = dict(reversed(cast("list[tuple[SpanKey, ErrorSpan]]", keyed)))
-                inexact = self._inexact and not self._inexact.isdisjoint(pieces)
-                if None in spans or inexact or self.location == "successive" or len(pieces) > MOST_ERRORS:
+                if None in spans or self.location == "successive" or len(pieces) > MOST_ERRORS:
                     return self._annotation([self._pieces[piece] for piece in pieces])
                 return Parsed(Annotation.of_keys(spans))
         errors = _decode(text, self.source is not None, self.more_keys)
@@ -304,10 +302,8 @@ class JsonParser(AnswerParser):
         if match is None or not is_severity(match[len(KEYS) + 1]):
             return False
         error = self._pieces[piece] = self._error(*match.groups())
-        span = error.span(error.place)
+        span = error.span(error.place) if error.place is not None and error.place.exact else None
         self._located[piece] = (None, None) if span is None else (span.key, span)
-        if error.place is not None and not error.place.exact:
-            self._inexact.add(piece)
         return True
 
     def _error(self, key: str, text: str, category: str, sub_category: str, severity: str, *more: str | None) -> _Error:
