@@ -201,6 +201,6 @@ def unknown(kind: str, value: str, valid: Iterable[str], listed: str | None = No
     return OptionError(f"unknown {kind} {value!r}; {hint}{every}")
 
 
-def useless(option: str, beside: str) -> OptionError:
+def no_effect_error(option: str, beside: str) -> OptionError:
     """An `OptionError` for an option that has no effect together with the other options."""
     return OptionError(f"{option} changes nothing with {beside}; leave it out")

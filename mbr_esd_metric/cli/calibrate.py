@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from mbr_esd_metric.cli.shared_options import add_inputs, add_table, input_paths, load_optional_test_set, read_inputs
-from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, useless
+from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, number_of, printable
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.report.plots import check_plot, save
 from mbr_esd_metric.report.tables import render_all
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     if args.error_free is not None:
         return _error_free(args)
     if args.precision is not None:
-        raise useless(f"--precision {args.precision}", "a run without --error-free")
+        raise no_effect_error(f"--precision {args.precision}", "a run without --error-free")
     by = read_recalibration(args.apply) if args.apply else None
     table = read_inputs(args)
     metrics = predicted_of(table)
@@ -100,7 +100,7 @@ def _error_free(args: argparse.Namespace) -> int:
 
     for option in ("plot", "apply"):
         if getattr(args, option):
-            raise useless(f"--{option}", "--error-free")
+            raise no_effect_error(f"--{option}", "--error-free")
     if args.precision is not None and not 0 < args.precision < 1:
         raise OptionError(f"--precision {args.precision}: give a share between 0 and 1")
     if bool(args.test_set) == bool(args.error_free) or bool(args.inputs) == bool(args.test_set):

@@ -15,7 +15,7 @@ from mbr_esd_metric.cli.shared_options import (
     named_metrics,
     print_tables,
 )
-from mbr_esd_metric.errors import OptionError, unknown, useless
+from mbr_esd_metric.errors import OptionError, no_effect_error, unknown
 from mbr_esd_metric.files.streams import progress_bar
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
 from mbr_esd_metric.metaeval.score_statistics import (
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.report.evaluations import error_free_table, span_table
 
     if args.view is not None and args.view not in PARTS and args.statistics is not None:
-        raise useless("--statistics", f"--view {args.view}")
+        raise no_effect_error("--statistics", f"--view {args.view}")
     names, files = named_metrics(args.metric)
     year = _year(args)
     test_sets = list(load_test_sets(args, gold=args.gold, files=files))

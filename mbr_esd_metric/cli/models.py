@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.errors import install_command, printable, useless
+from mbr_esd_metric.errors import install_command, no_effect_error, printable
 
 if TYPE_CHECKING:
     from mbr_esd_metric.metric.card import ModelCard
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.check:
         if args.options:
-            raise useless("--options", "--check")
+            raise no_effect_error("--options", "--check")
         return _check(args.name)
     if args.name:
         card = load_card(args.name)

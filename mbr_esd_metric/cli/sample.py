@@ -18,7 +18,7 @@ from mbr_esd_metric.cli.shared_options import (
     trial_of,
     used_option,
 )
-from mbr_esd_metric.errors import InputError, OptionError, first_of, logger, number_of, printable, useless
+from mbr_esd_metric.errors import InputError, OptionError, first_of, logger, no_effect_error, number_of, printable
 from mbr_esd_metric.files.paths import check_distinct, check_output, short_names
 from mbr_esd_metric.files.streams import read_segments
 
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     trial = trial_of(args)
     check_output(args.output, [args.sources, *(args.translations or ()), card.candidates, test_set_folder(args)])
     if args.test_set and (option := used_option(args, "--sources", "--translations")):
-        raise useless(option, "--test-set")
+        raise no_effect_error(option, "--test-set")
     if args.test_set and not args.lp:
         raise OptionError(f"--test-set {args.test_set}: give its language pair with --lp, for instance --lp en-de")
     test_set = next(load_test_sets(args)) if args.test_set else None

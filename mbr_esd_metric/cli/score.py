@@ -18,7 +18,7 @@ from mbr_esd_metric.cli.shared_options import (
     print_estimates,
     trial_of,
 )
-from mbr_esd_metric.errors import OptionError, logger, printable, useless
+from mbr_esd_metric.errors import OptionError, logger, no_effect_error, printable
 from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.streams import json_text, write_whole
 from mbr_esd_metric.metric.card import with_pair
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
         if looks_like_checkpoint(args.model):
             return _score_by_comet(args)
     if args.references:
-        raise useless("--references", "a model of this package")
+        raise no_effect_error("--references", "a model of this package")
     card = with_pair(card_of(args), args.lp)
     answers = (card if card.candidates is None else candidate_source(card).card).decision.format
     if args.corrected and not get_format(answers).corrections:
@@ -140,14 +140,14 @@ def _score_by_comet(args: argparse.Namespace) -> int:
 
     for option in ("documents", "dry_run", "corrected"):
         if getattr(args, option) is not None:
-            raise useless(f"--{option.replace('_', '-')}", f"--model {args.model}, which COMET runs")
+            raise no_effect_error(f"--{option.replace('_', '-')}", f"--model {args.model}, which COMET runs")
     if args.changed_from and args.references:
         raise OptionError("-r has a line for every unit; with --changed-from give none")
     texts = Texts.read(args, args.lp, args.references)
     if not texts.sources:
         return _show(args, texts, {args.document: []})
     if args.lp and args.document is None:
-        raise useless(f"--lp {args.lp}", f"--model {args.model}, which names no languages")
+        raise no_effect_error(f"--lp {args.lp}", f"--model {args.model}, which names no languages")
     references = None
     if args.references is not None:
         references = read_translations(args.references, args.sources or args.document, texts.sources)

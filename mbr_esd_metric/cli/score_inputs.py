@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, useless
+from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, number_of, printable
 from mbr_esd_metric.files.paths import check_distinct, check_output
 from mbr_esd_metric.files.streams import read_segments
 from mbr_esd_metric.metric.card import ModelCard, with_pair
@@ -46,7 +46,7 @@ class Texts:
         if args.sources or args.translations:
             raise OptionError(f"{args.document} has both texts; leave -s and -t out")
         if args.documents:
-            raise useless(f"--documents {args.documents}", f"{args.document}, which says it itself")
+            raise no_effect_error(f"--documents {args.documents}", f"{args.document}, which says it itself")
         if args.output and Path(args.output).suffix != Path(args.document).suffix:
             raise OptionError(
                 f"-o {args.output}: it is {args.document} again, so let it end alike; --to_csv writes a table"
@@ -69,10 +69,10 @@ class Texts:
         if not args.sources or not args.translations:
             raise OptionError("give a source file with -s and translations with -t, or a file such as project.xlf")
         if args.output:
-            raise useless(f"-o {args.output}", "plain texts")
+            raise no_effect_error(f"-o {args.output}", "plain texts")
         for option in ("all", "changed_from"):
             if getattr(args, option):
-                raise useless(f"--{option.replace('_', '-')}", "plain texts")
+                raise no_effect_error(f"--{option.replace('_', '-')}", "plain texts")
         check_distinct(args.translations, "translations", "-t ")
         sources = read_segments(args.sources)
         systems = {path: read_translations(path, args.sources, sources) for path in args.translations}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mbr_esd_metric.cli import functions_of
-from mbr_esd_metric.errors import InputError, OptionError, printable, unknown, useless
+from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, printable, unknown
 from mbr_esd_metric.files.paths import check_distinct, check_output, plain_name
 from mbr_esd_metric.files.streams import write_whole
 
@@ -249,7 +249,7 @@ def used_option(args: argparse.Namespace, *options: str) -> str | None:
 def load_optional_test_set(args: argparse.Namespace) -> TestSet | None:
     """The test set of a verb that works without one; None if none is named."""
     if not args.test_set and (option := used_option(args, "--lp", "--metric")):
-        raise useless(option, "files alone, without --test-set")
+        raise no_effect_error(option, "files alone, without --test-set")
     if args.test_set and not args.lp:
         raise OptionError(f"--test-set {args.test_set}: give its language pair with --lp, for instance --lp en-de")
     return next(load_test_sets(args), None) if args.test_set else None
@@ -320,7 +320,7 @@ def check_gate(args: argparse.Namespace, option: str | None, *outputs: str | Non
         if path:
             check_output(path)
     if args.junit and option is None:
-        raise useless(f"--junit {args.junit}", "a run without a gate")
+        raise no_effect_error(f"--junit {args.junit}", "a run without a gate")
 
 
 def close_gate(

@@ -18,7 +18,7 @@ from mbr_esd_metric.cli.shared_options import (
     run_verb,
     trial_of,
 )
-from mbr_esd_metric.errors import EngineError, InputError, OptionError, number_of, printable, useless
+from mbr_esd_metric.errors import EngineError, InputError, OptionError, no_effect_error, number_of, printable
 from mbr_esd_metric.files.untrusted import finite
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _dry_run(args: argparse.Namespace, test_set: TestSet, model: str, choice: Sy
         card = with_pair(card, None if card.lp else test_set.lp)
         print_estimates(card, [one for one in texts if one.supplied], trial)
     elif args.dry_run:
-        raise useless(f"--dry-run {args.dry_run}", f"--model {model}, of which nothing is sampled")
+        raise no_effect_error(f"--dry-run {args.dry_run}", f"--model {model}, of which nothing is sampled")
 
 
 def configure_submit(parser: argparse.ArgumentParser) -> None:
@@ -165,7 +165,7 @@ def run_submit(args: argparse.Namespace) -> int:
 
     for option in ("range", "error_free"):
         if getattr(args, option) is not None and args.task != "wmt26":
-            raise useless(f"--{option.replace('_', '-')}", f"--task {args.task}")
+            raise no_effect_error(f"--{option.replace('_', '-')}", f"--task {args.task}")
     written = write_submission(
         args.output,
         args.task,

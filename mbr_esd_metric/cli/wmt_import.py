@@ -15,7 +15,7 @@ from mbr_esd_metric.adapters.wmt.importing import Target, import_esa, import_mqm
 from mbr_esd_metric.adapters.wmt.kind import IMPORT_KINDS, kind_of_import
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
 from mbr_esd_metric.cli.shared_options import folder_and_name, used_option
-from mbr_esd_metric.errors import InputError, OptionError, useless
+from mbr_esd_metric.errors import InputError, OptionError, no_effect_error
 from mbr_esd_metric.files.paths import check_folder
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     group = kind if kind in _WEIGHTS else "submission"
     for option, groups in _BELONGS.items():
         if group not in groups and used_option(args, option):
-            raise useless(option, f"{args.files[0]}, which is {kind}")
+            raise no_effect_error(option, f"{args.files[0]}, which is {kind}")
     write = {"mqm": _mqm, "qe": _qe, "esa": _esa, "cesa": _esa, "task": _task, "comet": _comet}.get(kind, _submission)
     write(args, kind)
     return 0

@@ -113,12 +113,12 @@ def decided(
     index: int | None
     if isinstance(chosen, Annotation):
         index = None
-        annotation, value = problem.judged(chosen, value)
+        annotation, value = problem.evaluate_external(chosen, value)
     else:
         index = hypotheses.index[chosen]
         value, annotation = by_hypothesis[chosen], problem.with_confidence(chosen)
     mean, deviation = (mqm_score(annotation, mqm), None) if score == "chosen" else problem.score(score, mqm)
-    invalid = hypotheses.of.count(-1)
+    invalid = hypotheses.hypothesis_of_candidate.count(-1)
     sizes = [*map(len, hypotheses.annotations)]
     counts: list[int] = hypotheses.counts.tolist()
     return Decision(
@@ -126,9 +126,9 @@ def decided(
         annotation=annotation,
         score=unit_score(mean, mqm),
         mqm=mean,
-        expected_utilities=tuple([by_hypothesis[h] for h in hypotheses.of]),
+        expected_utilities=tuple([by_hypothesis[h] for h in hypotheses.hypothesis_of_candidate]),
         expected_utility=value,
-        valid=len(hypotheses.of) - invalid,
+        valid=len(hypotheses.hypothesis_of_candidate) - invalid,
         distinct=len(hypotheses),
         invalid=invalid,
         located=sum(map(mul, counts, sizes)),

@@ -34,7 +34,7 @@ class Hypotheses:
         self_reported_scores: the scores in the candidates themselves, where there are any.
 
     Attributes:
-        of: the hypothesis of each candidate, -1 for an invalid one.
+        hypothesis_of_candidate: the hypothesis of each candidate, -1 for an invalid one.
         counts: candidates of each hypothesis, shape (n,).
         index: the candidate that represents each hypothesis: the likeliest of its duplicates, then the first.
         annotations: of these candidates.
@@ -64,7 +64,7 @@ class Hypotheses:
             else:
                 same = (annotation.key, annotation.unplaced) if annotation.unplaced else annotation.key
                 by_object[id(annotation)] = by_spans.setdefault(same, len(by_spans))
-        self.of: list[int] = [by_object[id(annotation)] for annotation in annotations]
+        self.hypothesis_of_candidate: list[int] = [by_object[id(annotation)] for annotation in annotations]
         n = len(by_spans)
         if not n:
             raise NoValidCandidateError(
@@ -73,7 +73,7 @@ class Hypotheses:
         self.index: list[int] = [-1] * n
         best = [-math.inf] * n
         values = [-math.inf if value is None else value for value in logprobs or [None] * len(annotations)]
-        for i, (h, value) in enumerate(zip(self.of, values, strict=True)):
+        for i, (h, value) in enumerate(zip(self.hypothesis_of_candidate, values, strict=True)):
             if not value <= 1e-3:
                 raise InputError(f"candidate {i + 1}: {value!r} is not a log-probability (a number <= 0)")
             if h >= 0 and (value > best[h] or self.index[h] < 0):
@@ -81,7 +81,8 @@ class Hypotheses:
                 self.index[h] = i
         self.annotations: list[Annotation] = [annotations[i] for i in self.index]  # type: ignore[misc]
         self.logprobs: Floats = np.array(best)
-        valid = self.of if min(self.of) >= 0 else [h for h in self.of if h >= 0]
+        hypotheses = self.hypothesis_of_candidate
+        valid = hypotheses if min(hypotheses) >= 0 else [h for h in hypotheses if h >= 0]
         self.counts: npt.NDArray[np.intp] = np.bincount(valid, minlength=n)
 
     def __len__(self) -> int:
@@ -100,7 +101,7 @@ class Hypotheses:
             return np.asarray(self.counts / self.counts.sum())
         shares: Floats = np.zeros(len(self))
         # An invalid candidate counts for the last hypothesis, and weighs nothing.
-        np.add.at(shares, self.of, self.candidate_weights(weighting))
+        np.add.at(shares, self.hypothesis_of_candidate, self.candidate_weights(weighting))
         return shares
 
     def candidate_weights(self, weighting: str = "uniform") -> Floats:
@@ -108,12 +109,13 @@ class Hypotheses:
 
         Those of a hypothesis sum to its weight. With "model", candidates with one output share the output's weight.
         """
-        shares: Floats = np.zeros(len(self.of))
-        valid = [i for i, hypothesis in enumerate(self.of) if hypothesis >= 0]
+        hypotheses = self.hypothesis_of_candidate
+        shares: Floats = np.zeros(len(hypotheses))
+        valid = [i for i, hypothesis in enumerate(hypotheses) if hypothesis >= 0]
         if weighting == "uniform":
             shares[valid] = 1 / len(valid)
             return shares
-        outputs = [(self.of[i], self._outputs[i] if self._outputs is not None else None) for i in valid]
+        outputs = [(hypotheses[i], self._outputs[i] if self._outputs is not None else None) for i in valid]
         chances: dict[tuple[int, Hashable], float] = {}
         for i, output in zip(valid, outputs, strict=True):
             logprob = self._logprobs[i] if self._logprobs is not None else None
@@ -135,7 +137,9 @@ class Hypotheses:
         Raises `InputError` if a valid candidate states none.
         """
         scores: list[float] = []
-        for i, (one, hypothesis) in enumerate(zip(self._scores or [None] * len(self.of), self.of, strict=True), 1):
+        hypotheses = self.hypothesis_of_candidate
+        reported = self._scores or [None] * len(hypotheses)
+        for i, (one, hypothesis) in enumerate(zip(reported, hypotheses, strict=True), 1):
             if one is None and hypothesis >= 0:
                 raise InputError(
                     f"candidate {i} states no score, which score=given needs; take format=esa, gemba-mqm or tags, or "
@@ -160,7 +164,7 @@ class DecisionProblem:
         length: L, the translation's characters, and those of the source where both texts are compared.
         utility: similarity u.
         weighting: of the supports; see `Hypotheses.weights`.
-        supports: hypotheses `apart` from the candidates; None if the candidates are the supports.
+        supports: hypotheses beside the candidates; None if the candidates are the supports.
 
     Attributes:
         table: the hypotheses in its first rows, and the supports in `columns`.
@@ -180,7 +184,7 @@ class DecisionProblem:
     ) -> None:
         self.hypotheses, self.length, self.utility = hypotheses, length, utility
         self._weighting = weighting
-        self.apart = supports is not None
+        self.has_external_supports = supports is not None
         self.supports = hypotheses if supports is None else supports
         n = len(hypotheses)
         others = [] if supports is None else supports.annotations
@@ -215,13 +219,13 @@ class DecisionProblem:
         """The annotation of a hypothesis, each span with its confidence."""
         return with_confidence(self.hypotheses.annotations[hypothesis], self.table, self.columns, self.weights)
 
-    def judged(self, annotation: Annotation, value: float | None = None) -> tuple[Annotation, float]:
+    def evaluate_external(self, annotation: Annotation, value: float | None = None) -> tuple[Annotation, float]:
         """An annotation that is no candidate's, with its confidences; and its expected utility, unless `value` is it.
 
         Raises `InputError` if a span ends past the translation.
         """
         table, columns = self.table, self.columns
-        on_grid = all(start in table.place and end in table.place for start, end, _ in annotation.key)
+        on_grid = all(start in table.index_of_bound and end in table.index_of_bound for start, end, _ in annotation.key)
         if value is None or not on_grid:
             supports = self.supports.annotations
             table, columns = AnnotationTable([annotation, *supports], self.length), slice(1, 1 + len(supports))
@@ -237,7 +241,7 @@ def with_confidence(annotation: Annotation, table: AnnotationTable, columns: sli
     if not annotation.spans:
         return annotation
     marked = ((weights @ table.marked[columns]) * table.widths).tolist()
-    place = table.place
+    place = table.index_of_bound
     spans = []
     for span in annotation:
         share = sum(marked[place[span.start] : place[span.end]]) / (span.end - span.start)

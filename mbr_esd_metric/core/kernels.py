@@ -47,7 +47,7 @@ EPS = 1.0
 _SINGLE_LENGTH = 5_000_000
 
 
-def recent(size: int) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+def lru_by_identity(size: int) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
     """A decorator: the last `size` results are given again for the very same positional arguments, by identity.
 
     The arguments must not change, and nobody may change a result. Equality is not enough: equal annotations may repeat
@@ -72,7 +72,7 @@ def recent(size: int) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
     return decorate
 
 
-@recent(4)
+@lru_by_identity(4)
 def covered(annotation: Annotation, length: int, severity: Severity) -> npt.NDArray[np.bool_]:
     """Whether each of the `length` characters is in a span of this severity; errors as of `Annotation.check_length`."""
     annotation.check_length(length)
@@ -84,7 +84,7 @@ def covered(annotation: Annotation, length: int, severity: Severity) -> npt.NDAr
     return mask
 
 
-@recent(2)
+@lru_by_identity(2)
 def severity_vector(annotation: Annotation, length: int) -> npt.NDArray[np.float64]:
     """v, of shape (length,), with values 0, 0.5, 1 or 1.5; errors as of `covered`."""
     vector = np.zeros(length, np.float64)
@@ -137,7 +137,7 @@ class AnnotationTable:
         return len(self.annotations)
 
     @cached_property
-    def sites(self) -> tuple[_Indices, list[tuple[SpanKey, ...]]]:
+    def overlap_groups(self) -> tuple[_Indices, list[tuple[SpanKey, ...]]]:
         """The annotations by site. Spans of different *sites* never overlap, in any of the annotations.
 
         First the number of each annotation's variant at each site, shape (sites, n), 0 if it has no span there; then
@@ -160,7 +160,7 @@ class AnnotationTable:
         return of, list(variants)
 
     @cached_property
-    def place(self) -> dict[int, int]:
+    def index_of_bound(self) -> dict[int, int]:
         """The number of each bound."""
         return {bound: number for number, bound in enumerate(self.bounds.tolist())}
 

@@ -46,12 +46,12 @@ class Rule(ABC):
 
     def check(self, problem: DecisionProblem) -> None:
         """Raise `InputError` if the segment lacks what the rule needs."""
-        if self.needs_references and not problem.apart:
+        if self.needs_references and not problem.has_external_supports:
             raise InputError(f"the rule {self.name!r} needs human annotations as references")
-        if self.candidates == "one" and len(problem.hypotheses.of) > 1:
+        if self.candidates == "one" and len(problem.hypotheses.hypothesis_of_candidate) > 1:
             raise InputError(
                 f"the rule {self.name!r} takes one candidate, decoded at temperature 0, not "
-                f"{len(problem.hypotheses.of)}; use 'map' for the likeliest of several"
+                f"{len(problem.hypotheses.hypothesis_of_candidate)}; use 'map' for the likeliest of several"
             )
         if self.needs_logprobs and not (problem.hypotheses.logprobs > -math.inf).any():
             raise InputError(f"the rule {self.name!r} needs the candidates' log-probabilities")

@@ -292,12 +292,12 @@ def _blocks(path: Path) -> Iterator[_Block]:
         offset = number = 0
         while lines := file.read(_BLOCK):
             lines += file.readline()
-            yield _Stretch(path, offset, len(lines), number)
+            yield ByteRange(path, offset, len(lines), number)
             offset, number = offset + len(lines), number + lines.count(b"\n")
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
+class ByteRange:
     """Whole lines of an uncompressed file, by their bytes and the number of lines before them. A worker reads them,
     which is cheaper than sending them to it."""
 
@@ -316,7 +316,7 @@ class _Stretch:
 
 
 #: Records of `raw_records`, or where to read them.
-_Block: TypeAlias = "list[tuple[str, bytes | list[Any]]] | _Stretch"
+_Block: TypeAlias = "list[tuple[str, bytes | list[Any]]] | ByteRange"
 
 
 def _carried(records: Iterable[tuple[str, bytes | list[Any]]]) -> Iterator[_Block]:

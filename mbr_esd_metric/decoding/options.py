@@ -16,7 +16,7 @@ from mbr_esd_metric.core.decision import SCORES
 from mbr_esd_metric.core.mqm import WEIGHTS, MqmWeights
 from mbr_esd_metric.core.rules import RULES, CorpusRule, Rule, get_rule, rules
 from mbr_esd_metric.core.similarities import Similarity, check_similarity, get_similarity, similarity_names
-from mbr_esd_metric.errors import InputError, OptionError, unknown, useless
+from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, unknown
 from mbr_esd_metric.prompting.formats import FORMATS, AnswerParser, get_format
 from mbr_esd_metric.prompting.parse import LOCATIONS
 
@@ -203,7 +203,7 @@ class DecisionOptions:
         changed = replace(self, **values)
         utility = changed.rule_instance.fixed_utility
         if utility is not None and "utility" in changes:
-            raise useless(
+            raise no_effect_error(
                 spell("utility", changes["utility"]),
                 f"{spell('rule', changed.rule)}, which maximises the corpus {utility}",
             )

@@ -37,7 +37,7 @@ from mbr_esd_metric.core.mqm import unit_score, weights_of
 from mbr_esd_metric.core.rules import CorpusRule, SegmentRule
 from mbr_esd_metric.decoding.checks import checks, with_errors
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, useless
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, no_effect_error
 from mbr_esd_metric.prompting.formats import FORMATS, AnswerParser, get_format
 from mbr_esd_metric.prompting.parse import Invalid, Parsed
 from mbr_esd_metric.prompting.text import is_untranslated
@@ -194,9 +194,9 @@ def decision_problem(
     """One segment as a rule sees it, and the counts of its candidates; for the arguments see `decide`."""
     rule = options.rule_instance
     if references is not None and not rule.needs_references:
-        raise useless("references", f"rule={rule.name}; they are for rule=oracle")
+        raise no_effect_error("references", f"rule={rule.name}; they are for rule=oracle")
     if supports is not None and rule.needs_references:
-        raise useless("supports", f"rule={rule.name}, whose supports are the references")
+        raise no_effect_error("supports", f"rule={rule.name}, whose supports are the references")
     columns = CandidateColumns.of(candidates)
     text, sided = source, options.both_sides(columns.format) or columns.annotations is not None
     if options.checks == "true" and not sided:

@@ -82,7 +82,7 @@ def settled(
 def cost_of_stopping(hypotheses: Hypotheses, similarities: Floats) -> float:
     """The larger of loss(n) and gain(n), in units of the utility; similarities are those of each hypothesis of the n
     candidates to each, shape (h, h)."""
-    early = [h for h in hypotheses.of[: len(hypotheses.of) // 2] if h >= 0]
+    early = [h for h in hypotheses.hypothesis_of_candidate[: len(hypotheses.hypothesis_of_candidate) // 2] if h >= 0]
     if not early:
         return math.inf
     expected = similarities @ hypotheses.weights()

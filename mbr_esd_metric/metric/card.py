@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions, option_help
-from mbr_esd_metric.errors import OptionError, unknown, useless
+from mbr_esd_metric.errors import OptionError, no_effect_error, unknown
 from mbr_esd_metric.generation.engine import ENGINES, EngineOptions, Sampling
 from mbr_esd_metric.generation.model_files import VLLM_OPTIONS, name_and_revision
 from mbr_esd_metric.generation.server.address import shown
@@ -279,7 +279,9 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
         except OptionError as error:
             raise OptionError(f"model option {key}: {error}") from None
     if "candidates" in changes and changes.get("engine", "auto") != "auto":
-        raise useless(f"engine={changes['engine']}", f"candidates={changes['candidates']}, which are sampled already")
+        raise no_effect_error(
+            f"engine={changes['engine']}", f"candidates={changes['candidates']}, which are sampled already"
+        )
     if {"server", "dialect"} & changes.keys():
         changes.setdefault("engine", "server")
     stored = os.path.expanduser(changes.get("candidates") or "")

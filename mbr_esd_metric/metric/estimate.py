@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mbr_esd_metric.errors import EngineError, useless
+from mbr_esd_metric.errors import EngineError, no_effect_error
 from mbr_esd_metric.generation.server.client import cost
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.card import ModelCard
@@ -150,7 +150,7 @@ def estimate(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> Es
     fetched if they are missing, because their digest is part of the store's keys. `trial` segments are sampled to
     measure the time; 0 samples none. Raises as `annotate` does, and `OptionError` for candidates of a file."""
     if card.candidates is not None:
-        raise useless("a dry run", f"candidates={card.candidates}, of which nothing is sampled")
+        raise no_effect_error("a dry run", f"candidates={card.candidates}, of which nothing is sampled")
     timing = _timed(card, segments, trial) if trial else None
     note = ""
     try:

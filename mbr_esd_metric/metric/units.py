@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Decision, ScoredPart
-from mbr_esd_metric.errors import OptionError, useless
+from mbr_esd_metric.errors import OptionError, no_effect_error
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.prompting.formats import get_format
@@ -93,7 +93,9 @@ def units_of(card: ModelCard, segments: Sequence[Segment]) -> Units:
     no_context = bool(get_format(card.decision.format).engine)
     if card.context == "document":
         if no_context:
-            raise useless("context=document", f"format={card.decision.format}, which reads a sentence and its source")
+            raise no_effect_error(
+                "context=document", f"format={card.decision.format}, which reads a sentence and its source"
+            )
         if segments and not any(segment.document for segment in segments):
             raise OptionError(
                 "context=document needs to know the documents: give --documents FILE, or 'doc' in each sample"

@@ -17,7 +17,7 @@ from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions, looks_like_checkpoint
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, fold_severity
 from mbr_esd_metric.core.mqm import mqm_score
-from mbr_esd_metric.errors import EngineError, OptionError, logger, unknown, useless
+from mbr_esd_metric.errors import EngineError, OptionError, logger, no_effect_error, unknown
 from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, with_pair
 from mbr_esd_metric.metric.cards import card_names, is_ours, load_card
 from mbr_esd_metric.metric.data_warnings import data_warning, warnings
@@ -244,7 +244,7 @@ def make_scorer(model: str, *, name: str | None = None, reference: str | None = 
         raise OptionError(f"--name {name}: a metric's name becomes a file's name, of letters, digits and _.+=*-")
     base = model.partition("?")[0]
     if name is not None and model in ("empty", "BLEU", "chrF"):
-        raise useless(f"--name {name}", f"--model {model}")
+        raise no_effect_error(f"--name {name}", f"--model {model}")
     if model == "empty":
         return EmptyScorer()
     if model in ("BLEU", "chrF"):

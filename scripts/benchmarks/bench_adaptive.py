@@ -127,7 +127,7 @@ def main() -> None:
             one = cost_of_stopping(part.hypotheses, matrix)
             spent_time += time.perf_counter() - begun
             index = part.hypotheses.index[part.hypotheses.best(matrix @ part.weights)]
-            chosen = whole.hypotheses.of[index]
+            chosen = whole.hypotheses.hypothesis_of_candidate[index]
             row.append((one, expected[best] - expected[chosen], chosen == best))
         costs.append([one for one, _, _ in row])
         lost.append([loss for _, loss, _ in row])

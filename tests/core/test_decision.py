@@ -300,7 +300,7 @@ def test_the_weights_of_candidates_sum_to_those_of_their_annotation(weighting: s
     weights = hypotheses.candidate_weights(weighting)
     assert weights[3] == 0
     assert weights.sum() == pytest.approx(1)
-    folded = [sum(weights[i] for i in range(8) if hypotheses.of[i] == h) for h in range(2)]
+    folded = [sum(weights[i] for i in range(8) if hypotheses.hypothesis_of_candidate[i] == h) for h in range(2)]
     assert folded == pytest.approx(hypotheses.weights(weighting).tolist(), abs=1e-15)
     assert weights[0] == weights[1], "equal answers of one model weigh the same"
     if weighting == "model":

@@ -57,7 +57,7 @@ def test_loss_is_that_of_the_bootstrap_written_out() -> None:
     losses = []
     for _ in range(4000):
         weights = np.zeros(len(hypotheses))
-        np.add.at(weights, hypotheses.of, generator.dirichlet(np.ones(len(candidates))))
+        np.add.at(weights, hypotheses.hypothesis_of_candidate, generator.dirichlet(np.ones(len(candidates))))
         utilities = similarities @ weights
         losses.append(utilities.max() - utilities[chosen])
     assert cost_of_stopping(hypotheses, similarities) >= np.mean(losses) - 4 * np.std(losses) / np.sqrt(400)

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, Severity, as_annotation
-from mbr_esd_metric.core.kernels import BETA, GAMMA, AnnotationTable, Floats, covered, products, recent
+from mbr_esd_metric.core.kernels import BETA, GAMMA, AnnotationTable, Floats, covered, lru_by_identity, products
 from mbr_esd_metric.core.similarity import Similarity
 
 
@@ -40,7 +40,7 @@ def f1(candidate: AnnotationLike, support: AnnotationLike, length: int) -> float
     return 2 * credit / size if size else 1.0
 
 
-@recent(1)
+@lru_by_identity(1)
 def f1_counts(candidate: Annotation, support: Annotation, length: int) -> tuple[float, int, int]:
     """Credit C, and the characters that each side marks, S(Ec) and S(Es)."""
     major_c, minor_c = covered(candidate, length, "major"), covered(candidate, length, "minor")

@@ -27,7 +27,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, Severity, SpanKey, as_annotation
-from mbr_esd_metric.core.kernels import AnnotationTable, Floats, recent
+from mbr_esd_metric.core.kernels import AnnotationTable, Floats, lru_by_identity
 from mbr_esd_metric.core.similarity import Similarity
 from mbr_esd_metric.errors import OptionError
 
@@ -102,7 +102,7 @@ class Mpp(Similarity):
         if weights is not None and not all(0 <= weights.get(s, -1) < np.inf for s in ("major", "minor")):
             raise OptionError(f"MPP's severity weights need 'major' and 'minor', >= 0; got {dict(weights)!r}")
 
-    @recent(1)
+    @lru_by_identity(1)
     def counts(self, candidate: Annotation, support: Annotation) -> MppCounts:
         """Credits of the best matching and the denominators."""
         spans_c, spans_s = ([span.key for span in side.spans] for side in (candidate, support))
@@ -122,7 +122,7 @@ class Mpp(Similarity):
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
         # Credits add up over sites, and at a site many annotations have the same variant, so what two variants can earn
         # is computed once. Nearly always it is one pair of sums.
-        of, variants = table.sites
+        of, variants = table.overlap_groups
         masses = np.array([[self.mass(variant) for variant in variants]])
         mass_c, mass_s = (masses[0, of[:, part]].sum(0) for part in (rows, columns))
         precision, recall = np.zeros((2, len(mass_c), len(mass_s)))

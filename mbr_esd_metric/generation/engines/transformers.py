@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
-from mbr_esd_metric.errors import EngineError, useless
+from mbr_esd_metric.errors import EngineError, no_effect_error
 from mbr_esd_metric.generation.embedded import with_weights
 from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, Generated, Request, Sampling
 from mbr_esd_metric.generation.pretrained import PretrainedEngine, in_fast_type, load_merged, out_of_memory
@@ -48,7 +48,7 @@ class TransformersEngine(PretrainedEngine):
             return
         options = self.options
         if options.vllm:
-            raise useless(
+            raise no_effect_error(
                 f"vllm={','.join(options.vllm)}", "engine=transformers; it is for engine=vllm and mbr-esd serve"
             )
         self.check()
