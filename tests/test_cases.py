@@ -127,7 +127,7 @@ def test_a_refused_segment_has_no_score_and_the_others_have_theirs(
     assert [row["COMET"] for row in rows(workdir / "o.json")] == [1, None, 1]
     assert words in shown.err
     gate = texts.replace("--to_json o.json", "--fail-under 0")
-    mbr_esd(gate, f"'{replayed(f'{name}.json')}'", status=1)
+    mbr_esd(gate, f"'{replayed(f'{name}.json')}'", status=3)  # as of a score below the threshold
 
 
 def test_08_an_empty_answer_without_thinking_names_the_setting(
@@ -204,8 +204,11 @@ def test_15_the_only_plural_form_belongs_to_the_plural(
 
 def test_17_any_language_code_is_taken(case: Callable[[str], Path], workdir: Path, mbr_esd: Command) -> None:
     model = candidates(workdir / "c.jsonl", ("The door is open.", "Bukas ang pinto."))
-    for lp in ("", "--lp en-fil", "--lp en-ckb", "--lp eng_Latn-lld_Latn"):
-        mbr_esd("score", case("17-filipino.xlf"), f"--quiet --model '{model}' {lp}")
+    mbr_esd("score", case("17-filipino.xlf"), f"--quiet --model '{model}'")
+    (workdir / "s.txt").write_text("The door is open.\n")
+    (workdir / "t.txt").write_text("Bukas ang pinto.\n")
+    for lp in ("en-fil", "en-ckb", "en-yue", "iw-en", "en-zh-CN", "eng_Latn-lld_Latn"):
+        mbr_esd(f"score -s s.txt -t t.txt --quiet --lp {lp} --model '{model}'")
     with FakeServer() as server:
         server.spoil = always(CLEAN)
         model = f"mbr-esd-server?server={server.url}&n=2"
@@ -227,9 +230,9 @@ def test_20_spans_copied_with_plain_characters_have_their_places(
     mbr_esd("decide", case("20-copied-spans.jsonl"), "-o d.jsonl")
     decided = [json.loads(line) for line in (workdir / "d.jsonl").read_text(encoding="utf-8").splitlines()]
     texts = [json.loads(line)["mt"] for line in case("20-copied-spans.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [len(one["spans"]) for one in decided] == [1, 1, 1, 1]
+    assert [len(one["error_spans"]) for one in decided] == [1, 1, 1, 1]
     for one, text, start in zip(decided, texts, ("«", "é", "„", "Donau"), strict=True):
-        [span] = one["spans"]
+        [span] = one["error_spans"]
         assert text[span["start"] : span["end"]] == span["text"]
         assert span["start"] <= text.find(start) + (start == "„") or span["text"].startswith(start)
 
