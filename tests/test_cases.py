@@ -275,14 +275,17 @@ def test_systems_of_two_files_never_share_a_name(workdir: Path, mbr_esd: Command
 
 
 def test_a_carriage_return_is_quoted_in_a_csv(workdir: Path, mbr_esd: Command) -> None:
-    model = candidates(workdir / "c.jsonl", ("Hello world", "Hallo\rWelt"))
+    record = {"src": "Hello world", "mt": "Hallo\rWelt", "candidates": [{"text": error("Hallo")}]}
+    (workdir / "c.jsonl").write_text(json.dumps({"id": "1", **record}))
     (workdir / "d.xlf").write_text(
         '<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"><file original="f" source-language="en" '
         'target-language="de" datatype="x"><body><trans-unit id="1"><source>Hello world</source>'
         "<target>Hallo&#13;Welt</target></trans-unit></body></file></xliff>"
     )
-    mbr_esd(f"score d.xlf --quiet --to_csv o.csv --model '{model}'")
-    mbr_esd(f"score o.csv --quiet --model '{model}'")
+    model = "--quiet --lp en-de --model 'mbr-esd-llama?candidates=c.jsonl&n=1'"
+    mbr_esd(f"score d.xlf --to_csv o.csv {model}")
+    mbr_esd(f"score o.csv --to_json o.json {model}")
+    assert [row["mt"] for row in rows(workdir / "o.json")] == ["Hallo\rWelt"]
 
 
 def test_columns_of_the_user_stay(workdir: Path, mbr_esd: Command) -> None:
