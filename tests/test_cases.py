@@ -1,6 +1,6 @@
 """Inputs that went wrong, each with what is right now: `pytest tests/test_cases.py -v` prints a line for each.
 
-The inputs of bug reports are files (`MBR_ESD_CASES`, or a folder `cases` beside the data); the attacks are written here.
+The inputs of bug reports are files (`MBR_ESD_CASES`, or a folder `cases` beside the data); the attacks are here.
 """
 
 from __future__ import annotations
