@@ -64,6 +64,8 @@ class Page:
             "Emulation.setDeviceMetricsOverride",
             {"width": width, "height": 860, "deviceScaleFactor": 1, "mobile": width < 600},
         )
+        # A headless page has no window that could have the focus.
+        self.driver.execute_cdp_cmd("Emulation.setFocusEmulationEnabled", {"enabled": True})
         self.driver.get("about:blank")
         self.driver.get_log("performance")
         self.driver.get_log("browser")
