@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mbr_esd_metric import OptionError, load_metric
+from mbr_esd_metric import InputError, load_metric
 from tests.helpers.chat_server import FakeServer
 from tests.helpers.command import Command
 
@@ -341,7 +341,7 @@ def test_a_model_folder_makes_vllm_run_no_code(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     for setting in ("trust_remote_code:true", "worker_extension_cls:evil.Code", "hf_overrides:x"):
         (tmp_path / "hparams.yaml").write_text(f"class_identifier: mbr_esd_metric\nengine: vllm\nvllm: {setting}\n")
-        with pytest.raises(OptionError, match="vllm"):
+        with pytest.raises(InputError, match="for the user of a model to say"):
             load_metric(str(tmp_path))
 
 
@@ -402,9 +402,9 @@ def test_a_second_server_of_one_served_name_is_noticed(texts: str, mbr_esd: Comm
     "verb", ["decide x.jsonl -o y.jsonl", "decide x.jsonl -o y.jsonl --rule mbr", "compare x.jsonl"]
 )
 def test_what_is_sampled_with_a_corpus_rule_is_read(verb: str, texts: str, workdir: Path, mbr_esd: Command) -> None:
-    model = candidates(workdir / "c.jsonl", ("Hello world", "Hallo Welt"))
-    (workdir / "s.txt").write_text("Hello world\n")
-    (workdir / "t.txt").write_text("Hallo Welt\n")
+    model = candidates(workdir / "c.jsonl", ("Hello world", "Hallo Welt"), ("A door", "Eine Tür"))
+    (workdir / "s.txt").write_text("Hello world\nA door\n")
+    (workdir / "t.txt").write_text("Hallo Welt\nEine Tür\n", encoding="utf-8")
     mbr_esd(f"sample -s s.txt -t t.txt --model '{model}&rule=mbr-corpus' -o x.jsonl --quiet")
     mbr_esd(verb)
 
