@@ -33,9 +33,9 @@ def hide(*secrets: str) -> None:
 
 def masked(text: str) -> str:
     """The words of a server or a library with ``***`` in place of each key and password in use; of a short one only
-    where it stands alone."""
-    keys = {*_secrets, *(os.environ.get(name, "").strip() for name in _KEY_VARIABLES)} - {""}
-    for key in sorted((key for key in keys if key in text), key=len, reverse=True):
+    where it stands alone, and not of one of up to three characters, such as that of a server that wants none."""
+    keys = {*_secrets, *(os.environ.get(name, "").strip() for name in _KEY_VARIABLES)}
+    for key in sorted((key for key in keys if len(key) > 3 and key in text), key=len, reverse=True):
         text = text.replace(key, "***") if len(key) > 11 else re.sub(rf"(?<!\w){re.escape(key)}(?!\w)", "***", text)
     return text
 

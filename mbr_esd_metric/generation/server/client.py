@@ -276,7 +276,7 @@ class Client:
         seconds, now = max(policy.wait(max(tries.failures, 1)), failure.wait or 0.0), time.monotonic()
         # Without an answer, with nobody who asks to wait, and where all that is under way has failed before.
         waits = progress.answered or self._told_to_wait or any(not one.failures for one in self._under_way)
-        late = now + seconds > self._began + policy.no_answer and not waits
+        late = now + seconds > self._began + policy.no_answer and tries.failures > 1 and not waits
         if tries.failures < policy.tries and tries.bad_replies < policy.bad_replies and not late:
             progress.retries += 1
             if progress.retries == 1:

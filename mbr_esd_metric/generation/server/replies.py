@@ -18,8 +18,8 @@ from mbr_esd_metric.prompting.parse import LONGEST_ANSWER
 
 #: The least log-probability: one that the store and a sum hold.
 LEAST_LOGPROB = -1e9
-#: The marks around the text that a reasoning model may write before its answer.
-_THINKING = {"<think>": "</think>", "<thinking>": "</thinking>"}
+#: The text that a reasoning model may write before its answer.
+_THOUGHTS = re.compile(r"\s*<(think|thinking)>.*?</\1>\s*", re.DOTALL)
 #: Fields for texts that are no answer. A parser of the server's may have taken the answer for one.
 _NO_ANSWER = ("reasoning_content", "reasoning", "thinking", "tool_calls", "function_call")
 #: Finish reasons of candidates that were cut by their length, that a filter cut or withheld, and of those that the
@@ -106,12 +106,8 @@ def _json(text: str) -> object:
 def final_answer(dialect: Dialect, text: str) -> str:
     """The answer in the text that a model wrote: the text behind its thoughts, and, where no grammar holds the model to
     the format, the last JSON object in it that has errors."""
-    begin = text.lstrip()
-    for start, end in _THINKING.items():
-        if begin.startswith(start):
-            _, closed, answer = begin.partition(end)
-            text = answer.lstrip() if closed else text
-            break
+    if thoughts := _THOUGHTS.match(text):
+        text = text[thoughts.end() :]
     prose = dialect.guidance == "none" or (dialect.guidance == "schema" and text.lstrip()[:1] != "{")
     return _last_annotation(text) if prose else text
 

@@ -140,6 +140,8 @@ def test_no_key_of_a_servers_words_is_shown(monkeypatch: pytest.MonkeyPatch) -> 
         _, refusals = outcome(engine(url).generate(requests(1, 1), Sampling()))
     assert "403 the key ***, the password *** and the token *** are wrong" in refusals["key0"]
     assert "hunter2" not in str(EngineError("a library says sk-very-secret-key and hunter2"))
+    Address.parse("http://me:x@h/v1?beta=1")
+    assert str(EngineError("tried again in 1 s, x times")) == "tried again in 1 s, x times"
 
 
 @pytest.mark.parametrize(
