@@ -61,7 +61,8 @@ class FoldedText:
     def find(self, words: str, after: int = 0) -> tuple[int, int] | None:
         """The place in the original of the first occurrence that does not begin before `after`; None if there is none.
         A letter is never found without its accents."""
-        folded = FoldedText(words).text
+        plain = words.isascii() and "  " not in words and words.isprintable() and "`" not in words
+        folded = words if plain else FoldedText(words).text
         if is_blank(folded):
             return None
         at = self.text.find(folded, bisect_left(self._starts, after))
