@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
+import importlib
 import io
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TextIO, cast
 
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.cli import functions_of
 from mbr_esd_metric.errors import RESUME, MbrEsdError, notes, printable, shown_log, unknown
 from mbr_esd_metric.plugins import part_at_fault
 
@@ -45,6 +45,14 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 VERBS = {verb: entry for group in _GROUPS.values() for verb, entry in group.items()}
+
+
+def functions_of(verb: str) -> tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]:
+    """``configure`` and ``run`` of "MODULE", or ``configure_VERB`` and ``run_VERB`` of "MODULE:VERB"."""
+    name, _, suffix = verb.partition(":")
+    module = importlib.import_module(f"mbr_esd_metric.cli.{name}")
+    ending = f"_{suffix}" if suffix else ""
+    return getattr(module, f"configure{ending}"), getattr(module, f"run{ending}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -129,7 +129,7 @@ def _line(card: ModelCard) -> str:
 def _check(name: str | None) -> int:
     """Print what works here, and what to do about the rest. Returns 1 if the named model cannot run here."""
     from mbr_esd_metric.metric.cards import listed, load_card
-    from mbr_esd_metric.metric.engines import engine_problems
+    from mbr_esd_metric.metric.sources import engine_problems
 
     if not name:
         _print_machine()

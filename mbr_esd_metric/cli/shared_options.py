@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from mbr_esd_metric.cli import functions_of
 from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, printable, unknown
 from mbr_esd_metric.files.paths import check_distinct, check_output, plain_name
 from mbr_esd_metric.files.streams import write_whole
@@ -43,6 +42,8 @@ def card_of(args: argparse.Namespace) -> ModelCard:
 
 def add_verbs(parser: argparse.ArgumentParser, verbs: Mapping[str, tuple[str, str]]) -> None:
     """Add verb -> (what `functions_of` takes, one line of help) below a verb; `run_verb` runs the one that is named."""
+    from mbr_esd_metric.cli.main import functions_of
+
     below = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     for verb, (name, text) in verbs.items():
         configure, run = functions_of(name)

@@ -6,19 +6,14 @@ higher log-probability, then to the lower index.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from operator import mul
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.mqm import MqmWeights, mqm_score, unit_score
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.core.decision_problem import DecisionProblem
-    from mbr_esd_metric.core.kernels import Floats
-    from mbr_esd_metric.core.rules import SegmentRule
+    pass
 
 #: What a decision's score is: that of the chosen annotation, or the mean over the supports of their scores, of the
 #: scores that the model expects at each word given their prefixes, or of those that the answers state themselves.
@@ -78,60 +73,3 @@ class Decision:
     located: int = 0
     unmarked: int = 0
     parts: tuple[ScoredPart, ...] = ()
-
-
-def choose(
-    problem: DecisionProblem, rule: SegmentRule, mqm: str | MqmWeights = "paper", score: str = "chosen"
-) -> Decision:
-    """The decision of a rule for one segment. Raises `InputError` if the rule or the score lacks what it needs."""
-    rule.check(problem)
-    return decided(problem, rule.choose(problem), problem.expected, mqm, score)
-
-
-def decided(
-    problem: DecisionProblem,
-    chosen: int | Annotation,
-    values: Floats,
-    mqm: str | MqmWeights = "paper",
-    score: str = "chosen",
-    value: float | None = None,
-) -> Decision:
-    """The decision for the choice of a rule.
-
-    Args:
-        problem: candidates and supports.
-        chosen: a hypothesis, or an annotation that need not be one.
-        values: reported as expected utility of each hypothesis, shape (n,).
-        mqm: weights of the score.
-        score: one of `SCORES`.
-        value: reported for an annotation that is no hypothesis; None for the expected utility.
-    """
-    hypotheses = problem.hypotheses
-    by_hypothesis = [*values.tolist(), math.nan]
-    if isinstance(chosen, Annotation):
-        chosen = next((h for h, one in enumerate(hypotheses.annotations) if one == chosen), chosen)
-    index: int | None
-    if isinstance(chosen, Annotation):
-        index = None
-        annotation, value = problem.evaluate_external(chosen, value)
-    else:
-        index = hypotheses.index[chosen]
-        value, annotation = by_hypothesis[chosen], problem.with_confidence(chosen)
-    mean, deviation = (mqm_score(annotation, mqm), None) if score == "chosen" else problem.score(score, mqm)
-    invalid = hypotheses.hypothesis_of_candidate.count(-1)
-    sizes = [*map(len, hypotheses.annotations)]
-    counts: list[int] = hypotheses.counts.tolist()
-    return Decision(
-        index=index,
-        annotation=annotation,
-        score=unit_score(mean, mqm),
-        mqm=mean,
-        expected_utilities=tuple([by_hypothesis[h] for h in hypotheses.hypothesis_of_candidate]),
-        expected_utility=value,
-        valid=len(hypotheses.hypothesis_of_candidate) - invalid,
-        distinct=len(hypotheses),
-        invalid=invalid,
-        located=sum(map(mul, counts, sizes)),
-        unmarked=sum(many for many, size in zip(counts, sizes, strict=True) if not size),
-        mqm_sd=deviation,
-    )

@@ -11,13 +11,15 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from operator import mul
 
 import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
-from mbr_esd_metric.core.mqm import MqmWeights, mqm_score
+from mbr_esd_metric.core.mqm import MqmWeights, mqm_score, unit_score
 from mbr_esd_metric.core.similarity import Similarity
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
 
@@ -247,3 +249,52 @@ def with_confidence(annotation: Annotation, table: AnnotationTable, columns: sli
         share = sum(marked[place[span.start] : place[span.end]]) / (span.end - span.start)
         spans.append(replace(span, confidence=min(max(share, 0.0), 1.0)))
     return annotation.with_spans(spans)
+
+
+def decided(
+    problem: DecisionProblem,
+    chosen: int | Annotation,
+    values: Floats,
+    mqm: str | MqmWeights = "paper",
+    score: str = "chosen",
+    value: float | None = None,
+) -> Decision:
+    """The decision for the choice of a rule.
+
+    Args:
+        problem: candidates and supports.
+        chosen: a hypothesis, or an annotation that need not be one.
+        values: reported as expected utility of each hypothesis, shape (n,).
+        mqm: weights of the score.
+        score: one of `SCORES`.
+        value: reported for an annotation that is no hypothesis; None for the expected utility.
+    """
+    hypotheses = problem.hypotheses
+    by_hypothesis = [*values.tolist(), math.nan]
+    if isinstance(chosen, Annotation):
+        chosen = next((h for h, one in enumerate(hypotheses.annotations) if one == chosen), chosen)
+    index: int | None
+    if isinstance(chosen, Annotation):
+        index = None
+        annotation, value = problem.evaluate_external(chosen, value)
+    else:
+        index = hypotheses.index[chosen]
+        value, annotation = by_hypothesis[chosen], problem.with_confidence(chosen)
+    mean, deviation = (mqm_score(annotation, mqm), None) if score == "chosen" else problem.score(score, mqm)
+    invalid = hypotheses.hypothesis_of_candidate.count(-1)
+    sizes = [*map(len, hypotheses.annotations)]
+    counts: list[int] = hypotheses.counts.tolist()
+    return Decision(
+        index=index,
+        annotation=annotation,
+        score=unit_score(mean, mqm),
+        mqm=mean,
+        expected_utilities=tuple([by_hypothesis[h] for h in hypotheses.hypothesis_of_candidate]),
+        expected_utility=value,
+        valid=len(hypotheses.hypothesis_of_candidate) - invalid,
+        distinct=len(hypotheses),
+        invalid=invalid,
+        located=sum(map(mul, counts, sizes)),
+        unmarked=sum(many for many, size in zip(counts, sizes, strict=True) if not size),
+        mqm_sd=deviation,
+    )

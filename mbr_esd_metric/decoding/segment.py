@@ -30,8 +30,8 @@ import numpy as np
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, AnnotationLike, ErrorSpan, SpanKey, as_annotation
 from mbr_esd_metric.core.candidate import CandidateColumns, Candidates
 from mbr_esd_metric.core.corrections import Place, Proposal, proposals, with_corrections
-from mbr_esd_metric.core.decision import Decision, choose, decided
-from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses
+from mbr_esd_metric.core.decision import Decision
+from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses, decided
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.mqm import unit_score, weights_of
 from mbr_esd_metric.core.rules import CorpusRule, SegmentRule
@@ -179,7 +179,9 @@ def decide_segment(
     problem, counts = decision_problem(
         candidates, translation, options, source=source, supports=supports, references=references
     )
-    return counts.completed(choose(problem, rule, options.mqm, options.score), options)
+    rule.check(problem)
+    decision = decided(problem, rule.choose(problem), problem.expected, options.mqm, options.score)
+    return counts.completed(decision, options)
 
 
 def decision_problem(

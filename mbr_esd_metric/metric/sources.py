@@ -1,4 +1,4 @@
-"""Where the candidates of a run come from: a model with a store, or a file."""
+"""Where the candidates of a run come from: a model with a store, or a file; and the engine that samples."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Protocol
 
 from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.errors import logger
-from mbr_esd_metric.generation.engine import Engine, Refused, Request
+from mbr_esd_metric.errors import EngineError, MbrEsdError, OptionError, logger
+from mbr_esd_metric.generation.engine import AUTOMATIC, ENGINES, Engine, Refused, Request
 from mbr_esd_metric.generation.store import CandidateStore, store_path
-from mbr_esd_metric.metric.card import ModelCard
-from mbr_esd_metric.metric.engines import choose_engine
+from mbr_esd_metric.metric.card import LOCAL_MODEL, ModelCard
 from mbr_esd_metric.metric.requests import Pair, Segment, build_requests, pair_of
+from mbr_esd_metric.prompting.formats import get_format
 
 
 class CandidateSource(Protocol):
@@ -87,3 +87,96 @@ class Sampled:
                 f"this run asks {', '.join(named)}: if that is another model, keep them apart with store=PATH, or "
                 "serve it under another name and give it as model=NAME"
             )
+
+
+def choose_engine(card: ModelCard) -> Engine:
+    """The card's engine, or with `engine=auto` the first that works: the one that the answer format names, else server,
+    vllm, transformers; one that starts late (vLLM's CPU build with a small model) comes last.
+
+    One that the card names, or a server that is named, is not asked whether it works, as a run whose candidates are all
+    stored does not need it.
+
+    Raises:
+        OptionError: the engine cannot do what the card needs.
+        EngineError: none works; lists them all with a remedy.
+    """
+    engine = _chosen(card)
+    _check(card, engine)
+    return engine
+
+
+def _chosen(card: ModelCard) -> Engine:
+    if card.engine != "auto":
+        return ENGINES.get(card.engine)(card.engine_options)
+    only = get_format(card.decision.format).engine
+    if card.servers and not only:
+        return ENGINES.get("server")(card.engine_options)
+    problems: list[str] = []
+    late = None
+    for number, name in enumerate((only,) if only else AUTOMATIC, 1):
+        engine = ENGINES.get(name)(card.engine_options)
+        problem = engine_problem(card, engine)
+        if problem is None and not engine.starts_late:
+            return engine
+        late = late or (engine if problem is None else None)
+        problems.append(f"[{number}] engine={name}: {problem}.")
+    if late is not None:
+        return late
+    fix = "`mbr-esd models --check` shows what works on this machine."
+    raise EngineError(f"{card.name} cannot run here. {' '.join(problems)} {fix}")
+
+
+def engine_problems(card: ModelCard) -> dict[str, str | None]:
+    """Each engine that could run the card -> the problem on this machine and its remedy; None if it can run. Those that
+    `engine=auto` tries come first. What loads weights is left out for a model on a server of the user's."""
+    engines = ENGINES.all()
+    names = [*AUTOMATIC, *(name for name in engines if name not in AUTOMATIC)]
+    made = [engines[name](card.engine_options) for name in names]
+    return {
+        engine.name: engine_problem(card, engine)
+        for engine in made
+        if _other_format(card, engine) is None and not (card.any_model and engine.loads_weights)
+    }
+
+
+def engine_problem(card: ModelCard, engine: Engine) -> str | None:
+    """Why the engine cannot run the card on this machine, and what helps; None if it can."""
+    if not card.servers and engine.name in ("server", "batch"):
+        if card.any_model:
+            return f"name your server: {card.name}?server=URL, with &model=NAME where it serves several"
+        if engine.name == "server":
+            name = f"'{card.name}?model={card.model}'" if card.name == LOCAL_MODEL else card.name
+            return (
+                f"start a server on a machine with GPUs (mbr-esd serve {name}), then here: "
+                "export MBR_ESD_SERVER=http://HOST:8000/v1"
+            )
+    try:
+        return engine.problem
+    except MbrEsdError as error:
+        return str(error)
+
+
+def _other_format(card: ModelCard, engine: Engine) -> str | None:
+    """Why an engine cannot answer in the card's format; None if it can."""
+    only = get_format(card.decision.format).engine
+    if not (only or engine.only_format) or engine.name == only:
+        return None
+    fix = f"engine={only}" if only else f"format={engine.only_format}"
+    return f"it does not answer in format={card.decision.format}; take {fix}"
+
+
+def _check(card: ModelCard, engine: Engine) -> None:
+    """Raise `OptionError` where the engine lacks what the card needs, or the rule cannot stop early."""
+    decision, answers = card.decision, get_format(card.decision.format)
+    if card.adaptive:
+        from mbr_esd_metric.metric.adaptive import check_stops_early
+
+        check_stops_early(decision)
+    if other := _other_format(card, engine):
+        raise OptionError(f"engine={engine.name}: {other}")
+    logprobs = decision.rule_instance.needs_logprobs or decision.weights == "model"
+    if logprobs and (reason := engine.missing_capability(logprobs=True, grammar=False)):
+        raise OptionError(f"rule={decision.rule} with weights={decision.weights}: {reason}")
+    grammar = card.grounded or not (answers.schema or answers.free)
+    if grammar and (reason := engine.missing_capability(logprobs=False, grammar=True)):
+        raise OptionError(f"{'grounded=true' if card.grounded else f'format={answers.name}'}: {reason}")

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import ClassVar
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.plugins import Catalog
 from mbr_esd_metric.prompting.parse import AnswerParser
 from mbr_esd_metric.prompting.prompt import Prompt, load_prompt
 
@@ -83,3 +85,15 @@ class AnswerFormat(ABC):
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
         """The answer with this annotation, and the number of its errors that the format cannot write. A format of one
         side neither writes nor counts spans of the source."""
+
+
+#: Formats of both sides stand beside those of one.
+_OMISSIONS = {f"{name}-omissions": name for name in ("compact", "json")}
+#: Entry points of other packages: ``mbr_esd_metric.formats``.
+FORMATS = Catalog("format", "formats", "mbr_esd_metric.prompting.formats", AnswerFormat, _OMISSIONS)  # type: ignore[type-abstract]
+
+
+@cache
+def get_format(name: str) -> AnswerFormat:
+    """The answer format of that name. Raises `OptionError` with the nearest names if there is none."""
+    return FORMATS.get(name)()

@@ -31,8 +31,8 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")  # before numpy is imported
 
 from mbr_esd_metric import Annotation, Candidate, decide
-from mbr_esd_metric.core.decision import Decision, choose
-from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses
+from mbr_esd_metric.core.decision import Decision
+from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses, decided
 from mbr_esd_metric.core.rules import Mbr
 from mbr_esd_metric.core.similarities import Similarity, get_similarity, similarity_names
 from mbr_esd_metric.prompting.formats.json import render_answer
@@ -45,7 +45,8 @@ def chosen(
     annotations: Sequence[Annotation], logprobs: Sequence[float | None], length: int, similarity: Similarity
 ) -> Decision:
     """MBR's choice among annotations that are parsed."""
-    return choose(DecisionProblem(Hypotheses(annotations, logprobs), length, similarity), Mbr())
+    problem = DecisionProblem(Hypotheses(annotations, logprobs), length, similarity)
+    return decided(problem, Mbr().choose(problem), problem.expected)
 
 
 def draw_translation(length: int, rng: random.Random) -> str:

@@ -10,8 +10,7 @@ import pytest
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide, soft_f1
 from mbr_esd_metric.core.candidate import CandidateColumns
-from mbr_esd_metric.core.decision import choose
-from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses
+from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses, decided
 from mbr_esd_metric.core.rules import CorpusRule, SegmentRule, get_rule, rules
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
@@ -64,7 +63,8 @@ def test_the_value_is_the_expected_utility_of_the_annotation(name: str) -> None:
 
 def test_an_answer_need_not_be_a_candidate() -> None:
     hypotheses = Hypotheses([c.annotation for c in CANDIDATES])  # type: ignore[misc]
-    decision = choose(DecisionProblem(hypotheses, len(TEXT), get_similarity("softf1")), All())
+    problem = DecisionProblem(hypotheses, len(TEXT), get_similarity("softf1"))
+    decision = decided(problem, All().choose(problem), problem.expected)
     assert (decision.index, decision.annotation, decision.mqm) == (None, BOTH, -6.0)
     assert decision.expected_utility == pytest.approx(mean(BOTH), abs=1e-12)
     assert [span.confidence for span in decision.annotation] == [0.5, 0.25]
@@ -75,7 +75,8 @@ def test_an_answer_need_not_be_a_candidate() -> None:
 
 
 def test_an_answer_that_a_candidate_has_is_that_candidate() -> None:
-    decision = choose(DecisionProblem(Hypotheses([B, BOTH]), len(TEXT), get_similarity("f1")), All())
+    problem = DecisionProblem(Hypotheses([B, BOTH]), len(TEXT), get_similarity("f1"))
+    decision = decided(problem, All().choose(problem), problem.expected)
     assert (decision.index, decision.expected_utility) == (1, decision.expected_utilities[1])
     empty = decide(CANDIDATES, TEXT, rule="empty")
     assert (empty.index, empty.annotation) == (3, Annotation())

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.cli import functions_of
-from mbr_esd_metric.cli.main import VERBS
+from mbr_esd_metric.cli.main import VERBS, functions_of
 from mbr_esd_metric.decoding.options import FIELDS
 from mbr_esd_metric.metric.card import OPTIONS
 from tests.helpers.document import ROOT, Block, DocumentError, Session, blocks_of, documents

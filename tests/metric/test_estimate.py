@@ -14,10 +14,10 @@ from mbr_esd_metric.generation.engines.transformers import TransformersEngine
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.cards import CARDS, load_card
-from mbr_esd_metric.metric.engines import choose_engine
 from mbr_esd_metric.metric.estimate import Estimate, estimate
 from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.run import annotate
+from mbr_esd_metric.metric.sources import choose_engine
 from tests.helpers.chat_server import FakeServer
 from tests.helpers.command import Command
 
@@ -48,7 +48,7 @@ def test_it_counts_what_a_run_then_samples(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [name for name, card in CARDS.items() if card.model])
 def test_every_card_is_counted_without_an_engine(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MBR_ESD_SERVER", raising=False)
-    monkeypatch.setattr("mbr_esd_metric.metric.engines.engine_problem", lambda card, engine: "not here")
+    monkeypatch.setattr("mbr_esd_metric.metric.sources.engine_problem", lambda card, engine: "not here")
     one = estimated(load_card(f"{name}?store={tmp_path}/store"))
     assert (one.candidates, one.engine) == (5 * load_card(name).samples, "server")
     note = f"{name} does not run here (mbr-esd models --check says why)"
