@@ -128,45 +128,12 @@ def test_faults_lose_and_double_nothing(name: str) -> None:
         assert texts(spoilt) == texts(clean)
 
 
-#: In the first two replies: too many candidates, too few or none.
-COUNTS: dict[str, Callable[[dict[str, Any]], object]] = {
-    "no choices": lambda reply: reply.update(choices=[]),
-    "one choice too many": lambda reply: reply["choices"].append(reply["choices"][0] | {"index": 16}),
-    "a choice twice": lambda reply: reply["choices"].append(reply["choices"][0]),
-    "only the first": lambda reply: reply.update(choices=reply["choices"][:1]),
-    "all but the first": lambda reply: reply.update(choices=reply["choices"][1:]),
-}
-#: Ollama's reply holds one candidate.
-OLLAMA_COUNTS: dict[str, Callable[[dict[str, Any]], object]] = {
-    "no message": lambda reply: reply.pop("message"),
-    "not done": lambda reply: reply.update(done=False),
-    "loaded and nothing said": lambda reply: reply.update(done_reason="load"),
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "count"),
-    [(name, count) for name in ALL for count in (OLLAMA_COUNTS if name == "ollama" else COUNTS)],
-)
-def test_wrong_counts_lose_and_double_nothing(name: str, count: str) -> None:
-    with FakeServer(MODEL, dialect=name, spoil=first_two({**COUNTS, **OLLAMA_COUNTS}[count])) as server:
-        samples = sampled(server, 2, 16)
-    assert len(samples) == 32
-    alone = not DIALECTS[name].n
-    if not (alone and count == "only the first"):
-        assert len(server.bodies) > (32 if alone else 2)
-    if DIALECTS[name].seed:
-        with FakeServer(MODEL, dialect=name) as server:
-            assert texts(samples) == texts(sampled(server, 2, 16))
-
-
-@pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize(
     ("fault", "message"),
     [("redirect", "redirects to"), ("flood", "sends over 2 MB"), ("packed", "compresses its replies")],
 )
-def test_what_cannot_be_borne_is_a_clear_end(name: str, fault: str, message: str) -> None:
-    with FakeServer(MODEL, dialect=name) as server, FaultyProxy(server.url, 1.0, stall=1.0, faults=(fault,)) as proxy:
+def test_what_cannot_be_borne_is_a_clear_end(fault: str, message: str) -> None:
+    with FakeServer(MODEL) as server, FaultyProxy(server.url, 1.0, stall=1.0, faults=(fault,)) as proxy:
         tracemalloc.start()
         try:
             with pytest.raises(EngineError, match=message):
@@ -380,6 +347,22 @@ def test_fenced_json_is_read_where_a_schema_holds_and_an_empty_answer_has_advice
         server.spoil = change("")
         with pytest.raises(EngineError, match="key0: .*without content; .* wants reasoning_effort=low"):
             sampled(server, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"message": None}, "a choice has no message"),
+        ({"done": False}, "a candidate is cut"),
+        ({"done_reason": "load"}, "a candidate is cut"),
+    ],
+)
+def test_an_odd_reply_of_ollamas(change: dict[str, Any], message: str) -> None:
+    reply = {"message": {"content": render_answer([])}, "done": True, "done_reason": "stop"}
+    query, address = Query(*requests(1, 1), MODEL, Sampling()), Address.parse("http://h/v1")
+    assert read_reply(DIALECTS["ollama"], reply, query, address).samples[0].text == render_answer([])
+    with pytest.raises(InvalidResponse, match=message):
+        read_reply(DIALECTS["ollama"], reply | change, query, address)
 
 
 def test_ollama_says_when_a_prompt_fills_the_context() -> None:
