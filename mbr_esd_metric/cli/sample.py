@@ -7,17 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.shared_options import (
-    add_dry_run,
-    add_model,
-    add_test_set,
-    card_of,
-    load_test_sets,
-    print_estimates,
-    test_set_folder,
-    trial_of,
-    used_option,
-)
+from mbr_esd_metric.cli.model_options import add_dry_run, add_model, card_of, print_estimates, trial_of
+from mbr_esd_metric.cli.shared_options import add_test_set, load_test_sets, test_set_folder, used_option
 from mbr_esd_metric.errors import InputError, OptionError, first_of, logger, no_effect_error, number_of, printable
 from mbr_esd_metric.files.paths import check_distinct, check_output, short_names
 from mbr_esd_metric.files.streams import read_segments

@@ -8,8 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.cli.score_inputs import Texts, read_translations
-from mbr_esd_metric.cli.shared_options import (
+from mbr_esd_metric.cli.model_options import (
     add_dry_run,
     add_gate,
     add_model,
@@ -18,6 +17,7 @@ from mbr_esd_metric.cli.shared_options import (
     print_estimates,
     trial_of,
 )
+from mbr_esd_metric.cli.score_inputs import Texts, read_translations
 from mbr_esd_metric.errors import OptionError, logger, no_effect_error, printable
 from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.streams import json_text, write_whole

@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING
 from mbr_esd_metric.adapters.wmt.layout import SystemChoice
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
-from mbr_esd_metric.cli.shared_options import (
-    add_dry_run,
-    add_systems,
-    add_test_set,
-    add_verbs,
-    load_test_sets,
-    print_estimates,
-    run_verb,
-    trial_of,
-)
+from mbr_esd_metric.cli.model_options import add_dry_run, print_estimates, trial_of
+from mbr_esd_metric.cli.shared_options import add_systems, add_test_set, add_verbs, load_test_sets, run_verb
 from mbr_esd_metric.errors import EngineError, InputError, OptionError, no_effect_error, number_of, printable
 from mbr_esd_metric.files.untrusted import finite
 
