@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from mbr_esd_metric.errors import EngineError, logger
 from mbr_esd_metric.generation.engine import Generated, Refused, Request, Sampling
-from mbr_esd_metric.generation.server.address import Address, excerpt
+from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.dialects import Dialect, Query
 from mbr_esd_metric.generation.server.failures import (
     InvalidResponse,
@@ -288,7 +288,7 @@ class Client:
             return part
         if isinstance(failure, SchemaViolation) and address not in self._guided_servers:
             raise EngineError(
-                f"{address} does not obey the field {dialect.guide}: it answered {excerpt(failure.text, 60)!r}. For "
+                f"{address} does not obey the field {dialect.guide}: {failure}. For "
                 f"dialect={dialect.name} use a server that has guided output, without a reasoning parser (mbr-esd "
                 "serve starts one); dialect=plain asks for none, and counts what is malformed"
             )

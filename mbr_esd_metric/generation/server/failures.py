@@ -49,10 +49,6 @@ class InvalidResponse(TransientError):
 class SchemaViolation(InvalidResponse):
     """A candidate that is not in the grammar or schema."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__(f"a candidate that is not in the form asked for: {excerpt(text, 60)!r}")
-        self.text = text
-
 
 class RequestRejected(Exception):
     """The server will never answer this request."""

@@ -93,7 +93,7 @@ def format_violation(dialect: Dialect, sample: Candidate, request: Request) -> S
         fits = re.fullmatch(request.form or request.grammar, text) is not None
         if fits and request.form:
             fits = all(error["error_span"] in request.translation for error in json.loads(text)["errors"])
-    return None if fits else SchemaViolation(text)
+    return None if fits else SchemaViolation(f"a candidate that is not in the form asked for: {excerpt(text, 60)!r}")
 
 
 def _json(text: str) -> object:

@@ -171,7 +171,7 @@ def test_log_probabilities_are_before_temperature_and_top_k(
     request = requests(16)[0]
     replies: list[Any] = []
     read = client.read_reply
-    monkeypatch.setattr(client, "read_reply", lambda of, reply, query: replies.append(reply) or read(of, reply, query))
+    monkeypatch.setattr(client, "read_reply", lambda of, reply, *more: replies.append(reply) or read(of, reply, *more))
     (part,) = engine(server).generate([request], PAPER)
     (reply,) = replies
     content = [choice["logprobs"]["content"] for choice in sorted(reply["choices"], key=lambda choice: choice["index"])]
@@ -259,7 +259,7 @@ def test_a_faulty_network_before_the_server_changes_nothing(server: RealServer) 
     """Half of the requests spoilt on their way, in every way: greedy answers as without faults, samples each once."""
     # A stall is longer than the test may take, so that only the client's own time-out ends it.
     stall, begun = 3600.0, time.monotonic()
-    policy = RetryPolicy(timeout=8, first_wait=0.05, longest_wait=0.5, tries=20)
+    policy = RetryPolicy(timeout=8, first_wait=0.05, longest_wait=0.5, tries=20, bad_replies=8)
     options = load_card(CARD).engine_options
     segments = [Segment(f"I have {i} old cats.", f"Ich habe {i} junge Hunde.", f"segment {i}") for i in range(20)]
 

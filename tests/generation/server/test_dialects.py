@@ -149,7 +149,7 @@ def test_what_cannot_be_borne_is_a_clear_end(fault: str, message: str) -> None:
 def test_guidance_that_is_ignored_is_an_error(name: str) -> None:
     field = DIALECTS[name].guide
     with FakeServer(MODEL, dialect=name, plain=True) as server:
-        with pytest.raises(EngineError, match=f"does not obey the field {field}: it answered 'no JSON'.*dialect=plain"):
+        with pytest.raises(EngineError, match=f"does not obey the field {field}: .*'no JSON'.*dialect=plain"):
             sampled(server, 2, 4)
         assert field in server.bodies[0]
 
