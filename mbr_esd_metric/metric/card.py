@@ -55,7 +55,7 @@ def _choice(*valid: str) -> Values:
 
 
 def _read_engine(text: str) -> str:
-    if text != "auto":
+    if text not in ("auto", *ENGINES.builtin):
         if text not in ENGINES.names():
             raise unknown("engine", text, ["auto", *ENGINES.names()])
         ENGINES.check(text)

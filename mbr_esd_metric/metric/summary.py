@@ -85,7 +85,8 @@ def _candidates(decisions: Sequence[Decision]) -> tuple[int, int, int]:
 def _losses(card: ModelCard, engine: Engine | None, decisions: Sequence[Decision]) -> list[str]:
     """Advice where most candidates or spans are lost."""
     candidates, cut, unreadable = _candidates(decisions)
-    if candidates < _FEW:
+    located, dropped = _total(decisions, "located"), _total(decisions, "dropped")
+    if candidates < _FEW or (2 * (cut + unreadable) <= candidates and dropped <= located):
         return []
     takes_grammar = engine is None or not engine.missing_capability(logprobs=False, grammar=True)
     anew = "sample candidates" if engine is None else "draw new ones"
@@ -102,7 +103,6 @@ def _losses(card: ModelCard, engine: Engine | None, decisions: Sequence[Decision
             f"{cut + unreadable} of {candidates} candidates are cut or could not be read: {anew} "
             + (" or ".join(fixes) or "with another model, as this one does not keep to the format")
         )
-    located, dropped = _total(decisions, "located"), _total(decisions, "dropped")
     if dropped > located and (engine is None or not card.grounded):
         where = "" if takes_grammar else ", on a server that takes a grammar (vLLM, SGLang, llama.cpp)"
         advice.append(
