@@ -43,7 +43,7 @@ def served_model(addresses: Sequence[Address], dialect: Dialect, model: str) -> 
             listed = first_of([repr(excerpt(name, 100)) for name in different], 20)
             serves = f"serves {listed}" if different else "does not say which model it serves"
             raise EngineError(f"{address} {serves}; add model=NAME to the model name")
-        if names is not None and model not in names:
+        if names is not None and model not in names and dialect.lists_all:
             near = difflib.get_close_matches(model, names, n=1, cutoff=0.0)
             listed = first_of([repr(excerpt(name, 100)) for name in dict.fromkeys([*near, *names])], 20)
             # An adapter is part of the name that a card asks for, whatever its option `model` says.
@@ -57,10 +57,10 @@ def served_model(addresses: Sequence[Address], dialect: Dialect, model: str) -> 
 
 
 async def _served_models(addresses: Sequence[Address], dialect: Dialect) -> dict[Address, list[str] | None]:
-    """Address -> the names of its models, of servers that answer; None if its list cannot be relied on."""
+    """Address -> the names of its models, of servers that answer; None if it gives no list, and need not."""
     served: dict[Address, list[str] | None] = {}
     problem = ""
-    path, field, key = dialect.models or ("/models", "", "")
+    path, field, key = dialect.models
     async with Http() as http:
         for address in addresses:
             try:
@@ -68,8 +68,8 @@ async def _served_models(addresses: Sequence[Address], dialect: Dialect) -> dict
                 message = f"{response.status} {describe(response.value)[0]}"
                 if response.status in (401, 403):
                     raise key_refused(address, message)
-                models = _listed(response, field) if response.status == 200 and field else None
-                if models is None and field:
+                models = _listed(response, field) if response.status == 200 else None
+                if models is None and dialect.lists_all:
                     raise TransientError(message, sent=True)
             except TransientError as error:
                 problem = f"no server answers at {address} ({error}); start the server, or fix the address"

@@ -78,8 +78,8 @@ class Dialect:
             in the form asked for, too, and counts as one that cannot be read.
         owner: the value of `owned_by` in the model lists of servers that speak this dialect.
         path: of requests; a path with two slashes is below the host's root instead of the base URL.
-        models: the path of the list of models, the list's field, and that of a name; None: it cannot be relied on, as
-            it names all models of the cache, or none of the deployments.
+        models: the path of the list of models, the list's field, and that of a name.
+        lists_all: whether that list names each model that is served; it may lack deployments, or models to be loaded.
         probe: a path, and what its reply contains if the server speaks this dialect.
         slots: the path and the field that say how many samples a server works on at once, or the number.
         version: raised when requests or reading change in a way that changes candidates; part of the store's key.
@@ -100,7 +100,8 @@ class Dialect:
     loses_tokens: bool = False
     owner: str = ""
     path: str = "/chat/completions"
-    models: tuple[str, str, str] | None = ("/models", "data", "id")
+    models: tuple[str, str, str] = ("/models", "data", "id")
+    lists_all: bool = True
     probe: tuple[str, bytes] | None = None
     slots: tuple[str, str] | int | None = None
     version: int = 1
@@ -237,7 +238,7 @@ DIALECTS: Mapping[str, Dialect] = {
                 **_usual(q, d), "n": q.request.n, "seed": q.seed, "max_tokens": None,
                 "max_completion_tokens": q.sampling.max_tokens, "response_format": _strict_schema(q),
             },
-            "response_format", n=True, seed=True, temperature_while_reasoning=False, models=None, aliases=True,
+            "response_format", n=True, seed=True, temperature_while_reasoning=False, lists_all=False, aliases=True,
         ),
         Dialect("plain", "none", _usual, temperature_while_reasoning=False, version=3, aliases=True),
         Dialect(
@@ -254,7 +255,7 @@ DIALECTS: Mapping[str, Dialect] = {
                 "seed": q.seed % _SEEDS, "max_tokens": q.sampling.max_tokens,
                 "generation_config": _generation_config(q.sampling), **_TEMPLATE,
             },
-            seed=True, top_k=True, version=2, models=None, probe=("//openapi.json", b'"/load_model"'), slots=1,
+            seed=True, top_k=True, version=2, lists_all=False, probe=("//openapi.json", b'"/load_model"'), slots=1,
             aliases=True,
         ),
         Dialect(

@@ -328,6 +328,9 @@ def test_a_deployments_name_is_taken_with_a_note_where_the_server_names_another(
     caplog.set_level("INFO", "mbr_esd_metric")
     with FakeServer(MODEL, dialect="openai", spoil=lambda reply, number: reply.update(model="gpt-5-2025")) as server:
         assert len(sampled(server, 3, 2)) == 6
+        named = options(server.url, "openai")
+        assert ServerEngine(dataclasses.replace(named, model="deployment")).problem is None, "lists show none of these"
+        assert ServerEngine(dataclasses.replace(named, model="")).model == MODEL
     assert caplog.text.count("answers with the model 'gpt-5-2025' where 'test-model' is asked") == 1
 
 
