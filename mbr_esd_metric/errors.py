@@ -105,11 +105,13 @@ class _Printer(logging.Handler):
 def shown_log() -> Iterator[None]:
     """Print the log, for a program; other handlers do not get it."""
     before = logger.handlers, logger.level, logger.propagate
-    logger.handlers, logger.level, logger.propagate = [_Printer()], logging.INFO, False
+    logger.handlers, logger.propagate = [_Printer()], False
+    logger.setLevel(logging.INFO)
     try:
         yield
     finally:
-        logger.handlers, logger.level, logger.propagate = before
+        logger.handlers, level, logger.propagate = before
+        logger.setLevel(level)
 
 
 class MbrEsdError(Exception):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.cli.main import main
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.errors import InputError, logger, shown_log
 from mbr_esd_metric.files.paths import check_output
 from tests.helpers.command import Command
 
@@ -78,3 +78,12 @@ def test_where_no_file_can_be(tmp_path: Path) -> None:
 @pytest.mark.parametrize("output", ["human.tsv", "human.tsv/deeper"])
 def test_a_folder_cannot_be_where_a_file_is(files: None, words: str, output: str, mbr_esd: Command) -> None:
     assert f"{output} cannot be a folder: " in mbr_esd(words.format(output), status=1).err
+
+
+def test_notes_are_printed_after_the_library_was_used_without_a_program(capsys: pytest.CaptureFixture[str]) -> None:
+    logger.info("not printed")
+    for _ in range(2):
+        with shown_log():
+            logger.info("a note")
+        logger.info("not printed")
+    assert capsys.readouterr().err == "a note\na note\n"

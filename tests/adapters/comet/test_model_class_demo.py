@@ -18,7 +18,7 @@ def test_real_translations(ted_pairs: list[tuple[str, str]], tmp_path: Path, mon
     translations = {source: text for source, text in ted_pairs if len(source) > 25}
     pairs = sorted(translations.items(), key=lambda pair: (len(pair[0]), pair[0]))[:4]
     # The command is another process; what this one compares with it is all in the store.
-    monkeypatch.setattr(TransformersEngine, "__init__", Mock(side_effect=AssertionError("a model is loaded")))
+    monkeypatch.setattr(TransformersEngine, "load", Mock(side_effect=AssertionError("a model is loaded")))
     # The same settings as the card's, but for a limit that most answers keep and that makes the test half as long.
     comet_score_goes_on_after_kills("mbr-esd-demo?max_tokens=64&lp=en-de", pairs, 16, tmp_path)
     (rows,) = json.loads((tmp_path / "out.json").read_text(encoding="utf-8")).values()
