@@ -164,7 +164,7 @@ class Annotation:
     @classmethod
     def of_rater(cls, spans: AnnotationLike) -> Annotation:
         """The spans of a rater, or of a submission, with several errors of one severity on the same characters; those
-        of a person differ in their categories. Errors as of `Annotation`.
+        of a person differ in their categories. Raises as `Annotation` does.
 
         Each error counts in the score, in span counts and in MPP. Measures of characters see the set of spans,
         because a character is covered or not. Equality compares the sets too.

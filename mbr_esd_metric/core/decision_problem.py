@@ -107,7 +107,7 @@ class Hypotheses:
         return shares
 
     def candidate_weights(self, weighting: str = "uniform") -> Floats:
-        """Weights of the candidates as supports, shape (N,), of sum 1; 0 for an invalid one; errors as of `weights`.
+        """Weights of the candidates as supports, shape (N,), of sum 1; 0 for an invalid one. Raises as `weights` does.
 
         Those of a hypothesis sum to its weight. With "model", candidates with one output share the output's weight.
         """

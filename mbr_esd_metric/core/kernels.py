@@ -74,7 +74,7 @@ def lru_by_identity(size: int) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]
 
 @lru_by_identity(4)
 def covered(annotation: Annotation, length: int, severity: Severity) -> npt.NDArray[np.bool_]:
-    """Whether each of the `length` characters is in a span of this severity; errors as of `Annotation.check_length`."""
+    """Whether each of the `length` characters is in a span of this severity; `InputError` if a span ends past them."""
     annotation.check_length(length)
     mask = np.zeros(length, dtype=bool)
     for span in annotation:
@@ -86,7 +86,7 @@ def covered(annotation: Annotation, length: int, severity: Severity) -> npt.NDAr
 
 @lru_by_identity(2)
 def severity_vector(annotation: Annotation, length: int) -> npt.NDArray[np.float64]:
-    """v, of shape (length,), with values 0, 0.5, 1 or 1.5; errors as of `covered`."""
+    """v, of shape (length,), with values 0, 0.5, 1 or 1.5; `InputError` if a span ends past the text."""
     vector = np.zeros(length, np.float64)
     vector += BETA * covered(annotation, length, "major")
     vector += GAMMA * covered(annotation, length, "minor")

@@ -64,7 +64,7 @@ def file_options(
 ) -> DecisionOptions:
     """The options by which a file of candidates is decided: those of its first line (or `usual`), with the user's
     changes; `spell` writes an option and its value for messages. `InputError` for an unknown option or value in the
-    "decision" of the file, `OptionError` as of `DecisionOptions.changed`."""
+    "decision" of the file, `OptionError` for a value that an option does not take, or that changes nothing."""
     first = _first_record(path)
     if first is not None and first.decision is not None:
         try:

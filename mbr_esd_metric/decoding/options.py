@@ -130,7 +130,7 @@ class DecisionOptions:
     @classmethod
     def of(cls, options: DecisionOptions | None, changes: Mapping[str, Any]) -> DecisionOptions:
         """These options (or the defaults) with some fields changed; every function that decides takes them like this.
-        `OptionError` for another value, an unknown field, or as of the class."""
+        `OptionError` for another value, an unknown field, or a name that a field does not take."""
         if options is not None and not isinstance(options, DecisionOptions):
             raise OptionError(f"options is {options!r}; give a DecisionOptions, or fields by name such as rule='map'")
         for name in changes:
@@ -190,8 +190,8 @@ class DecisionOptions:
         return {name: values[name] for name in names if name not in left_out}
 
     def changed(self, changes: Mapping[str, str], spell: Callable[[str, str], str]) -> DecisionOptions:
-        """These options with a user's changes; `spell` writes an option and its value for messages. `OptionError` as of
-        the class, and for an option that changes nothing beside the others."""
+        """These options with a user's changes; `spell` writes an option and its value for messages. `OptionError` for a
+        name that an option does not take, and for an option that changes nothing beside the others."""
         values: dict[str, Any] = dict(changes)
         for name, value in values.items():
             try:

@@ -175,7 +175,7 @@ class DecisionRecord:
 
     @classmethod
     def from_json(cls, value: object) -> DecisionRecord:
-        """The record of one decoded line; errors as of `CandidateRecord.from_json`."""
+        """The record of one decoded line; an `InputError` says which key is wrong and what belongs there."""
         record = _object(value)
         spans = _typed(record, "error_spans", list)
         omissions = [{**_object(one), "side": "source"} for one in _typed(record, "omissions", list, True) or ()]

@@ -77,7 +77,7 @@ def table_rows(path: str | Path, delimiter: str, quoted: bool | None = None) -> 
 
 
 def whole_text(path: str | Path) -> str:
-    """The text of a file; errors as of `whole_lines`."""
+    """The text of a file; raises as `whole_lines` does."""
     return "".join(line for _, line in whole_lines(path))
 
 

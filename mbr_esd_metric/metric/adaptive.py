@@ -69,8 +69,8 @@ def settled(
     tolerance: float = TOLERANCE,
 ) -> bool:
     """Whether stopping after these candidates, the first n of a segment, is expected to lose at most `tolerance` of the
-    expected utility. It depends on nothing else, so a repeated run stops at the same place. Other arguments as of
-    `decide`."""
+    expected utility. It depends on nothing else, so a repeated run stops at the same place. The other arguments are
+    those of `decide`."""
     try:
         problem, _ = decision_problem(candidates, translation, options, source=source)
     except NoValidCandidateError:

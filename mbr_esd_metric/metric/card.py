@@ -135,7 +135,7 @@ class ModelCard:
             a service runs the model.
         needs_prompt: whether the model was trained with a prompt that is not ours, which the user has to give.
         calibration: file of `mbr-esd calibrate` that recalibrates the confidences; "" for none.
-        device: as of `EngineOptions`.
+        device: "auto", or "cpu" to leave GPUs alone.
         decision: how candidates become a decision. Its fields are options of a model name too.
     """
 

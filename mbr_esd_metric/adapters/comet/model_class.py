@@ -92,8 +92,8 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
         num_workers: int | None = None,
         length_batching: bool = True,
     ) -> Prediction:
-        """Scores and error spans of samples, as COMET's own ``Prediction``; arguments, values and errors as of
-        `mbr_esd_metric.metric.metric.Metric.predict`."""
+        """Scores and error spans of samples, as COMET's own ``Prediction``; arguments, values and exceptions are
+        those of `mbr_esd_metric.metric.metric.Metric.predict`."""
         from comet.models.utils import Prediction
 
         result = self.metric.predict(samples, gpus=gpus, mc_dropout=mc_dropout, progress_bar=progress_bar)

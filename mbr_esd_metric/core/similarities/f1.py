@@ -33,7 +33,8 @@ from mbr_esd_metric.core.similarity import Similarity
 
 
 def f1(candidate: AnnotationLike, support: AnnotationLike, length: int) -> float:
-    """F1 in [0, 1]; symmetric. Arguments and errors as of `soft_f1`."""
+    """F1 of two annotations of a translation of `length` characters, in [0, 1]; symmetric. `InputError` if a span ends
+    past the translation."""
     candidate, support = as_annotation(candidate), as_annotation(support)
     credit, size_c, size_s = f1_counts(candidate, support, length)
     size = size_c + size_s
@@ -79,7 +80,7 @@ class F1(Similarity):
 
 
 def wmt23_counts(candidate: Annotation, support: Annotation, length: int) -> tuple[float, float, float]:
-    """C, S(Ec) and S(Es) of one segment as WMT23's script sums them; errors as of `f1`."""
+    """C, S(Ec) and S(Es) of one segment as WMT23's script sums them; `InputError` as for `f1`."""
     if candidate.points or support.points:
         for side in (candidate, support):
             side.check_length(length)
@@ -88,7 +89,7 @@ def wmt23_counts(candidate: Annotation, support: Annotation, length: int) -> tup
 
 
 def wmt25_counts(candidate: Annotation, support: Annotation, length: int) -> tuple[float, float, float]:
-    """C, S(Ec) and S(Es) of one segment as WMT25's script sums them; errors as of `f1`."""
+    """C, S(Ec) and S(Es) of one segment as WMT25's script sums them; `InputError` as for `f1`."""
     major_c, minor_c = _covers(candidate, length, "major"), _covers(candidate, length, "minor")
     major_s, minor_s = _covers(support, length, "major"), _covers(support, length, "minor")
     same = np.minimum(major_c, major_s) + np.minimum(minor_c, minor_s)
