@@ -128,7 +128,7 @@ def test_every_verb_reads_the_format(installed: Path, tmp_path: Path, monkeypatc
     segments = records(CANDIDATES)
     for segment in segments:
         word = segment["mt"].split()[1]
-        texts = ["fine", f"[{word}]", f"[{word}]", "Ufer"]
+        texts = ["fine", f"major[{word}]", f"major[{word}]", "Ufer"]
         segment |= {"format": "bracketed", "candidates": [{"text": text, "logprob": -1.0} for text in texts]}
     Path("c.jsonl").write_text("".join(json.dumps(segment) + "\n" for segment in segments), encoding="utf-8")
     script = (
@@ -149,7 +149,7 @@ def test_every_verb_reads_the_format(installed: Path, tmp_path: Path, monkeypatc
     assert "0.8000" in outputs["compare"]
     assert json.loads(Path("campaign.json").read_text(encoding="utf-8"))
     pairs = "".join(path.read_text(encoding="utf-8") for path in Path("pairs").glob("*.jsonl"))
-    assert '"[' in pairs
+    assert '"major[' in pairs
     assert "<html" in Path("report.html").read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""The similarity and the rule of docs/extend.md pass the project's own tests (test_plugins.py has the engine)."""
+"""Similarity, rule and format of docs/extend.md pass the project's own tests (test_plugins.py has the engine)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+#: The page's format is a file of its own.
+FORMAT = ROOT / "tests" / "plugin_package" / "mbr_esd_example_plugin" / "bracketed.py"
 #: Class -> the file that it is written to, or that it is added to, and the tests that find it there.
 PARTS = {
     "Jaccard": ("core/similarities/jaccard.py", ("tests/core/test_similarity.py", "-k", "jaccard")),
+    "Bracketed": ("prompting/formats/bracketed.py", ("tests/prompting/test_formats.py", "-k", "bracketed")),
     "Longest": ("core/rules.py", ("tests/core/test_rules.py", "-k", "longest")),
 }
 
@@ -23,6 +26,7 @@ PARTS = {
 def test_a_part_passes_the_projects_tests(name: str, tmp_path: Path) -> None:
     path, tests = PARTS[name]
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "extend.md").read_text(encoding="utf-8"), re.DOTALL)
+    blocks.append(FORMAT.read_text(encoding="utf-8"))
     [code] = [block for block in blocks if f"class {name}(" in block]
     for folder in ("mbr_esd_metric", "tests"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.safetensors"))
