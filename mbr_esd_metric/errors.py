@@ -101,12 +101,17 @@ class _Printer(logging.Handler):
         tqdm.write(printable(self.format(record)), file=sys.stderr)
 
 
-@contextmanager
-def shown_log() -> Iterator[None]:
-    """Print the log, for a program; other handlers do not get it."""
-    before = logger.handlers, logger.level, logger.propagate
+def show_log() -> None:
+    """Print the log from now on, for a program; other handlers do not get it."""
     logger.handlers, logger.propagate = [_Printer()], False
     logger.setLevel(logging.INFO)
+
+
+@contextmanager
+def shown_log() -> Iterator[None]:
+    """`show_log` for a while."""
+    before = logger.handlers, logger.level, logger.propagate
+    show_log()
     try:
         yield
     finally:

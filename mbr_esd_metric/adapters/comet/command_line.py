@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-from mbr_esd_metric.errors import RESUME, InputError, MbrEsdError, shown_log
+from mbr_esd_metric.errors import RESUME, InputError, MbrEsdError, show_log
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.streams import read_segments
 
@@ -58,9 +58,8 @@ def report_errors() -> None:
         else:
             previous(kind, error, traceback)
 
-    log = shown_log()
-    log.__enter__()
-    report.mbr_esd = log  # type: ignore[attr-defined]  # as long as the process
+    show_log()
+    report.mbr_esd = True  # type: ignore[attr-defined]
     sys.excepthook = report
     # The last registered runs first: Ctrl-C would come out of what torch and others do while the interpreter ends.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
