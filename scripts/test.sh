@@ -51,11 +51,10 @@ if [ -n "$named" ] || [ ${#worlds[@]} = 2 ]; then
   # What numpy, transformers and COMET's other parts can change runs in both: numerics, models in process, COMET. The rest runs
   # in one: files, formats, tables, the viewer, the command line, types, the client of servers and documents with
   # the older Python, training and vLLM with the newer one.
-  once=(adapters/pearmut adapters/wmt adapters/test_{documents,esa_files,mqm_tsv,qe_tsv,wmt26_esa}.py
-    adapters/comet/test_model_class_demo.py cli docs files prompting report scripts
+  once=(adapters/{documents,pearmut,wmt} adapters/test_{documents,esa_files,mqm_tsv,qe_tsv,wmt26_esa}.py
+    adapters/comet/test_model_class_demo.py cli docs files prompting report scoring scripts
     generation/server/test_{client,dialects,failures}.py generation/engines/test_{batch,server}.py
-    metric/test_{estimate,pipeline_killed,sampler}.py
-    test_{api,layers,patterns,plugins}.py)
+    metric/test_{estimate,run_killed}.py test_{api,cases,layers,patterns,plugins}.py)
   trained=(distill scripts/paper/test_miniature.py generation/engines/test_vllm.py)
 else
   echo "all tests run in the environment \"${worlds[0]}\""
