@@ -313,7 +313,7 @@ def main() -> None:
     parser.add_argument("--lp", required=True, nargs="+", help="language pairs of MLQE-PE")
     parser.add_argument("--teacher", required=True, type=Path, help="translations with the score of a model")
     parser.add_argument("--minimal", required=True, type=Path, help="good translations and the same with one error")
-    shares = (0.125, 0.055, 0.06, 0.06, 0.045, 0.03)
+    shares = (0.21, 0.30, 0.17, 0.14, 0.11, 0.07)
     parser.add_argument("--shares", nargs=6, type=float, default=shares, help=f"of the draws: {', '.join(DRAWS)}")
     parser.add_argument("--until", required=True, help="HH:MM when the run ends")
     parser.add_argument("--rate", type=float, default=3e-4, help="highest learning rate (default: %(default)s)")
