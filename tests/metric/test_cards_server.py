@@ -66,5 +66,7 @@ def test_only_the_ways_to_a_server_are_listed() -> None:
         problems = engine_problems(load_card(f"mbr-esd-server?server={server.url}"))
     batch = "the server speaks dialect=llamacpp, which has no batches; take engine=server"
     assert problems == {"server": None, "batch": batch}
+    down = engine_problems(load_card(f"mbr-esd-server?server={server.url[:-3]}/other"))
+    assert down["batch"] == down["server"] is not None
     lacking = engine_problems(load_card("mbr-esd-server")).values()
     assert all("name your server: mbr-esd-server?server=URL" in str(problem) for problem in lacking)

@@ -65,9 +65,11 @@ class BatchEngine(ServerEngine):
         """That of `engine=server`; or the server is one that people run themselves, which has no batches."""
         if len(self.options.server) > 1:
             return "engine=batch takes one server; give one"
-        spoken = ServerEngine(self._given).dialect.name if self.options.server else "openai"
-        if spoken not in ("openai", "plain"):
-            return f"the server speaks dialect={spoken}, which has no batches; take engine=server"
+        server = ServerEngine(self._given)
+        if server.problem is not None:
+            return server.problem
+        if server.dialect.name not in ("openai", "plain"):
+            return f"the server speaks dialect={server.dialect.name}, which has no batches; take engine=server"
         return super().problem
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
