@@ -7,6 +7,7 @@ different names for segments; `files.join` says how they are joined.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -62,7 +63,7 @@ class SegmentRating:
         translation alone, "+" of the corrected one alone; none where no span has a correction."""
         if self.annotation is None or all(span.correction is None for span in self.annotation):
             return []
-        old, new = pieces(self.text.translation), pieces(corrected(self.text.translation, self.annotation))
+        old, new = _pieces(self.text.translation), _pieces(corrected(self.text.translation, self.annotation))
         runs: list[tuple[str, str]] = []
         for kind, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
             some = (("=", old[i:j]),) if kind == "equal" else (("-", old[i:j]), ("+", new[k:m]))
@@ -220,6 +221,12 @@ def _check(rating: SegmentRating) -> None:
     for span in rating.annotation.on("source"):
         if span.end > len(rating.text.source):
             raise InputError(f"the omission [{span.start}, {span.end}) ends past the source")
+
+
+def _pieces(text: str) -> list[str]:
+    """The words, marks and white space of a text, with numbers such as 4.500 whole."""
+    parts = re.split(r"(\d+(?:[.,]\d+)+)", text)
+    return [piece for i, part in enumerate(parts) for piece in ([part] if i % 2 else pieces(part))]
 
 
 def _place(texts: Sequence[Text], rows: list[Text]) -> list[int]:

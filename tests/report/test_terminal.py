@@ -123,6 +123,9 @@ def test_a_correction_stands_under_its_span_and_the_corrected_text_below() -> No
         "  minor  [19, 20)  .",
         "  corrected  Der [-alte Hund-]{+Kater␛[2J+} bellt.",
     ]
+    number = ErrorSpan(0, 5, "major", correction="4.500")
+    table_of_number = join([RatingInput("m", [Rating(Text("8", "", "", "5.400 Euro"), Annotation([number]))])])
+    assert "  corrected  [-5.400-]{+4.500+} Euro\n" in show(table_of_number, 0, color=False)
     colored = show(table, 0, color=True)
     assert "\x1b[9;31malte Hund\x1b[0m\x1b[32mKater␛[2J\x1b[0m bellt." in colored
     unchanged = join([RatingInput("m", [Rating(text, Annotation([spans[2]]))])])
