@@ -97,14 +97,11 @@ class ErrorSpan:
         if folded is None:
             raise InputError(f"an error span's severity is 'major' or 'minor' (or 'critical'), not {self.severity!r}")
         object.__setattr__(self, "severity", folded)
-        if self.category is not None:
-            _check_text("category", self.category)
         if self.confidence is not None:
             _check_share("confidence", self.confidence)
-        if self.correction is not None:
-            _check_text("correction", self.correction)
-        if self.reason is not None:
-            _check_text("reason", self.reason)
+        for name, text in (("category", self.category), ("correction", self.correction), ("reason", self.reason)):
+            if text is not None and not isinstance(text, str):
+                raise InputError(f"an error span's {name} is a text or None, not {text!r}")
         if self.agreement is not None:
             _check_share("agreement", self.agreement)
         if self.side not in SIDES:
@@ -328,11 +325,6 @@ def _whole(offset: object) -> int:
         return operator.index(offset)  # type: ignore[arg-type]
     except TypeError:
         raise InputError(f"an error span's start and end are whole numbers, not {offset!r}") from None
-
-
-def _check_text(name: str, text: object) -> None:
-    if not isinstance(text, str):
-        raise InputError(f"an error span's {name} is a text or None, not {text!r}")
 
 
 def _check_share(name: str, share: Any) -> None:

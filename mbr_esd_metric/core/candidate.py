@@ -128,8 +128,14 @@ class CandidateColumns:
                     raise InputError(f"candidate {number} is {type(candidate).__name__}; give a Candidate")
         texts = [candidate.text for candidate in candidates]
         logprobs = [candidate.logprob for candidate in candidates]
-        _check("text", texts, str, "a text")
-        _check("logprob", logprobs, Real, "a number")
+        columns: tuple[tuple[str, Sequence[object], type, str], ...]
+        columns = (("text", texts, str, "a text"), ("logprob", logprobs, Real, "a number"))
+        for name, values, kind, what in columns:
+            # Types first: there are few, where values are many.
+            wrong = {one for one in set(map(type, values)) if not issubclass(one, (kind, type(None))) or one is bool}
+            for number, value in enumerate(values if wrong else (), 1):
+                if type(value) in wrong:
+                    raise InputError(f"candidate {number}: {name} is {type(value).__name__}; give {what} or None")
         annotations = [candidate.annotation for candidate in candidates]
         formats = {candidate.format for candidate in candidates if candidate.annotation is None}
         if len(formats) > 1:
@@ -147,11 +153,3 @@ class CandidateColumns:
 
 #: What every function accepts as the candidates of a segment.
 Candidates: TypeAlias = Sequence[Candidate] | CandidateColumns
-
-
-def _check(name: str, values: Sequence[object], kind: type, what: str) -> None:
-    # Types first: there are few, where values are many.
-    wrong = {one for one in set(map(type, values)) if not issubclass(one, (kind, type(None))) or one is bool}
-    for number, value in enumerate(values if wrong else (), 1):
-        if type(value) in wrong:
-            raise InputError(f"candidate {number}: {name} is {type(value).__name__}; give {what} or None")

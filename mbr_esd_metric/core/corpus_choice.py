@@ -162,7 +162,7 @@ def best_options(table: AnnotationTable, columns: slice, weights: Floats) -> tup
     """
     both = np.zeros_like(table.marked) if table.both is None else table.both
     # p of each level in each of K elementary intervals: all that the optimum depends on. It falls with the level.
-    parts = [weights @ part[columns] for part in (table.marked, table.major, both)]
+    parts = [weights @ part[columns] for part in (table.marked, table.covers[0], both)]
     shares: Floats = np.array(parts, dtype=np.float64).reshape(3, -1)
     sizes = np.asarray(_STEPS[:, None] * np.diff(table.bounds), dtype=np.float64).reshape(3, -1)
     values = np.unique(shares[shares > 0])

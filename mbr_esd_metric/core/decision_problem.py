@@ -217,10 +217,6 @@ class DecisionProblem:
         mean = float(weights @ scores)
         return mean, math.sqrt(max(float(weights @ (scores - mean) ** 2), 0.0))
 
-    def with_confidence(self, hypothesis: int) -> Annotation:
-        """The annotation of a hypothesis, each span with its confidence."""
-        return with_confidence(self.hypotheses.annotations[hypothesis], self.table, self.columns, self.weights)
-
     def evaluate_external(self, annotation: Annotation, value: float | None = None) -> tuple[Annotation, float]:
         """An annotation that is no candidate's, with its confidences; and its expected utility, unless `value` is it.
 
@@ -278,8 +274,8 @@ def decided(
         index = None
         annotation, value = problem.evaluate_external(chosen, value)
     else:
-        index = hypotheses.index[chosen]
-        value, annotation = by_hypothesis[chosen], problem.with_confidence(chosen)
+        index, value = hypotheses.index[chosen], by_hypothesis[chosen]
+        annotation = with_confidence(hypotheses.annotations[chosen], problem.table, problem.columns, problem.weights)
     mean, deviation = (mqm_score(annotation, mqm), None) if score == "chosen" else problem.score(score, mqm)
     invalid = hypotheses.hypothesis_of_candidate.count(-1)
     sizes = [*map(len, hypotheses.annotations)]

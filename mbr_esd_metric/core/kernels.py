@@ -103,22 +103,20 @@ class AnnotationTable:
     def __init__(self, annotations: Sequence[Annotation], length: int) -> None:
         self.annotations = annotations
         self.length = length
+        # The spans of each annotation; a rater may have marked the same one more than once.
+        self._keys = [a.key if len(a.key) == len(a.spans) else tuple(span.key for span in a.spans) for a in annotations]
+        #: The number of each of the S distinct spans of all annotations.
+        self.column = {key: index for index, key in enumerate(dict.fromkeys(chain.from_iterable(self._keys)))}
         starts, ends = [key[0] for key in self.column], [key[1] for key in self.column]
         if ends and max(ends) > length:
             for annotation in annotations:
                 annotation.check_length(length)
         self.dtype: type[np.floating[Any]] = np.float32 if length <= _SINGLE_LENGTH else np.float64
+        #: The first character of each span, and one past its last, (2, S).
+        self.edges: npt.NDArray[np.int64] = np.array([starts, ends], dtype=np.int64)
         self.bounds: npt.NDArray[np.int64] = np.array(sorted({*starts, *ends}), dtype=np.int64)
-
-    @cached_property
-    def _keys(self) -> list[tuple[SpanKey, ...]]:
-        """The spans of each annotation; a rater may have marked the same one more than once."""
-        return [a.key if len(a.key) == len(a.spans) else tuple(span.key for span in a.spans) for a in self.annotations]
-
-    @cached_property
-    def column(self) -> dict[SpanKey, int]:
-        """The number of each of the S distinct spans of all annotations."""
-        return {key: index for index, key in enumerate(dict.fromkeys(chain.from_iterable(self._keys)))}
+        #: Characters of each elementary interval, shape (K,); some lie in no span.
+        self.widths: _Reals = np.diff(self.bounds).astype(self.dtype)
 
     @cached_property
     def incidence(self) -> _Reals:
@@ -127,11 +125,6 @@ class AnnotationTable:
         ones = [row * width + column[span] for row, key in enumerate(self._keys) for span in key]
         counts: _Reals = np.bincount(np.array(ones, dtype=np.intp), minlength=len(self) * width).astype(self.dtype)
         return counts.reshape(len(self), width)
-
-    @cached_property
-    def edges(self) -> npt.NDArray[np.int64]:
-        """The first character of each span, and one past its last, (2, S)."""
-        return np.array([[key[0] for key in self.column], [key[1] for key in self.column]], dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.annotations)
@@ -165,35 +158,35 @@ class AnnotationTable:
         return {bound: number for number, bound in enumerate(self.bounds.tolist())}
 
     @cached_property
-    def widths(self) -> _Reals:
-        """Characters of each elementary interval, shape (K,); some lie in no span."""
-        return np.diff(self.bounds).astype(self.dtype)
-
-    @cached_property
     def joined(self) -> npt.NDArray[np.bool_]:
         """Over which bounds some annotation's span reaches, shape (K + 1,); the outermost are none."""
         starts, ends = np.sort(self.edges)
         return np.asarray(np.searchsorted(starts, self.bounds) > np.searchsorted(ends, self.bounds, "right"))
 
     @cached_property
-    def major(self) -> _Reals:
-        """1 if the annotation has a major span over the interval, shape (n, K)."""
-        return self._covers[0]
-
-    @cached_property
-    def minor(self) -> _Reals:
-        """1 if the annotation has a minor span over the interval, shape (n, K)."""
-        return self._covers[1]
+    def covers(self) -> tuple[_Reals, _Reals]:
+        """1 if the annotation has a major span over the interval, shape (n, K); and the same of minor ones."""
+        # 1 more where a span begins and 1 less where one ends: the running sum is how many cover an interval.
+        is_major = np.array([key[2] == "major" for key in self.column], dtype=bool)
+        places, width = np.searchsorted(self.bounds, self.edges), len(self.bounds)
+        covers = []
+        for of in (is_major, ~is_major):
+            rows, spans = np.nonzero(self.incidence * of)
+            begins, ends = (np.bincount(at, minlength=len(self) * width) for at in rows * width + places[:, spans])
+            sums = np.cumsum((begins - ends).reshape(len(self), width), axis=1)[:, :-1]
+            covers.append(np.minimum(sums, 1).astype(self.dtype))
+        return covers[0], covers[1]
 
     @cached_property
     def marked(self) -> _Reals:
         """1 if the annotation has any span over the interval, shape (n, K)."""
-        return np.maximum(self.major, self.minor)
+        return np.maximum(*self.covers)
 
     @cached_property
     def both(self) -> _Reals | None:
         """1 if a major and a minor span of the annotation overlap, (n, K); None if none ever do."""
-        both = self.major * self.minor
+        major, minor = self.covers
+        both = major * minor
         return both if both.any() else None
 
     @cached_property
@@ -201,9 +194,9 @@ class AnnotationTable:
         """The threshold decomposition: indicators (n, M) and the weight of each column (M,), interval widths
         included.
 
-        ``(indicators[c] * weights) @ indicators[s]`` is the sum over characters of min(vc, vs).
+        Their `products` are the sums over characters of min(vc, vs), exactly.
         """
-        parts = [self.marked, self.major]
+        parts = [self.marked, self.covers[0]]
         steps = [GAMMA, BETA - GAMMA]
         if self.both is not None:
             parts.append(self.both)
@@ -215,23 +208,6 @@ class AnnotationTable:
         """|v|_1 of each annotation, shape (n,)."""
         indicators, weights = self.levels
         return (indicators @ weights).astype(np.float64)
-
-    def shared(self, rows: slice, columns: slice) -> Floats:
-        """The sum over characters of min(vc, vs) for candidates `rows` and supports `columns`; exact."""
-        return products(self.levels, rows, columns)
-
-    @cached_property
-    def _covers(self) -> list[_Reals]:
-        # 1 more where a span begins and 1 less where one ends: the running sum is how many cover an interval.
-        is_major = np.array([key[2] == "major" for key in self.column], dtype=bool)
-        places, width = np.searchsorted(self.bounds, self.edges), len(self.bounds)
-        covers = []
-        for of in (is_major, ~is_major):
-            rows, spans = np.nonzero(self.incidence * of)
-            begins, ends = (np.bincount(at, minlength=len(self) * width) for at in rows * width + places[:, spans])
-            sums = np.cumsum((begins - ends).reshape(len(self), width), axis=1)[:, :-1]
-            covers.append(np.minimum(sums, 1).astype(self.dtype))
-        return covers
 
 
 def products(weighted: tuple[_Reals, _Reals], rows: slice, columns: slice) -> Floats:

@@ -125,6 +125,7 @@ def similarity_names() -> list[str]:
     return SIMILARITIES.names()
 
 
+@cache
 def get_similarity(expression: str | Similarity) -> Similarity:
     """The similarity of a name ("softf1"), or a mean of several ("softf1+scoresim", "0.7*softf1+0.3*scoresim").
 
@@ -133,7 +134,10 @@ def get_similarity(expression: str | Similarity) -> Similarity:
     Raises:
         OptionError: an unknown name (with the nearest ones), or a weight that is not a number above 0.
     """
-    return expression if isinstance(expression, Similarity) else _named(expression)
+    if isinstance(expression, Similarity):
+        return expression
+    parts = tuple((weight, SIMILARITIES.get(name)()) for weight, name in _terms(expression))
+    return parts[0][1] if len(parts) == 1 else Mean(parts)
 
 
 def check_similarity(expression: str | Similarity) -> None:
@@ -141,12 +145,6 @@ def check_similarity(expression: str | Similarity) -> None:
     if not isinstance(expression, Similarity):
         for _, name in _terms(expression):
             SIMILARITIES.check(name)
-
-
-@cache
-def _named(expression: str) -> Similarity:
-    parts = tuple((weight, SIMILARITIES.get(name)()) for weight, name in _terms(expression))
-    return parts[0][1] if len(parts) == 1 else Mean(parts)
 
 
 def _terms(expression: str) -> list[tuple[float, str]]:

@@ -251,7 +251,7 @@ def _runs(hypotheses: Hypotheses, length: int) -> list[tuple[int, int, int]]:
     table = AnnotationTable([annotation.on("translation") for annotation in hypotheses.annotations], length)
     counts = hypotheses.counts.astype(np.float64)
     # No candidate marks anything before the first bound or after the last.
-    marked, major = ([0, *map(round, (counts @ rows).tolist()), 0] for rows in (table.marked, table.major))
+    marked, major = ([0, *map(round, (counts @ rows).tolist()), 0] for rows in (table.marked, table.covers[0]))
     widths = np.diff([0, *table.bounds.tolist(), length]).tolist()
     pieces = [piece for piece in zip(widths, marked, major, strict=False) if piece[0]]
     return [(sum(width for width, *_ in same), *key) for key, same in groupby(pieces, itemgetter(1, 2))]

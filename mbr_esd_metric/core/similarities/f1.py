@@ -67,7 +67,7 @@ class F1(Similarity):
 
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
         # Agreement is 1[major both] + 1[minor both] - 1[all four].
-        parts = [table.marked, table.major, table.minor]
+        parts = [table.marked, *table.covers]
         steps = [GAMMA, BETA - GAMMA, BETA - GAMMA]
         if table.both is not None:
             parts.append(table.both)

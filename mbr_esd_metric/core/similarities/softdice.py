@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, as_annotation
-from mbr_esd_metric.core.kernels import EPS, AnnotationTable, Floats, severity_vector
+from mbr_esd_metric.core.kernels import EPS, AnnotationTable, Floats, products, severity_vector
 from mbr_esd_metric.core.similarity import Similarity
 
 
@@ -49,7 +49,7 @@ class SoftDice(Similarity):
         return shared / (2 * float(v_c.sum()) + EPS), shared / (2 * float(v_s.sum()) + EPS)
 
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
-        numerator = table.shared(rows, columns)
+        numerator = products(table.levels, rows, columns)
         numerator *= 2
         numerator += EPS
         numerator /= table.norms[rows, None] + (table.norms[None, columns] + EPS)

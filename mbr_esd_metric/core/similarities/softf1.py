@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, as_annotation
-from mbr_esd_metric.core.kernels import EPS, AnnotationTable, Floats, severity_vector
+from mbr_esd_metric.core.kernels import EPS, AnnotationTable, Floats, products, severity_vector
 from mbr_esd_metric.core.similarity import Similarity
 
 
@@ -69,7 +69,7 @@ class SoftF1(Similarity):
         # (a - d)(b - d) / (b/2 (a - d) + a/2 (b - d)); and a - d = L + eps - |vs| + 2 sum min(vc, vs), exact in halves.
         norm_c, norm_s = table.norms[rows, None], table.norms[columns]
         base = table.length + EPS
-        y = table.shared(rows, columns)
+        y = products(table.levels, rows, columns)
         y *= 2
         x = y + (base - norm_s)
         y += base - norm_c
