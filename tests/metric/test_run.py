@@ -235,6 +235,8 @@ def test_predictions_have_omissions_where_the_answer_format_has_them(tmp_path: P
         ("We lost the first game, but we won the second.", "我们输了第一场，但赢了第二场。", None),
         ("We lost the first game, but we won the second.", "我们输了。", "much shorter than its source"),
         ("Hier.", "Here is the address of the hotel that I told you of.", "much longer than its source"),
+        ("Restart to apply.", "Starten Sie neu, um die Änderungen zu übernehmen.", None),
+        ("Click <b>Save</b> to keep it.", "Klicken Sie zum Aufbewahren der Datei auf <b>Speichern.", "with other tags"),
         ("We lost the first game, but we won the second.", "最初の試合は負けた。", None),
         ("Too short to tell.", "Kurz.", None),
         ("It costs 15 euros.", "Es kostet 51 Euro.", "with other numbers"),
