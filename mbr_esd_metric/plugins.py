@@ -96,7 +96,16 @@ class Catalog(Generic[_T]):
         """
         if name not in self._loaded:
             if name in self.builtin:
-                self._loaded[name] = self._builtin(name)
+                module = importlib.import_module(self._package)
+                if hasattr(module, "__path__"):
+                    file = self._beside.get(name, name).replace("-", "_")
+                    module = importlib.import_module(f"{self._package}.{file}")
+                try:
+                    self._loaded[name] = self._classes(module)[name]
+                except KeyError:
+                    raise PluginError(
+                        f"{module.__file__} has no {self._base.__name__} with name = {name!r}, as its file name says"
+                    ) from None
             elif name in self._offered:
                 self._loaded[name] = self._load(self._offered[name])
             else:
@@ -121,17 +130,6 @@ class Catalog(Generic[_T]):
     def offered(self) -> dict[str, str]:
         """Name -> the other package that offers it, with its version."""
         return {name: _package_of(point) for name, point in self._offered.items()}
-
-    def _builtin(self, name: str) -> type[_T]:
-        module = importlib.import_module(self._package)
-        if hasattr(module, "__path__"):
-            module = importlib.import_module(f"{self._package}.{self._beside.get(name, name).replace('-', '_')}")
-        try:
-            return self._classes(module)[name]
-        except KeyError:
-            raise PluginError(
-                f"{module.__file__} has no {self._base.__name__} with name = {name!r}, as its file name says"
-            ) from None
 
     def _classes(self, module: ModuleType) -> dict[str, type[_T]]:
         """Name -> class, of those that the module defines or imports."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice, product, starmap
@@ -74,14 +74,22 @@ def checks(source: str, translation: str) -> tuple[ErrorSpan, ...]:
     """The certain errors of a translation, in the order of their kinds; lost items are spans of the source."""
     found: list[ErrorSpan] = []
     for kind, pattern in _ITEMS.items():
+        if not pattern.search(source) and not pattern.search(translation):
+            continue
         (source, before), (translation, after) = _items(source, kind, pattern), _items(translation, kind, pattern)
         lost, invented = _missing(before, after), _missing(after, before)
         found += [_error(kind, *place) for place in invented]
         found += [_error(kind, *place, side="source") for place in lost[len(invented) :]]
     if _copied(source, translation):
         return (_error("copy", len(translation) - len(translation.lstrip()), len(translation.rstrip())),)
-    found += [_error("number", one.start, one.end) for one in _invented_numbers(source, translation)]
-    return (*found, *(_error("repetition", *place, "minor") for place in _repetitions(source, translation)))
+    if _NUMBER.search(source) and _NUMBER.search(translation):
+        found += [_error("number", one.start, one.end) for one in _invented_numbers(source, translation)]
+    if not _REPEATED_SOURCE.search(source):
+        for match in _REPEATED.finditer(translation):
+            word = match[2]
+            if word.lower() not in _DOUBLES and (len(word) > 1 or word.islower()) and not UNSPACED.search(word):
+                found.append(_error("repetition", *match.span(2), "minor"))
+    return tuple(found)
 
 
 def with_errors(decision: Decision, errors: Iterable[ErrorSpan], mqm: str | MqmWeights) -> Decision:
@@ -233,12 +241,3 @@ def _copied(source: str, translation: str) -> bool:
         return False
     plain = sum(one == one.lower() for one in words)
     return (plain >= 3 and 2 * plain > len(words)) or len(UNSPACED.findall(source)) >= 8
-
-
-def _repetitions(source: str, translation: str) -> Iterator[tuple[int, int]]:
-    """The places of words that repeat the word before them."""
-    if not _REPEATED_SOURCE.search(source):
-        for match in _REPEATED.finditer(translation):
-            word = match[2]
-            if word.lower() not in _DOUBLES and (len(word) > 1 or word.islower()) and not UNSPACED.search(word):
-                yield match.span(2)

@@ -15,7 +15,7 @@ from mbr_esd_metric.core.candidate import WEIGHTINGS
 from mbr_esd_metric.core.decision import SCORES
 from mbr_esd_metric.core.mqm import WEIGHTS, MqmWeights
 from mbr_esd_metric.core.rules import RULES, CorpusRule, Rule, get_rule, rules
-from mbr_esd_metric.core.similarities import Similarity, check_similarity, get_similarity, similarity_names
+from mbr_esd_metric.core.similarities import Similarity, check_similarity, similarity_names
 from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, unknown
 from mbr_esd_metric.prompting.formats import FORMATS, AnswerParser, get_format
 from mbr_esd_metric.prompting.parse import LOCATIONS
@@ -147,11 +147,6 @@ class DecisionOptions:
     def rule_instance(self) -> Rule:
         """The rule itself."""
         return get_rule(self.rule)
-
-    @property
-    def similarity(self) -> Similarity:
-        """The utility itself."""
-        return get_similarity(self.utility)
 
     def parser(self, translation: str, format: str | None = None, source: str | None = None) -> AnswerParser:
         """The reader of the candidates of one segment, in their own format or that of the options. `InputError` where

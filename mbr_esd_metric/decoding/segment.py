@@ -35,6 +35,7 @@ from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses, de
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.mqm import unit_score, weights_of
 from mbr_esd_metric.core.rules import CorpusRule, SegmentRule
+from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.checks import checks, with_errors
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, no_effect_error
@@ -222,7 +223,7 @@ def decision_problem(
     if others is not None:
         counts = replace(counts, probabilities={})
     length = len(translation) + len(source or "")
-    return DecisionProblem(folded, length, options.similarity, options.weights, others), counts
+    return DecisionProblem(folded, length, get_similarity(options.utility), options.weights, others), counts
 
 
 @dataclass(frozen=True)

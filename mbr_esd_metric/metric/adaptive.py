@@ -28,6 +28,7 @@ from mbr_esd_metric.core.candidate import Candidate
 from mbr_esd_metric.core.decision_problem import Hypotheses
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.rules import rules
+from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decision_problem
 from mbr_esd_metric.errors import NoValidCandidateError, OptionError
@@ -56,7 +57,7 @@ def check_stops_early(options: DecisionOptions) -> None:
         raise OptionError(
             f"n=auto is for rule={names} with weights=uniform, not {options.rule} with {options.weights}; give n=N"
         )
-    if not options.similarity.mean_over_supports:
+    if not get_similarity(options.utility).mean_over_supports:
         raise OptionError(f"n=auto is for utilities that are means over the supports, not {options.utility}; give n=N")
 
 

@@ -10,7 +10,7 @@ from itertools import groupby
 from mbr_esd_metric.decoding.checks import checks
 from mbr_esd_metric.errors import first_of
 from mbr_esd_metric.prompting.languages import language_code, language_pair, other_language
-from mbr_esd_metric.prompting.text import is_blank, is_untranslated
+from mbr_esd_metric.prompting.text import is_blank
 
 _MARKS = ".,;:!?\"'()[]{}«»„“”‘’…-–—。、，！？"
 #: A word that is repeated so often in a row suggests a mistake.
@@ -55,10 +55,10 @@ _PER_CHARACTER = 3.5
 def data_warning(source: str, translation: str, lp: str | None = None) -> str | None:
     """One of `DATA_WARNINGS`, or None if the pair looks like a source and its translation; the language of the
     translation is looked at where the language pair is known."""
-    if is_untranslated(source, translation):
-        return "blank translation"
     if is_blank(source):
         return "blank source"
+    if is_blank(translation):
+        return "blank translation"
     source, translation = source.strip(), translation.strip()
     if source == translation and any(character.isalpha() for character in source):
         return "equal to its source"
@@ -67,10 +67,13 @@ def data_warning(source: str, translation: str, lp: str | None = None) -> str | 
         other = other_language(translation, to_language)
         if other is not None:
             return "in the source language" if other == language_code(from_language) else "in another language"
-    if _longest_run(translation) >= _REPEATED > _longest_run(source):
-        return "one word repeated"
-    if _doubled(translation) and not _doubled(source):
-        return "said twice"
+    words = _words(translation)
+    if len({*words}) < len(words):
+        before_words = _words(source)
+        if _longest_run(words) >= _REPEATED > _longest_run(before_words):
+            return "one word repeated"
+        if _doubled(translation, words) and not _doubled(source, before_words):
+            return "said twice"
     before, after = _letters(source), _letters(translation)
     if before is not None and after is not None:
         if after < _SHARE * before and before >= _ENOUGH:
@@ -114,13 +117,13 @@ def _words(text: str) -> list[str]:
     return [stripped for word in words if (stripped := word.strip(_MARKS))]
 
 
-def _doubled(text: str) -> bool:
-    """Whether the text is two equal halves, of four words or more in all; without spaces, of eight characters."""
-    words = _words(text)
+def _doubled(text: str, words: Sequence[str]) -> bool:
+    """Whether the text of these `_words` is two equal halves, of four words or more in all; without spaces, of eight
+    characters."""
     half = len(words) // 2
     return len(words) >= (8 if len(text.split()) == 1 else 4) and words[:half] == words[half:]
 
 
-def _longest_run(text: str) -> int:
-    """The most repetitions of one word in a row; in text without spaces, of one character."""
-    return max((len(list(run)) for _, run in groupby(_words(text))), default=0)
+def _longest_run(words: Sequence[str]) -> int:
+    """The most repetitions of one word in a row."""
+    return max((len(list(run)) for _, run in groupby(words)), default=0)

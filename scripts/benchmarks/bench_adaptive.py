@@ -26,6 +26,7 @@ from mbr_esd_metric.adapters.mqm_tsv import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmRating
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity, fold_severity
 from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decision_problem
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
@@ -98,7 +99,7 @@ def main() -> None:
     if bool(args.candidates) == bool(args.raters):
         parser.error("give a candidate file, or --raters FILE")
     options = DecisionOptions(utility=args.utility)
-    similarity = options.similarity
+    similarity = get_similarity(options.utility)
     sizes = list(rounds(args.n))
     made = from_raters(args.raters, args.n, args.skip, args.segments) if args.raters else None
     costs, lost, equal = [], [], []

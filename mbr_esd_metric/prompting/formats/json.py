@@ -51,8 +51,8 @@ def output_grammar(error_span: str | None = ANY_WORDS, omitted_span: str | None 
 def output_schema(omissions: bool = False, more: Sequence[str] = ()) -> dict[str, Any]:
     """The answer, with omissions or without, as a JSON schema for servers that take no grammar. It is strict: every
     key, and every one of `more`, is required, and no other is allowed."""
-
-    def item(first: str) -> dict[str, Any]:
+    items = []
+    for first in (KEYS[0], OMITTED_KEY) if omissions else (KEYS[0],):
         error = {
             first: {"type": "string"},
             "category": {"type": "string", "enum": list(CATEGORIES)},
@@ -60,12 +60,10 @@ def output_schema(omissions: bool = False, more: Sequence[str] = ()) -> dict[str
             "severity": {"type": "string", "enum": list(SEVERITIES)},
             **{key: {"type": "string"} for key in more},
         }
-        return {"type": "object", "properties": error, "required": list(error), "additionalProperties": False}
-
-    items = {"anyOf": [item(KEYS[0]), item(OMITTED_KEY)]} if omissions else item(KEYS[0])
+        items.append({"type": "object", "properties": error, "required": list(error), "additionalProperties": False})
     return {
         "type": "object",
-        "properties": {"errors": {"type": "array", "items": items}},
+        "properties": {"errors": {"type": "array", "items": {"anyOf": items} if omissions else items[0]}},
         "required": ["errors"],
         "additionalProperties": False,
     }
