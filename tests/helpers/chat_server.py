@@ -23,6 +23,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
+from mbr_esd_metric.generation.server.dialects import DIALECTS
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -37,7 +39,11 @@ KNOWN = {
     "ollama": "model messages tools format options stream keep_alive think truncate shift logprobs top_logprobs",
     "plain": "model messages max_tokens temperature top_p reasoning_effort",
 }
-OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llamacpp", "ollama": "library", "openai": "system"}
+
+
+def _path(path: str) -> str:
+    """The path at the server of one of the table's."""
+    return path[1:] if path.startswith("//") else f"/v1{path}"
 
 
 def answer(prompt: str, seed: int) -> tuple[str, list[float], bool]:
@@ -196,9 +202,7 @@ class FakeServer(LocalServer):
             def do_POST(self) -> None:
                 outer.keys.append(self.headers.get("Authorization"))
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                if self.path.partition("?")[0] != (
-                    "/api/chat" if outer.dialect == "ollama" else "/v1/chat/completions"
-                ):
+                if self.path.partition("?")[0] != _path(DIALECTS[outer.dialect].path):
                     return self.reply(404, {"detail": "Not Found"})
                 with lock:
                     delay = outer.delay  # a test may change it as soon as it sees the request
@@ -223,17 +227,16 @@ class FakeServer(LocalServer):
 
     def describe(self, path: str) -> tuple[int, Any]:
         """The reply to a GET of this path."""
+        dialect = DIALECTS[self.dialect]
+        models, listed, key = dialect.models
+        if path == _path(models):
+            return 200, {listed: [{key: self.model, "owned_by": dialect.owner or "somebody"}]}
         if path == "/v1/models":
-            owner = OWNERS.get(self.dialect, "somebody")
-            return 200, {"object": "list", "data": [{"id": self.model, "object": "model", "owned_by": owner}]}
-        if self.dialect == "ollama" and path == "/":
-            return 200, b"Ollama is running"
-        if self.dialect == "ollama" and path == "/api/tags":
-            return 200, {"models": [{"name": self.model, "model": self.model}]}
-        if self.dialect == "transformers" and path == "/openapi.json":
-            return 200, {"paths": {"/v1/chat/completions": {}, "/load_model": {}}}
-        if path == "/props" and self.slots is not None:
-            return 200, {"total_slots": self.slots}
+            return 200, {"object": "list", "data": [{"id": self.model, "owned_by": dialect.owner or "somebody"}]}
+        if dialect.probe is not None and path == _path(dialect.probe[0]):
+            return 200, b"{%b}" % dialect.probe[1]
+        if isinstance(dialect.slots, tuple) and path == _path(dialect.slots[0]) and self.slots is not None:
+            return 200, {dialect.slots[1]: self.slots}
         return 404, {"detail": "Not Found"}
 
     def complete(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -279,7 +282,7 @@ class FakeServer(LocalServer):
         """A text as a server of the dialect spells it."""
         if self.plain:
             return "no JSON"
-        if self.dialect in ("plain", "transformers"):
+        if DIALECTS[self.dialect].guidance == "none":
             return f"Here you are:\n```json\n{text}\n```"
         return text
 

@@ -32,6 +32,8 @@ TEXTS = [
 ]
 MT = "Der Hund, der Hund bellt 🐉."
 EVERY = FORMATS.builtin
+#: Characters that a format may have no way to write inside an error.
+MARKS = re.compile(r'[-"\\<>=+\n\t]')
 TAGS = get_format("tags")
 BOTH_SIDES = ["json", "compact"]
 BLANK = " \n"
@@ -74,8 +76,8 @@ def test_answers_are_in_the_grammar_and_read_back(name: str, text: str) -> None:
         for _ in range(40):
             annotation = whole_words(text, rng)
             written, lost = answers.answer(annotation, text)
-            if lost:  # JSON's grammar writes no control characters
-                assert name.startswith(("json", "gemba"))
+            if lost:
+                assert lost <= sum(MARKS.search(text, span.start, span.end) is not None for span in annotation)
                 continue
             assert grammar.fullmatch(written), (written, grounded)
             assert answers.parser(text).parse(written) == Parsed(annotation)
@@ -164,7 +166,7 @@ def test_the_prompt_shows_source_and_translation(name: str) -> None:
     assert "Der Hund {source} bellt." in question
 
 
-NOT_NO_ERROR = [
+MALFORMED = [
     "",
     " ",
     "=",
@@ -194,10 +196,13 @@ NOT_NO_ERROR = [
 
 
 @pytest.mark.parametrize("name", EVERY)
-@pytest.mark.parametrize("text", NOT_NO_ERROR)
+@pytest.mark.parametrize("text", MALFORMED)
 def test_malformed_answers_are_never_no_error(name: str, text: str) -> None:
+    answers = get_format(name)
+    if re.fullmatch(answers.grammar(TEXTS[0]), text.strip()):
+        return  # well-formed in this format
     for location in ("first", "successive"):
-        read = get_format(name).parser(TEXTS[0], location).parse(text)
+        read = answers.parser(TEXTS[0], location).parse(text)
         assert isinstance(read, Invalid)
         assert read.reason
 
