@@ -34,6 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -208,7 +209,7 @@ def _all_signs(d: FloatVector, total: float) -> float:
     return float(1 - (below + up_to).mean() / (2 * len(other)))
 
 
-def _phi(d: FloatVector, at: FloatVector) -> FloatVector:
+def _phi(d: FloatVector, at: npt.NDArray[np.floating[Any]]) -> FloatVector:
     """The characteristic function of S at these multiples of the step of Davies' series."""
     step, values = np.pi / (_TAIL * np.linalg.norm(d)), np.ones(len(at))
     for value in d:

@@ -98,7 +98,7 @@ def read_mqm_rows(path: str, weight: float) -> tuple[Mqm, list[HumanAnnotation]]
     by_rater: dict[str, list[float]] = defaultdict(list)
     for r, row in rows:
         by_rater[r.rater].append(quality(row))
-    of_rater = {rater: (np.mean(values), max(0.3, np.std(values))) for rater, values in by_rater.items()}
+    of_rater = {rater: (float(np.mean(values)), max(0.3, float(np.std(values)))) for rater, values in by_rater.items()}
     documents: dict[tuple[str, str, str], list[tuple[int, Row]]] = defaultdict(list)
     sources: dict[str, dict[str, list[tuple[float, Row]]]] = defaultdict(lambda: defaultdict(list))
     for r, row in rows:
