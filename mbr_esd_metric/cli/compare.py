@@ -143,6 +143,11 @@ def _both(a: _System, b: _System) -> tuple[list[SampledScore], list[SampledScore
     return [a[key].score for key in keys], [b[key].score for key in keys]
 
 
+def _models(systems: Mapping[str, _System]) -> list[str]:
+    """The models that gave the scores, without options, where the files name them."""
+    return sorted({row.model.split("?")[0] for rows in systems.values() for row in rows.values() if row.model})
+
+
 def _check(systems: Mapping[str, _System], level: float) -> Check:
     """Whether the second system is as good as the first."""
     from mbr_esd_metric.metaeval.comparison import compare
@@ -155,6 +160,8 @@ def _check(systems: Mapping[str, _System], level: float) -> Check:
     if len(a) < max(len(rows), len(others)):
         sizes = f"{len(a)} common scored segments, of {len(rows)} of {old} and {len(others)} of {new}"
         return Check(name, f"{sizes}; compare the same segments")
+    if len(models := _models(systems)) > 1:
+        return Check(name, f"scores of several models ({first_of(models)}); score both systems with one")
     pair = compare(a, b)
     problem = f"{new} is worse than {old} by {-pair.difference:#.4g} (p = {pair.p_value:.2g}, level {level:g})"
     return Check(name, problem if pair.difference < 0 and pair.p_value < level else None)
@@ -186,7 +193,10 @@ def _means(systems: Mapping[str, _System], sampled: bool) -> Table:
             }
         )
     notes = ["95% intervals of the mean score; a score is in [0, 1]", *left_out]
-    notes += limits({row.model for system in systems.values() for row in system.values()})
+    models = _models(systems)
+    if len(models) > 1:
+        notes.append(f"scores of several models ({first_of(models)}) cannot be compared")
+    notes += limits(models)
     if sampled:
         notes.append(f"{_RESAMPLES} draws of the candidates of a segment, seed {_SEED}")
     return table_of("systems", sorted(rows, key=lambda row: -cast("float", row[score])), notes)

@@ -155,6 +155,16 @@ def test_what_the_small_model_can_decide_is_said(workdir: Path, mbr_esd: Command
     assert "not two good systems" in mbr_esd("models").out
 
 
+def test_scores_of_several_models_pass_no_gate(workdir: Path, mbr_esd: Command) -> None:
+    for name, model in (("old", "mbr-esd-llama"), ("new", "mbr-esd-llama?n=8"), ("other", "Unbabel/XCOMET-XL")):
+        rows = [{"src": str(n), "mt": str(n), "COMET": 0.5, "model": model} for n in range(3)]
+        Path(f"{name}.json").write_text(json.dumps({name: rows}))
+    assert "several models" not in mbr_esd("compare old.json new.json --fail-if-worse").out
+    result = mbr_esd("compare old.json other.json --fail-if-worse", status=3)
+    assert "scores of several models (Unbabel/XCOMET-XL, mbr-esd-llama); score both systems with one" in result.err
+    assert "scores of several models (Unbabel/XCOMET-XL, mbr-esd-llama) cannot be compared" in result.out
+
+
 def test_a_gate_over_some_segments_says_so(files: None, mbr_esd: Command) -> None:
     """Trailing white space is no other source; another source is, and its segment cannot be left out in silence."""
     new = Path("old.jsonl").read_text(encoding="utf-8").replace('"system": "old"', '"system": "next"')
