@@ -27,13 +27,6 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", help=f"model name with options (default: {DEFAULT_MODEL})")
 
 
-def card_of(args: argparse.Namespace) -> ModelCard:
-    """The card that `add_model` read."""
-    from mbr_esd_metric.metric.cards import load_card
-
-    return load_card(args.model or DEFAULT_MODEL)
-
-
 def add_dry_run(parser: argparse.ArgumentParser) -> None:
     """Add ``--dry-run``, whose value is "" where it is given alone."""
     parser.add_argument(

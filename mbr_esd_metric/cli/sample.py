@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.model_options import add_dry_run, add_model, card_of, print_estimates, trial_of
+from mbr_esd_metric.cli.model_options import DEFAULT_MODEL, add_dry_run, add_model, print_estimates, trial_of
 from mbr_esd_metric.cli.shared_options import add_test_set, load_test_sets, test_set_folder, used_option
 from mbr_esd_metric.errors import InputError, OptionError, first_of, logger, no_effect_error, number_of, printable
 from mbr_esd_metric.files.paths import check_distinct, check_output, short_names
 from mbr_esd_metric.files.streams import read_segments
+from mbr_esd_metric.metric.cards import load_card
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
@@ -43,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.metric.card import with_pair
     from mbr_esd_metric.metric.units import units_of
 
-    card = card_of(args)
+    card = load_card(args.model or DEFAULT_MODEL)
     card = with_pair(card, None if args.test_set and card.lp else next(iter(args.lp), None))
     trial = trial_of(args)
     check_output(args.output, [args.sources, *(args.translations or ()), card.candidates, test_set_folder(args)])

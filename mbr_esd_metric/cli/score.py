@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.cli.model_options import (
+    DEFAULT_MODEL,
     add_dry_run,
     add_gate,
     add_model,
-    card_of,
     check_gate,
     print_estimates,
     trial_of,
@@ -22,7 +22,7 @@ from mbr_esd_metric.errors import OptionError, logger, no_effect_error, printabl
 from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.streams import json_text, write_whole
 from mbr_esd_metric.metric.card import with_pair
-from mbr_esd_metric.metric.cards import is_ours
+from mbr_esd_metric.metric.cards import is_ours, load_card
 from mbr_esd_metric.metric.data_warnings import warnings
 from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.prompting.formats import get_format
@@ -83,8 +83,9 @@ def run(args: argparse.Namespace) -> int:
     if args.fail_under is not None and not 0 <= args.fail_under <= 1:
         raise OptionError(f"--fail-under {args.fail_under:g}: give a score in [0, 1], on which 1 is without an error")
     outputs = args.to_json, args.to_csv, args.output, args.corrected
-    if args.summary or args.junit or _gate(args) or any(outputs):
-        check_gate(args, _gate(args), *outputs)
+    gate = None if args.fail_under is None and args.fail_share is None else "a gate"
+    if args.summary or args.junit or gate or any(outputs):
+        check_gate(args, gate, *outputs)
     if args.fail_share is not None and not (args.error_free and 0 <= args.fail_share <= 1):
         raise OptionError(f"--fail-share {args.fail_share:g}: give a share from 0 to 1, and --error-free FILE")
     if args.model is not None and not is_ours(args.model):
@@ -94,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
             return _score_by_comet(args)
     if args.references:
         raise no_effect_error("--references", "a model of this package")
-    card = with_pair(card_of(args), args.lp)
+    card = with_pair(load_card(args.model or DEFAULT_MODEL), args.lp)
     answers = (card if card.candidates is None else candidate_source(card).card).decision.format
     if args.corrected and not get_format(answers).corrections:
         raise OptionError(
@@ -127,11 +128,6 @@ def run(args: argparse.Namespace) -> int:
     rows = _rows(segments, prediction, data_warnings, metric.card.name)
     data = {path: rows[at * len(sources) : (at + 1) * len(sources)] for at, path in enumerate(systems)}
     return _show(args, texts, data, metric.card.lp, warning)
-
-
-def _gate(args: argparse.Namespace) -> str | None:
-    """What `check_gate` calls the gate; None without one."""
-    return None if args.fail_under is None and args.fail_share is None else "a gate"
 
 
 def _score_by_comet(args: argparse.Namespace) -> int:
@@ -217,7 +213,7 @@ def _show(
         note = write_errors_of(texts, data, args.to_csv, args.output)
     refused = any("refused" in row for rows in data.values() for row in rows)
     status = 0
-    if args.summary or _gate(args):
+    if args.summary or args.fail_under is not None or args.fail_share is not None:
         from mbr_esd_metric.cli.score_outputs import close_score_gate
 
         status = close_score_gate(args, texts, judged, scores, shares, warning)

@@ -92,8 +92,9 @@ class Texts:
     def card(self, card: ModelCard) -> ModelCard:
         """The card with the language pair for the prompt: its own, or as the file says, which need not where no prompt
         names languages."""
-        named = get_format(card.decision.format).prompt(card.prompt).names_languages
-        if self.document is None or card.lp is not None or not named:
+        if self.document is None or card.lp is not None:
+            return card
+        if not get_format(card.decision.format).prompt(card.prompt).names_languages:
             return card
         pairs: dict[str, str] = {}
         for unit in self.document.units:

@@ -128,8 +128,8 @@ class CandidateColumns:
                     raise InputError(f"candidate {number} is {type(candidate).__name__}; give a Candidate")
         texts = [candidate.text for candidate in candidates]
         logprobs = [candidate.logprob for candidate in candidates]
-        columns: tuple[tuple[str, Sequence[object], type, str], ...]
-        columns = (("text", texts, str, "a text"), ("logprob", logprobs, Real, "a number"))
+        columns: list[tuple[str, Sequence[object], type, str]]
+        columns = [("text", texts, str, "a text"), ("logprob", logprobs, Real, "a number")]
         for name, values, kind, what in columns:
             # Types first: there are few, where values are many.
             wrong = {one for one in set(map(type, values)) if not issubclass(one, (kind, type(None))) or one is bool}

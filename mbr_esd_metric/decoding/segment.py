@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, AnnotationLike, ErrorSpan, SpanKey, as_annotation
-from mbr_esd_metric.core.candidate import CandidateColumns, Candidates
+from mbr_esd_metric.core.candidate import CandidateColumns, Candidates, TokenLogprobs
 from mbr_esd_metric.core.corrections import Place, Proposal, proposals, with_corrections
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses, decided
@@ -423,16 +423,16 @@ def _hypotheses(
         sum([one.inexact for one in valid]),
         sum([one.unplaced for one in valid]),
         None if source is None else len(translation),
-        _probabilities(columns, parser) if valid else {},
+        {} if columns.token_logprobs is None or not valid else _probabilities(columns.token_logprobs, columns, parser),
         proposals=proposed,
     )
     return folded, counts
 
 
-def _probabilities(columns: CandidateColumns, parser: AnswerParser) -> Mapping[SpanKey, float]:
-    """The confidence of each span of a single candidate; empty for several, or if its tokens are unknown."""
-    tokens, text = columns.token_logprobs, columns.texts[0] if len(columns) == 1 else None
-    if tokens is None or text is None or columns.annotations is not None:
+def _probabilities(tokens: TokenLogprobs, columns: CandidateColumns, parser: AnswerParser) -> Mapping[SpanKey, float]:
+    """The confidence of each span of a single candidate with these tokens; empty if it has no text to read."""
+    text = columns.texts[0]
+    if text is None or columns.annotations is not None:
         return {}
 
     def in_bytes(end: int) -> int:

@@ -109,14 +109,9 @@ def model_identity(options: EngineOptions) -> dict[str, str]:
         identity["revision"] = options.revision
     if options.adapter is not None:
         identity["adapter"] = _digest(_adapter(options.adapter))
-    if arguments := answer_arguments(options):
-        identity["vllm"] = arguments
+    if arguments := [one for one in options.vllm if one.partition(":")[0].partition(".")[0] in ANSWER_ARGUMENTS]:
+        identity["vllm"] = ",".join(arguments)
     return identity
-
-
-def answer_arguments(options: EngineOptions) -> str:
-    """The arguments of vLLM that change candidates, such as "kv_cache_dtype:fp8,quantization:fp8"."""
-    return ",".join(one for one in options.vllm if one.partition(":")[0].partition(".")[0] in ANSWER_ARGUMENTS)
 
 
 def _adapter(path: str) -> Path:
@@ -141,8 +136,8 @@ def model_name(options: EngineOptions) -> str:
         name += f"@{options.revision}"
     if options.adapter:
         name += f"+{Path(options.adapter).resolve().name}-{identity['adapter'][:8]}"
-    if arguments := answer_arguments(options):
-        name += f"@{arguments}"
+    if "vllm" in identity:
+        name += f"@{identity['vllm']}"
     return name
 
 

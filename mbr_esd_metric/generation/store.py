@@ -15,7 +15,7 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import astuple
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def store_path(path: str | os.PathLike[str] | None = None) -> Path:
     return Path(name).expanduser() if name else cache_folder() / "candidates.sqlite"
 
 
-class CandidateStore:
+class CandidateStore(AbstractContextManager["CandidateStore"]):
     """Samples by request key and index. Use as a context manager, in the thread that opened it.
 
     On a network file system, give each machine a store of its own, because SQLite's locks do not work across machines.
@@ -72,10 +72,7 @@ class CandidateStore:
         self.path = None if str(path) == _IN_MEMORY else Path(path)
         with self._reported("open"):
             try:
-                self._connect(self._writable())
-                self._create()
-                if self.path is not None:
-                    self._use_wal()
+                self._open()
             except (sqlite3.OperationalError, OSError) as error:
                 if self.path is None or not self.path.is_file() or not _is_read_only(error):
                     raise
@@ -84,7 +81,8 @@ class CandidateStore:
                 # nothing to write beside the file.
                 log = self.path.with_name(self.path.name + "-wal")
                 untouched = not log.exists() or log.stat().st_size == 0
-                self._connect(f"{self.path.absolute().as_uri()}?{'immutable=1' if untouched else 'mode=ro'}")
+                address = f"{self.path.absolute().as_uri()}?{'immutable=1' if untouched else 'mode=ro'}"
+                self._connection = sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
                 self._has_tables()
 
     def stored(self, key: str, n: int) -> set[int]:
@@ -136,9 +134,6 @@ class CandidateStore:
         if hasattr(self, "_connection"):
             self._connection.close()
 
-    def __enter__(self) -> CandidateStore:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -148,26 +143,23 @@ class CandidateStore:
             # All at once: a query that an error leaves unfinished keeps the file open after `close`.
             return self._connection.execute(query, (key, n)).fetchall()
 
-    def _connect(self, address: str) -> None:
-        uri = address.startswith("file:")
-        self._connection = sqlite3.connect(address, uri=uri, timeout=_BUSY_SECONDS, isolation_level=None)
-
-    def _writable(self) -> str:
-        """The address of the file, which is made if there is none."""
-        if self.path is None:
-            return _IN_MEMORY
-        # What is sampled says what was translated: a new store is for its owner alone, and SQLite's log follows it.
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        return str(self.path)
-
-    def _create(self) -> None:
-        """Make the tables if there are none. This comes before WAL, so that a file of somebody else is not touched."""
+    def _open(self) -> None:
+        """Connect, and make the file and its tables if there are none. A file of somebody else is not touched."""
+        if self.path is not None:
+            # What is sampled says what was translated: a new store is for its owner alone, and SQLite's log follows it.
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        address = str(self.path or _IN_MEMORY)
+        self._connection = sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
         with self._connection as connection:
             connection.execute("BEGIN")  # another process may be making them between two queries
-            if self._has_tables():
-                return
+            made = self._has_tables()
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        if made:
+            return
+        if self.path is not None:
+            self._use_wal()
         with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
             if not self._has_tables():
@@ -202,8 +194,7 @@ class CandidateStore:
         return True
 
     def _use_wal(self) -> None:
-        """Let readers work beside a writer, if the file system can."""
-        self._connection.execute("PRAGMA synchronous = NORMAL")
+        """Let readers work beside a writer from now on, if the file system can; the file says so."""
         deadline = time.monotonic() + _BUSY_SECONDS
         while True:
             try:

@@ -29,13 +29,10 @@ class Values:
     takes: str
 
 
-def _whole(low: int, high: float = math.inf) -> Values:
-    takes = f"a whole number from {low}" + ("" if high == math.inf else f" to {high}")
-    return Values(partial(_read_number, int, low, high), takes)
-
-
-def _number(low: float, high: float) -> Values:
-    return Values(partial(_read_number, float, low, high), f"a number from {low:g} to {high:g}")
+def _number(kind: type[int | float], low: float, high: float = math.inf) -> Values:
+    first, last = (f"{bound}" if kind is int else f"{bound:g}" for bound in (low, high))
+    takes = f"a {'whole ' if kind is int else ''}number from {first}" + ("" if high == math.inf else f" to {last}")
+    return Values(partial(_read_number, kind, low, high), takes)
 
 
 def _read_number(kind: Callable[[str], float], low: float, high: float, text: str) -> float:
@@ -70,7 +67,7 @@ def _read_dialect(text: str) -> str:
 
 def _read_n(text: str) -> int | str:
     word, _, most = text.partition("/")
-    number = _whole(1, 65536).read
+    number = _number(int, 1, 65536).read
     return f"auto/{number(most or '256')}" if word == "auto" else number(text)
 
 
@@ -90,7 +87,7 @@ def _read_urls(text: str) -> tuple[str, ...]:
 
 
 def _read_price(text: str) -> tuple[float, float]:
-    prompts, answers = map(_number(0, 1e6).read, text.split("/"))
+    prompts, answers = map(_number(float, 0, 1e6).read, text.split("/"))
     return prompts, answers
 
 
@@ -155,11 +152,11 @@ class ModelCard:
     )
     decision: DecisionOptions = DecisionOptions()
     temperature: float | None = _option(
-        None, _number(0, 100), "sampling temperature; without it 2, or 1 on a server without top-k", short="t"
+        None, _number(float, 0, 100), "sampling temperature; without it 2, or 1 on a server without top-k", short="t"
     )
-    top_k: int = _option(10, _whole(0), "tokens kept by top-k; 0 keeps all", short="k")
-    max_tokens: int = _option(512, _whole(1), "longest answer in tokens", short="max")
-    seed: int = _option(0, _whole(0, 2**31 - 1), "seed of the samples")
+    top_k: int = _option(10, _number(int, 0), "tokens kept by top-k; 0 keeps all", short="k")
+    max_tokens: int = _option(512, _number(int, 1), "longest answer in tokens", short="max")
+    seed: int = _option(0, _number(int, 0, 2**31 - 1), "seed of the samples")
     unit: str = _option(
         "segment",
         _choice("segment", "sentence", "auto"),
@@ -185,9 +182,9 @@ class ModelCard:
         Values(_read_price, "two numbers from 0 to 1e+06, such as 0.1/0.5"),
         "of a million tokens: prompts/answers",
     )
-    max_cost: float | None = _option(None, _number(0, 1e9), "what a run may cost at most, at this price")
+    max_cost: float | None = _option(None, _number(float, 0, 1e9), "what a run may cost at most, at this price")
     concurrency: int | None = _option(
-        None, _whole(1), "requests to servers at once; with engine=ray copies of the model"
+        None, _number(int, 1), "requests to servers at once; with engine=ray copies of the model"
     )
     vllm: tuple[str, ...] = _option(
         (),

@@ -9,6 +9,7 @@ from typing import Any
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.kernels import BETA, GAMMA
+from mbr_esd_metric.core.mqm import weights_of
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions
 from mbr_esd_metric.generation.engine import Engine
 from mbr_esd_metric.generation.model_files import file_digest, model_name
@@ -33,7 +34,10 @@ def signature(card: ModelCard, engine: Engine | None) -> str:
     if engine is None:
         fields = {"candidates": _digest(os.path.expanduser(card.candidates or ""))}
     else:
-        fields = {**_model(card, engine), "engine": engine.name}
+        identity = engine.identity
+        fields = {"model": model_name(card.engine_options)}
+        fields |= {key: identity[key] for key in ("dialect", "reasoning_effort") if key in identity}
+        fields["engine"] = engine.name
     fields["rule"] = decision.rule
     fields["n"] = f"auto/{card.samples}" if card.adaptive else str(card.samples)
     fields |= {**(_sampling(card, engine) if engine else {}), **_utility(decision)}
@@ -65,14 +69,6 @@ def _joined(values: Mapping[str, Any]) -> str:
     return "|".join(["mbr-esd", *fields, f"v:{__version__}"])
 
 
-def _model(card: ModelCard, engine: Engine) -> dict[str, Any]:
-    identity = engine.identity
-    return {
-        "model": model_name(card.engine_options),
-        **{key: identity[key] for key in ("dialect", "reasoning_effort") if key in identity},
-    }
-
-
 def _sampling(card: ModelCard, engine: Engine) -> dict[str, Any]:
     sampling, dtype = card.sampling, card.dtype
     fields: dict[str, Any] = {"temperature": float(sampling.temperature)}
@@ -91,7 +87,7 @@ def _utility(decision: DecisionOptions) -> dict[str, Any]:
             "b": f"{BETA:g}",
             "g": f"{GAMMA:g}",
         }
-    return fields | {"mqm": decision.described()["mqm"]}
+    return fields | {"mqm": weights_of(decision.mqm).name}
 
 
 def _question(card: ModelCard) -> dict[str, Any]:

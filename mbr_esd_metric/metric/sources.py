@@ -97,11 +97,23 @@ def choose_engine(card: ModelCard) -> Engine:
     stored does not need it.
 
     Raises:
-        OptionError: the engine cannot do what the card needs.
+        OptionError: the engine cannot do what the card needs, or the rule cannot stop early.
         EngineError: none works; lists them all with a remedy.
     """
     engine = _chosen(card)
-    _check(card, engine)
+    decision, answers = card.decision, get_format(card.decision.format)
+    if card.adaptive:
+        from mbr_esd_metric.metric.adaptive import check_stops_early
+
+        check_stops_early(decision)
+    if other := _other_format(card, engine):
+        raise OptionError(f"engine={engine.name}: {other}")
+    logprobs = decision.rule_instance.needs_logprobs or decision.weights == "model"
+    if logprobs and (reason := engine.missing_capability(logprobs=True, grammar=False)):
+        raise OptionError(f"rule={decision.rule} with weights={decision.weights}: {reason}")
+    grammar = card.grounded or not (answers.schema or answers.free)
+    if grammar and (reason := engine.missing_capability(logprobs=False, grammar=True)):
+        raise OptionError(f"{'grounded=true' if card.grounded else f'format={answers.name}'}: {reason}")
     return engine
 
 
@@ -163,20 +175,3 @@ def _other_format(card: ModelCard, engine: Engine) -> str | None:
         return None
     fix = f"engine={only}" if only else f"format={engine.only_format}"
     return f"it does not answer in format={card.decision.format}; take {fix}"
-
-
-def _check(card: ModelCard, engine: Engine) -> None:
-    """Raise `OptionError` where the engine lacks what the card needs, or the rule cannot stop early."""
-    decision, answers = card.decision, get_format(card.decision.format)
-    if card.adaptive:
-        from mbr_esd_metric.metric.adaptive import check_stops_early
-
-        check_stops_early(decision)
-    if other := _other_format(card, engine):
-        raise OptionError(f"engine={engine.name}: {other}")
-    logprobs = decision.rule_instance.needs_logprobs or decision.weights == "model"
-    if logprobs and (reason := engine.missing_capability(logprobs=True, grammar=False)):
-        raise OptionError(f"rule={decision.rule} with weights={decision.weights}: {reason}")
-    grammar = card.grounded or not (answers.schema or answers.free)
-    if grammar and (reason := engine.missing_capability(logprobs=False, grammar=True)):
-        raise OptionError(f"{'grounded=true' if card.grounded else f'format={answers.name}'}: {reason}")

@@ -31,21 +31,22 @@ def summary(
     card: ModelCard, engine: Engine | None, segments: Sequence[Segment], decisions: Sequence[Decision]
 ) -> Summary:
     """The summary of a run with an engine; each segment has one decision."""
-    advice = _losses(card, engine, decisions)
-    advice += _equal_scores(card, decisions, lost=bool(advice))
+    invalid = _total(decisions, "invalid")
+    candidates, cut = _total(decisions, "valid") + invalid, sum(one.reasons.get(CUT, 0) for one in decisions)
+    advice = _losses(card, engine, decisions, candidates, cut, invalid)
+    advice += _equal_scores(card, decisions, candidates, lost=bool(advice))
     if card.needs_prompt and card.prompt in TEMPLATES:
         advice.insert(
             0,
             f"{card.name} is asked with our prompt, and was trained on its authors': make theirs a file, as "
             "docs/models.md shows, and give prompt=FILE",
         )
-    candidates, cut, unreadable = _candidates(decisions)
     if not candidates:
         return Summary(advice=tuple(advice))
     dropped, unplaced = _total(decisions, "dropped"), _total(decisions, "unplaced")
     source = f" or the source (of omissions: {unplaced})" if card.decision.both_sides() else ""
     parts = [
-        _counted(number_of(candidates, "candidate"), {"cut at max_tokens": cut, "could not be read": unreadable}),
+        _counted(number_of(candidates, "candidate"), {"cut at max_tokens": cut, "could not be read": invalid - cut}),
         _counted(
             number_of(_total(decisions, "located") + dropped, "error span"),
             {
@@ -76,17 +77,12 @@ def _total(decisions: Sequence[Decision], count: str) -> int:
     return sum(getattr(one, count) for one in decisions)
 
 
-def _candidates(decisions: Sequence[Decision]) -> tuple[int, int, int]:
-    """All candidates, those cut by `max_tokens`, and those invalid for another reason."""
-    cut, invalid = sum(one.reasons.get(CUT, 0) for one in decisions), _total(decisions, "invalid")
-    return _total(decisions, "valid") + invalid, cut, invalid - cut
-
-
-def _losses(card: ModelCard, engine: Engine | None, decisions: Sequence[Decision]) -> list[str]:
-    """Advice where most candidates or spans are lost."""
-    candidates, cut, unreadable = _candidates(decisions)
+def _losses(
+    card: ModelCard, engine: Engine | None, decisions: Sequence[Decision], candidates: int, cut: int, invalid: int
+) -> list[str]:
+    """Advice where most candidates or spans are lost; `invalid` of the candidates, and of these `cut`, are."""
     located, dropped = _total(decisions, "located"), _total(decisions, "dropped")
-    if candidates < _FEW or (2 * (cut + unreadable) <= candidates and dropped <= located):
+    if candidates < _FEW or (2 * invalid <= candidates and dropped <= located):
         return []
     takes_grammar = engine is None or not engine.missing_capability(logprobs=False, grammar=True)
     anew = "sample candidates" if engine is None else "draw new ones"
@@ -96,11 +92,11 @@ def _losses(card: ModelCard, engine: Engine | None, decisions: Sequence[Decision
         fixes = [f"max_tokens={2 * card.max_tokens}", *(["format=compact"] if card.decision.format == "json" else [])]
         fixes += [cooler] if cooler else []
         advice.append(f"{cut} of {candidates} candidates were cut at max_tokens: {anew} with {' or '.join(fixes)}")
-    elif 2 * (cut + unreadable) > candidates:
+    elif 2 * invalid > candidates:
         fixes = [] if takes_grammar else ["on a server that holds answers to a grammar (vLLM, llama.cpp)"]
         fixes += [f"with {cooler}"] if cooler else []
         advice.append(
-            f"{cut + unreadable} of {candidates} candidates are cut or could not be read: {anew} "
+            f"{invalid} of {candidates} candidates are cut or could not be read: {anew} "
             + (" or ".join(fixes) or "with another model, as this one does not keep to the format")
         )
     if dropped > located and (engine is None or not card.grounded):
@@ -113,12 +109,11 @@ def _losses(card: ModelCard, engine: Engine | None, decisions: Sequence[Decision
     return advice
 
 
-def _equal_scores(card: ModelCard, decisions: Sequence[Decision], lost: bool) -> list[str]:
+def _equal_scores(card: ModelCard, decisions: Sequence[Decision], candidates: int, lost: bool) -> list[str]:
     """Advice where all segments have the same score; `lost` if there is advice about losses already."""
     judged = [one for one in decisions if one.valid]
     if len(judged) < 2 or len({one.score for one in judged}) > 1 or math.isnan(judged[0].score):
         return []
-    candidates, *_ = _candidates(decisions)
     clean, unmarked = sum(not one.annotation for one in judged), _total(decisions, "unmarked")
     line = f"all {len(judged)} segments have the score {judged[0].score:.4f}: {clean} "
     if clean == len(judged):

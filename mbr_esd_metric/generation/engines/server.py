@@ -103,7 +103,7 @@ class ServerEngine(Engine):
 
     @property
     def default_temperature(self) -> float:
-        return 1.0 if self.dialect.takes_temperature and not self.dialect.top_k else super().default_temperature
+        return 1.0 if self.dialect.takes_temperature and not self.dialect.top_k else Sampling().temperature
 
     @property
     def retries(self) -> int:

@@ -47,7 +47,8 @@ class Address:
             pair = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
             login = base64.b64encode(pair.encode()).decode()
             hide(unquote(parts.password or ""), parts.password or "", login)
-        hide(*(value for name, value in parse_qsl(parts.query) if name != "api-version" and len(value) > 5))
+        if parts.query:
+            hide(*(value for name, value in parse_qsl(parts.query) if name != "api-version" and len(value) > 5))
         return cls(url, host.lower(), parts.query, login and f"Basic {login}")
 
     def __str__(self) -> str:
