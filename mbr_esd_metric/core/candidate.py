@@ -132,7 +132,7 @@ class CandidateColumns:
         columns = [("text", texts, str, "a text"), ("logprob", logprobs, Real, "a number")]
         for name, values, kind, what in columns:
             # Types first: there are few, where values are many.
-            wrong = {one for one in set(map(type, values)) if not issubclass(one, (kind, type(None))) or one is bool}
+            wrong = {one for one in set(map(type, values)) if one is bool or not issubclass(one, (kind, type(None)))}
             for number, value in enumerate(values if wrong else (), 1):
                 if type(value) in wrong:
                     raise InputError(f"candidate {number}: {name} is {type(value).__name__}; give {what} or None")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.decoding.options import FIELDS
+from mbr_esd_metric.errors import OptionError
+from mbr_esd_metric.metric.card import OPTIONS
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.run import signature_of
 
@@ -48,13 +51,13 @@ def test_a_signature_says_what_can_change_a_score(options: str, expected: str) -
 @pytest.mark.parametrize("name", FIELDS)
 def test_every_option_of_a_decision_is_in_it(name: str) -> None:
     """So that two scores with one signature were decided alike; and the documentation says what it is called there."""
-    examples = {"utility": "f1", "score": "expected", "rule": "map"}
-    choices = [value for value in (FIELDS[name].metadata["valid"] or tuple)() if value != FIELDS[name].default]
-    assert name in examples or choices, f"{name} has no list of values: give one in `examples`"
-    model = f"mbr-esd-llama?{name}={examples.get(name) or choices[0]}"
-    changed, default = (signed(name) for name in (model, "mbr-esd-llama"))
-    assert changed != default
-    assert names_in(changed) <= explained(), "docs/comet.md, What the signature says"
+    values, changed = FIELDS[name].metadata["valid"] or (lambda: ("f1", "2", "0.5", "text")), set()
+    for value in values():
+        with suppress(OptionError):  # no value of this option
+            changed.add(signed(f"mbr-esd-llama?{name}={value}"))
+    changed.discard(signed("mbr-esd-llama"))
+    assert changed
+    assert set().union(*map(names_in, changed)) <= explained(), "docs/comet.md, What the signature says"
 
 
 @pytest.mark.parametrize(
@@ -82,7 +85,8 @@ def names_in(line: str) -> set[str]:
 
 
 def explained() -> set[str]:
-    """The names that the documentation explains."""
+    """The names that the documentation explains; what is no short name is explained where the options are."""
     page = (Path(__file__).parents[2] / "docs" / "comet.md").read_text(encoding="utf-8")
     rows = page.split("## What the signature says")[1].split("\n## ")[0].splitlines()
-    return {name for row in rows if row.startswith("| `") for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    names = {name for row in rows if row.startswith("| `") for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    return names | {name for name, one in {**OPTIONS, **FIELDS}.items() if not one.metadata["short"]}
