@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import atexit
 import codecs
+import json
 import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Any
+from types import FrameType, SimpleNamespace, TracebackType
+from typing import IO, Any
 
 from mbr_esd_metric.errors import RESUME, InputError, MbrEsdError, show_log
 from mbr_esd_metric.files.paths import check_output
@@ -24,14 +25,14 @@ from mbr_esd_metric.files.streams import read_segments
 _COMMANDS = {"comet.cli.score": "comet-score", "comet.cli.compare": "comet-compare"}
 
 
-def calling_comet_command() -> tuple[str, Any] | None:
-    """Name and parsed arguments of the calling COMET command, or None if COMET is used as a library."""
+def calling_comet_command() -> tuple[str, Any, dict[str, Any]] | None:
+    """Name, parsed arguments and globals of the calling COMET command, or None if COMET is used as a library."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         # The name in the spec is right under `python -m comet.cli.score` too, where the module is called __main__.
         module = getattr(frame.f_globals.get("__spec__"), "name", "")
         if module in _COMMANDS and "cfg" in frame.f_locals:
-            return _COMMANDS[module], frame.f_locals["cfg"]
+            return _COMMANDS[module], frame.f_locals["cfg"], frame.f_globals
         frame = frame.f_back
     return None
 
@@ -76,7 +77,7 @@ def check_arguments(*inputs: str | None) -> None:
     command = calling_comet_command()
     if command is None:
         return
-    program, cfg = command
+    program, cfg, _ = command
     if not cfg.translations:
         raise InputError("no translations are given; add -t FILE, or several")
     if program == "comet-compare" and len(cfg.translations) < 2:
@@ -108,18 +109,25 @@ def add_to_json(samples: Sequence[Any], metadata: Mapping[str, Any], model: str)
     """Under a COMET command, put what the model says, and its name, into the samples, for ``--to_json``.
 
     COMET adds ``errors`` of a segment itself, but leaves an empty list out. Then a metric that found no error anywhere
-    could not be told from one without error spans.
+    could not be told from one without error spans. It would write the NaN of what has no score, which is no JSON.
     """
-    if calling_comet_command() is None:
+    command = calling_comet_command()
+    if command is None:
         return
+    command[2]["json"] = SimpleNamespace(dump=_dump_without_nan)
     for key in ("mqm", "errors", "omissions", "sentences", "corrected", "refused"):
         name = "error_spans" if key == "errors" else key
         if name in metadata:
             for sample, value in zip(samples, metadata[name], strict=True):
                 if isinstance(sample, dict):
-                    sample[key] = None if value != value else value  # NaN of what was skipped is no JSON
+                    sample[key] = value
     for sample, data_warning in zip(samples, metadata["data_warning"], strict=True):
         if data_warning is not None and isinstance(sample, dict):
             sample["data_warning"] = data_warning
         if isinstance(sample, dict):
             sample["model"] = model
+
+
+def _dump_without_nan(value: object, file: IO[str], **options: Any) -> None:
+    """``json.dump``, with null for what is no number."""
+    json.dump(json.loads(json.dumps(value), parse_constant=lambda _: None), file, **options)

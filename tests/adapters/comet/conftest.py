@@ -37,6 +37,7 @@ def comet_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
     def run(name: str, *words: str) -> Outcome:
         module = importlib.import_module(f"comet.cli.{name}")
         monkeypatch.setattr(sys, "argv", [f"comet-{name}", *words])
+        monkeypatch.setattr(module, "json", json)
         monkeypatch.setattr(json.JSONEncoder, "default", json.JSONEncoder.default)
         patch_comet()  # as the registration does in a process of its own
         monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)

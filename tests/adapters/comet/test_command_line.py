@@ -11,9 +11,12 @@ from unittest.mock import Mock
 
 import pytest
 
+from mbr_esd_metric.adapters.comet_json import read_comet_json
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.errors import RESUME
+from mbr_esd_metric.files.untrusted import parse_strict_json
 from mbr_esd_metric.report.inputs import Source, comet_input
+from tests.helpers.chat_server import FakeServer
 from tests.helpers.comet_checkpoint import make_checkpoint
 from tests.helpers.comet_commands import ERRORS, SOURCES, TRANSLATIONS, Files, Outcome
 
@@ -58,6 +61,22 @@ def test_the_json_has_the_shape_of_xcomets(
     row, span, stock_row, stock_span = shapes
     assert row == {**stock_row, "mqm": float, "model": str}
     assert span == {**stock_span, "category": str}
+
+
+@pytest.mark.parametrize(("gpus", "names"), [("0", ["mt.txt"]), ("2", ["mt.txt", "b.txt"])])
+def test_what_a_server_refuses_is_null(comet_command: Command, files: Files, gpus: str, names: list[str]) -> None:
+    """It was written as NaN, which is no JSON."""
+    pytest.importorskip("aiohttp")
+    for name in names:
+        files.write(name, *TRANSLATIONS[:2], "Guten Morgen! " * 1000)
+    with FakeServer(context=10_000) as server:
+        words = ("--model", f"mbr-esd-server?server={server.url}&n=2&unit=segment", "--to_json", "out.json")
+        done = comet_command("score", "-s", files.sources, "-t", *names, "--gpus", gpus, *words)
+    assert done.status == 0, done.err
+    for rows in parse_strict_json(Path("out.json").read_text(encoding="utf-8")).values():
+        assert [row["COMET"] is None for row in rows] == [row["mqm"] is None for row in rows] == [False, False, True]
+        assert "maximum context length" in rows[2]["refused"]
+    assert [rating.score is None for rating in read_comet_json(Path("out.json"))] == [False, False, True] * len(names)
 
 
 def test_no_error_anywhere_is_written_as_error_spans(comet_command: Command, files: Files) -> None:
