@@ -39,15 +39,13 @@ def add_dry_run(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def trial_of(args: argparse.Namespace) -> int | None:
-    """Return how many segments a dry run samples first; None if it is no dry run."""
-    if not args.dry_run:
-        return None if args.dry_run is None else 0
-    if not args.dry_run.isdecimal() or int(args.dry_run) < 2:
+def trial_of(number: str) -> int:
+    """Return how many segments a dry run samples first, by the value of ``--dry-run``."""
+    if number and (not number.isdecimal() or int(number) < 2):
         raise OptionError(
-            f"--dry-run {args.dry_run}: give a number of segments from 2; the first waits until the model is loaded"
+            f"--dry-run {number}: give a number of segments from 2; the first waits until the model is loaded"
         )
-    return int(args.dry_run)
+    return int(number or 0)
 
 
 def print_estimates(card: ModelCard, segments: Sequence[Segment], trial: int) -> int:

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
     card = load_card(args.model or DEFAULT_MODEL)
     card = with_pair(card, None if args.test_set and card.lp else next(iter(args.lp), None))
-    trial = trial_of(args)
+    trial = None if args.dry_run is None else trial_of(args.dry_run)
     check_output(args.output, [args.sources, *(args.translations or ()), card.candidates, test_set_folder(args)])
     if args.test_set and (option := used_option(args, "--sources", "--translations")):
         raise no_effect_error(option, "--test-set")

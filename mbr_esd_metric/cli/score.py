@@ -117,8 +117,8 @@ def run(args: argparse.Namespace) -> int:
         for name, (path, translations) in zip(names, systems.items(), strict=True)
         for number, (source, translation) in enumerate(zip(sources, translations, strict=True), 1)
     ]
-    if (trial := trial_of(args)) is not None:
-        return print_estimates(metric.card, segments, trial)
+    if args.dry_run is not None:
+        return print_estimates(metric.card, segments, trial_of(args.dry_run))
     prediction = metric.predict_segments(segments, progress=not args.quiet)
     units = [unit.data_warning for unit in texts.document.units] if texts.document else [None] * len(segments)
     data_warnings = [one or other for one, other in zip(prediction.metadata.data_warning, units, strict=True)]

@@ -77,7 +77,7 @@ def run_score(args: argparse.Namespace) -> int:
     choice = SystemChoice(tuple(args.systems), tuple(args.exclude), True, "all")
     if args.name and len(args.model) > 1:
         raise OptionError("--name names one metric; give one --model with it")
-    trial = trial_of(args)
+    trial = None if args.dry_run is None else trial_of(args.dry_run)
     failed: list[str] = []
     for test_set in load_test_sets(args, blind=True, choice=SystemChoice()):
         for model in args.model:

@@ -101,7 +101,12 @@ def short_names(paths: Iterable[str | Path]) -> list[str]:
 
     Otherwise the whole file name, or as many folders in front as needed to tell files apart.
     """
-    return _distinct([_endings(Path(path)) for path in paths])
+    forms: list[list[str]] = []
+    for path in paths:
+        *folders, file = Path(path).parts or (str(path),)
+        last = (name_of(file) or file, file)
+        forms.append(["/".join((*folders[at:], one)) for at in range(len(folders), -1, -1) for one in last])
+    return _distinct(forms)
 
 
 def system_names(systems: Sequence[tuple[str, str]]) -> list[str]:
@@ -130,11 +135,3 @@ def _distinct(forms: Sequence[Sequence[str]]) -> list[str]:
     """Of the forms of each name the first that no other name has, or the last."""
     counts = Counter(form for names in forms for form in set(names))
     return [next((form for form in names if counts[form] == 1), names[-1]) for names in forms]
-
-
-def _endings(path: Path) -> list[str]:
-    """The names of a path, from the shortest to the whole path."""
-    *folders, file = path.parts or (str(path),)
-    return [
-        "/".join((*folders[at:], last)) for at in range(len(folders), -1, -1) for last in (name_of(file) or file, file)
-    ]

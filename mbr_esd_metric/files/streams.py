@@ -133,7 +133,12 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
     try:
         with os.fdopen(handle, "wb") as file, _compressed(file, target.suffix) as content:
             yield content
-        part.chmod(real.stat().st_mode & 0o7777 if real.exists() else 0o666 & ~_umask())
+        if real.exists():
+            mode = real.stat().st_mode & 0o7777
+        else:  # the system tells the mask of new files only by setting it
+            os.umask(mask := os.umask(0o077))
+            mode = 0o666 & ~mask
+        part.chmod(mode)
         part.replace(real)
     except BaseException:
         part.unlink(missing_ok=True)
@@ -150,13 +155,6 @@ def _compressed(file: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
             yield content
     else:
         yield file
-
-
-def _umask() -> int:
-    """The mask of new files' permissions, which the system tells only by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def write_whole(path: str | Path, text: str) -> None:

@@ -7,7 +7,6 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,7 +20,6 @@ from mbr_esd_metric.generation.engine import EngineOptions
 
 #: vLLM's arguments that are options of a model name.
 VLLM_OPTIONS: Mapping[str, str] = {"model": "model=NAME", "revision": "model=NAME@REVISION", "dtype": "dtype=TYPE"}
-_REVISION = re.compile(r"([\w.-]+/[\w.-]+)@([\w./-]+)")
 #: vLLM's arguments that change candidates: part of the store's key and of the name of a server's model.
 ANSWER_ARGUMENTS = frozenset(
     {
@@ -93,12 +91,6 @@ def made_folder(name: str, make: Callable[[Path], None], needs: str) -> Path:
             "cache folder with MBR_ESD_CACHE"
         ) from error
     return folder
-
-
-def name_and_revision(model: str) -> tuple[str, str | None]:
-    """The hub id and the revision of NAME@REVISION; any other name as it is."""
-    match = _REVISION.fullmatch(model)
-    return (model, None) if match is None or Path(model).is_dir() else (match[1], match[2])
 
 
 def model_identity(options: EngineOptions) -> dict[str, str]:

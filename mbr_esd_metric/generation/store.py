@@ -135,7 +135,7 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
             self._connection.close()
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self._connection.close()
 
     def _rows(self, columns: str, key: str, n: int) -> list[tuple[int, bytes, int]]:
         query = f"SELECT {columns} FROM sample WHERE request = (SELECT id FROM request WHERE key = ?) AND number < ?"

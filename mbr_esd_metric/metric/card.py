@@ -15,7 +15,7 @@ from typing import Any
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions, option_help
 from mbr_esd_metric.errors import OptionError, no_effect_error, unknown
 from mbr_esd_metric.generation.engine import ENGINES, EngineOptions, Sampling
-from mbr_esd_metric.generation.model_files import VLLM_OPTIONS, name_and_revision
+from mbr_esd_metric.generation.model_files import VLLM_OPTIONS
 from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.prompting.languages import language_pair
 
@@ -116,6 +116,8 @@ def _option(default: Any, values: Values, meaning: str, *, place: bool = False, 
     return field(default=default, metadata={"values": values, "help": meaning, "place": place, "short": short})
 
 
+#: A hub id and the revision behind it.
+_REVISION = re.compile(r"([\w.-]+/[\w.-]+)@([\w./-]+)")
 #: The name of the card for any model on a server of the user's.
 ANY_MODEL = "mbr-esd-server"
 #: The name of the card for any other model with weights.
@@ -227,8 +229,10 @@ class ModelCard:
 
     @property
     def engine_options(self) -> EngineOptions:
-        """The options of an engine, with the servers of the environment filled in."""
-        model, revision = name_and_revision(self.model)
+        """The options of an engine; without the option `server` those of the variable ``MBR_ESD_SERVER``."""
+        model, revision = self.model, None
+        if (match := _REVISION.fullmatch(model)) and not Path(model).is_dir():
+            model, revision = match[1], match[2]
         same = {f.name: getattr(self, f.name) for f in fields(EngineOptions) if hasattr(self, f.name)}
         return EngineOptions(
             **same
@@ -236,15 +240,10 @@ class ModelCard:
                 "model": os.path.expanduser(model),
                 "revision": revision,
                 "adapter": self.adapter and os.path.expanduser(self.adapter),
-                "server": self.servers,
+                "server": self.server or _read_urls(os.environ.get("MBR_ESD_SERVER", "")),
                 "weights_gb": self.memory_gb,
             }
         )
-
-    @property
-    def servers(self) -> tuple[str, ...]:
-        """The servers of the option, else those of the environment variable ``MBR_ESD_SERVER``."""
-        return self.server or _read_urls(os.environ.get("MBR_ESD_SERVER", ""))
 
 
 OPTIONS = {f.name: f for f in fields(ModelCard) if "help" in f.metadata}

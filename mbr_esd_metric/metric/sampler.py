@@ -106,7 +106,7 @@ class Sampler(AbstractContextManager["Sampler"]):
     def sample(self, requests: Collection[Request]) -> None:
         """Put every missing candidate of these requests into the store; if an error ends it, those before it are
         there."""
-        parts = self.missing(requests)
+        card, parts = self.card, self.missing(requests)
         if parts and not self._begun:
             self._begun, assumed = True, dict(self._engine.identity)
             self._engine.confirm()
@@ -114,7 +114,10 @@ class Sampler(AbstractContextManager["Sampler"]):
                 raise _IdentityChanged
             if self._wait_for_others():
                 parts = self.missing(requests)
-            self._note_languages(requests)
+            answers = get_format(card.decision.format)
+            if self._progress and card.lp is None and answers.prompt(card.prompt).names_languages:
+                texts = [one.source for one in requests], [one.translation for one in requests]
+                logger.info(language_note(card.name, *texts))
         if not parts:
             return
         left: dict[str, int] = {}
@@ -149,12 +152,6 @@ class Sampler(AbstractContextManager["Sampler"]):
             rest = (total - candidates) * seconds / max(candidates, 1)
             rates = f"{candidates / seconds:.1f} candidates/s, {tokens / seconds:.0f} tokens/s"
             bar.set_postfix_str(rates + (f", {rest / 60:.0f} min left" if rest >= 30 else ""), False)
-
-    def _note_languages(self, requests: Iterable[Request]) -> None:
-        card = self.card
-        if self._progress and card.lp is None and get_format(card.decision.format).prompt(card.prompt).names_languages:
-            texts = [one.source for one in requests], [one.translation for one in requests]
-            logger.info(language_note(card.name, *texts))
 
     def _wait_for_others(self) -> bool:
         """Take the lock of the model on the store; whether another process had it. The system releases it however the

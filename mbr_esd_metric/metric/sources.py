@@ -118,15 +118,16 @@ def choose_engine(card: ModelCard) -> Engine:
 
 
 def _chosen(card: ModelCard) -> Engine:
+    options = card.engine_options
     if card.engine != "auto":
-        return ENGINES.get(card.engine)(card.engine_options)
+        return ENGINES.get(card.engine)(options)
     only = get_format(card.decision.format).engine
-    if card.servers and not only:
-        return ENGINES.get("server")(card.engine_options)
+    if options.server and not only:
+        return ENGINES.get("server")(options)
     problems: list[str] = []
     late = None
     for number, name in enumerate((only,) if only else AUTOMATIC, 1):
-        engine = ENGINES.get(name)(card.engine_options)
+        engine = ENGINES.get(name)(options)
         problem = engine_problem(card, engine)
         if problem is None and not engine.starts_late:
             return engine
@@ -153,7 +154,7 @@ def engine_problems(card: ModelCard) -> dict[str, str | None]:
 
 def engine_problem(card: ModelCard, engine: Engine) -> str | None:
     """Why the engine cannot run the card on this machine, and what helps; None if it can."""
-    if not card.servers and engine.name in ("server", "batch"):
+    if not engine.options.server and engine.name in ("server", "batch"):
         if card.any_model:
             return f"name your server: {card.name}?server=URL, with &model=NAME where it serves several"
         if engine.name == "server":

@@ -46,9 +46,10 @@ def summary(
     dropped, unplaced = _total(decisions, "dropped"), _total(decisions, "unplaced")
     source = f" or the source (of omissions: {unplaced})" if card.decision.both_sides() else ""
     parts = [
-        _counted(number_of(candidates, "candidate"), {"cut at max_tokens": cut, "could not be read": invalid - cut}),
+        _counted(candidates, "candidate", {"cut at max_tokens": cut, "could not be read": invalid - cut}),
         _counted(
-            number_of(_total(decisions, "located") + dropped, "error span"),
+            _total(decisions, "located") + dropped,
+            "error span",
             {
                 f"not found in the translation{source}": dropped,
                 FOUND_INEXACTLY: _total(decisions, "inexact"),
@@ -67,10 +68,10 @@ def summary(
     return Summary("; ".join(filter(None, parts)), tuple(advice))
 
 
-def _counted(whole: str, counts: Mapping[str, int]) -> str:
-    """The counts of a whole that are not 0; "" if none is."""
-    shown = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    return shown and f"of {whole} {shown}"
+def _counted(whole: int, what: str, counts: Mapping[str, int]) -> str:
+    """The counts, of so many in all, that are not 0; "" if none is."""
+    shown = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    return shown and f"of {number_of(whole, what)} {shown}"
 
 
 def _total(decisions: Sequence[Decision], count: str) -> int:

@@ -299,9 +299,12 @@ class JsonParser(AnswerParser):
     def _piece(self, piece: str) -> bool:
         """Read one piece; False if it is no error in the grammar's spacing."""
         match = self._in_piece.fullmatch(piece)
-        if match is None or not is_severity(match[len(KEYS) + 1]):
+        if match is None:
             return False
-        error = self._pieces[piece] = self._error(*match.groups())
+        error = self._error(*match.groups())
+        if error.severity is None and not is_severity(match[len(KEYS) + 1]):
+            return False
+        self._pieces[piece] = error
         span = error.span(error.place) if error.place is not None and error.place.exact else None
         self._located[piece] = (None, None) if span is None else (span.key, span)
         return True

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from mbr_esd_metric.errors import EngineError, logger, require
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Refused, Request, Sampling
-from mbr_esd_metric.generation.model_files import model_name
+from mbr_esd_metric.generation.model_files import model_name, read_cache
 from mbr_esd_metric.generation.server.address import Address
-from mbr_esd_metric.generation.server.dialects import Dialect, get_dialect, known_dialect
+from mbr_esd_metric.generation.server.dialects import DIALECTS, DIALECTS_FILE, Dialect, get_dialect
 
 if TYPE_CHECKING:
     from mbr_esd_metric.generation.server.client import Job, Progress, RetryPolicy
@@ -53,7 +53,7 @@ class ServerEngine(Engine):
 
     @property
     def servers(self) -> tuple[str, ...]:
-        return tuple(map(str, self.addresses))
+        return tuple(one.url for one in self.addresses)
 
     @cached_property
     def model(self) -> str:
@@ -65,7 +65,9 @@ class ServerEngine(Engine):
         """The dialect that the options name, or the servers spoke in an earlier run, or speak now."""
         name = self.options.dialect
         if name == "auto":
-            known = known_dialect(self.addresses) if self.options.server else "vllm"
+            earlier = read_cache(DIALECTS_FILE)
+            names = {str(earlier.get(one.url)) for one in self.addresses} if self.options.server else {"vllm"}
+            known = names.pop() if len(names) == 1 and names <= DIALECTS.keys() else None
             self._confirmed = known is None
             name = known or self._spoken()
         return replace(get_dialect(name), reasoning_effort=self.options.reasoning_effort)

@@ -65,12 +65,13 @@ async def _served_models(addresses: Sequence[Address], dialect: Dialect) -> dict
         for address in addresses:
             try:
                 response = await http.get(address, path)
-                message = f"{response.status} {describe(response.value)[0]}"
-                if response.status in (401, 403):
-                    raise key_refused(address, message)
                 models = _listed(response, field) if response.status == 200 else None
-                if models is None and dialect.lists_all:
-                    raise TransientError(message, sent=True)
+                if models is None:
+                    message = f"{response.status} {describe(response.value)[0]}"
+                    if response.status in (401, 403):
+                        raise key_refused(address, message)
+                    if dialect.lists_all:
+                        raise TransientError(message, sent=True)
             except TransientError as error:
                 problem = f"no server answers at {address} ({error}); start the server, or fix the address"
                 if error.sent:

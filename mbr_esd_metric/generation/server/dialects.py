@@ -25,14 +25,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from mbr_esd_metric.errors import unknown
 from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, DEFAULT_CONTEXT, Request, Sampling
-from mbr_esd_metric.generation.model_files import read_cache
-from mbr_esd_metric.generation.server.address import Address
 
 #: Samples in one HTTP request: so few that a lost reply costs little, and so many that they share the prompt's cost.
 PER_REQUEST = 16
@@ -275,10 +273,3 @@ def get_dialect(name: str) -> Dialect:
     if name not in DIALECTS:
         raise unknown("dialect", name, DIALECTS)
     return DIALECTS[name]
-
-
-def known_dialect(addresses: Iterable[Address]) -> str | None:
-    """The dialect that these servers spoke in an earlier run; None if one was never seen, or they spoke several."""
-    earlier = read_cache(DIALECTS_FILE)
-    names = {str(earlier.get(str(address))) for address in addresses}
-    return names.pop() if len(names) == 1 and names <= DIALECTS.keys() else None

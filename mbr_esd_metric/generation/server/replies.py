@@ -141,7 +141,8 @@ def _sample(dialect: Dialect, choice: Mapping[str, Any], tokens: int, query: Que
         raise InvalidResponse(f"a candidate is cut (finish_reason {excerpt(finish, 40)}{said})")
     if not isinstance(message, Mapping):
         raise InvalidResponse("a choice has no message")
-    text, refusal = _text(message.get("content")), message.get("refusal")
+    content, refusal = message.get("content"), message.get("refusal")
+    text = _text(content) if isinstance(content, list) else content
     # What was refused or filtered is paid for: it counts as cut, and is not asked for again.
     filtered = finish in _FILTERED or bool(refusal)
     cut = filtered or finish in _CUT
@@ -164,10 +165,8 @@ def _sample(dialect: Dialect, choice: Mapping[str, Any], tokens: int, query: Que
     return Candidate(answer, logprob=logprob, tokens=tokens, truncated=cut, token_logprobs=by_token)
 
 
-def _text(content: object) -> object:
-    """A message's content; of a list of parts the texts, without those of reasoning."""
-    if not isinstance(content, list):
-        return content
+def _text(content: list[Any]) -> str | None:
+    """The texts of a content in parts, without those of reasoning; None if there is none."""
     parts = [part if isinstance(part, Mapping) else {"text": part} for part in content]
     texts = [part.get("text") for part in parts if part.get("type", "text") in ("text", "output_text")]
     return "".join(text for text in texts if isinstance(text, str)) or None
