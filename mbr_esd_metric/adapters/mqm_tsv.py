@@ -1,6 +1,6 @@
-"""Human MQM annotations in Google's TSV (since 2020), and the table of all formats that `read_mqm` reads.
+"""Human MQM annotations in Google's TSV (since 2020).
 
-The TSV has one row per error; an output without errors has one `No-error` row. Every row repeats the
+It has one row per error; an output without errors has one `No-error` row. Every row repeats the
 whole source and target, with the span of that one error between ``<v>`` and ``</v>`` in one of them. Columns
 have changed their names over the years (`COLUMNS`), quotes are literal, and rows of severity ``HOTW-test``
 are attention checks of the raters, not ratings. Marot's files are of the same kind, with or without a header;
@@ -11,18 +11,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Literal
 
-from mbr_esd_metric.adapters.qe_tsv import is_qe, read_qe
-from mbr_esd_metric.adapters.ratings import AT_THE_END, LeftOut, MqmData, MqmError, MqmRating, read_mqm_json
+from mbr_esd_metric.adapters.ratings import AT_THE_END, LeftOut, MqmData, MqmError, MqmRating
 from mbr_esd_metric.core.annotation import fold_severity
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.paths import plain_name
-from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.tables import table_rows
 
 #: Our name of a column -> its names in the files; the first one that a file has is used. In 2020-2022 `doc_id` is the
@@ -215,23 +212,3 @@ def _column(path: Path, header: Sequence[str], name: str) -> int:
     raise InputError(
         f"{path}, line 1: no column {names} in the header ({', '.join(header)}); give Google's MQM TSV with its header"
     )
-
-
-#: Whether a file that begins with this line is of a format -> its reader. A new format is a row.
-FORMATS: dict[Callable[[str], bool], Callable[[Path], MqmData]] = {is_mqm_tsv: read_mqm_tsv, is_qe: read_qe}
-
-
-def is_rating_format(line: str) -> bool:
-    """Whether a table that begins with this line holds human annotations."""
-    return any(recognises(line) for recognises in FORMATS)
-
-
-def read_mqm(path: str | Path) -> MqmData:
-    """A table in one of the `FORMATS`, or ratings as JSON lines, whose name ends in .jsonl or .json; plain or
-    compressed. A table that no format recognises is read as Google's TSV, which may lack its header."""
-    path = Path(path)
-    if plain_name(path).endswith((".jsonl", ".json")):
-        return read_mqm_json(path)
-    first = next(iter(numbered_lines(path)), (0, ""))[1]
-    reader = next((read for recognises, read in FORMATS.items() if recognises(first)), read_mqm_tsv)
-    return reader(path)

@@ -14,6 +14,7 @@ first eight keys alone (lp may be called direction).
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -296,6 +297,11 @@ def _suggestion(item: Mapping[str, Any]) -> Suggestion:
         raise InputError(f"a span's fate is {', '.join(get_args(Fate))}, not {item['fate']!r}")
     keys = ("start", "end", "severity", "category", "confidence", "side")
     return Suggestion(ErrorSpan(*(item[key] for key in keys)), item["fate"])
+
+
+def is_mqm_json(line: str) -> bool:
+    """Whether a file that begins with this line holds ratings as JSON lines."""
+    return line.lstrip().startswith("{") and re.search(r'"rater"\s*:', line) is not None
 
 
 def read_mqm_json(path: str | Path) -> MqmData:

@@ -77,7 +77,7 @@ def _pairs(args: argparse.Namespace) -> int:
 
 
 def _sft(args: argparse.Namespace) -> int:
-    from mbr_esd_metric.adapters.mqm_tsv import read_mqm
+    from mbr_esd_metric.adapters.rating_formats import read_mqm
     from mbr_esd_metric.distill.supervision import HumanAnnotation, Limits, choices, examples_signature, select
     from mbr_esd_metric.report.inputs import kind_of_input
 

@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 
 from mbr_esd_metric.adapters.comet_json import read_comet_json
-from mbr_esd_metric.adapters.mqm_tsv import is_rating_format, read_mqm
+from mbr_esd_metric.adapters.rating_formats import is_rating_format, read_mqm
 from mbr_esd_metric.adapters.ratings import MqmRating, read_person_ratings
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
@@ -154,10 +154,10 @@ def kind_of_input(path: Path) -> Kind:
                 return kind
     if name.endswith(".gen.json"):
         return "candidates"
-    if head.lstrip().startswith("{"):
-        return "comet"
     if is_rating_format(head):
         return "mqm"
+    if head.lstrip().startswith("{"):
+        return "comet"
     raise InputError(
         f"{path}: neither the output of comet-score --to_json, nor decisions, nor candidates, nor human MQM; its "
         f"first line is {head[:60]!r}"
@@ -165,7 +165,7 @@ def kind_of_input(path: Path) -> Kind:
 
 
 #: A key of the first JSON line -> what such a file holds.
-_KEYS: Mapping[str, Kind] = {"candidates": "candidates", "error_spans": "decisions", "rater": "mqm"}
+_KEYS: Mapping[str, Kind] = {"candidates": "candidates", "error_spans": "decisions"}
 
 
 def comet_input(source: Source) -> RatingInput:

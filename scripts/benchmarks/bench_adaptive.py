@@ -22,7 +22,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.adapters.mqm_tsv import read_mqm
+from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmRating
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity, fold_severity
 from mbr_esd_metric.core.candidate import Candidate

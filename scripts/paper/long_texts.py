@@ -19,7 +19,7 @@ from itertools import permutations
 import numpy as np
 from scipy.stats import spearmanr
 
-from mbr_esd_metric.adapters.mqm_tsv import read_mqm
+from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmRating
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.mqm import WEIGHTS

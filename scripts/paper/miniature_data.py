@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from mbr_esd_metric.adapters.mqm_tsv import read_mqm
+from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmRating
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.distill.supervision import Examples, HumanAnnotation, Limits, select

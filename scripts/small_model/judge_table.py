@@ -28,7 +28,7 @@ from clean_pairs import read_pairs
 from training_rows import held_out
 
 from mbr_esd_metric import load_metric
-from mbr_esd_metric.adapters.mqm_tsv import read_mqm
+from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.files.streams import read_segments
 from mbr_esd_metric.metaeval import correlation, pairwise_accuracy, system_means

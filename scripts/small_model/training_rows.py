@@ -16,7 +16,7 @@ import numpy as np
 from post_edits import changed
 from spoilt import Place, join
 
-from mbr_esd_metric.adapters.mqm_tsv import read_mqm
+from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmRating
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.distill.supervision import HumanAnnotation

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.adapters.mqm_tsv import read_mqm
 from mbr_esd_metric.adapters.qe_tsv import is_qe, read_qe
+from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmError
 from mbr_esd_metric.errors import InputError
 from tests.helpers.command import Command

@@ -17,8 +17,8 @@ from urllib.error import URLError
 
 import pytest
 
-from mbr_esd_metric.adapters.mqm_tsv import read_mqm
 from mbr_esd_metric.adapters.pearmut.campaign import CampaignPlan, Item, Output, Screen, campaign, utf16_units
+from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import PersonRating, read_person_ratings
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import ErrorSpan

@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from mbr_esd_metric.adapters.rating_formats import FORMATS, read_mqm
+from mbr_esd_metric.adapters.ratings import MqmData
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt import load_test_set
+from mbr_esd_metric.adapters.wmt.kind import kind_of_import
 from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
@@ -340,3 +343,14 @@ def test_distribution_without_a_span(mt: str, runs: list[tuple[int, int, int]]) 
     text = Text("1", "", "", mt)
     assert list(distribution(text, [Candidate(annotation=())]).runs) == runs
     assert list(distribution(text, [Candidate("not JSON")]).runs) == runs
+
+
+def test_an_importer_of_json_is_a_row_of_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "ratings.jsonl"
+    path.write_text('{"hypothesis": "Ein Hund.", "judge": "anna"}\n', encoding="utf-8")
+    with pytest.raises(InputError, match="line 1"):
+        read_mqm(path)
+    data = MqmData(path, (), ())
+    monkeypatch.setitem(FORMATS, lambda line: '"judge"' in line, lambda _: data)
+    assert read_mqm(path) is data
+    assert kind_of_input(path) == kind_of_import(path) == "mqm"

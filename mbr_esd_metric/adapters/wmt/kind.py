@@ -10,8 +10,8 @@ import csv
 import re
 from pathlib import Path
 
-from mbr_esd_metric.adapters.mqm_tsv import is_rating_format
 from mbr_esd_metric.adapters.qe_tsv import is_qe
+from mbr_esd_metric.adapters.rating_formats import is_rating_format
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import plain_name
@@ -86,7 +86,7 @@ def _kind_of_record(path: Path, lines: list[str]) -> str | None:
     if "esa_spans" in item or ("scores" in item and "tgt_text" in item):
         return "esa"
     if not {"src", "mt", "errors"} <= set(item):
-        return None
+        return "mqm" if is_rating_format(line) else None
     # Ratings of `annotate import`; a campaign with categories asks for no score.
     return "mqm" if item.get("score") is None else "esa"
 

@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mbr_esd_metric.adapters.esa_files import read_esa
-from mbr_esd_metric.adapters.mqm_tsv import read_mqm
 from mbr_esd_metric.adapters.pearmut.annotations import Answers, Campaign, read_campaign, read_log
 from mbr_esd_metric.adapters.pearmut.annotations import ratings_of as ratings_of_campaign
 from mbr_esd_metric.adapters.pearmut.campaign import (
@@ -30,6 +29,7 @@ from mbr_esd_metric.adapters.pearmut.campaign import (
     showable_spans,
     utf16_units,
 )
+from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmError, check_comparable, read_person_ratings, write_person_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError, OptionError

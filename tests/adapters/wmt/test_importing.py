@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment, SegmentRating
-from mbr_esd_metric.adapters.mqm_tsv import read_mqm
+from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmData, MqmError, MqmRating
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.importing import Imported, Target, import_esa, import_mqm
