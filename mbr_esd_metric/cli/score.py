@@ -111,9 +111,9 @@ def run(args: argparse.Namespace) -> int:
         note = f"{card.name} is not told the languages; --lp {args.lp} serves data warnings and sentences alone"
         logger.info(f"note: {note}")
     sources, systems = texts.sources, texts.systems
-    names = short_names(systems)
+    names, kind = short_names(systems), "line" if texts.document is None else "unit"
     segments = [
-        Segment(source, translation, f"{texts.label(number)} of {path}", name, texts.documents[number - 1])
+        Segment(source, translation, f"{kind} {texts.id(number)} of {path}", name, texts.documents[number - 1])
         for name, (path, translations) in zip(names, systems.items(), strict=True)
         for number, (source, translation) in enumerate(zip(sources, translations, strict=True), 1)
     ]

@@ -85,10 +85,6 @@ class Texts:
         """The name of a segment in every output, by its number from 1: that number, or what its file calls it."""
         return str(number) if self.document is None else self.document.units[number - 1].id
 
-    def label(self, number: int) -> str:
-        """The name of a segment in messages, by its number from 1."""
-        return f"{'line' if self.document is None else 'unit'} {self.id(number)}"
-
     def card(self, card: ModelCard) -> ModelCard:
         """The card with the language pair for the prompt: its own, or as the file says, which need not where no prompt
         names languages."""

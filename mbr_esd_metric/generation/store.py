@@ -113,11 +113,14 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("INSERT OR IGNORE INTO request (key) VALUES (?)", (key,))
             (request,) = connection.execute("SELECT id FROM request WHERE key = ?", (key,)).fetchone()
-            rows = ((number, _content(sample)) for number, sample in enumerate(samples, first))
-            connection.executemany(
-                "INSERT OR IGNORE INTO sample VALUES (?, ?, ?, ?)",
-                ((request, number, content, _checksum(key, number, content)) for number, content in rows),
-            )
+            rows: list[tuple[int, int, bytes, int]] = []
+            for number, sample in enumerate(samples, first):
+                by_token = sample.token_logprobs
+                fields = [sample.text or "", sample.logprob, sample.tokens, sample.truncated]
+                # JSON: a model may write NUL or half a surrogate pair, which SQLite's text does not hold.
+                content = json.dumps([*fields, by_token and astuple(by_token)]).encode("ascii")
+                rows.append((request, number, content, _checksum(key, number, content)))
+            connection.executemany("INSERT OR IGNORE INTO sample VALUES (?, ?, ?, ?)", rows)
 
     def servers(self, name: str) -> list[str]:
         """The addresses of the servers that gave candidates of that name."""
@@ -217,13 +220,6 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
             if not isinstance(error, (sqlite3.Error, OSError)):
                 raise
             raise StoreError(f"cannot {doing} the candidate store {self.path}: {_advice(error)}") from error
-
-
-def _content(sample: Candidate) -> bytes:
-    """A sample as JSON: a model may write NUL or half a surrogate pair, which SQLite's text does not hold."""
-    tokens = sample.token_logprobs
-    fields = [sample.text or "", sample.logprob, sample.tokens, sample.truncated, tokens and astuple(tokens)]
-    return json.dumps(fields).encode("ascii")
 
 
 def _checksum(key: str, number: int, content: bytes) -> int:

@@ -31,6 +31,7 @@ def signature(card: ModelCard, engine: Engine | None) -> str:
     ``mbr-esd|candidates:0a1b2c3d|d:mbr|n:256|u:softf1|...``.
     """
     decision = card.decision
+    draw: dict[str, Any] = {}
     if engine is None:
         fields = {"candidates": _digest(os.path.expanduser(card.candidates or ""))}
     else:
@@ -38,9 +39,15 @@ def signature(card: ModelCard, engine: Engine | None) -> str:
         fields = {"model": model_name(card.engine_options)}
         fields |= {key: identity[key] for key in ("dialect", "reasoning_effort") if key in identity}
         fields["engine"] = engine.name
+        sampling = card.sampling
+        draw = {"temperature": float(sampling.temperature)}
+        if not sampling.greedy:
+            draw |= {"top_k": sampling.top_k, "seed": sampling.seed}
+        draw |= {**dict.fromkeys(engine.unsupported_settings(sampling), "-"), "max_tokens": sampling.max_tokens}
+        draw |= {} if card.dtype == "auto" else {"dtype": card.dtype}
     fields["rule"] = decision.rule
     fields["n"] = f"auto/{card.samples}" if card.adaptive else str(card.samples)
-    fields |= {**(_sampling(card, engine) if engine else {}), **_utility(decision)}
+    fields |= draw | _utility(decision)
     fields |= {**(_question(card) if engine else {}), **_reading(decision)}
     return _joined(fields | ({"cal": _digest(card.calibration)} if card.calibration else {}))
 
@@ -67,15 +74,6 @@ def _joined(values: Mapping[str, Any]) -> str:
         short = name if name not in (*OPTIONS, *FIELDS) else (OPTIONS.get(name) or FIELDS[name]).metadata["short"]
         fields.append(f"{short or name}:{value}")
     return "|".join(["mbr-esd", *fields, f"v:{__version__}"])
-
-
-def _sampling(card: ModelCard, engine: Engine) -> dict[str, Any]:
-    sampling, dtype = card.sampling, card.dtype
-    fields: dict[str, Any] = {"temperature": float(sampling.temperature)}
-    if not sampling.greedy:
-        fields |= {"top_k": sampling.top_k, "seed": sampling.seed}
-    fields |= dict.fromkeys(engine.unsupported_settings(sampling), "-")
-    return fields | {"max_tokens": sampling.max_tokens} | ({} if dtype == "auto" else {"dtype": dtype})
 
 
 def _utility(decision: DecisionOptions) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from mbr_esd_metric.errors import EngineError, logger, require
+from mbr_esd_metric.errors import EngineError, logger
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.model_files import model_name, read_cache
 from mbr_esd_metric.generation.server.address import Address
@@ -45,10 +45,9 @@ class ServerEngine(Engine):
 
     @cached_property
     def addresses(self) -> list[Address]:
-        """The servers; `EngineError` if there is none, or one that is no address, or no aiohttp."""
+        """The servers; `EngineError` if there is none, or one that is no address."""
         if not self.options.server:
             raise EngineError("no server is named: add server=URL to the model name, or export MBR_ESD_SERVER=URL")
-        require("aiohttp", "server", "engine=server")
         return [Address.parse(url) for url in self.options.server]
 
     @property

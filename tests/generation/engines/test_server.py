@@ -147,3 +147,10 @@ def test_model_names() -> None:
     assert model_name(EngineOptions(model="org/name", revision="abc")) == "org/name@abc"
     identity = ServerEngine(EngineOptions(model="org/name", server=("http://a/v1",), concurrency=3)).identity
     assert identity == ServerEngine(EngineOptions(model="org/name", server=("http://b/v1",))).identity
+
+
+def test_aiohttp_is_needed_only_where_a_server_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    engine = ServerEngine(EngineOptions("m", server=("http://localhost:9/v1",), dialect="vllm"))
+    assert engine.identity == {"engine": "server", "model": "m", "dtype": "auto"}
+    assert 'pip install "mbr-esd-metric[server]"' in str(engine.problem)
