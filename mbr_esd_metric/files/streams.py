@@ -82,14 +82,20 @@ def read_segments(path: str | Path) -> list[str]:
 
 @contextmanager
 def open_binary(path: str | Path) -> Iterator[IO[bytes]]:
-    """The file's content, decompressed by suffix; of "-" standard input.
+    """The file's content, decompressed by suffix; of "-" standard input. What the shell gives on a descriptor, such as
+    a pipe, is read once and kept for who reads it again.
 
     Raises:
         InputError: no such file, a folder, or damaged compression.
         MissingDependencyError: a `.zst` file without the package zstandard.
     """
+    name = str(path)
+    kept = name == "-" or name.startswith("/dev/fd/")
     try:
-        with _opened(str(path)) as file, _decompressed(file, Path(path).suffix) as content:
+        with (
+            io.BytesIO(_content(sys.stdin, None if name == "-" else name)) if kept else Path(path).open("rb") as file,
+            _decompressed(file, Path(path).suffix) as content,
+        ):
             yield content
     except (FileNotFoundError, IsADirectoryError) as error:
         raise InputError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
@@ -99,15 +105,6 @@ def open_binary(path: str | Path) -> Iterator[IO[bytes]]:
         if type(error).__module__.startswith(("zstandard", "zstd", "zlib")):
             raise InputError(f"{path}: damaged compressed file ({error})") from None
         raise
-
-
-def _opened(path: str) -> IO[bytes]:
-    """A file; what the shell gives on a descriptor, such as a pipe, is read once and kept for who reads it again."""
-    if path == "-":
-        return io.BytesIO(_content(sys.stdin))
-    if path.startswith("/dev/fd/"):
-        return io.BytesIO(_content(sys.stdin, path))
-    return Path(path).open("rb")
 
 
 @lru_cache(maxsize=4)
