@@ -138,12 +138,13 @@ def comet_score_goes_on_after_kills(
 
 
 def stored(path: Path) -> list[tuple[Any, ...]]:
-    """(request, number, content) of the samples in a store that another process may be writing to."""
+    """(request, number, content) of the candidates in a store that another process may be writing to."""
     if not path.exists():
         return []
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as reading:
         try:
-            return reading.execute("SELECT request, number, content FROM sample").fetchall()
+            rows = "SELECT request, number, content FROM sample JOIN request ON id = request"
+            return reading.execute(f"{rows} WHERE key NOT LIKE 'servers of %'").fetchall()
         except sqlite3.OperationalError as error:
             if "no such table" not in str(error) and "locked" not in str(error):
                 raise
