@@ -22,7 +22,7 @@ from mbr_esd_metric.files.records import read_decisions, write_records
 from tests.helpers.candidates import answer, record
 from tests.helpers.stub_engine import run_stub
 
-DATA = Path(os.environ.get("MBR_ESD_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("MBR_ESD_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
 def found(source: str, translation: str) -> list[tuple[str, str]]:
