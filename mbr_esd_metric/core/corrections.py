@@ -95,8 +95,8 @@ def _chrf() -> Any:
     return CHRF()
 
 
-def said(span: ErrorSpan) -> dict[str, Any]:
-    """What a span says of its correction, by the names of files; nothing where it has none."""
+def correction_fields(span: ErrorSpan) -> dict[str, Any]:
+    """The values of a span about its correction, by their names in files; none where it has no correction."""
     return {name: value for name in CORRECTION if (value := getattr(span, name)) is not None}
 
 

@@ -31,7 +31,7 @@ from typing import Any, cast
 
 from mbr_esd_metric.core.annotation import SIDES, Annotation, Severity, fold_severity
 from mbr_esd_metric.core.candidate import Candidate, CandidateColumns, TokenLogprobs
-from mbr_esd_metric.core.corrections import corrected, said
+from mbr_esd_metric.core.corrections import corrected, correction_fields
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.errors import InputError, OptionError
@@ -207,7 +207,7 @@ class DecisionRecord:
         spans: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
         for span, text in zip(self.annotation, self.texts, strict=True):
             place = {"start": span.start, "end": span.end, "severity": span.severity, "category": span.category}
-            spans[span.side].append({**place, "text": text, "confidence": span.confidence, **said(span)})
+            spans[span.side].append({**place, "text": text, "confidence": span.confidence, **correction_fields(span)})
         return {
             "id": self.id,
             **({} if self.system is None else {"system": self.system}),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mbr_esd_metric.core.annotation import Side
-from mbr_esd_metric.core.corrections import corrected, said
+from mbr_esd_metric.core.corrections import corrected, correction_fields
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.errors import InputError, OptionError, printable, unknown
 from mbr_esd_metric.generation.server.address import shown
@@ -209,7 +209,7 @@ def error_spans(decision: Decision, text: str, side: Side = "translation") -> li
             "start": span.start,
             "end": span.end,
             "category": span.category and printable(span.category),
-            **said(span),
+            **correction_fields(span),
         }
         for span in decision.annotation.on(side)
     ]

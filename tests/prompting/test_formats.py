@@ -345,7 +345,7 @@ def test_categories_are_put_in_the_prompts_words(published: str | None, expected
     assert answer_category(published) == expected
 
 
-def said(*more: tuple[str, object], words: str = "Hund") -> str:
+def answer_with(*more: tuple[str, object], words: str = "Hund") -> str:
     error = {"error_span": words, "category": "style", "sub_category": "style", "severity": "minor", **dict(more)}
     return json.dumps({"errors": [error]}, ensure_ascii=False)
 
@@ -366,26 +366,29 @@ def test_an_error_has_its_correction_and_its_reason(
     more: list[tuple[str, object]], correction: str | None, reason: str | None
 ) -> None:
     answers = get_format("json-corrections")
-    parsed = answers.parser(MT).parse(said(*more))
+    parsed = answers.parser(MT).parse(answer_with(*more))
     assert isinstance(parsed, Parsed)
     assert [(one.key, one.correction, one.reason) for one in parsed.annotation] == [
         ((4, 8, "minor"), correction, reason)
     ]
-    plain = get_format("json").parser(MT).parse(said(*more))
+    plain = get_format("json").parser(MT).parse(answer_with(*more))
     assert isinstance(plain, Parsed)
     assert plain == parsed
     assert plain.annotation.spans[0].correction is None
     if list(dict(more)) == ["correction", "reason"]:
-        assert re.fullmatch(answers.grammar(MT), said(*more))
-        assert re.fullmatch(answers.grammar(MT, grounded=True), said(*more))
-        assert answers.answer(parsed.annotation, MT)[0] == said(*more)
-        ranges = answers.parser(MT).ranges(said(*more))
-        assert [said(*more)[start:end] for start, end in ranges[4, 8, "minor"]] == ['{"error_span": "Hund"', "minor"]
+        assert re.fullmatch(answers.grammar(MT), answer_with(*more))
+        assert re.fullmatch(answers.grammar(MT, grounded=True), answer_with(*more))
+        assert answers.answer(parsed.annotation, MT)[0] == answer_with(*more)
+        ranges = answers.parser(MT).ranges(answer_with(*more))
+        assert [answer_with(*more)[start:end] for start, end in ranges[4, 8, "minor"]] == [
+            '{"error_span": "Hund"',
+            "minor",
+        ]
 
 
 def test_a_correction_is_a_text() -> None:
     parser = get_format("json-corrections").parser(MT)
-    assert parser.parse(said(("correction", ["Rüde"]))) == Invalid("an error's field is no text")
-    absent = parser.parse(said(("correction", "Hund"), ("reason", "Hund"), words="Katze"))
+    assert parser.parse(answer_with(("correction", ["Rüde"]))) == Invalid("an error's field is no text")
+    absent = parser.parse(answer_with(("correction", "Hund"), ("reason", "Hund"), words="Katze"))
     assert isinstance(absent, Parsed)
     assert (absent.annotation.spans, absent.dropped) == ((), 1)

@@ -39,8 +39,8 @@ class CorrectionsParser(JsonParser):
     more_keys = _KEYS
 
     def _error(self, key: str, text: str, category: str, sub_category: str, severity: str, *more: str | None) -> Any:
-        said = (one and _UNFIT.sub("\ufffd", one) for one in more)
-        return super()._error(key, text, category, sub_category, severity, *said)
+        fields = (one and _UNFIT.sub("\ufffd", one) for one in more)
+        return super()._error(key, text, category, sub_category, severity, *fields)
 
 
 class JsonCorrectionsFormat(JsonFormat):
