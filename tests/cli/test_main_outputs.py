@@ -80,7 +80,10 @@ def test_a_folder_cannot_be_where_a_file_is(files: None, words: str, output: str
     assert f"{output} cannot be a folder: " in mbr_esd(words.format(output), status=1).err
 
 
-def test_notes_are_printed_after_the_library_was_used_without_a_program(capsys: pytest.CaptureFixture[str]) -> None:
+def test_notes_are_printed_after_the_library_was_used_without_a_program(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logger, "handlers", [])  # whatever a command of COMET in an earlier test left there
     logger.info("not printed")
     for _ in range(2):
         with shown_log():
