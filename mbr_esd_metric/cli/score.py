@@ -23,7 +23,7 @@ from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.streams import json_text, write_whole
 from mbr_esd_metric.metric.card import with_pair
 from mbr_esd_metric.metric.cards import is_ours, load_card
-from mbr_esd_metric.metric.data_warnings import warnings
+from mbr_esd_metric.metric.data_warnings import joined, warnings
 from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.prompting.formats import get_format
 
@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
         return print_estimates(metric.card, segments, trial_of(args.dry_run))
     prediction = metric.predict_segments(segments, progress=not args.quiet)
     units = [unit.data_warning for unit in texts.document.units] if texts.document else [None] * len(segments)
-    data_warnings = [one or other for one, other in zip(prediction.metadata.data_warning, units, strict=True)]
+    data_warnings = list(map(joined, prediction.metadata.data_warning, units))
     logger.info(_signature(args, prediction.metadata.signature))
     if warning := warnings(data_warnings, [one.label for one in segments], metric.card.decision.blank):
         logger.warning(warning)
@@ -204,8 +204,9 @@ def _show(
         }
         write_whole(args.to_json, json_text(content, indent=4))
     if args.corrected:
-        lines = (_LINE_ENDS.sub(" ", row["corrected"]) for rows in data.values() for row in rows)
-        write_whole(args.corrected, "".join(f"{line}\n" for line in lines))
+        corrected = {texts.id(n): row["corrected"] for rows in data.values() for n, row in enumerate(rows, 1)}
+        lines = ({**texts.whole, **corrected}).values()  # with --changed-from, the others as they are
+        write_whole(args.corrected, "".join(f"{_LINE_ENDS.sub(' ', line)}\n" for line in lines))
     note = ""
     if args.to_csv or args.output:
         from mbr_esd_metric.cli.score_outputs import write_errors_of

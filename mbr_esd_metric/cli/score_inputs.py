@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Texts:
     """The sources of every system, and file -> its translations; the translator's file, if the texts are from one; and
-    the document that each source belongs to, "" where nobody says; and how many units of a changed file they are."""
+    the document that each source belongs to, "" where nobody says; how many units of a changed file they are; and the
+    translations of all its units by their ids."""
 
     sources: Sequence[str]
     systems: Mapping[str, Sequence[str]]
     document: Document | None = None
     documents: Sequence[str] = ()
     changed: str = ""
+    whole: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, args: argparse.Namespace, lp: str | None, *inputs: str | Path | None) -> Texts:
@@ -52,9 +54,9 @@ class Texts:
                 f"-o {args.output}: it is {args.document} again, so let it end alike; --to_csv writes a table"
             )
         document = read_document(args.document, every=args.all, lp=lp)
-        changed = ""
+        changed, whole = "", document
         if args.changed_from:
-            whole, document = document, changed_from(document, args.changed_from, lp)
+            document = changed_from(document, args.changed_from, lp)
             some = f"{len(document.units)} of {number_of(len(whole.units), 'unit')} differ" if document.units else ""
             changed = f"{some or 'no unit differs'} from {args.changed_from}{'' if some else ', so nothing is judged'}"
         for note in (_left_out(document), *document.notes):
@@ -62,7 +64,9 @@ class Texts:
                 print(printable(f"note: {args.document}: {note}"), file=sys.stderr)
         texts = [unit.translation for unit in document.units]
         parts = [unit.document or args.document for unit in document.units]
-        return cls([unit.source for unit in document.units], {args.document: texts}, document, parts, changed)
+        translations = {unit.id: unit.translation for unit in whole.units}
+        sources = [unit.source for unit in document.units]
+        return cls(sources, {args.document: texts}, document, parts, changed, translations)
 
     @classmethod
     def _plain(cls, args: argparse.Namespace) -> Texts:

@@ -53,8 +53,9 @@ _PER_CHARACTER = 3.5
 
 
 def data_warning(source: str, translation: str, lp: str | None = None) -> str | None:
-    """One of `DATA_WARNINGS`, or None if the pair looks like a source and its translation; the language of the
-    translation is looked at where the language pair is known."""
+    """The `DATA_WARNINGS` of a pair, with commas between, or None if it looks like a source and its translation; the
+    language of the translation is looked at where the language pair is known. A blank text or a copy is the only one.
+    """
     if is_blank(source):
         return "blank source"
     if is_blank(translation):
@@ -62,33 +63,42 @@ def data_warning(source: str, translation: str, lp: str | None = None) -> str | 
     source, translation = source.strip(), translation.strip()
     if source == translation and any(character.isalpha() for character in source):
         return "equal to its source"
+    found: list[str] = []
     if lp is not None:
         from_language, to_language = language_pair(lp)
         other = other_language(translation, to_language)
         if other is not None:
-            return "in the source language" if other == language_code(from_language) else "in another language"
+            same = other == language_code(from_language)
+            found.append("in the source language" if same else "in another language")
     words = _words(translation)
     if len({*words}) < len(words):
         before_words = _words(source)
         if _longest_run(words) >= _REPEATED > _longest_run(before_words):
-            return "one word repeated"
-        if _doubled(translation, words) and not _doubled(source, before_words):
-            return "said twice"
+            found.append("one word repeated")
+        elif _doubled(translation, words) and not _doubled(source, before_words):
+            found.append("said twice")
     before, after = _letters(source), _letters(translation)
     if before is not None and after is not None:
         if after < _SHARE * before and before >= _ENOUGH:
-            return "much shorter than its source"
+            found.append("much shorter than its source")
         if before < _SHARE * after and after - before >= _ENOUGH:
-            return "much longer than its source"
+            found.append("much longer than its source")
     failed = {span.category for span in checks(source, translation)}
-    return next((warning for kind, warning in _CHECKS.items() if kind in failed), None)
+    return joined(*found, *(warning for kind, warning in _CHECKS.items() if kind in failed))
+
+
+def joined(*data_warnings: str | None) -> str | None:
+    """The data warnings of one pair as one; None where there are none."""
+    kinds = {kind: None for one in data_warnings if one for kind in one.split(", ")}
+    return ", ".join(kinds) or None
 
 
 def warnings(data_warnings: Sequence[str | None], labels: Sequence[str], blank: str) -> str | None:
     """One line with the number of suspect pairs of each kind, and their first labels; None if there are none."""
-    pairs: dict[str | None, list[str]] = defaultdict(list)
-    for kind, label in zip(data_warnings, labels, strict=True):
-        pairs[kind].append(label)
+    pairs: dict[str, list[str]] = defaultdict(list)
+    for kinds, label in zip(data_warnings, labels, strict=True):
+        for kind in kinds.split(", ") if kinds else ():
+            pairs[kind].append(label)
     counts = [
         f"{len(pairs[kind])} {kind if len(pairs[kind]) == 1 else several} ({first_of(pairs[kind])})"
         for kind, several in DATA_WARNINGS.items()

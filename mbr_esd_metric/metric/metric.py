@@ -48,7 +48,7 @@ class Metadata(_Result):
         dropped: error spans of all valid candidates that are not in the translation, or the source.
         unplaced: how many of these are omissions; missing as `omissions`.
         refused: the words of a server that will never answer about the sample, or None; missing where there are none.
-        data_warning: one of `DATA_WARNINGS` for a pair that looks like a mistake, or None.
+        data_warning: the `DATA_WARNINGS` of a pair that looks like a mistake, with commas between, or None.
         summary: how many candidates and spans were lost, in a line; "" if none was.
         advice: lines about what makes the scores say little, and the options that help.
         signature: all that the scores depend on.

@@ -8,10 +8,11 @@ of translations that people rated, with whether these are without error.
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
@@ -141,8 +142,8 @@ def kind_of_input(path: Path) -> Kind:
     name = plain_name(path)
     if name.endswith(".tsv"):
         return "mqm"  # Google's may lack its header
-    head = next((line for _, line in numbered_lines(path) if line.strip()), None)
-    if head is None:
+    head, second = ([*islice((line for _, line in numbered_lines(path) if line.strip()), 2), "", ""])[:2]
+    if not head:
         raise InputError(f"{path}: the file is empty")
     try:
         first = parse_strict_json(head)
@@ -157,6 +158,11 @@ def kind_of_input(path: Path) -> Kind:
     if is_rating_format(head):
         return "mqm"
     if head.lstrip().startswith("{"):
+        if first is None and not _LIST_OF_SYSTEM.match(head + second):
+            raise InputError(
+                f"{path}: an object over several lines; write each object on a line of its own, for instance: "
+                f"jq -c . {path} > NEW"
+            )
         return "comet"
     raise InputError(
         f"{path}: neither the output of comet-score --to_json, nor decisions, nor candidates, nor human MQM; its "
@@ -164,6 +170,8 @@ def kind_of_input(path: Path) -> Kind:
     )
 
 
+#: How an indented file of comet-score begins.
+_LIST_OF_SYSTEM = re.compile(r'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\[')
 #: A key of the first JSON line -> what such a file holds.
 _KEYS: Mapping[str, Kind] = {"candidates": "candidates", "error_spans": "decisions"}
 

@@ -92,6 +92,15 @@ def test_the_corrected_translations_are_lines_for_any_metric(mbr_esd: Command) -
     assert Path("fixed.txt").read_text(encoding="utf-8") == "a b c\ufffdd\ufffd schloss.\n"
 
 
+def test_the_lines_of_units_that_did_not_change_are_as_they_are(mbr_esd: Command) -> None:
+    Path("old.csv").write_text("source,target\nHe left.,Er ging.\n", encoding="utf-8")
+    for name, first, fixed in (("new", MT, "Die Bank schloss."), ("same", "Er ging.", "Er ging.")):
+        source = SOURCE if name == "new" else "He left."
+        Path("t.csv").write_text(f"source,target\nHe left.,Er ging.\n{source},{first}\n", encoding="utf-8")
+        mbr_esd(f"score t.csv --lp en-de --changed-from old.csv --corrected fixed.txt --quiet --model {MODEL}")
+        assert Path("fixed.txt").read_text(encoding="utf-8") == f"Er ging.\n{fixed}\n", name
+
+
 def test_a_model_that_corrects_nothing_has_no_such_keys(mbr_esd: Command) -> None:
     write_records("candidates.jsonl", [record(SOURCE, MT, *[answer()] * 3), record("He left.", "Er ging.", answer())])
     mbr_esd(SCORE.replace("n=3", "n=1"), "--to_json out.json --to_csv out.csv")

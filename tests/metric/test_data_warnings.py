@@ -29,6 +29,12 @@ GERMAN = "Das Abkommen wurde am Dienstagnachmittag von den beiden Präsidenten u
         ("Press Save.", "Pulse Guardar ahora.", "en-de", None),
         ("The bank closed.", "\u200b", None, "blank translation"),
         ("\u2060\u200d", "Die Bank", None, "blank source"),
+        (
+            "We lost all <b>15</b> games of the last year.",
+            "Wir verloren 51.",
+            "en-de",
+            "much shorter than its source, with other numbers, with other tags",
+        ),
     ],
 )
 def test_pairs_that_look_wrong(source: str, translation: str, lp: str | None, warning: str | None) -> None:

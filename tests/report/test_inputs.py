@@ -134,7 +134,12 @@ def test_two_translations_with_one_name(tmp_path: Path) -> None:
 
 def test_a_file_of_another_kind(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
-    for content, message in (("just a sentence\n", "neither the output of comet-score"), ("", "is empty")):
+    indented = json.dumps({"lp": "en-de", "rater": "r", "errors": []}, indent=2)
+    for content, message in (
+        ("just a sentence\n", "neither the output of comet-score"),
+        ("", "is empty"),
+        (indented, "an object over several lines; write each object on a line of its own"),
+    ):
         path.write_text(content, encoding="utf-8")
         with pytest.raises(InputError, match=message):
             read_table([Source(path)])
