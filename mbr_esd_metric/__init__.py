@@ -14,17 +14,15 @@ from mbr_esd_metric._version import __version__
 
 if TYPE_CHECKING:
     from mbr_esd_metric import metaeval
-    from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-    from mbr_esd_metric.core.candidate import Candidate
-    from mbr_esd_metric.core.decision import Decision
-    from mbr_esd_metric.core.mqm import mqm_score
+    from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, mqm_score
+    from mbr_esd_metric.core.decision import Candidate, Decision
     from mbr_esd_metric.core.rules import CorpusRule, SegmentRule
+    from mbr_esd_metric.core.similarities import Similarity
     from mbr_esd_metric.core.similarities.f1 import f1
     from mbr_esd_metric.core.similarities.mpp import mpp
     from mbr_esd_metric.core.similarities.scoresim import score_sim
     from mbr_esd_metric.core.similarities.softdice import soft_dice
     from mbr_esd_metric.core.similarities.softf1 import soft_f1
-    from mbr_esd_metric.core.similarity import Similarity
     from mbr_esd_metric.decoding.options import DecisionOptions
     from mbr_esd_metric.decoding.segment import decide, decide_corpus, decide_many
     from mbr_esd_metric.errors import (
@@ -38,28 +36,26 @@ if TYPE_CHECKING:
     from mbr_esd_metric.generation.engine import Engine
     from mbr_esd_metric.metric.metric import Metric, Prediction, load_metric
     from mbr_esd_metric.metric.requests import Segment
-    from mbr_esd_metric.prompting.answer_format import AnswerFormat
+    from mbr_esd_metric.prompting.formats import AnswerFormat
 
 #: Module -> the public names that it defines, for the imports at first use; type checkers see those above.
 _PUBLIC = {
-    "core.annotation": ("Annotation", "ErrorSpan"),
-    "core.candidate": ("Candidate",),
-    "core.decision": ("Decision",),
-    "core.mqm": ("mqm_score",),
+    "core.annotation": ("Annotation", "ErrorSpan", "mqm_score"),
+    "core.decision": ("Candidate", "Decision"),
     "core.rules": ("CorpusRule", "SegmentRule"),
+    "core.similarities": ("Similarity",),
     "core.similarities.f1": ("f1",),
     "core.similarities.mpp": ("mpp",),
     "core.similarities.scoresim": ("score_sim",),
     "core.similarities.softdice": ("soft_dice",),
     "core.similarities.softf1": ("soft_f1",),
-    "core.similarity": ("Similarity",),
     "decoding.options": ("DecisionOptions",),
     "decoding.segment": ("decide", "decide_corpus", "decide_many"),
     "errors": ("EngineError", "InputError", "MbrEsdError", "NoValidCandidateError", "OptionError", "StoreError"),
     "generation.engine": ("Engine",),
     "metric.metric": ("Metric", "Prediction", "load_metric"),
     "metric.requests": ("Segment",),
-    "prompting.answer_format": ("AnswerFormat",),
+    "prompting.formats": ("AnswerFormat",),
 }
 
 __all__ = [

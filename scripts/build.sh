@@ -54,7 +54,7 @@ mkdir "$out/unpacked"
 tar -xzf "$out"/dist/*.tar.gz -C "$out/unpacked" --strip-components 1
 install "$out/bare" pytest hypothesis
 (cd "$out/unpacked" && OMP_NUM_THREADS=1 "$out/bare/bin/python" -m pytest -q \
-  tests/core/test_similarity.py tests/prompting tests/files/test_records.py)
+  tests/core/test_similarities.py tests/prompting tests/files/test_records.py)
 
 echo "== site"
 # Not --quiet: it would hide the warnings from --strict as well.

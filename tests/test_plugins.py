@@ -15,8 +15,7 @@ import pytest
 
 import mbr_esd_metric.core.similarities as similarities_folder
 from mbr_esd_metric.core.rules import Rule
-from mbr_esd_metric.core.similarities import SIMILARITIES
-from mbr_esd_metric.core.similarity import Similarity
+from mbr_esd_metric.core.similarities import SIMILARITIES, Similarity
 from mbr_esd_metric.errors import OptionError, PluginError
 from mbr_esd_metric.generation.engine import ENGINES
 from mbr_esd_metric.plugins import Catalog
@@ -236,7 +235,7 @@ def test_a_wrong_offer_is_an_error_by_name_and_a_warning_in_all(
 
 def test_a_file_without_the_class_of_its_name_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "long_est.py").write_text(
-        "from mbr_esd_metric.core.similarity import Similarity\nclass Other(Similarity):\n    name = 'other'\n",
+        "from mbr_esd_metric.core.similarities import Similarity\nclass Other(Similarity):\n    name = 'other'\n",
         encoding="utf-8",
     )
     monkeypatch.setattr(similarities_folder, "__path__", [str(tmp_path)])

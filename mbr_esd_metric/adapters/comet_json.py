@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mbr_esd_metric.core.annotation import Annotation, Point, fold_severity
+from mbr_esd_metric.core.annotation import Annotation, Point, fold_severity, mqm_score, unit_score
 from mbr_esd_metric.core.decision import ScoredPart
-from mbr_esd_metric.core.mqm import mqm_score, unit_score
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.join import SegmentKey
 from mbr_esd_metric.files.paths import short_names

@@ -21,8 +21,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Point, Severity, Side, fold_severity
-from mbr_esd_metric.core.mqm import MqmWeights, weights_of
+from mbr_esd_metric.core.annotation import (
+    Annotation,
+    ErrorSpan,
+    MqmWeights,
+    Point,
+    Severity,
+    Side,
+    fold_severity,
+    weights_of,
+)
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import json_line
 from mbr_esd_metric.files.streams import whole_file

@@ -92,7 +92,7 @@ def _records(
 ) -> Iterator[CandidateRecord]:
     """The record of each segment; `cut` gets how many candidates were and were not cut by their length, and `refused`
     the segments that a server will never answer."""
-    from mbr_esd_metric.core.candidate import CandidateColumns
+    from mbr_esd_metric.core.decision import CandidateColumns
     from mbr_esd_metric.files.records import CandidateRecord
     from mbr_esd_metric.generation.engine import Refused
     from mbr_esd_metric.metric.run import sample

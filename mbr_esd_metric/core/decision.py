@@ -1,4 +1,4 @@
-"""A decision: which of N candidate annotations is the answer for a segment, and facts about the choice.
+"""What a decision is made of and what it is: candidates of a segment, and the annotation chosen, with facts about it.
 
 The rules that choose are in `core.rules`. Ties (within `core.decision_problem.TIE` of the best) go to the
 higher log-probability, then to the lower index.
@@ -6,18 +6,161 @@ higher log-probability, then to the lower index.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from itertools import accumulate
+from numbers import Real
+from typing import TypeAlias, TypeVar
 
-from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.annotation import Annotation, AnnotationLike
+from mbr_esd_metric.errors import InputError
 
-if TYPE_CHECKING:
-    pass
+_T = TypeVar("_T")
+
+#: How candidates are weighted as supports; see `Hypotheses.weights`.
+WEIGHTINGS = ("uniform", "model")
 
 #: What a decision's score is: that of the chosen annotation, or the mean over the supports of their scores, of the
 #: scores that the model expects at each word given their prefixes, or of those that the answers state themselves.
 SCORES = ("chosen", "expected", "given")
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprobs:
+    """The log-probability of each token of an answer.
+
+    Attributes:
+        sizes: bytes of the answer's UTF-8 that each token spells, in order; 0 for the closing one.
+        logprobs: log M of each, of the kind that `Candidate.logprob` sums, at most 0.
+    """
+
+    sizes: tuple[int, ...]
+    logprobs: tuple[float, ...]
+
+    @classmethod
+    def spelling(cls, pieces: Iterable[bytes], logprobs: Iterable[float], text: str) -> TokenLogprobs | None:
+        """The tokens that spell a text, the closing ones after it included; None if they spell something else."""
+        spelled, at, sizes = text.encode("utf-8", "surrogatepass"), 0, []
+        for piece in pieces:
+            # The last token may end in half a character, which the text has not.
+            size = min(len(piece), len(spelled) - at)
+            if spelled[at : at + size] != piece[:size]:
+                return None
+            sizes.append(size)
+            at += size
+        return cls(tuple(sizes), tuple(logprobs)) if at == len(spelled) else None
+
+    def total(self, ranges: Iterable[tuple[int, int]]) -> float:
+        """The sum over the tokens that spell a byte of one of these half-open ranges; each token counts once."""
+        spelled, total = list(ranges), 0.0
+        ends = accumulate(self.sizes)
+        for size, end, logprob in zip(self.sizes, ends, self.logprobs, strict=True):
+            if any(end - size < stop and start < end for start, stop in spelled if size):
+                total += logprob
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One sampled annotation of a segment.
+
+    Attributes:
+        text: what the model wrote; parsed against the translation when a decision is made. None if `annotation` is
+            given instead.
+        annotation: an annotation that needs no parsing; used instead of `text`.
+        logprob: sum over the generated tokens (the closing one included) of log M at temperature 1 over the tokens that
+            the grammar admits, before temperature and top-k; None if unknown.
+        truncated: cut by the length limit, or refused or cut by a hosted service; invalid.
+        token_logprobs: of each token of the text; a single answer's confidences come from them. None if unknown.
+        format: name of the answer format of the text; None: the one that the decision's options name.
+        tokens: the number of generated tokens; 0 if unknown.
+    """
+
+    text: str | None = None
+    annotation: AnnotationLike | None = None
+    logprob: float | None = None
+    truncated: bool = False
+    token_logprobs: TokenLogprobs | None = None
+    format: str | None = None
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateColumns:
+    """The candidates of one segment as columns, one for each attribute of `Candidate`, as a file has them.
+
+    Columns are faster than N objects. `annotations` is None if no candidate has one. `token_logprobs` are those of
+    the only candidate; None if there are several, or they are unknown. `format` is that of all texts.
+    """
+
+    texts: Sequence[str | None]
+    logprobs: Sequence[float | None]
+    truncated: Sequence[bool]
+    annotations: Sequence[AnnotationLike | None] | None = None
+    token_logprobs: TokenLogprobs | None = None
+    format: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def picked(self, indices: Sequence[int]) -> CandidateColumns:
+        """The candidates with these indices; one may come several times."""
+
+        def of(column: Sequence[_T]) -> list[_T]:
+            return [column[i] for i in indices]
+
+        return CandidateColumns(
+            of(self.texts),
+            of(self.logprobs),
+            of(self.truncated),
+            None if self.annotations is None else of(self.annotations),
+            self.token_logprobs if len(indices) == 1 else None,
+            self.format,
+        )
+
+    @classmethod
+    def of(cls, candidates: Candidates) -> CandidateColumns:
+        """The columns of these candidates.
+
+        Raises:
+            InputError: texts in several formats; or an item, counted from 1, that is no candidate, a text that is not a
+                string, or a log-probability that is not a number.
+        """
+        if isinstance(candidates, CandidateColumns):
+            return candidates
+        if not isinstance(candidates, Sequence):
+            raise InputError(f"candidates are {type(candidates).__name__}; give a list of Candidates")
+        if set(map(type, candidates)) - {Candidate}:
+            for number, candidate in enumerate(candidates, 1):
+                if not isinstance(candidate, Candidate):
+                    raise InputError(f"candidate {number} is {type(candidate).__name__}; give a Candidate")
+        texts = [candidate.text for candidate in candidates]
+        logprobs = [candidate.logprob for candidate in candidates]
+        columns: list[tuple[str, Sequence[object], type, str]]
+        columns = [("text", texts, str, "a text"), ("logprob", logprobs, Real, "a number")]
+        for name, values, kind, what in columns:
+            # Types first: there are few, where values are many.
+            wrong = {one for one in set(map(type, values)) if one is bool or not issubclass(one, (kind, type(None)))}
+            for number, value in enumerate(values if wrong else (), 1):
+                if type(value) in wrong:
+                    raise InputError(f"candidate {number}: {name} is {type(value).__name__}; give {what} or None")
+        annotations = [candidate.annotation for candidate in candidates]
+        formats = {candidate.format for candidate in candidates if candidate.annotation is None}
+        if len(formats) > 1:
+            names = " and ".join(sorted("none" if name is None else repr(name) for name in formats))
+            raise InputError(f"candidates of one segment name the formats {names}; give those of one, or annotations")
+        return cls(
+            texts,
+            logprobs,
+            [candidate.truncated for candidate in candidates],
+            None if annotations.count(None) == len(annotations) else annotations,
+            candidates[0].token_logprobs if len(candidates) == 1 else None,
+            next(iter(formats), None),
+        )
+
+
+#: What every function accepts as the candidates of a segment.
+Candidates: TypeAlias = Sequence[Candidate] | CandidateColumns
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,10 @@ from operator import mul
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.annotation import Annotation, MqmWeights, mqm_score, unit_score
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
-from mbr_esd_metric.core.mqm import MqmWeights, mqm_score, unit_score
-from mbr_esd_metric.core.similarity import Similarity
+from mbr_esd_metric.core.similarities import Similarity
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
 
 #: Values this close to the best are ties.

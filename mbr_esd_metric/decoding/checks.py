@@ -23,10 +23,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice, product, starmap
 
-from mbr_esd_metric.core.annotation import ErrorSpan, Severity, Side
+from mbr_esd_metric.core.annotation import ErrorSpan, MqmWeights, Severity, Side, unit_score, weights_of
 from mbr_esd_metric.core.decision import Decision
-from mbr_esd_metric.core.mqm import MqmWeights, unit_score, weights_of
-from mbr_esd_metric.prompting.words import UNSPACED
+from mbr_esd_metric.prompting.text import UNSPACED
 
 #: Kind -> what may not be lost or invented, in the order of search: what is inside one is no other.
 _ITEMS = {

@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from mbr_esd_metric.core.candidate import WEIGHTINGS
-from mbr_esd_metric.core.decision import SCORES
-from mbr_esd_metric.core.mqm import WEIGHTS, MqmWeights
+from mbr_esd_metric.core.annotation import WEIGHTS, MqmWeights
+from mbr_esd_metric.core.decision import SCORES, WEIGHTINGS
 from mbr_esd_metric.core.rules import RULES, CorpusRule, Rule, get_rule, rules
 from mbr_esd_metric.core.similarities import Similarity, check_similarity, similarity_names
 from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, unknown
-from mbr_esd_metric.prompting.formats import FORMATS, AnswerParser, get_format
-from mbr_esd_metric.prompting.parse import LOCATIONS
+from mbr_esd_metric.prompting.formats import FORMATS, get_format
+from mbr_esd_metric.prompting.parse import LOCATIONS, AnswerParser
 
 
 def _option(

@@ -27,20 +27,27 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from mbr_esd_metric.core.annotation import EMPTY, Annotation, AnnotationLike, ErrorSpan, SpanKey, as_annotation
-from mbr_esd_metric.core.candidate import CandidateColumns, Candidates, TokenLogprobs
+from mbr_esd_metric.core.annotation import (
+    EMPTY,
+    Annotation,
+    AnnotationLike,
+    ErrorSpan,
+    SpanKey,
+    as_annotation,
+    unit_score,
+    weights_of,
+)
 from mbr_esd_metric.core.corrections import Place, Proposal, proposals, with_corrections
-from mbr_esd_metric.core.decision import Decision
+from mbr_esd_metric.core.decision import CandidateColumns, Candidates, Decision, TokenLogprobs
 from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses, decided
 from mbr_esd_metric.core.kernels import Floats
-from mbr_esd_metric.core.mqm import unit_score, weights_of
 from mbr_esd_metric.core.rules import CorpusRule, SegmentRule
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.checks import checks, with_errors
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, no_effect_error
-from mbr_esd_metric.prompting.formats import FORMATS, AnswerParser, get_format
-from mbr_esd_metric.prompting.parse import Invalid, Parsed
+from mbr_esd_metric.prompting.formats import FORMATS, get_format
+from mbr_esd_metric.prompting.parse import AnswerParser, Invalid, Parsed
 from mbr_esd_metric.prompting.text import is_untranslated
 
 if TYPE_CHECKING:

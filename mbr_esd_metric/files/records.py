@@ -30,9 +30,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from mbr_esd_metric.core.annotation import SIDES, Annotation, Severity, fold_severity
-from mbr_esd_metric.core.candidate import Candidate, CandidateColumns, TokenLogprobs
 from mbr_esd_metric.core.corrections import corrected, correction_fields
-from mbr_esd_metric.core.decision import Decision
+from mbr_esd_metric.core.decision import Candidate, CandidateColumns, Decision, TokenLogprobs
 from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.join import SegmentKey

@@ -15,7 +15,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import ClassVar
 
-from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.errors import encodable
 from mbr_esd_metric.plugins import Catalog
 

@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import astuple
 from pathlib import Path
 
-from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
+from mbr_esd_metric.core.decision import Candidate, TokenLogprobs
 from mbr_esd_metric.errors import StoreError
 from mbr_esd_metric.generation.model_files import cache_folder
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike
-from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.core.rules import rules
 from mbr_esd_metric.core.similarities import Similarity, get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions

@@ -22,8 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mbr_esd_metric.core.candidate import CandidateColumns
-from mbr_esd_metric.core.decision import Decision
+from mbr_esd_metric.core.decision import CandidateColumns, Decision
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import blank_decision, decide_segment
 from mbr_esd_metric.errors import InputError, NoValidCandidateError

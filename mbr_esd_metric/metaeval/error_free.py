@@ -28,8 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.core.annotation import Annotation, as_annotation
-from mbr_esd_metric.core.mqm import mqm_score
+from mbr_esd_metric.core.annotation import Annotation, as_annotation, mqm_score
 from mbr_esd_metric.errors import InputError, labelled
 from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.files.untrusted import finite, read_json, reading

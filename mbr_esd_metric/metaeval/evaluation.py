@@ -21,8 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.core.annotation import Annotation, as_annotation
-from mbr_esd_metric.core.mqm import MqmWeights, mqm_score
+from mbr_esd_metric.core.annotation import Annotation, MqmWeights, as_annotation, mqm_score
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.correlation import calibrate_ties, gold_pairs
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, cell_name, check_matrices

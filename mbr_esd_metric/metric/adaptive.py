@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.core.decision_problem import Hypotheses
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.rules import rules

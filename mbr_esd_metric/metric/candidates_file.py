@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.errors import EngineError, MissingCandidatesError
 from mbr_esd_metric.files.join import Join, SegmentKey, occurrences
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates

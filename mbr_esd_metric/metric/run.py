@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mbr_esd_metric.core.annotation import EMPTY
-from mbr_esd_metric.core.candidate import Candidate
-from mbr_esd_metric.core.decision import Decision
+from mbr_esd_metric.core.decision import Candidate, Decision
 from mbr_esd_metric.core.rules import CorpusRule
 from mbr_esd_metric.decoding.segment import (
     CorpusSegment,

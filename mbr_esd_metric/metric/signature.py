@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric._version import __version__
+from mbr_esd_metric.core.annotation import weights_of
 from mbr_esd_metric.core.kernels import BETA, GAMMA
-from mbr_esd_metric.core.mqm import weights_of
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions
 from mbr_esd_metric.generation.engine import Engine
 from mbr_esd_metric.generation.model_files import file_digest, model_name

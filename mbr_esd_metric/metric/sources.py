@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.errors import EngineError, MbrEsdError, OptionError, logger
 from mbr_esd_metric.generation.engine import AUTOMATIC, ENGINES, Engine, Refused, Request
 from mbr_esd_metric.generation.store import CandidateStore, store_path

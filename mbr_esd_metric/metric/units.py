@@ -20,8 +20,7 @@ from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.prompt import Context, Passage
-from mbr_esd_metric.prompting.text import is_blank
-from mbr_esd_metric.prompting.words import word_count
+from mbr_esd_metric.prompting.text import is_blank, word_count
 
 if TYPE_CHECKING:
     from mbr_esd_metric.prompting.sentences import Part

@@ -39,7 +39,7 @@ from mbr_esd_metric.metaeval.spans import (
     evaluate_omissions,
     rater_agreement,
 )
-from mbr_esd_metric.prompting.words import word_count
+from mbr_esd_metric.prompting.text import word_count
 from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, input_of, measure_column, row_name, statistic_title
 from mbr_esd_metric.report.plots import Curve
 from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, Value, finite_or_empty, table_of

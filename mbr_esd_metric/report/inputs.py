@@ -25,11 +25,10 @@ from mbr_esd_metric.adapters.rating_formats import is_rating_format, read_mqm
 from mbr_esd_metric.adapters.ratings import MqmRating, read_person_ratings
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
-from mbr_esd_metric.core.annotation import Annotation, fold_severity
-from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.annotation import Annotation, fold_severity, mqm_score, unit_score
+from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.core.decision_problem import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable
-from mbr_esd_metric.core.mqm import mqm_score, unit_score
 from mbr_esd_metric.decoding.file import decided_records, file_options
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import read_annotations

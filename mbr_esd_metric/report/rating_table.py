@@ -13,14 +13,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
-from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.annotation import Annotation, mqm_score, unit_score, weights_of
 from mbr_esd_metric.core.corrections import corrected
 from mbr_esd_metric.core.decision import ScoredPart
-from mbr_esd_metric.core.mqm import mqm_score, unit_score, weights_of
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.join import Join, SegmentKey
-from mbr_esd_metric.prompting.text import is_untranslated
-from mbr_esd_metric.prompting.words import pieces
+from mbr_esd_metric.prompting.text import is_untranslated, pieces
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions, looks_like_checkpoint
-from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, fold_severity
-from mbr_esd_metric.core.mqm import mqm_score
+from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, fold_severity, mqm_score
 from mbr_esd_metric.errors import EngineError, OptionError, logger, no_effect_error, unknown
 from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, with_pair
 from mbr_esd_metric.metric.cards import card_names, is_ours, load_card

@@ -21,15 +21,14 @@ from scipy.stats import spearmanr
 
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmRating
-from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.mqm import WEIGHTS
+from mbr_esd_metric.core.annotation import WEIGHTS, Annotation
 from mbr_esd_metric.metaeval.spa import spa
 from mbr_esd_metric.metaeval.span_measures import span_measure
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.run import annotate
 from mbr_esd_metric.prompting.sentences import Part, parts
-from mbr_esd_metric.prompting.words import word_count
+from mbr_esd_metric.prompting.text import word_count
 
 JOINS = (1, 2, 5, 10, 20)
 MQM = WEIGHTS["google"]

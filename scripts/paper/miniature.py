@@ -27,7 +27,7 @@ from typing import Any, Literal
 from miniature_data import BIO, CARD, COLUMNS, LP, SIZES, TED, TRAINED, WMT, Corpus, Size, TestSet, load_corpus
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
+from mbr_esd_metric.core.decision import Candidate, CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.distill.preferences import make_pairs, pairs_signature
 from mbr_esd_metric.distill.supervision import examples_signature

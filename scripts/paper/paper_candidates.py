@@ -13,7 +13,7 @@ from paper_figures import TABLES, RowSpec
 from mbr_esd_metric.adapters.wmt import TestSet
 from mbr_esd_metric.adapters.wmt.metric_files import joined_records
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
-from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_segment, read_annotations
 from mbr_esd_metric.errors import InputError, NoValidCandidateError

@@ -13,8 +13,7 @@ from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmData
 from mbr_esd_metric.adapters.wmt.rating_files import fit_to_text, read_ratings, write_ratings
 from mbr_esd_metric.adapters.wmt.submissions import read_spans, write_spans
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.core.mqm import mqm_score
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, mqm_score
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import write_whole
 

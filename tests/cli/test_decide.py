@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric import decide
-from mbr_esd_metric.core.candidate import CandidateColumns
+from mbr_esd_metric.core.decision import CandidateColumns
 from mbr_esd_metric.decoding import file as module
 from mbr_esd_metric.decoding.file import decide_file
 from mbr_esd_metric.decoding.options import DecisionOptions

@@ -16,8 +16,7 @@ from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.layout import Layout, write_scores, write_text
 from mbr_esd_metric.adapters.wmt.metric_files import import_file
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.core.mqm import mqm_score
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, mqm_score
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval import acc_eq, spa
 from mbr_esd_metric.prompting.formats import get_format

@@ -15,7 +15,7 @@ import pytest
 from mbr_esd_metric import decide, load_metric
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.layout import Layout, write_scores
-from mbr_esd_metric.core.mqm import unit_score
+from mbr_esd_metric.core.annotation import unit_score
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.files.records import CandidateRecord, write_records
 from mbr_esd_metric.prompting.formats.json import render_answer

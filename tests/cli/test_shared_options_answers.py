@@ -12,7 +12,7 @@ import pytest
 
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
-from mbr_esd_metric.core.candidate import CandidateColumns
+from mbr_esd_metric.core.decision import CandidateColumns
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
 from mbr_esd_metric.prompting.formats import FORMATS, get_format
 from tests.helpers.command import Command

@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 from mbr_esd_metric import Annotation, ErrorSpan, f1, mqm_score, soft_dice, soft_f1
-from mbr_esd_metric.core.mqm import unit_score
+from mbr_esd_metric.core.annotation import unit_score
 from mbr_esd_metric.errors import InputError
 
 SPANS = (ErrorSpan(0, 2, "major"), ErrorSpan(3, 5, "minor"), ErrorSpan(4, 6, "major"))

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mbr_esd_metric import Annotation, Candidate, Decision, ErrorSpan, decide, decide_many, mqm_score, soft_f1
-from mbr_esd_metric.core.candidate import CandidateColumns
+from mbr_esd_metric.core.decision import CandidateColumns
 from mbr_esd_metric.core.decision_problem import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable, severity_vector
 from mbr_esd_metric.core.similarities import get_similarity

@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide, soft_f1
-from mbr_esd_metric.core.candidate import CandidateColumns
+from mbr_esd_metric.core.decision import CandidateColumns
 from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses, decided
 from mbr_esd_metric.core.rules import CorpusRule, SegmentRule, get_rule, rules
 from mbr_esd_metric.core.similarities import get_similarity

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric import Annotation, Candidate, Decision, ErrorSpan, decide
-from mbr_esd_metric.core.candidate import CandidateColumns, TokenLogprobs
+from mbr_esd_metric.core.decision import CandidateColumns, TokenLogprobs
 from mbr_esd_metric.core.rules import SegmentRule, rules
 from mbr_esd_metric.core.similarities import similarity_names
 from mbr_esd_metric.decoding.file import decide_file

@@ -13,7 +13,7 @@ import pytest
 
 from mbr_esd_metric import soft_f1
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.candidate import CandidateColumns
+from mbr_esd_metric.core.decision import CandidateColumns
 from mbr_esd_metric.distill.preferences import (
     EQUAL_UTILITY,
     NO_VALID,

@@ -10,7 +10,7 @@ import pytest
 
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.core.candidate import Candidate, CandidateColumns
+from mbr_esd_metric.core.decision import Candidate, CandidateColumns
 from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.distill.supervision import HumanAnnotation, Limits, choices, select
 from mbr_esd_metric.errors import InputError

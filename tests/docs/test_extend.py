@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 FORMAT = ROOT / "tests" / "plugin_package" / "mbr_esd_example_plugin" / "bracketed.py"
 #: Class -> the file that it is written to, or that it is added to, and the tests that find it there.
 PARTS = {
-    "Jaccard": ("core/similarities/jaccard.py", ("tests/core/test_similarity.py", "-k", "jaccard")),
+    "Jaccard": ("core/similarities/jaccard.py", ("tests/core/test_similarities.py", "-k", "jaccard")),
     "Bracketed": ("prompting/formats/bracketed.py", ("tests/prompting/test_formats.py", "-k", "bracketed")),
     "Longest": ("core/rules.py", ("tests/core/test_rules.py", "-k", "longest")),
 }

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide
-from mbr_esd_metric.core.candidate import CandidateColumns, TokenLogprobs
+from mbr_esd_metric.core.decision import CandidateColumns, TokenLogprobs
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import (
     CandidateRecord,

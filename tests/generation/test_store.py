@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
+from mbr_esd_metric.core.decision import Candidate, TokenLogprobs
 from mbr_esd_metric.errors import StoreError
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 
@@ -190,7 +190,7 @@ def run(code: str, *arguments: str, **options: object) -> subprocess.Popen[str]:
 ATTEMPT = """
 import os, sys
 from mbr_esd_metric.errors import StoreError
-from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.generation.store import CandidateStore
 import urllib.parse  # pathlib of Python 3.13 imports it late
 if os.geteuid() == 0:  # root may write everywhere; only now, as others may not be let near the interpreter's files
@@ -243,7 +243,7 @@ def test_without_permission_a_store_is_read_and_writing_names_the_fix(open_folde
 
 WRITER = """
 import sys
-from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.generation.store import CandidateStore
 path, name, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
 with CandidateStore(path) as store:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mbr_esd_metric.core.candidate import CandidateColumns
+from mbr_esd_metric.core.decision import CandidateColumns
 from mbr_esd_metric.files.records import CandidateRecord
 from mbr_esd_metric.prompting.formats.json import render_answer
 

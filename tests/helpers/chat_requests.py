@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterable
 from typing import Any
 
-from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import Engine, Generated, Request, Sampling
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from mbr_esd_metric.adapters.wmt.layout import Layout, write_documents, write_scores, write_text
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.core.mqm import mqm_score
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, mqm_score
 
 SYSTEMS = ("A", "B", "C", "D", "refB")
 SEGMENTS = 24

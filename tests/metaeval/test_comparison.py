@@ -12,7 +12,7 @@ import pytest
 import scipy.stats
 
 from mbr_esd_metric import Candidate, ErrorSpan, decide
-from mbr_esd_metric.core.candidate import CandidateColumns
+from mbr_esd_metric.core.decision import CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import write_records

@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, mpp, soft_f1
-from mbr_esd_metric.core.annotation import EMPTY
+from mbr_esd_metric.core.annotation import EMPTY, mqm_score
 from mbr_esd_metric.core.kernels import AnnotationTable
-from mbr_esd_metric.core.mqm import mqm_score
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, OptionError

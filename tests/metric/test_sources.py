@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("aiohttp")
 
-from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.errors import EngineError, InputError
 from mbr_esd_metric.generation.engine import Refused
 from mbr_esd_metric.generation.model_files import model_name

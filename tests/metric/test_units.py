@@ -23,7 +23,7 @@ from mbr_esd_metric.metric.run import annotate, sample, signature_of
 from mbr_esd_metric.metric.units import LONG, join_parts, units_of
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.sentences import parts
-from mbr_esd_metric.prompting.words import word_count
+from mbr_esd_metric.prompting.text import word_count
 from tests.helpers.annotations import annotations
 from tests.helpers.candidates import answer
 from tests.helpers.command import Command

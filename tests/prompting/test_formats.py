@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, Severity
-from mbr_esd_metric.core.mqm import mqm_score
+from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, Severity, mqm_score
 from mbr_esd_metric.prompting.formats import FORMATS, get_format
 from mbr_esd_metric.prompting.formats.compact import MOST
 from mbr_esd_metric.prompting.formats.json import answer_category

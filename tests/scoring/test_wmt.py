@@ -267,7 +267,7 @@ def test_problems_say_what_to_do(score: Command) -> None:
 @pytest.mark.comet
 def test_xcomet_in_its_variants(test_set: TestSet, tmp_path: Path) -> None:
     pytest.importorskip("comet.models", reason="unbabel-comet is not installed")
-    from mbr_esd_metric.core.mqm import mqm_score
+    from mbr_esd_metric.core.annotation import mqm_score
     from tests.helpers.comet_checkpoint import make_checkpoint
 
     checkpoint = make_checkpoint(tmp_path / "toy")

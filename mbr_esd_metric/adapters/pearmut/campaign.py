@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.prompting.words import UNSPACED
+from mbr_esd_metric.prompting.text import UNSPACED
 
 Protocol = Literal["ESA", "MQM"]
 

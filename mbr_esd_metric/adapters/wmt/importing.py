@@ -33,7 +33,7 @@ from mbr_esd_metric.adapters.wmt.layout import (
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.adapters.wmt.submissions import read_items
 from mbr_esd_metric.adapters.wmt.test_set import load_test_set
-from mbr_esd_metric.core.mqm import weights_of
+from mbr_esd_metric.core.annotation import weights_of
 from mbr_esd_metric.errors import InputError, OptionError, number_of
 from mbr_esd_metric.files.paths import file_name, plain_name
 from mbr_esd_metric.files.streams import json_text, whole_file

@@ -32,8 +32,7 @@ from mbr_esd_metric.adapters.wmt.layout import one_line, score_rows
 from mbr_esd_metric.adapters.wmt.metric_files import MetricFiles, WrittenMetric
 from mbr_esd_metric.adapters.wmt.rating_files import fit_to_text
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
-from mbr_esd_metric.core.annotation import EMPTY, Annotation, Severity, fold_severity
-from mbr_esd_metric.core.mqm import mqm_score
+from mbr_esd_metric.core.annotation import EMPTY, Annotation, Severity, fold_severity, mqm_score
 from mbr_esd_metric.errors import InputError, OptionError, first_of
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
 from mbr_esd_metric.files.tables import table_cells

@@ -1,15 +1,165 @@
 """Similarities of two annotations: utilities of MBR decoding and span metrics alike.
 
-Each similarity has its own file, named like it, so a new one needs no edit elsewhere. Other packages offer similarities
-by entry points. Their names are known without loading them.
+A new similarity is one file NAME.py in this folder with a subclass of `Similarity`: a scalar definition, its batched
+form, and a name. Decoding, evaluation and command line find it by its name, without loading it before it is needed.
+Other packages offer similarities by entry points.
 """
 
-from mbr_esd_metric.core.similarity import (
-    SIMILARITIES,
-    Similarity,
-    check_similarity,
-    get_similarity,
-    similarity_names,
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from functools import cache, reduce
+from operator import add
+from typing import TYPE_CHECKING, ClassVar
+
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.errors import OptionError
+from mbr_esd_metric.plugins import Catalog
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.core.kernels import AnnotationTable, Floats
+
+#: Pairs of annotations in a block of `Similarity.expected`: arrays of 128 kB stay in the processor's cache, and glibc
+#: takes them from its heap. Larger ones are mapped again each time (measured: twice as slow).
+_BLOCK = 16_000
+
+
+class Similarity(ABC):
+    """Similarity of a candidate annotation to a support (or gold) annotation of the same translation.
+
+    Higher is more alike; 1 for an annotation and itself.
+    """
+
+    #: The name in options: `utility=NAME`, and in sums such as "softf1+scoresim".
+    name: ClassVar[str]
+    #: Whether candidate and support can be swapped. Then half of the pairs need no computation.
+    symmetric: ClassVar[bool] = False
+    #: Whether `expected` is the mean of `matrix` over the supports.
+    mean_over_supports: bool = True
+
+    @abstractmethod
+    def scalar(self, candidate: Annotation, support: Annotation, length: int) -> float:
+        """The similarity of two annotations of a translation of `length` characters, by its definition.
+
+        Raises:
+            InputError: a span ends past the translation.
+        """
+
+    @abstractmethod
+    def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
+        """The same of every pair of candidates `rows` and supports `columns` of the table, shape (R, C)."""
+
+    def precision_recall(self, candidate: Annotation, support: Annotation, length: int) -> tuple[float, float] | None:
+        """Precision and recall of one pair if the similarity is made of these two; else None.
+
+        Both are in [0, 1]: how much of the candidate is right, and how much of the support is found. Arguments as for
+        `scalar`.
+        """
+        return None
+
+    def expected(self, table: AnnotationTable, rows: slice, columns: slice, weights: Floats) -> Floats:
+        """The expected similarity of each candidate, ``sum_s weights[s] * similarity(c, s)``, shape (R,).
+
+        The weights of the supports, shape (C,), have the sum 1. Work is done in blocks of candidates, so that memory
+        does not grow with their number.
+        """
+        import numpy as np
+
+        start, stop, _ = rows.indices(len(table))
+        expected: Floats = np.zeros(stop - start)
+        halved = self.symmetric and rows == columns
+        done = 0
+        while done < len(expected):
+            wide = slice(start + done, stop) if halved else columns
+            beside = weights[done:] if halved else weights
+            height = min(max(1, _BLOCK // max(1, len(beside))), len(expected) - done)
+            block = self.matrix(table, slice(start + done, start + done + height), wide)
+            expected[done : done + height] += block @ beside
+            if halved:
+                expected[done + height :] += weights[done : done + height] @ block[:, height:]
+            done += height
+        return expected
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Mean(Similarity):
+    """The weighted mean of similarities, ``sum_k w_k sim_k / sum_k w_k``, of pairs (weight > 0, similarity)."""
+
+    def __init__(self, parts: tuple[tuple[float, Similarity], ...]) -> None:
+        total = sum(weight for weight, _ in parts)
+        self.parts = tuple((weight / total, similarity) for weight, similarity in parts)
+        self.mean_over_supports = all(similarity.mean_over_supports for _, similarity in parts)
+
+    def scalar(self, candidate: Annotation, support: Annotation, length: int) -> float:
+        return sum(weight * part.scalar(candidate, support, length) for weight, part in self.parts)
+
+    def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
+        (weight, similarity), *rest = self.parts
+        mean = weight * similarity.matrix(table, rows, columns)
+        for weight, similarity in rest:
+            mean += weight * similarity.matrix(table, rows, columns)
+        return mean
+
+    def expected(self, table: AnnotationTable, rows: slice, columns: slice, weights: Floats) -> Floats:
+        return reduce(add, (weight * part.expected(table, rows, columns, weights) for weight, part in self.parts))
+
+    def __str__(self) -> str:
+        equal = len({weight for weight, _ in self.parts}) == 1
+        return "+".join(f"{s}" if equal else f"{weight:g}*{s}" for weight, s in self.parts)
+
+
+#: Entry points of other packages: ``mbr_esd_metric.similarities``.
+SIMILARITIES = Catalog(
+    "similarity",
+    "similarities",
+    "mbr_esd_metric.core.similarities",
+    Similarity,  # type: ignore[type-abstract]
+    {"scoresim-mean": "scoresim"},
 )
 
-__all__ = ["SIMILARITIES", "Similarity", "check_similarity", "get_similarity", "similarity_names"]
+
+def similarity_names() -> list[str]:
+    """The names that `get_similarity` takes, apart from their means."""
+    return SIMILARITIES.names()
+
+
+@cache
+def get_similarity(expression: str | Similarity) -> Similarity:
+    """The similarity of a name ("softf1"), or a mean of several ("softf1+scoresim", "0.7*softf1+0.3*scoresim").
+
+    Weights are divided by their sum. A `Similarity` is returned as it is.
+
+    Raises:
+        OptionError: an unknown name (with the nearest ones), or a weight that is not a number above 0.
+    """
+    if isinstance(expression, Similarity):
+        return expression
+    parts = tuple((weight, SIMILARITIES.get(name)()) for weight, name in _terms(expression))
+    return parts[0][1] if len(parts) == 1 else Mean(parts)
+
+
+def check_similarity(expression: str | Similarity) -> None:
+    """Raise as `get_similarity` does. No similarity of this package is loaded."""
+    if not isinstance(expression, Similarity):
+        for _, name in _terms(expression):
+            SIMILARITIES.check(name)
+
+
+def _terms(expression: str) -> list[tuple[float, str]]:
+    """Pairs of weight and name."""
+    terms = []
+    for term in expression.split("+"):
+        number, star, name = term.strip().rpartition("*")
+        try:
+            weight = float(number) if star else 1.0
+        except ValueError:
+            weight = math.nan
+        if not 0 < weight < math.inf:
+            raise OptionError(
+                f"similarity {expression!r}: {number!r} is no weight; write such as '0.7*softf1+0.3*scoresim'"
+            )
+        terms.append((weight, name.strip()))
+    return terms

@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, Severity, as_annotation
 from mbr_esd_metric.core.kernels import BETA, GAMMA, AnnotationTable, Floats, covered, lru_by_identity, products
-from mbr_esd_metric.core.similarity import Similarity
+from mbr_esd_metric.core.similarities import Similarity
 
 
 def f1(candidate: AnnotationLike, support: AnnotationLike, length: int) -> float:

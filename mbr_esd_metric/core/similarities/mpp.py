@@ -28,7 +28,7 @@ import numpy as np
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, Severity, SpanKey, as_annotation
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats, lru_by_identity
-from mbr_esd_metric.core.similarity import Similarity
+from mbr_esd_metric.core.similarities import Similarity
 from mbr_esd_metric.errors import OptionError
 
 #: Sets of used spans that are followed at once: those of eight spans that all overlap with eight others.

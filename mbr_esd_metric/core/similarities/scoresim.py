@@ -10,10 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from mbr_esd_metric.core.annotation import Annotation, AnnotationLike
+from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, MqmWeights, mqm_score, weights_of
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
-from mbr_esd_metric.core.mqm import MqmWeights, mqm_score, weights_of
-from mbr_esd_metric.core.similarity import Similarity
+from mbr_esd_metric.core.similarities import Similarity
 
 
 def score_sim(candidate: AnnotationLike, support: AnnotationLike, weights: str | MqmWeights = "paper") -> float:

@@ -16,7 +16,7 @@ import numpy as np
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, as_annotation
 from mbr_esd_metric.core.kernels import EPS, AnnotationTable, Floats, products, severity_vector
-from mbr_esd_metric.core.similarity import Similarity
+from mbr_esd_metric.core.similarities import Similarity
 
 
 def soft_f1(

@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.errors import EngineError, first_of, logger, number_of
 from mbr_esd_metric.files.streams import locked, write_whole
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Refused, Request, Sampling

@@ -35,7 +35,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
+from mbr_esd_metric.core.decision import Candidate, TokenLogprobs
 from mbr_esd_metric.errors import EngineError, OptionError, encodable
 from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
+from mbr_esd_metric.core.decision import Candidate, TokenLogprobs
 from mbr_esd_metric.errors import EngineError, no_effect_error
 from mbr_esd_metric.generation.embedded import with_weights
 from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, Generated, Request, Sampling

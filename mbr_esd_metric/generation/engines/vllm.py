@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
+from mbr_esd_metric.core.decision import Candidate, TokenLogprobs
 from mbr_esd_metric.errors import RESUME, EngineError, first_of, require
 from mbr_esd_metric.generation.embedded import with_weights
 from mbr_esd_metric.generation.engine import (

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mbr_esd_metric.core.candidate import Candidate, TokenLogprobs
+from mbr_esd_metric.core.decision import Candidate, TokenLogprobs
 from mbr_esd_metric.generation.engine import Request
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.dialects import Dialect, Query, same_model

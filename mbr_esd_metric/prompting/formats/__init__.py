@@ -1,10 +1,99 @@
-"""Answer formats; each is prompt, grammar and parser together (see `answer_format.AnswerFormat`).
+"""Answer formats: prompt, grammar and parser together, under one name.
 
-Each format has its own file, named like it, so a new one needs no edit elsewhere. Other packages offer formats by entry
-points.
+Each format has its own file here, named like it, so a new one needs no edit elsewhere. Other packages offer formats by
+entry points.
 """
 
-from mbr_esd_metric.prompting.answer_format import FORMATS, AnswerFormat, get_format
-from mbr_esd_metric.prompting.parse import AnswerParser
+from __future__ import annotations
 
-__all__ = ["FORMATS", "AnswerFormat", "AnswerParser", "get_format"]
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import ClassVar
+
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.plugins import Catalog
+from mbr_esd_metric.prompting.parse import AnswerParser
+from mbr_esd_metric.prompting.prompt import Prompt, load_prompt
+
+
+def spans_by_text(annotation: Annotation, translation: str, source: str) -> Iterator[tuple[ErrorSpan, str]]:
+    """Each span whose words do not stand earlier in its text, so that an answer can give it by them; and the words."""
+    for span in annotation:
+        side = translation if span.side == "translation" else source
+        text = side[span.start : span.end]
+        if side.find(text) == span.start:
+            yield span, text
+
+
+class AnswerFormat(ABC):
+    """One way to ask and to answer. It has no state: results depend only on the arguments."""
+
+    #: The name in option strings: `format=NAME`.
+    name: ClassVar[str]
+    #: Built-in prompts by version; the newest is the last.
+    templates: ClassVar[Mapping[str, str]]
+    #: What reads the answers.
+    reader: ClassVar[type[AnswerParser]]
+    #: The answer as a JSON schema, in JSON, for servers that take no grammar; "" if it is no JSON.
+    schema: ClassVar[str] = ""
+    #: The only engine that answers in this form; "" where any does.
+    engine: ClassVar[str] = ""
+    #: Whether a model that nothing holds to the grammar answers in this form often enough.
+    free: ClassVar[bool] = False
+    #: Whether an answer also says what the translation leaves out, as spans of the source. Annotations are then
+    #: compared over both texts, whether or not one has such a span.
+    both_sides: ClassVar[bool] = False
+    #: Whether errors have corrections.
+    corrections: ClassVar[bool] = False
+
+    def prompt(self, name: str) -> Prompt:
+        """The built-in prompt of that version, or the template file at that path.
+
+        Raises:
+            OptionError: neither a version nor a file.
+            InputError: a template that is not UTF-8, or that shows the model no source or no translation.
+        """
+        return load_prompt(name, self.templates)
+
+    @abstractmethod
+    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
+        """The regular expression of a whole answer.
+
+        Args:
+            translation, source: of the segment; only formats of both sides use the source.
+            grounded: only words that stand in the translation can be error spans, and in the source omissions.
+        """
+
+    def usual_tokens(self, translation: str) -> int:
+        """A guess at the tokens of an answer, for estimates before there is one. In JSON it is the mean of the demo
+        model on TED talks."""
+        return 64
+
+    def parser(
+        self, translation: str, location: str = "first", source: str = "", unplaced: bool = False
+    ) -> AnswerParser:
+        """The reader of the candidates of one segment; for the arguments see `AnswerParser`.
+
+        Raises:
+            InputError: the translation is no text.
+            OptionError: another location than "first" and "successive".
+        """
+        return self.reader(translation, location, source if self.both_sides else None, unplaced)
+
+    @abstractmethod
+    def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
+        """The answer with this annotation, and the number of its errors that the format cannot write. A format of one
+        side neither writes nor counts spans of the source."""
+
+
+#: Formats of both sides stand beside those of one.
+_OMISSIONS = {f"{name}-omissions": name for name in ("compact", "json")}
+#: Entry points of other packages: ``mbr_esd_metric.formats``.
+FORMATS = Catalog("format", "formats", "mbr_esd_metric.prompting.formats", AnswerFormat, _OMISSIONS)  # type: ignore[type-abstract]
+
+
+@cache
+def get_format(name: str) -> AnswerFormat:
+    """The answer format of that name. Raises `OptionError` with the nearest names if there is none."""
+    return FORMATS.get(name)()

@@ -12,10 +12,10 @@ from types import MappingProxyType
 from typing import cast
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, Severity, Side
-from mbr_esd_metric.prompting.answer_format import AnswerFormat, spans_by_text
+from mbr_esd_metric.prompting.formats import AnswerFormat, spans_by_text
 from mbr_esd_metric.prompting.parse import Invalid, Parsed, PlainParser, Written
 from mbr_esd_metric.prompting.prompt import TEXTS_V1
-from mbr_esd_metric.prompting.words import grounded_spans, writable
+from mbr_esd_metric.prompting.text import grounded_spans, writable
 
 NONE = "none"
 #: The most errors of an answer. Without a limit a model that repeats one goes on until it is cut. No annotation of the

@@ -10,8 +10,7 @@ import re
 from dataclasses import replace
 from types import MappingProxyType
 
-from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.mqm import mqm_score
+from mbr_esd_metric.core.annotation import Annotation, mqm_score
 from mbr_esd_metric.prompting.formats.compact import BOTH_SIDES_V1, CompactOmissionsFormat, CompactParser
 from mbr_esd_metric.prompting.parse import Invalid, Parsed
 from mbr_esd_metric.prompting.prompt import TEXTS_V1

@@ -23,11 +23,11 @@ from types import MappingProxyType
 
 from mbr_esd_metric.core.annotation import Annotation, Severity, Side
 from mbr_esd_metric.errors import InputError, MissingDependencyError
-from mbr_esd_metric.prompting.answer_format import AnswerFormat, spans_by_text
+from mbr_esd_metric.prompting.formats import AnswerFormat, spans_by_text
 from mbr_esd_metric.prompting.formats.json import answer_category
 from mbr_esd_metric.prompting.parse import Invalid, Parsed, PlainParser, Written, is_omission
 from mbr_esd_metric.prompting.prompt import TEXTS_V1, Prompt
-from mbr_esd_metric.prompting.words import grounded_spans, writable
+from mbr_esd_metric.prompting.text import grounded_spans, writable
 
 NO_ERROR = "no-error"
 #: The lists of an answer, in their order.

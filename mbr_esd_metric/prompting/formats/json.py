@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.prompting.answer_format import AnswerFormat, spans_by_text
+from mbr_esd_metric.prompting.formats import AnswerFormat, spans_by_text
 from mbr_esd_metric.prompting.parse import KEYS, OMITTED_KEY, JsonParser
 from mbr_esd_metric.prompting.prompt import CATEGORIES, OMISSION_TEMPLATES, SEVERITIES, TEMPLATES
-from mbr_esd_metric.prompting.words import grounded_spans
+from mbr_esd_metric.prompting.text import grounded_spans
 
 #: The inside of a JSON string: anything but quote, backslash and control characters, or a short escape.
 ANY_WORDS = r'([^"\\\x00-\x1f\x7f]|\\["\\/bfnrt])+'

@@ -13,7 +13,7 @@ from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.prompting.formats.json import ANY_WORDS, ESCAPES, JsonFormat, output_grammar, output_schema
 from mbr_esd_metric.prompting.parse import JsonParser
 from mbr_esd_metric.prompting.prompt import KEYS_V1
-from mbr_esd_metric.prompting.words import grounded_spans
+from mbr_esd_metric.prompting.text import grounded_spans
 
 _KEYS = ("correction", "reason")
 _V1 = f"""\

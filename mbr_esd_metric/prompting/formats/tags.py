@@ -1,7 +1,7 @@
 """`format=tags`: the translation and the source once more, a tag after each word, then a score; by `engine=tagger`.
 
 ``=`` is right (in the source: translated), ``-`` a minor and ``+`` a major error (left out). Neighbours with one tag
-are one error span, with the white space between them. Words are those of `mbr_esd_metric.prompting.words.pieces`:
+are one error span, with the white space between them. Words are those of `prompting.text.pieces`:
 punctuation stands apart, and in scripts without spaces a character is a word. The score may be absent.
 """
 
@@ -13,11 +13,10 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity, Side
-from mbr_esd_metric.core.mqm import mqm_score
-from mbr_esd_metric.prompting.answer_format import AnswerFormat
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity, Side, mqm_score
+from mbr_esd_metric.prompting.formats import AnswerFormat
 from mbr_esd_metric.prompting.parse import AnswerParser, Invalid, Parsed
-from mbr_esd_metric.prompting.words import escaped, pieces
+from mbr_esd_metric.prompting.text import escaped, pieces
 
 #: Tag -> what it says of the word before it.
 TAGS: dict[str, Severity | None] = {"=": None, "-": "minor", "+": "major"}

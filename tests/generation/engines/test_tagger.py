@@ -20,7 +20,7 @@ pytest.importorskip("transformers")
 sys.path.insert(0, str(Path(__file__).parents[3] / "scripts" / "small_model"))
 
 from mbr_esd_metric import load_metric
-from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling
 from mbr_esd_metric.generation.engines import tagger

@@ -17,7 +17,7 @@ import regex
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from mbr_esd_metric.core.candidate import Candidate
+from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation import pretrained
 from mbr_esd_metric.generation.engine import EngineOptions, Request, Sampling
