@@ -21,7 +21,7 @@ HARMLESS_ARGUMENTS = frozenset(
         *("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "quantization", "kv_cache_dtype"),
     }
 )
-_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+_HUB_ID = re.compile(r"\w[\w.-]*/[\w.-]+")
 #: The class identifier in the ``hparams.yaml`` of our model folders.
 CLASS_IDENTIFIER = "mbr_esd_metric"
 
@@ -54,7 +54,8 @@ def folder_card(folder: Path) -> ModelCard:
                 f"take the line out, and write {folder}?{key}=... where you want it"
             )
     for argument in (hparams.get("vllm") or "").split(","):
-        if argument and argument.partition(":")[0].strip() not in HARMLESS_ARGUMENTS:
+        harmless = re.fullmatch(r"\s*(\w+):[\w.]+\s*", argument)  # another value could be a flag of `vllm serve`
+        if argument and (harmless is None or harmless[1] not in HARMLESS_ARGUMENTS):
             raise InputError(
                 f"{path}: vllm={argument.strip()} is for the user of a model to say, not for its folder, as some "
                 f"arguments of vLLM run code; take it out, and write {folder}?vllm={argument.strip()} where you want it"
@@ -86,7 +87,7 @@ def _file_in_folder(folder: Path, key: str, value: str) -> str:
     # The text of a prompt goes to a server, so a folder of unknown origin could send any file. Only the base model may
     # be elsewhere on this disk, as an absolute path.
     allowed = {
-        "model": not elsewhere or Path(value).is_absolute(),
+        "model": (not elsewhere and value[0] != "-") or Path(value).is_absolute(),
         "adapter": not elsewhere and _HUB_ID.fullmatch(value) is not None,
         "prompt": value in TEMPLATES or value == "gemba-mqm",
     }

@@ -133,6 +133,8 @@ def test_a_download_of_the_hub_links_to_its_files(tmp_path: Path) -> None:
         ("", InputError, "it has no hparams.yaml"),
         (f"{HEAD}vllm: max_model_len:9,trust_remote_code:true", InputError, "trust_remote_code:true is for the user"),
         (f"{HEAD}vllm: worker_extension_cls:evil.Code", InputError, "some arguments of vLLM run code"),
+        (f"{HEAD}vllm: quantization:--trust-remote-code", InputError, "some arguments of vLLM run code"),
+        (f"{HEAD}model: --worker-extension-cls=evil.Code", InputError, "is not in the folder"),
     ],
 )
 def test_an_error_in_a_folder_names_the_file(
