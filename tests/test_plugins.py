@@ -104,7 +104,7 @@ wmt import human.tsv --test-set data/tiny --lp en-de
 sample -s src.txt -t mt.txt --model mbr-esd-demo?candidates=c.jsonl&n=4 --quiet -o sampled.jsonl
 decide sampled.jsonl -o decided.jsonl
 show decided.jsonl sampled.jsonl
-wmt score --test-set data/tiny --lp en-de --model mbr-esd-demo?candidates=c.jsonl&n=4 --name P
+wmt score --test-set data/tiny --lp en-de --model P=mbr-esd-demo?candidates=c.jsonl&n=4
 leaderboard --test-set data/tiny --lp en-de --view spans --metric P
 oracle c.jsonl --test-set data/tiny --lp en-de --rules majority
 compare c.jsonl

@@ -47,8 +47,11 @@ _SAME_TEXT = 0.5
 
 
 def is_mqm_tsv(line: str) -> bool:
-    """Whether a file that begins with this line is of this kind, and has its header."""
-    return {"system", "source", "target", "severity"} <= set(line.replace('"', "").split("\t"))
+    """Whether a file that begins with this line is of this kind, and has its header or Marot's metadata."""
+    cells = line.replace('"', "").split("\t")
+    return {"system", "source", "target", "severity"} <= set(cells) or (
+        len(cells) == len(_MAROT) and cells[-1][:1] == "{"
+    )
 
 
 def read_mqm_tsv(path: str | Path) -> MqmData:

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
+from mbr_esd_metric.adapters.wmt.importing import SUBMISSIONS, Imported, Target, kind_of_import
 from mbr_esd_metric.adapters.wmt.layout import SystemChoice
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
-from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.cli.model_options import add_dry_run, print_estimates, trial_of
-from mbr_esd_metric.cli.shared_options import add_systems, add_test_set, add_verbs, load_test_sets, run_verb
+from mbr_esd_metric.cli.shared_options import (
+    add_systems,
+    add_test_set,
+    add_verbs,
+    folder_and_name,
+    load_test_sets,
+    run_verb,
+)
 from mbr_esd_metric.errors import EngineError, InputError, OptionError, no_effect_error, number_of, printable
+from mbr_esd_metric.files.paths import check_folder
 from mbr_esd_metric.files.untrusted import finite
 
 if TYPE_CHECKING:
@@ -24,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_verbs(
         parser,
         {
-            "import": ("wmt_import", "make a test set of what WMT publishes, or a metric of a submission"),
+            "import": ("wmt:import", "make a test set of what WMT publishes, or a metric of a submission"),
             "score": ("wmt:score", "score every system of a test set, with error spans, into the data folder"),
             "submit": ("wmt:submit", "write a metric, or people's gold, in the format of one of WMT's tasks"),
         },
@@ -36,6 +49,144 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def configure_import(parser: argparse.ArgumentParser) -> None:
+    """Which files, where to, and what they do not say themselves."""
+    parser.usage = "mbr-esd wmt import [NAME=]FILE [FILE ...] --test-set T [options]"
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="[NAME=]FILE",
+        help="people's MQM, ESA (several files) or tables of the quality estimation task; a task's test set; or what "
+        "the metric NAME found: a submission, or a file of comet-score --to_json (GemSpanEval-refA=FILE where it saw "
+        "the reference refA). Plain or compressed",
+    )
+    parser.add_argument("--test-set", required=True, metavar="T", help="its folder, such as data/wmt24")
+    parser.add_argument(
+        "--lp", nargs="+", default=[], metavar="LP", help="language pairs (default: all that the files say)"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace the texts and human scores, or the metric")
+    parser.add_argument(
+        "--reference",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a system that is a reference; repeatable (default: ref, refA, refB, ...); of a submission, the standard "
+        "reference",
+    )
+    parser.add_argument(
+        "--rename", action="append", default=[], metavar="OLD=NEW", help="change a system's name; repeatable"
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  mbr-esd wmt import mqm_ted_ende.tsv --test-set data/wmt21.tedtalks --lp en-de\n"
+        "  mbr-esd wmt import wmt24_esa.jsonl --test-set data/wmt24\n"
+        "  mbr-esd wmt import annotations.json wmt26-general-mt/data --test-set data/wmt26\n"
+        "  mbr-esd wmt import mteval-test26.jsonl --test-set data/wmt26\n"
+        "  mbr-esd wmt import GemSpanEval=predictions.tsv --test-set data/wmt25 --lp en-cs_CZ\n\n"
+        "WMT25's tables of error spans do not say whose they are: people=FILE imports people's."
+    )
+
+
+def run_import(args: argparse.Namespace) -> int:
+    """Tell what the files are, and write each language pair of them."""
+    from mbr_esd_metric.report.inputs import Source
+
+    check_folder(folder_and_name(args.test_set)[0])
+    sources = [Source.parse(text) for text in args.files]
+    (path, name), others = (sources[0].path, sources[0].name), [source.path for source in sources[1:]]
+    kind = kind_of_import(path, name)
+    if others and kind != "cesa":
+        kinds = {one: kind_of_import(one, name) for one in (path, *others)}
+        if set(kinds.values()) != {"esa"}:
+            each = ", ".join(f"{one} is {kind}" for one, kind in kinds.items())
+            raise InputError(f"one file is imported at a time, and several of esa alone: {each}")
+    if kind in SUBMISSIONS:
+        if name is None:
+            read = f"a folder, read as {SUBMISSIONS[kind]}" if path.is_dir() else SUBMISSIONS[kind]
+            raise OptionError(f"{path} is {read}; name its metric, NAME={path}, or give another file")
+        if args.rename:
+            raise no_effect_error("--rename", f"{path}, which is {SUBMISSIONS[kind]}")
+        _import_metric(args, path, kind, name)
+        return 0
+    if name is not None and name != "people":
+        raise no_effect_error(f"{name}=", f"{path}, which is {kind}")
+    for done, lines in _imported(args, kind, [path, *others]):
+        print(*lines, *(f"  {note}" for note in done.notes), done.summary, sep="\n")
+        if not done.references:
+            print(
+                "no system is a reference: metrics that need one cannot be scored, and mt-metrics-eval reads no "
+                "test set without one; name it with --reference",
+                file=sys.stderr,
+            )
+    return 0
+
+
+def _imported(args: argparse.Namespace, kind: str, paths: Sequence[Path]) -> Iterator[tuple[Imported, list[str]]]:
+    """Each language pair that was written, and what the reader says of the file."""
+    from mbr_esd_metric.adapters.esa_files import read_esa
+    from mbr_esd_metric.adapters.qe_tsv import lp_in_name, read_qe
+    from mbr_esd_metric.adapters.rating_formats import read_mqm
+    from mbr_esd_metric.adapters.wmt.importing import import_esa, import_mqm, import_task, read_task
+    from mbr_esd_metric.adapters.wmt26_esa import read_wmt26_esa
+
+    rename = {}
+    for pair in args.rename:
+        old, equals, new = pair.partition("=")
+        if not equals or not old or not new:
+            raise OptionError(f"--rename {pair}: write OLD=NEW")
+        rename[old] = new
+
+    def target(lp: str, weights: str = "google") -> Target:
+        return Target(*folder_and_name(args.test_set), lp, args.reference, rename, weights, args.overwrite)
+
+    path = paths[0]
+    if kind == "mqm":
+        human = read_mqm(path)
+        for lp in _pairs(args, path, [rating.lp for rating in human]):
+            yield import_mqm(human, target(lp)), [human.report()]
+    elif kind == "qe":
+        for lp in args.lp or _pairs(args, path, [rating.lp for rating in read_qe(path)]):
+            if (named := lp_in_name(path)) and named != lp:
+                print(f"{path}: its name says {named}, and it is imported as {lp}", file=sys.stderr)
+            human = read_qe(path, lp)
+            yield import_mqm(human, target(lp, "paper")), [human.report()]
+    elif kind == "task":
+        segments = read_task(path)
+        for lp in args.lp or sorted({segment.lp for segment in segments}):
+            yield import_task(segments, target(lp)), []
+    else:
+        if kind == "cesa" and len(paths) != 2:
+            raise OptionError(f"{path} has no whole texts; name the folder with wmt26-genmt.jsonl after it")
+        esa = read_wmt26_esa(path, paths[1], args.lp) if kind == "cesa" else read_esa(paths)
+        for lp in args.lp or esa.lps:
+            yield import_esa(esa, target(lp)), []
+
+
+def _pairs(args: argparse.Namespace, path: Path, in_file: Sequence[str | None]) -> list[str]:
+    """The language pairs to write: those of ``--lp``, or all that the file says."""
+    pairs = args.lp or sorted({lp for lp in in_file if lp})
+    if not pairs or (not args.lp and None in in_file):
+        raise OptionError(f"{path} does not say its language pair; give it with --lp, for instance --lp en-de")
+    return list(pairs)
+
+
+def _import_metric(args: argparse.Namespace, path: Path, kind: str, name: str) -> None:
+    """Write a metric of a submission, or of a file of comet-score."""
+    from mbr_esd_metric.adapters.wmt.metric_files import import_file
+    from mbr_esd_metric.adapters.wmt.submissions import import_submission
+
+    form = SUBMISSION_FORMATS.get(kind)
+    reference = args.reference[-1] if args.reference else None
+    for lp in _pairs(args, path, [row.lp for row in form.read(path)] if form else [None]):
+        test_set = load_test_set(*folder_and_name(args.test_set), lp, reference=reference, blind=True)
+        if form:
+            full = name if name.rpartition("-")[2] in test_set.references else f"{name}-src"
+            done = import_submission(path, kind, test_set, full, overwrite=args.overwrite)
+        else:
+            done = import_file(path, test_set, name, overwrite=args.overwrite)
+        print(f"{test_set.name} {lp}: {done}")
+
+
 def configure_score(parser: argparse.ArgumentParser) -> None:
     """A test set and models."""
     add_test_set(parser)
@@ -44,11 +195,11 @@ def configure_score(parser: argparse.ArgumentParser) -> None:
         "--model",
         required=True,
         nargs="+",
-        metavar="NAME",
+        metavar="[NAME=]MODEL",
         help="BLEU, chrF, empty, models of this package, and COMET checkpoints (.ckpt files, folders or names on the "
-        "hub; xCOMET in all its variants), with options: NAME?n=16, NAME?batch_size=8&gpus=2&reference=no",
+        "hub; xCOMET in all its variants), with options: MODEL?n=16, MODEL?batch_size=8&gpus=2&reference=no; NAME is "
+        "the metric's base name, where the model's is not wanted",
     )
-    parser.add_argument("--name", help="base name of the metric, where the model's is not wanted (with one --model)")
     parser.add_argument(
         "--all",
         action="store_true",
@@ -61,7 +212,7 @@ def configure_score(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  mbr-esd wmt score --test-set data/wmt21.tedtalks --lp en-de --model BLEU chrF empty\n"
         "  mbr-esd wmt score --test-set wmt24 --lp en-de en-es --model Unbabel/XCOMET-XXL\n"
-        "  mbr-esd wmt score --test-set wmt24 --lp ja-zh --model 'mbr-esd-llama?n=256'\n\n"
+        "  mbr-esd wmt score --test-set wmt24 --lp ja-zh --model 'ours=mbr-esd-llama?n=256'\n\n"
         "Models of this package score what has gold (--all: everything), others all systems, references and outliers\n"
         "as well; --systems and --exclude leave some out.\n"
         "Systems that the folder has such scores of stay in it."
@@ -75,17 +226,16 @@ def run_score(args: argparse.Namespace) -> int:
 
     # Whatever is evaluated later, references and outliers are scored as well.
     choice = SystemChoice(tuple(args.systems), tuple(args.exclude), True, "all")
-    if args.name and len(args.model) > 1:
-        raise OptionError("--name names one metric; give one --model with it")
     trial = None if args.dry_run is None else trial_of(args.dry_run)
     failed: list[str] = []
     for test_set in load_test_sets(args, blind=True, choice=SystemChoice()):
-        for model in args.model:
+        for text in args.model:
+            name, model = _named_model(text)
             if trial is not None:
-                _dry_run(args, test_set, model, choice, trial)
+                _dry_run(args, test_set, name, model, choice, trial)
                 continue
             try:
-                scorer = make_scorer(model, name=args.name, reference=test_set.info.standard_reference, lp=test_set.lp)
+                scorer = make_scorer(model, name=name, reference=test_set.info.standard_reference, lp=test_set.lp)
             except EngineError as error:
                 failed.append(f"{model} in {test_set.lp}: {error}")
                 continue
@@ -101,14 +251,22 @@ def run_score(args: argparse.Namespace) -> int:
     return 0
 
 
-def _dry_run(args: argparse.Namespace, test_set: TestSet, model: str, choice: SystemChoice, trial: int) -> None:
+def _named_model(text: str) -> tuple[str | None, str]:
+    """The metric's name and the model of ``[NAME=]MODEL``. A name stands before the options and folders of a model."""
+    name, equals, model = text.partition("=")
+    return (name, model) if equals and not re.search("[?/]", name) else (None, text)
+
+
+def _dry_run(
+    args: argparse.Namespace, test_set: TestSet, name: str | None, model: str, choice: SystemChoice, trial: int
+) -> None:
     """Say what scoring a test set with a model would sample."""
     from mbr_esd_metric.metric.card import with_pair
     from mbr_esd_metric.metric.cards import is_ours, load_card
     from mbr_esd_metric.scoring.wmt import only_rated, texts_to_score
 
     rated = only_rated(test_set, args.all) and is_ours(model)
-    texts = texts_to_score(test_set, f"{args.name or model}-src", choice, rated)
+    texts = texts_to_score(test_set, f"{name or model}-src", choice, rated)
     systems = number_of(len({text.system for text in texts}), "system")
     print(f"{test_set.name} {test_set.lp}: {model}, {number_of(len(texts), 'translation')} of {systems}")
     if is_ours(model):
@@ -124,10 +282,12 @@ def configure_submit(parser: argparse.ArgumentParser) -> None:
     add_test_set(parser)
     described = "; ".join(f"{name}: {form.description}" for name, form in SUBMISSION_FORMATS.items())
     parser.add_argument("--task", required=True, choices=list(SUBMISSION_FORMATS), help=described)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--metric", metavar="NAME", help="a metric stored in the folder")
-    what.add_argument(
-        "--people", nargs="?", const="", metavar="RATERS", help="people's annotations (the gold), or a set of them"
+    parser.add_argument(
+        "--metric",
+        required=True,
+        metavar="NAME",
+        help="a metric stored in the folder; gold: people's scores and annotations; a set of human ratings, such as "
+        "mqm.rater1: gold with these annotations",
     )
     parser.add_argument(
         "--range",
@@ -146,7 +306,7 @@ def configure_submit(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "examples:\n"
         "  mbr-esd wmt submit --task wmt25-task2 --test-set wmt25 --lp cs-de_DE --metric M -o out.tsv\n"
-        "  mbr-esd wmt submit --task wmt25-task2 --test-set wmt25 --lp en-cs_CZ --people -o task2_refs.tsv\n\n"
+        "  mbr-esd wmt submit --task wmt25-task2 --test-set wmt25 --lp en-cs_CZ --metric gold -o task2_refs.tsv\n\n"
         "All systems but the standard reference are written."
     )
 
@@ -163,7 +323,6 @@ def run_submit(args: argparse.Namespace) -> int:
         args.task,
         list(load_test_sets(args, blind=True)),
         args.metric,
-        raters=args.people or None,
         score_range=args.range and tuple(args.range),
         error_free=_error_free(args.error_free),
     )

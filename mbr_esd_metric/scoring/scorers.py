@@ -240,10 +240,10 @@ def make_scorer(model: str, *, name: str | None = None, reference: str | None = 
         EngineError: a checkpoint that cannot be loaded.
     """
     if name is not None and not re.fullmatch(rf"[{_NAME}]+", name):
-        raise OptionError(f"--name {name}: a metric's name becomes a file's name, of letters, digits and _.+=*-")
+        raise OptionError(f"{name}={model}: a metric's name becomes a file's name, of letters, digits and _.+=*-")
     base = model.partition("?")[0]
     if name is not None and model in ("empty", "BLEU", "chrF"):
-        raise no_effect_error(f"--name {name}", f"--model {model}")
+        raise no_effect_error(f"{name}=", f"--model {model}")
     if model == "empty":
         return EmptyScorer()
     if model in ("BLEU", "chrF"):

@@ -136,7 +136,7 @@ def _stored(test_set: TestSet, name: str, signature: str) -> MetricFiles:
     if stored != signature:
         raise InputError(
             f"{path}: scores of that name are there, but not these ({stored or 'without a signature'} instead of "
-            f"{signature}); choose another --name, or replace them with --overwrite"
+            f"{signature}); choose another name, NAME=MODEL, or replace them with --overwrite"
         )
     return MetricFiles.read(test_set.layout, name)
 

@@ -61,7 +61,7 @@ def test_means_and_users_are_those_of_the_tasks_scripts(release: Path) -> None:
 
 
 def test_it_becomes_a_test_set(release: Path, mbr_esd: Command) -> None:
-    out = mbr_esd("wmt import annotations.json --texts data --test-set out/wmt26").out
+    out = mbr_esd("wmt import annotations.json data --test-set out/wmt26").out
     assert f"wmt26 {LP} in out: 5 systems (references: refA)" in out
     test_set = load_test_set("out", "wmt26", LP)
     assert (test_set.info.gold, test_set.info.standard_reference) == ("esa", "refA")
@@ -92,7 +92,7 @@ def test_messages(release: Path, mbr_esd: Command) -> None:
     with pytest.raises(InputError, match=r"give the folder with wmt26-genmt.jsonl and systems/\*.jsonl"):
         read_wmt26_esa(release, ".")
     without = mbr_esd("wmt import annotations.json --test-set out/wmt26", status=1).err
-    assert "name the folder with wmt26-genmt.jsonl: --texts" in without
+    assert "name the folder with wmt26-genmt.jsonl after it" in without
     log = json.loads(json.dumps(GOLDEN["annotations"]))
     rated = [entry for entry in log[CAMPAIGN] if entry["user_id"] == "anna" and type(entry.get("item_i")) is int]
     (system, *_) = rated[0]["annotation"][0]
@@ -102,7 +102,7 @@ def test_messages(release: Path, mbr_esd: Command) -> None:
     left_out = read_wmt26_esa(release, "data").left_out[LP]
     assert left_out["score of a translation that was not shown"] == 1
     assert left_out["error span without a severity, or outside of its translation"] == 1
-    mbr_esd("wmt import annotations.json --texts data --test-set out/wmt26")
+    mbr_esd("wmt import annotations.json data --test-set out/wmt26")
     rated[0]["item"][0]["item_id"] = "news_###_elsewhere_###_0"
     Path("annotations.json").write_text(json.dumps(log), encoding="utf-8")
     with pytest.raises(InputError, match="segment news_###_elsewhere_###_0 is not in data/wmt26-genmt.jsonl"):

@@ -80,7 +80,7 @@ def data(mqm_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert main([*score, "BLEU", "chrF", "empty"]) == 0
     for name, options in RULES.items():
         model = f"mbr-esd-demo?candidates={candidates}&n=8&{options}"
-        assert main([*score, model, "--name", name]) == 0
+        assert main([*score, f"{name}={model}"]) == 0
     return folder
 
 

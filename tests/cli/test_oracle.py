@@ -326,11 +326,11 @@ def test_a_file_is_written_into_the_folder(small: Small, en_fr: Pair, tmp_path: 
     assert imported is not None
     assert stored is not None
     assert imported.annotations == stored.annotations
-    with pytest.raises(InputError, match="already there; choose another --name"):
+    with pytest.raises(InputError, match="already there; choose another name"):
         import_file(small.xcomet, test_set, "xcomet")
     for indent, name in ((None, "flat"), (4, "indented")):  # COMET indents its file
         file = tmp_path / "xcomet.json"
         file.write_text(json.dumps(json.loads(small.xcomet.read_text(encoding="utf-8")), indent=indent))
-        printed = mbr_esd("wmt import", file, en_fr.where, "--name", name).out
+        printed = mbr_esd(f"wmt import {name}={file}", en_fr.where).out
         assert f"{name}-src, scores and error spans of 36 translations by 3 systems" in printed
-    assert "name its metric with --name" in mbr_esd("wmt import", small.xcomet, en_fr.where, status=1).err
+    assert f"name its metric, NAME={small.xcomet}" in mbr_esd("wmt import", small.xcomet, en_fr.where, status=1).err

@@ -148,7 +148,7 @@ def test_a_board_takes_it(tmp_path: Path, mbr_esd: Command) -> None:
     path = tmp_path / "c.jsonl"
     write_records(path, [replace(one, system=None) for one in rated])
     model = f"mbr-esd-llama?candidates={path}&n={N}&store={tmp_path / 'store'}"
-    mbr_esd(f"wmt score --test-set {tmp_path}/tiny --lp en-de --model", model, "--name M --quiet")
+    mbr_esd(f"wmt score --test-set {tmp_path}/tiny --lp en-de --model", f"M={model}", "--quiet")
     test_set = load_test_set(tmp_path, "tiny", "en-de")
     expected = [decide(one.candidates, one.mt, score="expected", source=one.src).mqm for one in rated]
     scores = test_set.metric("M-src").scores[test_set.systems.index("mt")]

@@ -84,7 +84,7 @@ def test_one_file_means_the_same_to_every_command(
     assert words_of(choose_all(sampled, DecisionOptions("mbr"))) == MARKED
 
     model = f"mbr-esd-llama?candidates={path}&store={tmp_path / 'store'}"
-    mbr_esd(f"wmt score --test-set {data}/tiny --lp en-de --model {model} --name replayed{tmp_path.name} --quiet")
+    mbr_esd(f"wmt score --test-set {data}/tiny --lp en-de --model replayed{tmp_path.name}={model} --quiet")
     ratings = test_set.metric(f"replayed{tmp_path.name}-src").ratings
     assert ratings is not None
     assert words_of(ratings.of(test_set.systems, 3)) == MARKED

@@ -62,14 +62,6 @@ def write_folder(data: Path, test_set: str = "made", lp: str = "en-de", gold: st
     write_scores(layout.human_scores(gold, "seg"), scores)
     means = {s: [_mean([v for v in row if v is not None])] for s, row in scores.items()}
     write_scores(layout.human_scores(gold, "sys"), means)
-    by_domain = {
-        s: {
-            domain: _mean([v for v, (d, _) in zip(row, DOCUMENTS, strict=True) if v is not None and d == domain])
-            for domain in ("news", "talks")
-        }
-        for s, row in scores.items()
-    }
-    write_scores(layout.human_scores(gold, "domain"), by_domain)
     write_ratings(layout.human_rating(f"{gold}.merged"), human)
     predicted = {s: [spans(rng, t, 2) for t in texts[s]] for s in SYSTEMS}
     write_scores(

@@ -14,7 +14,7 @@ from mbr_esd_metric.adapters.rating_formats import FORMATS, read_mqm
 from mbr_esd_metric.adapters.ratings import MqmData
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt import load_test_set
-from mbr_esd_metric.adapters.wmt.kind import kind_of_import
+from mbr_esd_metric.adapters.wmt.importing import kind_of_import
 from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan

@@ -208,7 +208,7 @@ def test_candidates_of_what_is_rated_are_enough(
     test_set: TestSet, score: Command, tmp_path: Path, mbr_esd: Command
 ) -> None:
     """`sample --test-set`, `wmt score` and `decide` are of the translations with gold; a board takes each."""
-    words = ("--name ours --model", replayed(test_set, "AB", ["schläft"]))
+    words = ("--model", "ours=" + replayed(test_set, "AB", ["schläft"]))
     assert "ours-src scored for 2 systems, on the 5 of 6 translations with gold" in score(*words).out
     stored = files.score_rows(test_set.layout.metric_scores("ours-src", "seg"))["B"]
     assert [one is None for one in stored] == [False, False, True]
@@ -256,11 +256,9 @@ def test_problems_say_what_to_do(score: Command) -> None:
     with pytest.raises(OptionError, match="did you mean 'mbr-esd-llama'"):
         make_scorer("mbr-esd-lama")
     assert "tiny en-de: BLEU-refA scored for 2 systems" in score("--model empty BLEU").out
-    assert "--name names one metric" in score("--model empty BLEU --name x", status=1).err
-    useless = score("--model BLEU --name x", status=1).err
-    assert "--name x changes nothing with --model BLEU; leave it out" in useless
+    assert "x= changes nothing with --model BLEU; leave it out" in score("--model x=BLEU", status=1).err
     for name in ("foo/bar", "a b", ""):
-        with pytest.raises(OptionError, match=f"--name {name}: .*file's name"):
+        with pytest.raises(OptionError, match=f"{name}=mbr-esd-demo: .*file's name"):
             make_scorer("mbr-esd-demo", name=name)
 
 

@@ -1,4 +1,5 @@
-"""Writes people's ratings, or a task's test set before there are any, in the layout of mt-metrics-eval.
+"""The kind of a file that WMT publishes; and people's ratings, or a task's test set before there are any, written in
+the layout of mt-metrics-eval.
 
 MQM's gold "mqm" is minus the penalties of all rows of a rater, source side included, averaged over the raters of a
 segment, as WMT makes it; error spans are written for each rater, and merged where one rater had each translation.
@@ -19,6 +20,8 @@ from typing import Any
 
 from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment, SegmentRating, read_table_segments
 from mbr_esd_metric.adapters.mqm_tsv import carry_span, check_same_text
+from mbr_esd_metric.adapters.qe_tsv import is_qe
+from mbr_esd_metric.adapters.rating_formats import is_rating_format
 from mbr_esd_metric.adapters.ratings import MqmData, MqmError, MqmRating, score_of
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import (
@@ -31,20 +34,101 @@ from mbr_esd_metric.adapters.wmt.layout import (
     reference_name,
 )
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
-from mbr_esd_metric.adapters.wmt.submissions import read_items
+from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, read_items
 from mbr_esd_metric.adapters.wmt.test_set import load_test_set
 from mbr_esd_metric.core.annotation import weights_of
 from mbr_esd_metric.errors import InputError, OptionError, number_of
 from mbr_esd_metric.files.paths import file_name, plain_name
-from mbr_esd_metric.files.streams import json_text, whole_file
+from mbr_esd_metric.files.streams import json_text, numbered_lines, whole_file
+from mbr_esd_metric.files.untrusted import parse_strict_json, reading
 
-_TEST_SET = re.compile(r"\w[\w.+-]*")
+#: Kind of a metric's output -> a few words about it.
+SUBMISSIONS = {
+    **{name: f"a submission to {form.description}" for name, form in SUBMISSION_FORMATS.items()},
+    "comet": "a metric's output, of comet-score --to_json or mbr-esd score --to_json",
+}
+#: Columns of WMT25's tables.
+_WMT25 = {"doc_id", "segment_id", "source_lang", "target_lang", "system_id"}
+#: The first key of an entry of Pearmut's log, and where it is looked for.
+_PEARMUT = re.compile(r'^\s*\{\s*"[^"]*":\s*\[(\s*\{\s*"(annotation|actions|user_id|item)":|\s*\]?,?$)')
+_BEGINNING = 10_000
 _LP = re.compile(r"\w+-\w+")
 _FIX = "change it with --rename OLD=NEW"
 #: The toolkit's name of the ratings of all raters together.
 _MERGED = "merged"
 #: System -> for each segment its ratings.
 _Cells = Mapping[str, Sequence[Sequence[SegmentRating]]]
+
+
+def kind_of_import(path: str | Path, name: str | None = None) -> str:
+    """The kind of a file or folder, by its first record: people's "mqm", "qe", "esa" or "cesa" (WMT26's), a "task"
+    without gold, or one of `SUBMISSIONS`.
+
+    Args:
+        path: plain or compressed.
+        name: of the metric, or "people". WMT25's table of error spans has the same columns whether people or a metric
+            found them, and is the one file that does not say what it is.
+
+    Raises:
+        InputError: a file of another form.
+        OptionError: a table of WMT25's error spans, and no name.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return "wmt25-task1"
+    lines = [line for _, (_, line) in zip(range(4), numbered_lines(path), strict=False)]
+    first = next((line for line in lines if line.strip()), None)
+    if first is None:
+        raise InputError(f"{path}: the file is empty")
+    kind = _kind_of_record(path, lines) if first.lstrip().startswith("{") else _kind_of_table(first)
+    if kind is None and len(first.split("\t")) == 2:
+        raise InputError(
+            f"{path}: two columns, as a system and its score; such a file goes into the data folder as it is "
+            "(docs/leaderboards.md, scores of your own)"
+        )
+    if kind is None:
+        raise InputError(
+            f"{path}: its first line is of no form that is known; give people's MQM, ESA or table of the quality "
+            f"estimation task, a task's test set, or {', '.join(SUBMISSIONS.values())}"
+        )
+    if kind == "people or metric":
+        if name is None:
+            raise OptionError(
+                f"{path}: people and metrics give error spans in this form; name the metric, NAME={path}, or import "
+                f"people's annotations as people={path}"
+            )
+        return "esa" if name == "people" else "wmt25-task2"
+    return kind
+
+
+def _kind_of_record(path: Path, lines: Sequence[str]) -> str | None:
+    line = next(line for line in lines if line.strip())
+    # The keys that Pearmut writes first; a log of one line may be large.
+    if plain_name(path).endswith(".json") and _PEARMUT.search("\n".join(lines)[:_BEGINNING]):
+        return "cesa"
+    if line.strip() == "{":
+        return "comet"  # the one object that goes over several lines
+    with reading(f"{path}, line 1"):
+        item = parse_strict_json(line)
+    if item and all(isinstance(rows, list) for rows in item.values()):
+        return "comet"
+    if "item_id" in item:
+        return "task" if "hyps" in item else "wmt26"
+    if "esa_spans" in item or ("scores" in item and "tgt_text" in item):
+        return "esa"
+    if not {"src", "mt", "errors"} <= set(item):
+        return "mqm" if is_rating_format(line) else None
+    # Ratings of `annotate import`; a campaign with categories asks for no score.
+    return "mqm" if item.get("score") is None else "esa"
+
+
+def _kind_of_table(first: str) -> str | None:
+    names = set(first.replace('"', "").split("\t"))
+    if names >= _WMT25:
+        if "hypothesis_segment" not in names:
+            return "wmt25-task1" if "overall" in names else None
+        return "esa" if "overall" in names else "people or metric" if "error_types" in names else "task"
+    return "qe" if is_qe(first) else "mqm" if is_rating_format(first) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +153,6 @@ class Target:
 
     def layout(self) -> Layout:
         """The place, after checking that nothing there would be lost."""
-        if not _TEST_SET.fullmatch(self.test_set):
-            raise OptionError(f"test set {self.test_set!r} becomes a folder's name; give one such as wmt21.tedtalks")
         if not _LP.fullmatch(self.lp):
             raise OptionError(f"a language pair is two language codes such as 'en-de', not {self.lp!r}")
         layout = Layout(Path(self.data).expanduser(), self.test_set, self.lp)
@@ -119,22 +201,9 @@ class Imported:
     """A test set that was written; `notes` are changes and omissions, in addition to those that the reader reports."""
 
     layout: Layout
-    systems: tuple[str, ...]
     references: tuple[str, ...]
-    raters: tuple[str, ...]
-    segments: int
-    documents: int
-    ratings: int
-    notes: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        people = number_of(len(self.raters), "rater")
-        rated = f", {number_of(self.ratings, 'rating')} by {people}" if self.ratings else ""
-        return (
-            f"{self.layout.test_set} {self.layout.lp} in {self.layout.data}: "
-            f"{number_of(len(self.systems), 'system')} (references: {', '.join(self.references) or 'none'}), "
-            f"{number_of(self.segments, 'segment')} in {number_of(self.documents, 'document')}{rated}"
-        )
+    summary: str
+    notes: tuple[str, ...]
 
 
 def import_mqm(human: MqmData, target: Target) -> Imported:
@@ -157,7 +226,7 @@ def import_mqm(human: MqmData, target: Target) -> Imported:
     raters = _rater_names(segments)
 
     def gold(layout: Layout, cells: _Cells) -> None:
-        _write_scores(layout, "mqm", segments, cells, target.weights)
+        _write_scores(layout, "mqm", cells, target.weights)
         for rater, name in raters.items():
             of_rater = {s: [[r for r in each if r.rater == rater] for each in row] for s, row in cells.items()}
             _write_ratings(layout, f"mqm.{name}", of_rater)
@@ -189,7 +258,7 @@ def import_esa(human: EsaData, target: Target) -> Imported:
                 for system, row in cells.items()
                 if any(len(each) > places[0] for each in row)
             }
-            _write_scores(layout, name, segments, chosen, target.weights)
+            _write_scores(layout, name, chosen, target.weights)
             if len(places) == 1 and any(one.errors is not None for one in ratings):
                 _write_ratings(layout, f"{name}.{_MERGED}", chosen)
         if target.lp in human.documents:
@@ -345,26 +414,27 @@ def _import(
         write_gold(new, cells)
         files.write_text(new.source(), (segment.source for segment in listed))
     ratings = [one for row in cells.values() for each in row for one in each]
-    raters = tuple(sorted({one.rater for one in ratings if one.rater}))
-    documents = len({segment.document for segment in listed})
-    return Imported(layout, systems, references, raters, len(listed), documents, len(ratings), tuple(notes))
+    raters = {one.rater for one in ratings if one.rater}
+    rated = f", {number_of(len(ratings), 'rating')} by {number_of(len(raters), 'rater')}" if ratings else ""
+    summary = (
+        f"{layout.test_set} {layout.lp} in {layout.data}: {number_of(len(systems), 'system')} "
+        f"(references: {', '.join(references) or 'none'}), {number_of(len(listed), 'segment')} in "
+        f"{number_of(len({segment.document for segment in listed}), 'document')}{rated}"
+    )
+    return Imported(layout, references, summary, tuple(notes))
 
 
-def _write_scores(layout: Layout, gold: str, segments: Sequence[RatedSegment], cells: _Cells, weights: str) -> None:
+def _write_scores(layout: Layout, gold: str, cells: _Cells, weights: str) -> None:
     table = weights_of(weights)
-    domains = ["_".join(segment.domain.split()) for segment in ordered(segments)]
-    scores: dict[str, list[float | None]] = {}
-    by_domain: dict[str, dict[str, float | None]] = {}
-    for system, row in cells.items():
-        scores[system] = [
+    scores = {
+        system: [
             _mean([score_of(one.errors or (), table) if one.score is None else one.score for one in each])
             for each in row
         ]
-        pairs = list(zip(scores[system], domains, strict=True))
-        by_domain[system] = {domain: _mean([s for s, other in pairs if other == domain]) for domain in set(domains)}
+        for system, row in cells.items()
+    }
     files.write_scores(layout.human_scores(gold, "seg"), scores)
     files.write_scores(layout.human_scores(gold, "sys"), {system: [_mean(row)] for system, row in scores.items()})
-    files.write_scores(layout.human_scores(gold, "domain"), by_domain)
 
 
 def _mean(scores: Sequence[float | None]) -> float | None:

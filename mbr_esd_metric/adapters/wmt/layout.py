@@ -4,7 +4,7 @@
     DATA/TEST_SET/sources/LP.txt                              or .jsonl, field "source"
     DATA/TEST_SET/references/LP.NAME.txt                      or .jsonl, field "target"
     DATA/TEST_SET/system-outputs/LP/NAME.txt                  or .jsonl, field "hypothesis"
-    DATA/TEST_SET/human-scores/LP.NAME.LEVEL.score            LEVEL: sys, domain, doc, seg; None if unrated
+    DATA/TEST_SET/human-scores/LP.NAME.LEVEL.score            LEVEL: sys, doc, seg; None if unrated
     DATA/TEST_SET/human-scores/LP.NAME.seg.rating             error spans; None if unrated
     DATA/TEST_SET/metric-scores/LP/NAME-REF.LEVEL.score       REF: a reference, "src" or "all"
     DATA/TEST_SET/metric-ratings/LP/NAME-REF.seg.rating       error spans of a metric (our addition)
@@ -36,7 +36,7 @@ from mbr_esd_metric.files.untrusted import finite, parse_strict_json
 
 #: How the toolkit marks a segment that a system did not translate.
 NO_TRANSLATION = "[No translation supplied]"
-ScoreLevel = Literal["sys", "domain", "doc", "seg"]
+ScoreLevel = Literal["sys", "doc", "seg"]
 
 
 def default_data() -> Path:
@@ -233,20 +233,13 @@ def write_documents(path: Path, documents: Iterable[tuple[str, str]]) -> None:
     write_lines(path, ("\t".join("_".join(name.split()) for name in pair) for pair in documents))
 
 
-def write_scores(path: Path, scores: Mapping[str, Sequence[float | None] | Mapping[str, float | None]]) -> None:
-    """Write a block of scores for each system, sorted by name; a mapping has one for each domain, which lines name.
-
-    Numbers are written so that they read back exactly.
-    """
-    lines = []
-    for system in sorted(scores):
-        block = scores[system]
-        named = (
-            [(f"{domain}\t{system}", score) for domain, score in sorted(block.items())]
-            if isinstance(block, Mapping)
-            else [(system, score) for score in block]
-        )
-        lines += [f"{name}\t{None if score is None else repr(float(score))}" for name, score in named]
+def write_scores(path: Path, scores: Mapping[str, Sequence[float | None]]) -> None:
+    """Write a block of scores for each system, sorted by name. Numbers are written so that they read back exactly."""
+    lines = (
+        f"{system}\t{None if score is None else repr(float(score))}"
+        for system in sorted(scores)
+        for score in scores[system]
+    )
     write_lines(path, lines)
 
 

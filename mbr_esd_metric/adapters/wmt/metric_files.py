@@ -102,7 +102,7 @@ class MetricFiles:
         """
         path = test_set.layout.metric_scores(name, "seg")
         if path.is_file() and not overwrite:
-            raise InputError(f"{path} is already there; choose another --name, or add --overwrite")
+            raise InputError(f"{path} is already there; choose another name, or add --overwrite")
         by_system = {system: [score for score in row if score is not None] for system, row in self.scores.items()}
         self.system_scores = {system: sum(row) / len(row) for system, row in by_system.items()}
         self.write(test_set, name, signature)

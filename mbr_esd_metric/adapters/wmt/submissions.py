@@ -280,9 +280,8 @@ def write_submission(
     path: str | Path,
     form: str,
     test_sets: Sequence[TestSet],
-    metric: str | None,
+    metric: str,
     *,
-    raters: str | None = None,
     score_range: tuple[float, float] | None = None,
     error_free: ErrorFreeModel | float | None = None,
 ) -> int:
@@ -290,9 +289,8 @@ def write_submission(
 
     Args:
         path, form: file or folder, as that format of `submissions.SUBMISSION_FORMATS` has it.
-        metric: full or base name of a stored metric, in all of them; None for people.
-        raters: the set of human ratings, where people's gold is written; the scores are gold's, and what has none
-            is left out.
+        metric: full or base name of a stored metric, in all of them; "gold" for people's scores and annotations, or a
+            set of human ratings for gold with these. What has no gold, or no such annotation, is left out.
         score_range: lowest and highest score, which become 0 and 100 in WMT26's format; by default those of this
             package's models where there are error spans.
         error_free: tells from the stored scores which translations are without error; a number is the least score,
@@ -301,16 +299,17 @@ def write_submission(
     rows: list[SubmissionRow] = []
     systems: dict[tuple[str, str], float] = {}
     for test_set in test_sets:
-        name, stored = _gold(test_set, raters) if metric is None else _metric(test_set, metric)
+        of_people = metric == "gold" or any(ratings.name == metric for ratings in test_set.ratings)
+        name, stored = (_gold if of_people else _metric)(test_set, metric)
         if SUBMISSION_FORMATS[form].spans and not stored.annotations:
             raise InputError(f"{name} has no error spans in {test_set.lp}, and {form} is made of them")
-        rows_of_pair = list(_rows(test_set, stored, form, gold=metric is None))
+        rows_of_pair = list(_rows(test_set, stored, form, gold=of_people))
         rows += rows_of_pair
         for system in dict.fromkeys(row.system for row in rows_of_pair):
             scores = [row.score for row in rows_of_pair if row.system == system and row.score is not None]
             systems[test_set.lp, system] = stored.system_scores.get(system, sum(scores) / max(1, len(scores)))
     if not rows:
-        raise OptionError(f"{metric or 'gold'} has no translation")
+        raise OptionError(f"{metric} has no translation")
     if isinstance(error_free, ErrorFreeModel):
         judged = [ScoredTranslation(row.score or 0.0, row.spans, len(row.translation or ""), row.lp) for row in rows]
         clean = error_free.clean(judged).tolist()
@@ -330,8 +329,8 @@ def _metric(test_set: TestSet, metric: str) -> tuple[str, MetricFiles]:
     return names[0], MetricFiles.read(test_set.layout, names[0])
 
 
-def _gold(test_set: TestSet, raters: str | None) -> tuple[str, MetricFiles]:
-    sets = test_set.human_ratings([raters] if raters else ()) if test_set.ratings else ()
+def _gold(test_set: TestSet, raters: str) -> tuple[str, MetricFiles]:
+    sets = test_set.human_ratings([] if raters == "gold" else [raters]) if test_set.ratings else ()
     if len(sets) > 1:
         names = ", ".join(ratings.name for ratings in sets)
         raise OptionError(f"there are several sets of human ratings in {test_set.lp} ({names}); name one")

@@ -94,7 +94,7 @@ def test_a_submission_for_the_rated_translations_alone(data: Path, tmp_path: Pat
     test_set = read(data)
     path = tmp_path / "rated.tsv"
     rated = int((test_set.gold == test_set.gold).sum())
-    write_submission(path, "wmt25-task2", [test_set], None)
+    write_submission(path, "wmt25-task2", [test_set], "gold")
     keys = [line.split("\t")[:6] for line in path.read_text(encoding="utf-8").splitlines()]
     write_submission(path, "wmt25-task2", [test_set], "spans")
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -133,9 +133,9 @@ def test_gold_of_one_rater_is_of_what_that_one_rated(data: Path, tmp_path: Path)
     path.with_name("en-de.mqm.rater2.seg.rating").write_text("\n".join(some) + "\n", encoding="utf-8")
     test_set = read(data)
     marked = sum("None" not in line for line in some)
-    assert write_submission(tmp_path / "g", "wmt25-task2", [test_set], None, raters="mqm.rater2") == marked
+    assert write_submission(tmp_path / "g", "wmt25-task2", [test_set], "mqm.rater2") == marked
     rated = int((test_set.gold == test_set.gold).sum())
-    assert write_submission(tmp_path / "g", "wmt25-task2", [test_set], None) == rated
+    assert write_submission(tmp_path / "g", "wmt25-task2", [test_set], "gold") == rated
 
 
 def test_lines_are_as_the_tasks_say(data: Path, tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_wmt26_from_the_test_set_to_a_submission(tmp_path: Path, mbr_esd: Comman
     # White space in a document's name cannot be kept in the layout.
     assert [item["item_id"] for item in items] == [one.replace("d1 x", "d1_x") for one in names]
     assert items[0]["task2_pred"] == dict.fromkeys(BLIND, 100.0)
-    assert "10 translations by 2 systems" in mbr_esd("wmt import", path, where, "--name back").out
+    assert "10 translations by 2 systems" in mbr_esd(f"wmt import back={path}", where).out
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_spans_of_wmt26_come_back(
     names = [json.loads(line)["item_id"] for line in test.read_text(encoding="utf-8").splitlines()[:-1]]
     path, back = tmp_path / "theirs.jsonl", tmp_path / "back.jsonl"
     path.write_text("".join(json.dumps({"item_id": name, **predicted}) + "\n" for name in names), encoding="utf-8")
-    mbr_esd("wmt import", path, where, "--name theirs")
+    mbr_esd(f"wmt import theirs={path}", where)
     mbr_esd("wmt submit", where, "--task wmt26 --metric theirs --range 0 100 -o", back)
     for line in back.read_text(encoding="utf-8").splitlines():
         assert {key: value for key, value in json.loads(line).items() if key != "item_id"} == predicted
@@ -310,7 +310,7 @@ def test_wmt25_keeps_the_tasks_numbers(tmp_path: Path, mbr_esd: Command) -> None
     expected = [line.split("\t") for line in test.read_text(encoding="utf-8").splitlines()]
     assert [header[:11], *(row[:11] for row in rows)] == expected
     assert {tuple(row[11:]) for row in rows} == {("-1", "-1", "no-error")}
-    mbr_esd("wmt import", path, where, "--name back")
+    mbr_esd(f"wmt import back={path}", where)
 
 
 def test_what_is_no_test_set_is_refused(tmp_path: Path) -> None:
