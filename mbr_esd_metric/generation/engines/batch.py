@@ -27,9 +27,15 @@ from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.model_files import cache_folder
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.client import ADVICE, Job, RetryPolicy
-from mbr_esd_metric.generation.server.failures import RequestRejected, Response, TransientError, classify, describe
-from mbr_esd_metric.generation.server.http import Http, run_coroutine
-from mbr_esd_metric.generation.server.replies import format_violation, read_reply
+from mbr_esd_metric.generation.server.http import (
+    Http,
+    RequestRejected,
+    Response,
+    TransientError,
+    classify,
+    run_coroutine,
+)
+from mbr_esd_metric.generation.server.replies import read_reply
 
 #: The most requests and bytes in one batch; OpenAI takes 50,000 and 200 MB.
 REQUESTS = 20_000
@@ -110,7 +116,7 @@ class BatchEngine(ServerEngine):
         earlier = self._earlier(ledger)
         waiting = {batch: held for batch, names in earlier.items() if (held := set(filter(wanted.indices, names)))}
         # A batch cannot be stopped halfway, so the limit is checked for all of them beforehand.
-        bound = sum(map(job.cost, wanted.parts(job.dialect.per_request)))
+        bound = sum(map(job.spend, wanted.parts(job.dialect.per_request)))
         if job.max_cost is not None and bound > job.max_cost:
             raise EngineError(
                 f"the batch may cost {bound:.4f}, more than max_cost={job.max_cost:g}; nothing was submitted: raise "
@@ -185,10 +191,7 @@ class BatchEngine(ServerEngine):
                 try:
                     if status != 200:
                         raise classify(status, answer, self._address)
-                    reply = read_reply(job.dialect, answer, job.query(part), self._address)
-                    for sample in reply.samples:
-                        if (violation := format_violation(job.dialect, sample, part)) is not None:
-                            raise violation
+                    reply = read_reply(job.query(part), answer, self._address)
                 except (TransientError, RequestRejected, EngineError) as error:
                     if part.key not in refused:
                         refused.add(part.key)
@@ -216,7 +219,7 @@ class BatchEngine(ServerEngine):
                     if not path.endswith("/content"):
                         response.json()  # a reply that is cut is asked for again
                     return response
-                reason = f"{response.status} {describe(response.value)[0]}"
+                reason = response.reason
                 if response.status == 404:
                     raise _NotFoundError(f"{where}: {reason}")
                 if response.status not in (408, 409, 429) and response.status < 500:
@@ -335,9 +338,8 @@ async def _request(address: Address, path: str, body: object) -> Response:
         data.add_field("file", io.BytesIO(body), filename="requests.jsonl", content_type="application/jsonl")
     elif body is not None:
         data = json.dumps(body).encode("ascii")
-    method, limit = ("GET", RESULTS) if body is None else ("POST", 1 << 24)
     async with Http() as http:
-        return await http.request(method, address, path, data, limit, 600.0)
+        return await http.request(address, path, data, RESULTS, 600.0)
 
 
 def _groups(job: Job, parts: Iterable[Request]) -> Iterator[list[tuple[str, bytes]]]:
@@ -345,7 +347,7 @@ def _groups(job: Job, parts: Iterable[Request]) -> Iterator[list[tuple[str, byte
     group: list[tuple[str, bytes]] = []
     size = 0
     for part in parts:
-        body = job.dialect.body(job.query(part))
+        body = job.query(part).body
         line = {"custom_id": _name(part), "method": "POST", "url": "/v1/chat/completions", "body": body}
         written = json.dumps(line).encode("ascii") + b"\n"
         if group and (len(group) == REQUESTS or size + len(written) > BYTES):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from mbr_esd_metric.errors import EngineError, logger
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Refused, Request, Sampling
@@ -25,23 +25,25 @@ class ServerEngine(Engine):
     packages: ClassVar[tuple[str, ...]] = ("aiohttp",)
     extra: ClassVar[str] = "server"
     loads_weights: ClassVar[bool] = False
-    _announced = _connected = False
-    _confirmed = True
+    _assumed = _connected = False
+    _progress: Progress | None = None
 
     def __init__(self, options: EngineOptions, policy: RetryPolicy | None = None) -> None:
         super().__init__(options)
-        self._policy, self._progress = policy, cast("Progress | None", None)
+        self._policy = policy
 
-    # What sends requests is loaded when there is one to send.
+    # What asks a server is loaded when there is something to ask.
     def _spoken(self) -> str:
         from mbr_esd_metric.generation.server.detection import spoken_dialect
+        from mbr_esd_metric.generation.server.http import run_coroutine
 
-        return spoken_dialect(self.addresses)
+        return run_coroutine(spoken_dialect(self.addresses))
 
     def _served(self, model: str) -> str:
         from mbr_esd_metric.generation.server.detection import served_model
+        from mbr_esd_metric.generation.server.http import run_coroutine
 
-        return served_model(self.addresses, self.dialect, model)
+        return run_coroutine(served_model(self.addresses, self.dialect, model))
 
     @cached_property
     def addresses(self) -> list[Address]:
@@ -67,7 +69,7 @@ class ServerEngine(Engine):
             earlier = read_cache(DIALECTS_FILE)
             names = {str(earlier.get(one.url)) for one in self.addresses} if self.options.server else {"vllm"}
             known = names.pop() if len(names) == 1 and names <= DIALECTS.keys() else None
-            self._confirmed = known is None
+            self._assumed = known is not None
             name = known or self._spoken()
         return replace(get_dialect(name), reasoning_effort=self.options.reasoning_effort)
 
@@ -84,23 +86,42 @@ class ServerEngine(Engine):
     def identity(self) -> Mapping[str, str]:
         """The name under which the server offers the model (see `model_name`), and the dialect."""
         # How a request travels changes no candidate, so `engine=batch` has the same.
-        return {"engine": "server", "model": self.model, "dtype": self.options.dtype} | self.dialect.identity
+        identity, dialect = {"engine": "server", "model": self.model, "dtype": self.options.dtype}, self.dialect
+        if dialect.name != "vllm":  # of which the engine's name is enough
+            identity |= {"dialect": dialect.name, "dialect_version": str(dialect.version)}
+        if dialect.reasoning_effort is not None:
+            identity["reasoning_effort"] = dialect.reasoning_effort
+        return identity
 
     def confirm(self) -> None:
         """Ask what dialect the servers speak now, where it is that of an earlier run."""
-        assumed = self.dialect
-        if not self._confirmed and (spoken := self._spoken()) != assumed.name:
-            self.dialect = replace(get_dialect(spoken), reasoning_effort=assumed.reasoning_effort)
+        dialect = self.dialect
+        if self._assumed and (spoken := self._spoken()) != dialect.name:
+            self.dialect = replace(get_dialect(spoken), reasoning_effort=dialect.reasoning_effort)
             self.__dict__.pop("identity", None)
-        self._confirmed = True
+        self._assumed = False
 
     def missing_capability(self, *, logprobs: bool, grammar: bool) -> str | None:
-        if self.dialect.missing(logprobs=logprobs, grammar=grammar):
+        dialect, missing = self.dialect, None
+        if logprobs and not dialect.logprobs:
+            fix = "take rule=mbr with weights=uniform, or a server of vLLM"
+            missing = f"dialect={dialect.name} gives no log-probabilities over the admissible tokens; {fix}"
+        elif grammar and dialect.guidance not in ("regex", "gbnf"):
+            fix = "leave it out, or take a server of vLLM, SGLang or llama.cpp"
+            missing = f"dialect={dialect.name} takes no grammar; {fix}"
+        if missing and self._assumed:
             self.confirm()
-        return self.dialect.missing(logprobs=logprobs, grammar=grammar)
+            return self.missing_capability(logprobs=logprobs, grammar=grammar)
+        return missing
 
     def unsupported_settings(self, sampling: Sampling) -> tuple[str, ...]:
-        return self.dialect.unsupported_settings(sampling)
+        dialect, able = self.dialect, self.dialect.takes_temperature
+        unsupported = {
+            "temperature": not able and not sampling.greedy,
+            "top_k": not (dialect.top_k and able) and sampling.top_k > 0,
+            "seed": not dialect.seed and not sampling.greedy,
+        }
+        return tuple(name for name, missing in unsupported.items() if missing)
 
     @property
     def default_temperature(self) -> float:
@@ -123,26 +144,24 @@ class ServerEngine(Engine):
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
         """Sample every request, in order and many at a time; a part is yielded as soon as its reply is in, or refused
         for good. `EngineError` is raised only if no request can succeed."""
-        from mbr_esd_metric.generation.server.client import Client, Progress
+        from mbr_esd_metric.generation.server.client import Client
 
         self.load()
-        self._progress = self._progress or Progress()
-        yield from Client(self.job(sampling), requests, self._progress)
+        yield from Client(self.job(sampling), requests)
 
     def job(self, sampling: Sampling) -> Job:
         """The settings of a run; logs, once, what the dialect leaves out, which changes what the numbers mean."""
-        from mbr_esd_metric.generation.server.client import Job, RetryPolicy
+        from mbr_esd_metric.generation.server.client import Job, Progress, RetryPolicy
 
         options, dialect = self.options, self.dialect
-        left_out = [f"{name}={getattr(sampling, name)}" for name in dialect.unsupported_settings(sampling)]
+        left_out = [f"{name}={getattr(sampling, name)}" for name in self.unsupported_settings(sampling)]
         guided = {"schema": "a JSON schema in place of the grammar", "none": "nothing that holds the model to the form"}
         if dialect.guidance in guided:
             left_out.append(f"the grammar (there is {guided[dialect.guidance]})")
-        if left_out and not self._announced:
-            self._announced = True
+        if left_out and self._progress is None:
             hot = "" if dialect.top_k or not dialect.takes_temperature else f" at temperature={sampling.temperature:g}"
             asked = f"{self.addresses[0]} is asked in dialect={dialect.name}{hot}"
             logger.info(f"{asked}; left out: {', '.join(left_out)}")
-        price, most, concurrency = options.price or (0.0, 0.0), options.max_cost, options.concurrency
-        policy = self._policy or RetryPolicy()
-        return Job(self.addresses, dialect, self.model, sampling, policy, price, most, concurrency)
+        self._progress, policy = self._progress or Progress(), self._policy or RetryPolicy()
+        prices = (options.price, options.max_cost)
+        return Job(self.addresses, dialect, self.model, sampling, policy, *prices, options.concurrency, self._progress)

@@ -13,15 +13,16 @@ import random
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mbr_esd_metric.errors import EngineError, logger
 from mbr_esd_metric.generation.engine import Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.dialects import Dialect, Query
-from mbr_esd_metric.generation.server.failures import (
+from mbr_esd_metric.generation.server.http import (
+    Http,
     InvalidResponse,
     RequestRejected,
     RequestTimeout,
@@ -29,8 +30,7 @@ from mbr_esd_metric.generation.server.failures import (
     TransientError,
     token_count,
 )
-from mbr_esd_metric.generation.server.http import Http
-from mbr_esd_metric.generation.server.replies import Reply, Usage, format_violation, read_reply
+from mbr_esd_metric.generation.server.replies import read_reply
 
 #: Requests in progress at the same time, for each server: 32 x 16 sequences keep a large GPU busy.
 CONCURRENCY = 32
@@ -79,6 +79,17 @@ def cost(price: tuple[float, float], prompt: str | int, answers: int) -> float:
     return (tokens * price[0] + answers * price[1]) / 1e6
 
 
+@dataclass(slots=True)
+class Progress:
+    """What happened so far in all runs of an engine: whether any request had an answer, how many were sent again, what
+    was spent (also on lost replies), and whether a reply named another model."""
+
+    answered: bool = False
+    retries: int = 0
+    spent: float = 0.0
+    renamed: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """The settings of a run; `concurrency` is the number of requests in progress at once, None for the default of
@@ -89,29 +100,29 @@ class Job:
     model: str
     sampling: Sampling
     policy: RetryPolicy
-    price: tuple[float, float]
-    max_cost: float | None
+    price: tuple[float, float] | None = None
+    max_cost: float | None = None
     concurrency: int | None = None
+    progress: Progress = field(default_factory=Progress)
 
     def query(self, part: Request) -> Query:
         """The HTTP request of a part of a request."""
-        return Query(part, self.model, self.sampling)
+        return Query(part, self.model, self.sampling, self.dialect)
 
-    def cost(self, part: Request, usage: Usage | None = None) -> float:
-        """What a part cost, the most that it can cost if nothing says how many tokens it used."""
-        prompt, answers = (usage.prompt, usage.completion) if usage else (part.text, part.n * self.sampling.max_tokens)
-        return cost(self.price, prompt, answers)
+    def spend(self, part: Request, billed: tuple[int, int] | None = None) -> float:
+        """The cost of a part, by its tokens if a server said how many; else the most that it can be."""
+        return cost(self.price or (0.0, 0.0), *(billed or (part.text, part.n * self.sampling.max_tokens)))
 
 
-@dataclass(slots=True)
-class Progress:
-    """What happened so far in all calls of `generate` of an engine: whether any request had an answer, how many were
-    sent again, what was spent (also on lost replies), and whether a reply named another model."""
+@dataclass(slots=True, eq=False)
+class _Server:
+    """A server: how many requests it takes at once, until when it gets none, and whether it has ever answered in the
+    form asked for."""
 
-    answered: bool = False
-    retries: int = 0
-    spent: float = 0.0
-    renamed: bool = False
+    address: Address
+    places: asyncio.Semaphore
+    rests_until: float = 0.0
+    guided: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -119,7 +130,7 @@ class _Tries:
     """The tries of a part since its last answer, the first one at `since`: failures, and replies that were wrong or
     late; `single` asks for one sample, as the server may take no more at once."""
 
-    since: float
+    since: float = field(default_factory=time.monotonic)
     failures: int = 0
     bad_replies: int = 0
     single: bool = False
@@ -129,20 +140,12 @@ class Client:
     """One call of `generate`, to be iterated over once. Its event loop has a thread of its own, so that a slow reader
     stalls no connection."""
 
-    def __init__(self, job: Job, requests: Iterable[Request], progress: Progress) -> None:
-        self._job, self._progress = job, progress
+    def __init__(self, job: Job, requests: Iterable[Request]) -> None:
+        self._job, self._progress = job, job.progress
         self._parts = (part for request in requests for part in request.parts(job.dialect.per_request))
-        self._limits: dict[Address, asyncio.Semaphore] = {}
-        #: The time until which each server gets no request.
-        self._rest_until = dict.fromkeys(job.servers, 0.0)
-        self._results: queue.SimpleQueue[Generated | Refused | BaseException | None] = queue.SimpleQueue()
-        self._backpressure: asyncio.Semaphore
-        self._ended: asyncio.Event
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._stopped = False
-        #: Servers that have answered in the form asked for.
-        self._guided_servers: set[Address] = set()
+        self._results: queue.SimpleQueue[Generated | Refused | None] = queue.SimpleQueue()
+        self._servers: list[_Server] = []
+        self._ended = asyncio.Event()
         #: Whether a server answered with several samples, or refuses them and gives one.
         self._takes_several = self._takes_one = False
         self._began, self._last_success, self._told_to_wait = time.monotonic(), -1.0, False
@@ -153,119 +156,134 @@ class Client:
     def __iter__(self) -> Iterator[Generated | Refused]:
         """The replies' samples as they come in, and the requests that are refused; raises `EngineError` if no request
         can succeed, as soon as those under way are in."""
-        thread = threading.Thread(target=self._work, name="mbr-esd-server", daemon=True)
+        loop = asyncio.new_event_loop()
+        run = loop.create_task(self._run())
+        ended = asyncio.wait([run])
+        thread = threading.Thread(target=loop.run_until_complete, args=(ended,), name="mbr-esd-server", daemon=True)
         thread.start()
         try:
             while (result := self._results.get()) is not None:
-                if isinstance(result, BaseException):
-                    raise result
-                self._call(self._backpressure.release)
                 yield result
         finally:
-            self._stopped = True
-            if self._task is not None:
-                self._call(self._task.cancel)
+            loop.call_soon_threadsafe(run.cancel)
             thread.join()
+            loop.close()
+        run.result()
 
-    def _call(self, function: Callable[[], object]) -> None:
-        if self._loop is not None:
-            with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(function)
-
-    def _work(self) -> None:
-        """The body of the thread. The last result is None, after the error if there was one."""
-        try:
-            asyncio.run(self._main())
-        except asyncio.CancelledError:
-            pass
-        except BaseException as error:  # handed to the reader's thread
-            self._results.put(error)
-        self._results.put(None)
-
-    async def _main(self) -> None:
-        self._backpressure, self._ended = asyncio.Semaphore(WAITING), asyncio.Event()
-        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-        if self._stopped:
-            return
-        async with Http() as http:
-            workers = [asyncio.create_task(self._worker(http)) for _ in range(await self._limit(http))]
-            try:
-                done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
-                self._ended.set()
-                await asyncio.wait(workers, timeout=self._job.policy.ending / (1 if self._progress.answered else 10))
-                for worker in done:
-                    worker.result()
-            finally:
-                for worker in workers:
-                    worker.cancel()
-                await asyncio.gather(*workers, return_exceptions=True)
-
-    async def _limit(self, http: Http) -> int:
-        """Set each server's limit; returns the number of workers."""
-        job, slots = self._job, self._job.dialect.slots
-        limits = dict.fromkeys(job.servers, job.concurrency or CONCURRENCY)
-        for address in job.servers if job.concurrency is None and slots is not None else ():
-            with suppress(TransientError, EngineError, KeyError, TypeError):
-                count = slots
-                if isinstance(slots, tuple):
-                    count = token_count((await http.get(address, slots[0])).json()[slots[1]])
-                if isinstance(count, int) and count:  # one more waits there, so that the server need not wait for it
-                    limits[address] = min(CONCURRENCY, count + 1)
-        self._limits = {address: asyncio.Semaphore(limit) for address, limit in limits.items()}
-        return job.concurrency or sum(limits.values())
-
-    async def _worker(self, http: Http) -> None:
+    async def _run(self) -> None:
+        """Let workers send all parts. After an error, what is under way has some time to come in."""
         job = self._job
+        try:
+            async with Http() as http:
+                limits = [await self._limit(http, address) for address in job.servers]
+                self._servers = [
+                    _Server(*pair) for pair in zip(job.servers, map(asyncio.Semaphore, limits), strict=True)
+                ]
+                count = job.concurrency or sum(limits)
+                workers = [asyncio.create_task(self._work(http)) for _ in range(count)]
+                try:
+                    done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+                    self._ended.set()
+                    await asyncio.wait(workers, timeout=job.policy.ending / (1 if self._progress.answered else 10))
+                    for worker in done:
+                        worker.result()
+                finally:
+                    for worker in workers:
+                        worker.cancel()
+                    await asyncio.gather(*workers, return_exceptions=True)
+        finally:
+            self._results.put(None)
+
+    async def _limit(self, http: Http, address: Address) -> int:
+        """The number of requests that a server gets at once."""
+        job, slots = self._job, self._job.dialect.slots
+        if job.concurrency is not None or slots is None:
+            return job.concurrency or CONCURRENCY
+        with suppress(TransientError, EngineError, KeyError, TypeError):
+            if isinstance(slots, tuple):
+                slots = token_count((await http.request(address, slots[0])).json()[slots[1]])
+            if slots:  # one more waits there, so that the server need not wait for it
+                return min(CONCURRENCY, slots + 1)
+        return CONCURRENCY
+
+    async def _work(self, http: Http) -> None:
+        """Send one part after the other, each until all of its samples are in or it is given up."""
+        job, progress = self._job, self._progress
         while not self._ended.is_set() and (part := next(self._parts, None)) is not None:
-            if job.max_cost is not None and self._progress.spent >= job.max_cost:
+            while self._results.qsize() >= WAITING:
+                await asyncio.sleep(0.05)
+            if job.max_cost is not None and progress.spent >= job.max_cost:
                 raise EngineError(
-                    f"max_cost={job.max_cost:g} is reached: {self._progress.spent:.4f} were spent, and what is "
+                    f"max_cost={job.max_cost:g} is reached: {progress.spent:.4f} were spent, and what is "
                     f"under way comes on top. {ADVICE}, with a max_cost of its own"
                 )
             if len(self._first) < job.policy.refusals:
                 self._first.add(part.key)
-            tries = _Tries(time.monotonic())
+            tries, left = _Tries(), None if part.key in self._refused else part
             self._under_way.add(tries)
-            rest = None if part.key in self._refused else part
-            while rest is not None:
-                rest = await self._attempt(http, rest, tries)
+            while left is not None and not self._ended.is_set():
+                left = await self._attempt(http, left, tries)
             self._under_way.discard(tries)
 
     async def _attempt(self, http: Http, part: Request, tries: _Tries) -> Request | None:
         """Send a part once; returns the part that is to be sent next, None where nothing is."""
-        job, address, progress = self._job, await self._free_server(part), self._progress
-        async with self._limits[address]:
+        job, progress, server = self._job, self._progress, await self._free_server(part)
+        async with server.places:
             if self._ended.is_set():
                 return None
             sent = replace(part, n=1) if self._takes_one or tries.single else part
-            started = time.monotonic()
+            query, started = job.query(sent), time.monotonic()
+            body = json.dumps(query.body).encode("ascii")
+            # A token takes a few hundred bytes with its log-probability; this limit is several times that.
+            limit = (1 << 20) + 2048 * sent.n * job.sampling.max_tokens
+            seconds = job.policy.timeout * 2**tries.bad_replies
             try:
-                reply = await self._send(http, address, sent, job.policy.timeout * 2**tries.bad_replies)
+                response = await http.request(server.address, job.dialect.path, body, limit, seconds)
+                if response.status != 200:
+                    raise response.failure(server.address)
+                reply = read_reply(query, response.json(), server.address)
             except RequestRejected as error:
                 if sent.n > 1 and not self._takes_several:
                     tries.single = True
                     return part
-                await self._refuse(part, str(error))
+                self._refuse(part, str(error))
                 return None
             except TransientError as error:
                 failure = error
-                progress.spent += job.cost(sent) if error.sent else 0.0
+                progress.spent += job.spend(sent) if error.sent else 0.0
             else:
-                progress.spent += job.cost(sent, reply.usage)
+                progress.spent += job.spend(sent, reply.billed) if job.price else 0.0
                 progress.answered, self._last_success = True, time.monotonic()
+                server.guided |= any(not sample.truncated for sample in reply.samples)
                 self._takes_several |= sent.n > 1
                 self._takes_one |= tries.single and not self._takes_several
                 tries.failures = tries.bad_replies = 0
-                await self._put(Generated(part.key, part.first, reply.samples))
+                if reply.other_model and not progress.renamed:
+                    progress.renamed, other = True, reply.other_model
+                    logger.info(f"{server.address} answers with the model {other!r} where {job.model!r} is asked")
+                self._results.put(Generated(part.key, part.first, reply.samples))
                 count = len(reply.samples)
                 return replace(part, first=part.first + count, n=part.n - count) if count < part.n else None
-        return await self._back_off(failure, address, part, tries, started)
+        return await self._back_off(failure, server, part, tries, started)
+
+    async def _free_server(self, part: Request) -> _Server:
+        """The server for the part. Parts with the same source go to the same one, so that its prefix cache helps; while
+        it rests or has enough to do, the next one takes its place."""
+        home = zlib.crc32((part.source or part.prompt).encode("utf-8", "surrogatepass")) % len(self._servers)
+        order = self._servers[home:] + self._servers[:home]
+        while True:
+            now = time.monotonic()
+            server = min(order, key=lambda one: (max(0.0, one.rests_until - now), one.places.locked()))
+            if server.rests_until <= now or self._ended.is_set():
+                return server
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), server.rests_until - now)
 
     async def _back_off(
-        self, failure: TransientError, address: Address, part: Request, tries: _Tries, started: float
+        self, failure: TransientError, server: _Server, part: Request, tries: _Tries, started: float
     ) -> Request | None:
         """Wait after a failure; returns the part if it is to be sent again, None if it is given up."""
-        policy, dialect, progress = self._job.policy, self._job.dialect, self._progress
+        policy, dialect, progress, address = self._job.policy, self._job.dialect, self._progress, server.address
         if isinstance(failure, (InvalidResponse, RequestTimeout)):
             tries.bad_replies += 1
         else:  # a server that is busy with other requests of this run has not failed
@@ -284,9 +302,9 @@ class Client:
             if isinstance(failure, InvalidResponse):
                 await asyncio.sleep(min(seconds, 1.0))
             else:  # all requests leave the server alone
-                self._rest_until[address] = max(self._rest_until[address], now + seconds)
+                server.rests_until = max(server.rests_until, now + seconds)
             return part
-        if isinstance(failure, SchemaViolation) and address not in self._guided_servers:
+        if isinstance(failure, SchemaViolation) and not server.guided:
             raise EngineError(
                 f"{address} does not obey the field {dialect.guide}: {failure}. For "
                 f"dialect={dialect.name} use a server that has guided output, without a reasoning parser (mbr-esd "
@@ -294,13 +312,14 @@ class Client:
             )
         message = f"{address} failed {tries.failures + tries.bad_replies} times in a row, the last time by: {failure}"
         if isinstance(failure, InvalidResponse) or self._last_success > tries.since:
-            await self._refuse(part, message)
+            self._refuse(part, message)
             return None
-        fix = "ask a slow server for less at once (concurrency=N)"
-        fix = fix if isinstance(failure, RequestTimeout) else "see whether the server still runs, and start it again"
+        fix = "see whether the server still runs, and start it again"
+        if isinstance(failure, RequestTimeout):
+            fix = "ask a slow server for less at once (concurrency=N)"
         raise EngineError(f"{message}; {fix}. {ADVICE}")
 
-    async def _refuse(self, part: Request, reason: str) -> None:
+    def _refuse(self, part: Request, reason: str) -> None:
         """Give the segment up; raises `EngineError` where the first segments are refused and none was answered."""
         if part.key in self._refused:
             return
@@ -308,43 +327,4 @@ class Client:
         all_refused = len(self._first) >= self._job.policy.refusals and self._first <= self._refused
         if all_refused and not self._progress.answered:
             raise EngineError(f"all of the first {len(self._first)} segments are refused, {part.label} so: {reason}")
-        await self._put(Refused(part.key, reason))
-
-    async def _put(self, result: Generated | Refused) -> None:
-        await self._backpressure.acquire()
-        self._results.put(result)
-
-    async def _free_server(self, part: Request) -> Address:
-        """The server for the part. Parts with the same source go to the same one, so that its prefix cache helps; while
-        it rests or has enough to do, the next one takes its place."""
-        servers = self._job.servers
-        home = zlib.crc32((part.source or part.prompt).encode("utf-8", "surrogatepass"))
-        order = [servers[(home + step) % len(servers)] for step in range(len(servers))]
-        while True:
-            now = time.monotonic()
-            waits = {address: max(0.0, self._rest_until[address] - now) for address in order}
-            address = min(order, key=lambda address: (waits[address], self._limits[address].locked()))
-            if waits[address] <= 0 or self._ended.is_set():
-                return address
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), waits[address])
-
-    async def _send(self, http: Http, address: Address, part: Request, seconds: float) -> Reply:
-        """The checked samples of one reply, perhaps fewer than the part's; raises as `classify` and `read_reply` do."""
-        job, dialect, query = self._job, self._job.dialect, self._job.query(part)
-        body = json.dumps(dialect.body(query)).encode("ascii")
-        # A token takes a few hundred bytes with its log-probability; this limit is several times that.
-        limit = (1 << 20) + 2048 * part.n * job.sampling.max_tokens
-        response = await http.request("POST", address, dialect.path, body, limit, seconds)
-        if response.status != 200:
-            raise response.failure(address)
-        reply = read_reply(dialect, response.json(), query, address)
-        violations = [one for sample in reply.samples if (one := format_violation(dialect, sample, part))]
-        if violations:
-            raise violations[0]
-        if any(not sample.truncated for sample in reply.samples):
-            self._guided_servers.add(address)
-        if reply.other_model and not self._progress.renamed:
-            self._progress.renamed = True
-            logger.info(f"{address} answers with the model {reply.other_model!r} where {job.model!r} is asked")
-        return reply
+        self._results.put(Refused(part.key, reason))

@@ -11,20 +11,24 @@ from mbr_esd_metric.errors import EngineError, first_of
 from mbr_esd_metric.generation.model_files import read_cache, write_cache
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.dialects import DIALECTS, DIALECTS_FILE, Dialect
-from mbr_esd_metric.generation.server.failures import Response, TransientError, describe, key_refused
-from mbr_esd_metric.generation.server.http import Http, run_coroutine
+from mbr_esd_metric.generation.server.http import Http, Response, TransientError, key_refused
 
 
-def spoken_dialect(addresses: Sequence[Address]) -> str:
+async def spoken_dialect(addresses: Sequence[Address]) -> str:
     """The dialect that the servers speak, which are asked. One that does not answer speaks the one of an earlier run;
     servers that were never seen count as vLLM. `EngineError` if they speak several."""
-    earlier, spoken = read_cache(DIALECTS_FILE), run_coroutine(_spoken_dialects(addresses))
-    if any(earlier.get(address) != name for address, name in spoken.items()):
-        write_cache(DIALECTS_FILE, earlier | spoken)
-    both = earlier | spoken
-    names = {address: both[address] for address in map(str, addresses) if both.get(address) in DIALECTS}
+    earlier, spoken = read_cache(DIALECTS_FILE), dict[str, str]()
+    async with Http() as http:
+        for address in addresses:
+            with suppress(TransientError, EngineError):
+                if name := await _dialect_at(http, address):
+                    spoken[address.url] = name
+    known = earlier | spoken
+    if known != earlier:
+        write_cache(DIALECTS_FILE, known)
+    names = {one.url: str(known[one.url]) for one in addresses if known.get(one.url) in DIALECTS}
     if len(set(names.values())) > 1:
-        pairs = ", ".join(f"{address} {name}" for address, name in names.items())
+        pairs = ", ".join(f"{url} {name}" for url, name in names.items())
         raise EngineError(
             f"the servers speak several dialects ({pairs}), and candidates of different ones must not mix: name "
             "servers of one kind, or give dialect=NAME for all"
@@ -32,79 +36,58 @@ def spoken_dialect(addresses: Sequence[Address]) -> str:
     return next(iter(names.values()), "vllm")
 
 
-def served_model(addresses: Sequence[Address], dialect: Dialect, model: str) -> str:
+async def served_model(addresses: Sequence[Address], dialect: Dialect, model: str) -> str:
     """The model's name, or the only one that the servers offer if it is ""; they are asked. `EngineError` if no server
     answers, or one that does refuses the key, does not serve the model, or serves several where none is named."""
-    for address, names in run_coroutine(_served_models(addresses, dialect)).items():
-        if not model:
-            different = list(dict.fromkeys(name.removesuffix(":latest") for name in names or ()))
-            if len(different) == 1:
-                return different[0]
-            listed = first_of([repr(excerpt(name, 100)) for name in different], 20)
-            serves = f"serves {listed}" if different else "does not say which model it serves"
-            raise EngineError(f"{address} {serves}; add model=NAME to the model name")
-        if names is not None and model not in names and dialect.lists_all:
-            near = difflib.get_close_matches(model, names, n=1, cutoff=0.0)
-            listed = first_of([repr(excerpt(name, 100)) for name in dict.fromkeys([*near, *names])], 20)
-            # An adapter is part of the name that a card asks for, whatever its option `model` says.
-            option = (
-                "Take mbr-esd-server?model=NAME&server=URL" if "+" in model else "Add model=NAME to the model's options"
-            )
-            raise EngineError(
-                f"{address} does not serve {model!r}; it serves {listed or 'none'}. {option}, or serve the right one"
-            )
-    return model
-
-
-async def _served_models(addresses: Sequence[Address], dialect: Dialect) -> dict[Address, list[str] | None]:
-    """Address -> the names of its models, of servers that answer; None if it gives no list, and need not."""
-    served: dict[Address, list[str] | None] = {}
-    problem = ""
     path, field, key = dialect.models
+    answered, problem = False, ""
     async with Http() as http:
         for address in addresses:
             try:
-                response = await http.get(address, path)
+                response = await http.request(address, path)
                 models = _listed(response, field) if response.status == 200 else None
-                if models is None:
-                    message = f"{response.status} {describe(response.value)[0]}"
-                    if response.status in (401, 403):
-                        raise key_refused(address, message)
-                    if dialect.lists_all:
-                        raise TransientError(message, sent=True)
+                if models is None and response.status in (401, 403):
+                    raise key_refused(address, response.reason)
+                if models is None and dialect.lists_all:
+                    raise TransientError(response.reason, sent=True)
             except TransientError as error:
                 problem = f"no server answers at {address} ({error}); start the server, or fix the address"
                 if error.sent:
-                    problem = (
-                        f"{address} does not say what it serves ({error}); see its address, which mostly ends in /v1"
-                    )
+                    fix = "see its address, which mostly ends in /v1"
+                    problem = f"{address} does not say what it serves ({error}); {fix}"
                 continue
-            names = [name for model in models or () if isinstance(name := model.get(key), str)]
+            answered = True
             # Ollama takes a name without its tag "latest", too.
-            short = [name.removesuffix(":latest") for name in names if name.endswith(":latest")]
-            served[address] = None if models is None else [*names, *short]
-    if not served:
+            names = [name for one in models or () if isinstance(name := one.get(key), str)]
+            short = list(dict.fromkeys(name.removesuffix(":latest") for name in names))
+            if not model and len(short) == 1:
+                return short[0]
+            if not model:
+                serves = f"serves {_shown(short)}" if short else "does not say which model it serves"
+                raise EngineError(f"{address} {serves}; add model=NAME to the model name")
+            if models is not None and model not in (*names, *short) and dialect.lists_all:
+                near = difflib.get_close_matches(model, names, n=1, cutoff=0.0)
+                # An adapter is part of the name that a card asks for, whatever its option `model` says.
+                own = "Take mbr-esd-server?model=NAME&server=URL"
+                fix = own if "+" in model else "Add model=NAME to the model's options"
+                serves = f"it serves {_shown([*near, *names, *short]) or 'none'}"
+                raise EngineError(f"{address} does not serve {model!r}; {serves}. {fix}, or serve the right one")
+    if not answered:
         raise EngineError(problem)
-    return served
+    return model
 
 
-async def _spoken_dialects(addresses: Sequence[Address]) -> dict[str, str]:
-    """Address -> dialect, of those servers that answer."""
-    names: dict[str, str | None] = {}
-    async with Http() as http:
-        for address in addresses:
-            with suppress(TransientError, EngineError):
-                names[str(address)] = await _dialect_at(http, address)
-    return {address: name for address, name in names.items() if name}
+def _shown(names: Sequence[str]) -> str:
+    return first_of([repr(excerpt(name, 100)) for name in dict.fromkeys(names)], 20)
 
 
 async def _dialect_at(http: Http, address: Address) -> str | None:
     """The dialect of one server, None if it does not say what it serves."""
     if address.is_openai:
         return "openai"
-    response = await http.get(address, "/models")
+    response = await http.request(address, "/models")
     models = _listed(response, "data") if response.status == 200 else None
-    owners = {model.get("owned_by") for model in models or ()} - {""}
+    owners = {str(model.get("owned_by", "")) for model in models or ()} - {""}
     for name, dialect in DIALECTS.items():
         if dialect.owner in owners:
             return name
@@ -112,7 +95,7 @@ async def _dialect_at(http: Http, address: Address) -> str | None:
         if dialect.probe is not None:
             path, marker = dialect.probe
             with suppress(TransientError):
-                if marker in (await http.get(address, path)).body:
+                if marker in (await http.request(address, path)).body:
                     return name
     return None if models is None else "plain"
 

@@ -24,7 +24,6 @@ The less obvious facts behind the table:
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -49,11 +48,13 @@ class Query:
     request: Request
     model: str
     sampling: Sampling
+    dialect: Dialect
 
     @property
-    def seed(self) -> int:
-        """The seed of the first sample."""
-        return self.sampling.seed_of(self.request)
+    def body(self) -> dict[str, Any]:
+        """The fields of the HTTP request."""
+        body = {"model": self.model, "messages": self.request.messages, **self.dialect.fields(self)}
+        return {name: value for name, value in body.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ class Dialect:
 
     name: str
     guidance: Literal["regex", "gbnf", "schema", "none"]
-    fields: Callable[[Query, Dialect], _Value] = field(repr=False)
+    fields: Callable[[Query], _Value] = field(repr=False)
     guide: str = ""
     n: bool = False
     seed: bool = False
@@ -117,44 +118,13 @@ class Dialect:
         """Samples asked for in one HTTP request."""
         return PER_REQUEST if self.n else 1
 
-    @property
-    def identity(self) -> dict[str, str]:
-        """The part of the store's key that names the dialect; for vLLM, the engine's name is enough."""
-        name = {} if self.name == "vllm" else {"dialect": self.name, "dialect_version": str(self.version)}
-        return name if self.reasoning_effort is None else {**name, "reasoning_effort": self.reasoning_effort}
 
-    def missing(self, *, logprobs: bool, grammar: bool) -> str | None:
-        """What a run needs and the dialect lacks, and how to help."""
-        if logprobs and not self.logprobs:
-            fix = "take rule=mbr with weights=uniform, or a server of vLLM"
-            return f"dialect={self.name} gives no log-probabilities over the admissible tokens; {fix}"
-        if grammar and self.guidance not in ("regex", "gbnf"):
-            return f"dialect={self.name} takes no grammar; leave it out, or take a server of vLLM, SGLang or llama.cpp"
-        return None
-
-    def unsupported_settings(self, sampling: Sampling) -> tuple[str, ...]:
-        """The names of the settings of `sampling` that the dialect leaves out."""
-        able = self.takes_temperature
-        unsupported = {
-            "temperature": not able and not sampling.greedy,
-            "top_k": not (self.top_k and able) and sampling.top_k > 0,
-            "seed": not self.seed and not sampling.greedy,
-        }
-        return tuple(name for name, missing in unsupported.items() if missing)
-
-    def body(self, query: Query) -> dict[str, Any]:
-        """The fields of a request."""
-        body = {"model": query.model, "messages": query.request.messages, **self.fields(query, self)}
-        return {name: value for name, value in body.items() if value is not None}
-
-
-def _usual(query: Query, dialect: Dialect) -> _Value:
+def _usual(query: Query) -> _Value:
     """The fields that all servers with chat completions take."""
-    heat = query.sampling.temperature if dialect.takes_temperature else None
     return {
         "max_tokens": query.sampling.max_tokens,
-        "temperature": heat,
-        "reasoning_effort": dialect.reasoning_effort,
+        "temperature": query.sampling.temperature if query.dialect.takes_temperature else None,
+        "reasoning_effort": query.dialect.reasoning_effort,
     }
 
 
@@ -187,7 +157,7 @@ def _gbnf(query: Query) -> str:
 def _from_ollama(value: _Value, query: Query) -> _Value:
     """One sample. A reply whose prompt fills the whole context is refused."""
     usage = {"prompt_tokens": value.get("prompt_eval_count"), "completion_tokens": value.get("eval_count")}
-    from mbr_esd_metric.generation.server.failures import RequestRejected, token_count
+    from mbr_esd_metric.generation.server.http import RequestRejected, token_count
 
     context, prompt = _ollama_context(query), token_count(usage["prompt_tokens"])
     if prompt is not None and prompt >= context:
@@ -197,13 +167,6 @@ def _from_ollama(value: _Value, query: Query) -> _Value:
     return {"model": value.get("model"), "choices": [choice], "usage": usage}
 
 
-def same_model(name: str, requested: str) -> bool:
-    """Whether a reply that names one model comes from the requested one, whose name stands for its dated snapshots and
-    may lack the maker."""
-    name, requested = (one.rsplit("/", 1)[-1].removesuffix(":latest") for one in (name, requested))
-    return name == requested or re.fullmatch(r"(-\d{4}|[:@]).*", name.removeprefix(requested)) is not None
-
-
 #: File of the cache folder: address -> the dialect that it spoke in an earlier run.
 DIALECTS_FILE = "dialects.json"
 DIALECTS: Mapping[str, Dialect] = {
@@ -211,20 +174,22 @@ DIALECTS: Mapping[str, Dialect] = {
     for dialect in (
         Dialect(
             "llamacpp", "gbnf",
-            lambda q, d: {
-                "seed": q.seed % _SEEDS, "max_tokens": q.sampling.max_tokens, "temperature": q.sampling.temperature,
-                "top_k": q.sampling.top_k, "samplers": ["top_k", "temperature"], "grammar": _gbnf(q), **_TEMPLATE,
+            lambda q: {
+                "seed": q.sampling.seed_of(q.request) % _SEEDS, "max_tokens": q.sampling.max_tokens,
+                "temperature": q.sampling.temperature, "top_k": q.sampling.top_k, "samplers": ["top_k", "temperature"],
+                "grammar": _gbnf(q), **_TEMPLATE,
             },
             "grammar", seed=True, top_k=True, loses_tokens=True, owner="llamacpp", slots=("//props", "total_slots"),
         ),
         Dialect(
             "ollama", "schema",
-            lambda q, d: {
-                "stream": False, "think": False if d.reasoning_effort in (None, "none") else d.reasoning_effort,
-                "format": json.loads(q.request.schema), "truncate": False, "shift": False,
+            lambda q: {
+                "stream": False, "format": json.loads(q.request.schema), "truncate": False, "shift": False,
+                "think": False if q.dialect.reasoning_effort in (None, "none") else q.dialect.reasoning_effort,
                 "options": {
-                    "seed": q.seed % _SEEDS, "temperature": q.sampling.temperature, "top_k": q.sampling.top_k,
-                    **_NO_OTHER_CUT, "num_predict": q.sampling.max_tokens, "num_ctx": _ollama_context(q),
+                    "seed": q.sampling.seed_of(q.request) % _SEEDS, "temperature": q.sampling.temperature,
+                    "top_k": q.sampling.top_k, **_NO_OTHER_CUT, "num_predict": q.sampling.max_tokens,
+                    "num_ctx": _ollama_context(q),
                 },
             },
             "format", seed=True, top_k=True, path="//api/chat", models=("//api/tags", "models", "name"),
@@ -232,8 +197,8 @@ DIALECTS: Mapping[str, Dialect] = {
         ),
         Dialect(
             "openai", "schema",
-            lambda q, d: {
-                **_usual(q, d), "n": q.request.n, "seed": q.seed, "max_tokens": None,
+            lambda q: {
+                **_usual(q), "n": q.request.n, "seed": q.sampling.seed_of(q.request), "max_tokens": None,
                 "max_completion_tokens": q.sampling.max_tokens, "response_format": _strict_schema(q),
             },
             "response_format", n=True, seed=True, temperature_while_reasoning=False, lists_all=False, aliases=True,
@@ -241,16 +206,16 @@ DIALECTS: Mapping[str, Dialect] = {
         Dialect("plain", "none", _usual, temperature_while_reasoning=False, version=3, aliases=True),
         Dialect(
             "sglang", "regex",
-            lambda q, d: {
-                **_usual(q, d), **_NO_OTHER_CUT, **_TEMPLATE, "n": q.request.n, "top_k": q.sampling.top_k or -1,
+            lambda q: {
+                **_usual(q), **_NO_OTHER_CUT, **_TEMPLATE, "n": q.request.n, "top_k": q.sampling.top_k or -1,
                 "regex": q.request.grammar,
             },
             "regex", n=True, top_k=True, owner="sglang",
         ),
         Dialect(
             "transformers", "none",
-            lambda q, d: {
-                "seed": q.seed % _SEEDS, "max_tokens": q.sampling.max_tokens,
+            lambda q: {
+                "seed": q.sampling.seed_of(q.request) % _SEEDS, "max_tokens": q.sampling.max_tokens,
                 "generation_config": _generation_config(q.sampling), **_TEMPLATE,
             },
             seed=True, top_k=True, version=2, lists_all=False, probe=("//openapi.json", b'"/load_model"'), slots=1,
@@ -258,8 +223,8 @@ DIALECTS: Mapping[str, Dialect] = {
         ),
         Dialect(
             "vllm", "regex",
-            lambda q, d: {
-                **_usual(q, d), **_NO_OTHER_CUT, **_TEMPLATE, "n": q.request.n, "seed": q.seed,
+            lambda q: {
+                **_usual(q), **_NO_OTHER_CUT, **_TEMPLATE, "n": q.request.n, "seed": q.sampling.seed_of(q.request),
                 "top_k": q.sampling.top_k, "logprobs": True, "structured_outputs": {"regex": q.request.grammar},
             },
             "structured_outputs", n=True, seed=True, top_k=True, logprobs=True, owner="vllm",

@@ -1,4 +1,7 @@
-"""HTTP with limits: it follows no redirect, and reads no body beyond a limit or one that is compressed.
+"""HTTP with limits, and the meaning of a failure: try again, leave the segment out, or stop.
+
+No redirect is followed, and no body is read beyond a limit or compressed. The status, the header ``Retry-After`` and
+documented error codes decide what a failure means, never a word of the server's message, which is shown as it is.
 
 It uses aiohttp and not the openai SDK. Measured with a server that answers at once, 16 candidates a request: the SDK's
 raw replies over httpx took 2 to 3.5 times the processor time, and did not reach 5,000 candidates a second on a core.
@@ -7,22 +10,97 @@ raw replies over httpx took 2 to 3.5 times the processor time, and did not reach
 from __future__ import annotations
 
 import asyncio
+import email.utils
+import json
+import re
+import time
 import urllib.request
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 
 from mbr_esd_metric.errors import EngineError, require
 from mbr_esd_metric.generation.server.address import Address, excerpt, shown
-from mbr_esd_metric.generation.server.failures import RequestTimeout, Response, TransientError
 
 if TYPE_CHECKING:
     import aiohttp
 
-#: Seconds that a server has to answer a question about itself.
-PROBE_SECONDS = 10.0
+#: Seconds that a server has to answer a question about itself, and the most bytes of that answer.
+PROBE_SECONDS, PROBE_BYTES = 10.0, 1 << 24
+#: Documented error codes: nothing is left to spend, which also comes as 429; the prompt is too long.
+_NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
+_TOO_LONG = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
 _Result = TypeVar("_Result")
+
+
+class TransientError(Exception):
+    """A failure after which another try may succeed: `wait` is the seconds until then, if the server says so. It is
+    `busy` where it asks to wait (429, 503, ``Retry-After``); a request that was `sent` may have been worked on and
+    billed."""
+
+    sent = False
+
+    def __init__(self, reason: str, wait: float | None = None, *, busy: bool = False, sent: bool = False) -> None:
+        super().__init__(reason)
+        self.wait, self.busy, self.sent = wait, busy, sent or self.sent
+
+
+class RequestTimeout(TransientError):
+    """No whole reply in time."""
+
+    sent = True
+
+
+class InvalidResponse(TransientError):
+    """A complete reply that does not fit the request. It is asked for again a few times; then the segment fails."""
+
+    sent = True
+
+
+class SchemaViolation(InvalidResponse):
+    """A candidate that is not in the grammar or schema."""
+
+
+class RequestRejected(Exception):
+    """The server will never answer this request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """Status, headers (names in lower case) and the whole body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """The body's JSON; raises `TransientError` if it is none, for instance because it was cut."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            raise TransientError(f"the reply is not JSON: {self._text!r}", sent=True) from None
+
+    @property
+    def reason(self) -> str:
+        """The status and the server's message."""
+        return f"{self.status} {describe(self._value)[0]}"
+
+    def failure(self, address: Address) -> Exception:
+        """The error that this response is; see `classify`."""
+        return classify(self.status, self._value, address, retry_after(self.headers))
+
+    @property
+    def _value(self) -> Any:
+        try:
+            return self.json()
+        except TransientError:
+            return self._text
+
+    @property
+    def _text(self) -> str:
+        """The body as one line without HTML's tags, cut."""
+        return excerpt(re.sub(r"<[^<>]*>", " ", self.body[:20_000].decode("utf-8", "replace")))
 
 
 class Http:
@@ -41,25 +119,28 @@ class Http:
     async def __aexit__(self, *_: object) -> None:
         await self._session.close()
 
-    async def get(self, address: Address, path: str) -> Response:
-        """The reply to a question about the server, of 16 MB at most; raises as `request` does."""
-        return await self.request("GET", address, path, None, 1 << 24, PROBE_SECONDS)
-
     async def request(
-        self, method: str, address: Address, path: str, body: Any, limit: int, seconds: float
+        self, address: Address, path: str, body: Any = None, limit: int = PROBE_BYTES, seconds: float = PROBE_SECONDS
     ) -> Response:
-        """The reply to a request, whose body is JSON as bytes, a form of aiohttp, or None. Raises `RequestTimeout` if
-        it is not complete in time, `TransientError` if the connection is refused or lost, and `EngineError` for a
-        redirect and a reply that is compressed or has more than `limit` bytes."""
+        """The reply to a POST of a body, JSON as bytes or a form of aiohttp, or without one to a GET. Raises
+        `RequestTimeout` if it is not complete in time, `TransientError` if the connection is refused or lost, and
+        `EngineError` for a redirect and a reply that is compressed or has more than `limit` bytes."""
         import aiohttp
 
-        url = address.at(path)
+        url, scheme = address.at(path), address.url.partition(":")[0]
         headers = {"Accept-Encoding": "identity", **address.headers()}
         if isinstance(body, bytes):
             headers["Content-Type"] = "application/json"
-        timeout = aiohttp.ClientTimeout(total=seconds)
+        # aiohttp's own `trust_env` would read ``~/.netrc`` too, and send what stands there beside the key.
+        direct = urllib.request.proxy_bypass(address.url.split("/")[2])
         sending = self._session.request(
-            method, url, data=body, headers=headers, allow_redirects=False, proxy=_proxy(url), timeout=timeout
+            "GET" if body is None else "POST",
+            url,
+            data=body,
+            headers=headers,
+            allow_redirects=False,
+            proxy=None if direct else urllib.request.getproxies().get(scheme),
+            timeout=aiohttp.ClientTimeout(total=seconds),
         )
         try:
             async with sending as reply:
@@ -82,17 +163,6 @@ class Http:
             raise TransientError(f"connection lost ({reason or type(error).__name__})", sent=sent) from None
 
 
-def _proxy(url: str) -> str | None:
-    """The proxy that the environment names for this address (http_proxy, https_proxy, no_proxy).
-
-    aiohttp's own `trust_env` would read ``~/.netrc`` too, and send what stands there to the server, beside the key.
-    """
-    parts = urlsplit(url)
-    if urllib.request.proxy_bypass(parts.netloc.rpartition("@")[2]):
-        return None
-    return urllib.request.getproxies().get(parts.scheme)
-
-
 def run_coroutine(coroutine: Coroutine[Any, Any, _Result]) -> _Result:
     """The coroutine's result. It works also in a thread that already runs an event loop, such as a notebook's."""
     try:
@@ -101,3 +171,66 @@ def run_coroutine(coroutine: Coroutine[Any, Any, _Result]) -> _Result:
         return asyncio.run(coroutine)
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, coroutine).result()
+
+
+def classify(status: int, value: object, address: Address, wait: float | None = None) -> Exception:
+    """The error that a status and the value of a body say: `EngineError` if no request can succeed, `RequestRejected`
+    if this one cannot, otherwise `TransientError`. With the status 200 the error's own numeric code counts."""
+    message, codes = describe(value)
+    if status == 200:
+        status = next((int(code) for code in codes if re.fullmatch(r"[45]\d\d", code)), 200)
+    reason = f"{status} {message}"
+    if status == 401:
+        return key_refused(address, reason)
+    if status == 402 or codes & _NO_CREDIT:
+        return EngineError(f"{address}: {reason}; what was sampled is kept")
+    if status == 200:
+        return InvalidResponse(f"the reply has no answer: {message}")
+    if status >= 500 or status in (408, 409, 425, 429):
+        return TransientError(reason, wait, busy=wait is not None or status in (429, 503))
+    fix = ""
+    if status in (404, 405):
+        fix = "; see the model's name, and the address, which mostly ends in /v1"
+    if status == 413 or codes & _TOO_LONG:
+        fix = "; serve the model with a longer context (of vLLM --max-model-len), or ask for less (max_tokens)"
+    return RequestRejected(f"{address} refuses the request: {reason}{fix}")
+
+
+def key_refused(address: Address, reason: str) -> EngineError:
+    """The error of a server that wants another key."""
+    return EngineError(f"{address} refuses the key ({reason}); set MBR_ESD_API_KEY to a valid one")
+
+
+def describe(value: object) -> tuple[str, set[str]]:
+    """The server's message as one line, wherever it stands in a reply, and the codes, types and statuses beside it."""
+    codes: set[str] = set()
+    field, inner = "", value
+    for _ in range(6):
+        inner = inner[0] if isinstance(inner, list) and inner else inner
+        if not isinstance(inner, Mapping):
+            break
+        value = inner
+        codes |= {str(inner[name]) for name in ("code", "type", "status") if name in inner}
+        if isinstance(inner.get("loc"), list) and inner["loc"]:  # of servers that check with pydantic
+            field = f"{inner['loc'][-1]}: "
+        parts = [inner.get(name) for name in ("message", "error", "detail", "msg")]
+        inner = next(
+            (part for part in sorted(parts, key=lambda part: not isinstance(part, (Mapping, list))) if part), None
+        )
+    return field + excerpt(str(inner or value)), codes
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that ``Retry-After`` asks to wait, as a number or a date; None if it says neither."""
+    text = headers.get("retry-after", "").strip()
+    if re.fullmatch(r"\d{1,9}(\.\d{0,9})?", text, re.ASCII):
+        return float(text)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def token_count(value: object) -> int | None:
+    """A number of tokens, which fits the store and a sum; None if the value is none."""
+    return value if type(value) is int and 0 <= value <= 10**12 else None

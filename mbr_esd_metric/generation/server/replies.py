@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from mbr_esd_metric.core.decision import Candidate, TokenLogprobs
-from mbr_esd_metric.generation.engine import Request
 from mbr_esd_metric.generation.server.address import Address, excerpt
-from mbr_esd_metric.generation.server.dialects import Dialect, Query, same_model
-from mbr_esd_metric.generation.server.failures import InvalidResponse, SchemaViolation, classify, describe, token_count
+from mbr_esd_metric.generation.server.dialects import Dialect, Query
+from mbr_esd_metric.generation.server.http import InvalidResponse, SchemaViolation, classify, describe, token_count
 from mbr_esd_metric.prompting.parse import LONGEST_ANSWER
 
 #: The least log-probability: one that the store and a sum hold.
@@ -34,34 +33,33 @@ _BEHIND = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens of one HTTP request that are billed: of the prompt, and of all samples with their reasoning."""
-
-    prompt: int
-    completion: int
-
-
-@dataclass(frozen=True, slots=True)
 class Reply:
-    """Samples in order from the first, the tokens used if the server says, and its model's name if that is another."""
+    """What a server answered.
+
+    Attributes:
+        samples: in order from the first; perhaps fewer than were asked for.
+        billed: tokens of the prompt, and of all samples with their reasoning; None if the server says none.
+        other_model: the model that the server names, if it is another.
+    """
 
     samples: tuple[Candidate, ...]
-    usage: Usage | None = None
+    billed: tuple[int, int] | None = None
     other_model: str = ""
 
 
-def read_reply(dialect: Dialect, value: object, query: Query, address: Address) -> Reply:
+def read_reply(query: Query, value: object, address: Address) -> Reply:
     """The samples of a reply in the order of their index, up to the first that is missing or cut. Raises
-    `InvalidResponse` if it is not what was asked for, and what `classify` says if it is an error in spite of its
-    status 200, or says that the prompt is too long."""
+    `InvalidResponse` if it is not what was asked for, `SchemaViolation` if a sample is not in the requested form, and
+    what `classify` says if it is an error in spite of its status 200, or says that the prompt is too long."""
+    dialect, n = query.dialect, query.request.n
     if not isinstance(value, Mapping) or value.get("error"):
         raise classify(200, value, address)
     model, other = value.get("model"), ""
-    if isinstance(model, str) and not same_model(model, query.model):
+    if isinstance(model, str) and model != query.model and not _same_model(model, query.model):
         other = excerpt(model, 100)
-        if not dialect.aliases:
-            raise InvalidResponse(f"the reply comes from the model {other!r}, not {query.model!r}")
-    normal, n = dialect.normalize(value, query), query.request.n
+    if other and not dialect.aliases:
+        raise InvalidResponse(f"the reply comes from the model {other!r}, not {query.model!r}")
+    normal = dialect.normalize(value, query)
     choices = normal.get("choices")
     if not (isinstance(choices, list) and choices and all(isinstance(choice, Mapping) for choice in choices)):
         raise classify(200, value, address)
@@ -70,37 +68,46 @@ def read_reply(dialect: Dialect, value: object, query: Query, address: Address) 
     indices = [index if type(index := choice.get("index")) is int else -1 for choice in choices]
     if 0 not in indices or not 0 <= min(indices) <= max(indices) < n or len(set(indices)) < len(indices):
         raise InvalidResponse(f"the reply's choices have the indices {indices[:20]}, and {n} were asked for")
-    by_index, usage = dict(zip(indices, choices, strict=True)), _usage(normal.get("usage"))
-    each, rest = divmod(usage.completion if usage else 0, len(by_index))
+    stated = usage if isinstance(usage := normal.get("usage"), Mapping) else {}
+    prompt, completion = (token_count(stated.get(name)) for name in ("prompt_tokens", "completion_tokens"))
+    billed = None if prompt is None or completion is None else (prompt, completion)
+    by_index = dict(zip(indices, choices, strict=True))
+    each, rest = divmod(billed[1] if billed else 0, len(by_index))
     samples: list[Candidate] = []
     try:
         while (index := len(samples)) in by_index:
-            samples.append(_sample(dialect, by_index[index], each + (index < rest), query))
+            samples.append(_sample(by_index[index], each + (index < rest), query))
     except InvalidResponse:
         if not samples:
             raise
-    return Reply(tuple(samples), usage, other)
+    for sample in samples:
+        _check_form(sample, query)
+    return Reply(tuple(samples), billed, other)
 
 
-def format_violation(dialect: Dialect, sample: Candidate, request: Request) -> SchemaViolation | None:
-    """The error of a sample that is not in the requested format; None if it is, or was cut, or may lack tokens."""
-    text = sample.text or ""
+def _same_model(name: str, requested: str) -> bool:
+    """Whether a reply that names one model comes from the requested one, whose name stands for its dated snapshots and
+    may lack the maker."""
+    name, requested = (one.rsplit("/", 1)[-1].removesuffix(":latest") for one in (name, requested))
+    return name == requested or re.fullmatch(r"(-\d{4}|[:@]).*", name.removeprefix(requested)) is not None
+
+
+def _check_form(sample: Candidate, query: Query) -> None:
+    """Raise `SchemaViolation` if a sample is not in the requested form, unless it was cut or may lack tokens."""
+    dialect, request, text = query.dialect, query.request, sample.text or ""
     if sample.truncated or dialect.guidance == "none" or dialect.loses_tokens:
-        return None
+        return
     if dialect.guidance == "schema":
-        fits = isinstance(_json(text), dict)
+        try:
+            fits = isinstance(json.loads(text), dict)
+        except (ValueError, RecursionError):
+            fits = False
     else:  # Python builds the grammar of one translation in 20 to 100 ms; `form` says the same of every answer
         fits = re.fullmatch(request.form or request.grammar, text) is not None
         if fits and request.form:
             fits = all(error["error_span"] in request.translation for error in json.loads(text)["errors"])
-    return None if fits else SchemaViolation(f"a candidate that is not in the form asked for: {excerpt(text, 60)!r}")
-
-
-def _json(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    if not fits:
+        raise SchemaViolation(f"a candidate that is not in the form asked for: {excerpt(text, 60)!r}")
 
 
 def final_answer(dialect: Dialect, text: str) -> str:
@@ -134,7 +141,9 @@ def _last_annotation(text: str) -> str:
     return answer
 
 
-def _sample(dialect: Dialect, choice: Mapping[str, Any], tokens: int, query: Query) -> Candidate:
+def _sample(choice: Mapping[str, Any], tokens: int, query: Query) -> Candidate:
+    """The candidate of a choice; `tokens` is its share of those billed, for a server that lists none."""
+    dialect = query.dialect
     finish, message = str(choice.get("finish_reason", "stop")).lower(), choice.get("message")
     if finish in _UNFINISHED or choice.get("error"):
         said = f": {describe(choice['error'])[0]}" if choice.get("error") else ""
@@ -197,11 +206,3 @@ def _by_token(content: Sequence[Mapping[str, Any]], answer: str) -> TokenLogprob
         except (TypeError, ValueError):
             return None
     return TokenLogprobs.spelling(pieces, [float(token["logprob"]) for token in content], answer)
-
-
-def _usage(value: object) -> Usage | None:
-    """The numbers of tokens that a reply states; None if they are missing or not whole numbers."""
-    if not isinstance(value, Mapping):
-        return None
-    prompt, completion = token_count(value.get("prompt_tokens")), token_count(value.get("completion_tokens"))
-    return None if prompt is None or completion is None else Usage(prompt, completion)

@@ -16,7 +16,7 @@ pytest.importorskip("aiohttp")
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
-from mbr_esd_metric.generation.server import client, http
+from mbr_esd_metric.generation.server import client
 from mbr_esd_metric.generation.server.address import Address, shown
 from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.metric.cards import load_card
@@ -149,18 +149,18 @@ def test_what_is_shown_of_addresses() -> None:
 def test_netrc_is_not_read_and_proxies_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "netrc").write_text("machine 127.0.0.1\nlogin me\npassword hunter2\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    for name in ("no_proxy", "NO_PROXY", "HTTP_PROXY", "MBR_ESD_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    monkeypatch.delenv("MBR_ESD_API_KEY", raising=False)
     with FakeServer(MODEL) as server:
         sampled(server, 1, 1)
+        monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
+        asked = len(server.keys)
+        assert "404 Not Found" in str(engine("http://outside:8000").problem), "not by the proxy"
+        assert len(server.keys) > asked
+        monkeypatch.setenv("no_proxy", "outside")
+        assert "no server answers" in str(engine("http://outside:8000").problem)
         assert set(server.keys) == {None}
-    for name in ("no_proxy", "NO_PROXY", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("http_proxy", "http://proxy:3128")
-    monkeypatch.setenv("no_proxy", "inside")
-    assert http._proxy("http://outside:8000/v1/models") == "http://proxy:3128"
-    assert http._proxy("http://inside:8000/v1/models") is None
-    assert http._proxy("https://outside/v1/models") is None
 
 
 def test_a_password_in_an_address_is_used_and_never_shown() -> None:

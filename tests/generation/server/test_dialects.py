@@ -25,8 +25,8 @@ from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server import detection
 from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.dialects import DIALECTS, Query
-from mbr_esd_metric.generation.server.failures import InvalidResponse
 from mbr_esd_metric.generation.server.gbnf import gbnf
+from mbr_esd_metric.generation.server.http import InvalidResponse
 from mbr_esd_metric.generation.server.replies import final_answer, read_reply
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.requests import Segment
@@ -63,8 +63,8 @@ def test_a_server_says_what_it_speaks(name: str) -> None:
 
 def test_a_server_that_is_down_is_waited_for_once_and_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    ask = detection._spoken_dialects
-    monkeypatch.setattr(detection, "_spoken_dialects", lambda addresses: calls.append(1) or ask(addresses))
+    ask = detection._dialect_at
+    monkeypatch.setattr(detection, "_dialect_at", lambda *at: calls.append(1) or ask(*at))
     server = FakeServer(MODEL, dialect="llamacpp")
     one = ServerEngine(options(server.url, "auto"), QUICK)
     for _ in range(5):
@@ -178,7 +178,7 @@ def test_what_is_left_out_is_printed_once_a_run_and_is_in_key_and_signature(
         )
     printed = caplog.text
     can = DIALECTS[name]
-    whole = not can.unsupported_settings(Sampling()) and can.guidance in ("regex", "gbnf")
+    whole = can.seed and can.top_k and can.guidance in ("regex", "gbnf")
     assert printed.count("left out") == (0 if whole else 1 if can.top_k else 2)
     assert ("top_k=10" in printed) is not can.top_k
     assert ("|k:-|" in first.signature) is not can.top_k
@@ -223,7 +223,8 @@ def test_a_model_that_reasons_takes_no_temperature_and_its_thoughts_are_dropped(
     card = load_card(f"mbr-esd-llama?dialect={name}&server=http://h/v1&reasoning_effort=low")
     assert "|t:-|k:-|" in signature_of(card)
     assert "|reasoning_effort:low|" in signature_of(card)
-    body = dataclasses.replace(DIALECTS[name], reasoning_effort="none").body(Query(*requests(1, 1), MODEL, Sampling()))
+    silent = dataclasses.replace(DIALECTS[name], reasoning_effort="none")
+    body = Query(*requests(1, 1), MODEL, Sampling(), silent).body
     assert (body["reasoning_effort"], body["temperature"]) == ("none", 2.0)
 
 
@@ -271,8 +272,8 @@ def test_thoughts_are_dropped_up_to_their_first_end() -> None:
 def read(dialect: str, choice: dict[str, Any]) -> Candidate:
     """The only candidate of a reply with this choice."""
     reply = {"choices": [{"index": 0, "finish_reason": "stop"} | choice]}
-    query = Query(*requests(1, 1), MODEL, Sampling())
-    (sample,) = read_reply(DIALECTS[dialect], reply, query, Address.parse("http://h/v1")).samples
+    query = Query(*requests(1, 1), MODEL, Sampling(), DIALECTS[dialect])
+    (sample,) = read_reply(query, reply, Address.parse("http://h/v1")).samples
     return sample
 
 
@@ -363,10 +364,10 @@ def test_fenced_json_is_read_where_a_schema_holds_and_an_empty_answer_has_advice
 )
 def test_an_odd_reply_of_ollamas(change: dict[str, Any], message: str) -> None:
     reply = {"message": {"content": render_answer([])}, "done": True, "done_reason": "stop"}
-    query, address = Query(*requests(1, 1), MODEL, Sampling()), Address.parse("http://h/v1")
-    assert read_reply(DIALECTS["ollama"], reply, query, address).samples[0].text == render_answer([])
+    query, address = Query(*requests(1, 1), MODEL, Sampling(), DIALECTS["ollama"]), Address.parse("http://h/v1")
+    assert read_reply(query, reply, address).samples[0].text == render_answer([])
     with pytest.raises(InvalidResponse, match=message):
-        read_reply(DIALECTS["ollama"], reply | change, query, address)
+        read_reply(query, reply | change, address)
 
 
 def test_ollama_says_when_a_prompt_fills_the_context() -> None:

@@ -15,7 +15,7 @@ from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import Sampling
 from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.client import RetryPolicy
-from mbr_esd_metric.generation.server.failures import (
+from mbr_esd_metric.generation.server.http import (
     InvalidResponse,
     RequestRejected,
     Response,
@@ -113,16 +113,13 @@ def test_a_run_in_which_all_is_refused_ends_after_twenty_segments() -> None:
 def test_a_run_without_an_answer_ends_soon_unless_it_is_told_to_wait(
     failure: Failure, patient: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    policy = RetryPolicy(first_wait=0.05, longest_wait=0.4, tries=8, no_answer=0.8)
+    policy = RetryPolicy(first_wait=0.05, longest_wait=0.4, tries=8, no_answer=0.5)
     with FakeServer(MODEL, spoil=lambda value, number: failure) as server:
-        begun = time.monotonic()
-        with pytest.raises(EngineError, match="failed . times in a row, the last time by: .*out of luck"):
+        with pytest.raises(EngineError, match=r"failed . times in a row, the last time by: .*out of luck") as raised:
             collect(engine(server.url, policy=policy).generate(requests(3, 1), Sampling()))
-        took = time.monotonic() - begun
-    assert (took > 0.8) is patient
-    printed = caplog.text
-    assert printed.count("tried again in") == 1
-    assert "out of luck" in printed
+    assert ("failed 8 times" in str(raised.value)) is patient
+    assert caplog.text.count("tried again in") == 1
+    assert "out of luck" in caplog.text
 
 
 def test_a_run_that_has_had_answers_waits_on() -> None:
