@@ -114,9 +114,11 @@ def test_a_run_without_an_answer_ends_soon_unless_it_is_told_to_wait(
     failure: Failure, patient: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     policy = RetryPolicy(first_wait=0.05, longest_wait=0.4, tries=8, no_answer=0.5)
-    with FakeServer(MODEL, spoil=lambda value, number: failure) as server:
-        with pytest.raises(EngineError, match=r"failed . times in a row, the last time by: .*out of luck") as raised:
-            collect(engine(server.url, policy=policy).generate(requests(3, 1), Sampling()))
+    with (
+        FakeServer(MODEL, spoil=lambda value, number: failure) as server,
+        pytest.raises(EngineError, match=r"failed . times in a row, the last time by: .*out of luck") as raised,
+    ):
+        collect(engine(server.url, policy=policy).generate(requests(3, 1), Sampling()))
     assert ("failed 8 times" in str(raised.value)) is patient
     assert caplog.text.count("tried again in") == 1
     assert "out of luck" in caplog.text
