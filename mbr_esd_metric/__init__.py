@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     )
     from mbr_esd_metric.generation.engine import Engine
     from mbr_esd_metric.metric.metric import Metric, Prediction, load_metric
-    from mbr_esd_metric.metric.requests import Segment
+    from mbr_esd_metric.metric.sources import Segment
     from mbr_esd_metric.prompting.formats import AnswerFormat
 
 #: Module -> the public names that it defines, for the imports at first use; type checkers see those above.
@@ -54,7 +54,7 @@ _PUBLIC = {
     "errors": ("EngineError", "InputError", "MbrEsdError", "NoValidCandidateError", "OptionError", "StoreError"),
     "generation.engine": ("Engine",),
     "metric.metric": ("Metric", "Prediction", "load_metric"),
-    "metric.requests": ("Segment",),
+    "metric.sources": ("Segment",),
     "prompting.formats": ("AnswerFormat",),
 }
 

@@ -10,8 +10,8 @@ from typing import Any
 from mbr_esd_metric.core.annotation import Annotation, Point, fold_severity, mqm_score, unit_score
 from mbr_esd_metric.core.decision import ScoredPart
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.join import SegmentKey
 from mbr_esd_metric.files.paths import short_names
+from mbr_esd_metric.files.records import SegmentKey
 from mbr_esd_metric.files.untrusted import finite, read_json, reading
 
 

@@ -13,7 +13,7 @@ from mbr_esd_metric.files.streams import write_whole
 
 if TYPE_CHECKING:
     from mbr_esd_metric.metric.card import ModelCard
-    from mbr_esd_metric.metric.requests import Segment
+    from mbr_esd_metric.metric.sources import Segment
     from mbr_esd_metric.report.tables import Table
 
 #: The best one that any machine can run.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
     from mbr_esd_metric.files.records import CandidateRecord
     from mbr_esd_metric.metric.card import ModelCard
-    from mbr_esd_metric.metric.requests import Segment
+    from mbr_esd_metric.metric.sources import Segment
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -110,7 +110,7 @@ def _records(
 
 def _from_files(args: argparse.Namespace) -> list[Named]:
     from mbr_esd_metric.cli.score_inputs import read_translations
-    from mbr_esd_metric.metric.requests import Segment
+    from mbr_esd_metric.metric.sources import Segment
 
     if not args.sources or not args.translations:
         raise OptionError("say what to sample: -s SRC -t MT, or --test-set T --lp LP")
@@ -129,7 +129,7 @@ def _from_files(args: argparse.Namespace) -> list[Named]:
 def _from_test_set(test_set: TestSet) -> list[Named]:
     import numpy as np
 
-    from mbr_esd_metric.metric.requests import Segment
+    from mbr_esd_metric.metric.sources import Segment
 
     names: list[Named] = []
     for system, segment in np.argwhere(~np.isnan(test_set.gold)).tolist():

@@ -24,7 +24,7 @@ from mbr_esd_metric.files.streams import json_text, write_whole
 from mbr_esd_metric.metric.card import with_pair
 from mbr_esd_metric.metric.cards import is_ours, load_card
 from mbr_esd_metric.metric.data_warnings import joined, warnings
-from mbr_esd_metric.metric.requests import Segment
+from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.formats import get_format
 
 if TYPE_CHECKING:

@@ -17,6 +17,14 @@ Candidates, a line a segment::
 `score` is in [0, 1] and `mqm` in [-25, 0]. `omissions` are spans with offsets into the source, `unplaced` the
 severities of omissions without a place, `corrected` the translation with its corrections. `expected_utility` is that of
 the chosen candidate. Memory holds one segment of JSON lines, and a whole `*.gen.json`.
+
+Files name their segments differently. So records belong to the translation with their source and translation, but for
+white space at the end, and by system:
+
+* A record with a system that the other side knows belongs to that system's translation only.
+* A record without a system, or with one that the other side does not know (such as a file's name), belongs to every
+  translation with its texts, unless a record names the translation's own system.
+* If a system has the same pair of texts several times, the k-th pair gets the k-th record, and later pairs the last.
 """
 
 from __future__ import annotations
@@ -24,21 +32,62 @@ from __future__ import annotations
 import json
 import math
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Generic, TypeVar, cast
 
 from mbr_esd_metric.core.annotation import SIDES, Annotation, Severity, fold_severity
 from mbr_esd_metric.core.corrections import corrected, correction_fields
 from mbr_esd_metric.core.decision import Candidate, CandidateColumns, Decision, TokenLogprobs
 from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.files.join import SegmentKey
 from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.files.streams import json_text, open_binary, whole_file, write_whole
 from mbr_esd_metric.files.untrusted import finite, parse_strict_json, read_json, reading
 from mbr_esd_metric.prompting.formats import get_format
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentKey:
+    """A translation: its system ("" if it has no name), source and translation."""
+
+    system: str
+    source: str
+    translation: str
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Source and translation as they are compared."""
+        return self.source.rstrip(), self.translation.rstrip()
+
+
+class Join(Generic[_T]):
+    """The records of one side, by translation; `systems` are those that the other side knows."""
+
+    def __init__(self, records: Iterable[tuple[SegmentKey, _T]], systems: Collection[str]) -> None:
+        self._records: dict[tuple[str, str, str], list[_T]] = {}
+        names = set(systems)
+        for place, record in records:
+            system = place.system if place.system in names else ""
+            self._records.setdefault((system, *place.texts), []).append(record)
+
+    def all_of(self, place: SegmentKey) -> Sequence[_T]:
+        """All records that may belong to a translation, in order."""
+        return self._records.get((place.system, *place.texts)) or self._records.get(("", *place.texts), [])
+
+    def find(self, places: Iterable[SegmentKey]) -> list[_T | None]:
+        """The record of each translation, or None."""
+        before: Counter[tuple[str, str, str]] = Counter()
+        found = []
+        for place in places:
+            records, key = self.all_of(place), (place.system, *place.texts)
+            found.append(records[min(before[key], len(records) - 1)] if records else None)
+            before[key] += 1
+        return found
 
 
 @dataclass(frozen=True, slots=True)

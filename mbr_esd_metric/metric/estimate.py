@@ -15,9 +15,8 @@ from mbr_esd_metric.errors import EngineError, no_effect_error
 from mbr_esd_metric.generation.server.client import cost
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.card import ModelCard
-from mbr_esd_metric.metric.requests import Segment, build_requests
 from mbr_esd_metric.metric.sampler import Sampler
-from mbr_esd_metric.metric.sources import Sampled
+from mbr_esd_metric.metric.sources import Sampled, Segment
 from mbr_esd_metric.metric.units import units_of
 from mbr_esd_metric.prompting.formats import get_format
 
@@ -129,18 +128,18 @@ def _timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing |
     the model is loaded, and the others give the rate. None if fewer than two lack candidates."""
     source = Sampled(card)
     card, engine = source.card, source.engine
-    with CandidateStore(store_path(card.store)) as store, Sampler(card, engine, store) as sampler:
+    with CandidateStore(store_path(card.store)) as store, Sampler(engine, store) as sampler:
         engine.confirm()
-        requests = build_requests(card, engine.identity, units_of(card, segments).units)
+        requests = source.requests(units_of(card, segments).units)
         lacking = {one.key: (one, n) for one in requests.values() if (n := sum(p.n for p in sampler.missing([one])))}
         count = min(trial, len(lacking))
         if count < 2:
             return None
         first, *others = [[*lacking.values()][i * len(lacking) // count] for i in range(count)]
         began = time.monotonic()
-        sampler.sample([first[0]])
+        sampler.sample(card, [first[0]])
         loaded = time.monotonic()
-        sampler.sample([one for one, _ in others])
+        sampler.sample(card, [one for one, _ in others])
     loading = loaded - began if engine.loads_weights else 0.0
     return Timing(loading, count - 1, sum(n for _, n in others), time.monotonic() - loaded)
 
@@ -160,7 +159,7 @@ def estimate(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> Es
         note = f"{card.name} does not run here (mbr-esd models --check says why); counted for engine={name}"
         source = Sampled(replace(card, engine=name))
     card, engine, answers = source.card, source.engine, get_format(card.decision.format)
-    every = build_requests(card, engine.identity, units_of(card, segments).units).values()
+    every = source.requests(units_of(card, segments).units).values()
     price = card.price or (0.0, 0.0)
     per_request = engine.samples_per_request or card.samples
     stored, prompts, characters, prompt_bytes, requests = 0, 0, 0, 0, 0

@@ -15,8 +15,8 @@ from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.metric.card import DESCRIBED, ModelCard, settings
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.data_warnings import data_warning
-from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.run import annotate
+from mbr_esd_metric.metric.sources import Segment
 
 
 class _Result(dict[str, Any]):
@@ -169,9 +169,9 @@ class Metric:
         pairs = list(zip(decisions, segments, strict=True))
         scores = [decision.score for decision in decisions]
         metadata: dict[str, Any] = {"error_spans": [error_spans(d, s.translation) for d, s in pairs]}
-        if run.both_sides:
+        if run.answers.both_sides:
             metadata["omissions"] = [error_spans(d, s.source, "source") for d, s in pairs]
-        if run.corrections:
+        if run.answers.corrections:
             metadata["corrected"] = [corrected(s.translation, d.annotation) for d, s in pairs]
         if any(decision.parts for decision in decisions):
             metadata["sentences"] = [
@@ -180,7 +180,7 @@ class Metric:
             ]
         metadata["mqm_scores"] = list(scores)
         for name in ("mqm", "mqm_sd", "expected_utility", "valid", "distinct", "invalid", "dropped", "unplaced"):
-            if (name != "mqm_sd" or options.score != "chosen") and (name != "unplaced" or run.both_sides):
+            if (name != "mqm_sd" or options.score != "chosen") and (name != "unplaced" or run.answers.both_sides):
                 metadata[name] = [getattr(decision, name) for decision in decisions]
         if run.refused:
             metadata["refused"] = [run.refused.get(number) for number in range(len(segments))]

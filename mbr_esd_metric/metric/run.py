@@ -19,11 +19,10 @@ from mbr_esd_metric.decoding.segment import (
 from mbr_esd_metric.errors import NoValidCandidateError, OptionError, first_of, labelled, logger, notes, number_of
 from mbr_esd_metric.generation.engine import Refused
 from mbr_esd_metric.metric.card import ModelCard
-from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.signature import signature
-from mbr_esd_metric.metric.sources import CandidateSource, candidate_source
+from mbr_esd_metric.metric.sources import CandidateSource, Segment, candidate_source
 from mbr_esd_metric.metric.summary import Summary, summary
-from mbr_esd_metric.prompting.formats import get_format
+from mbr_esd_metric.prompting.formats import AnswerFormat, get_format
 from mbr_esd_metric.prompting.text import is_blank
 
 #: The decision for a segment that a server will never answer: it has no score.
@@ -36,18 +35,16 @@ class Annotated:
 
     Attributes:
         decisions: one for each segment, in order.
+        answers: the format of the candidates.
         signature: "" without segments.
         refused: number of a segment -> why its server will never answer it; its score is NaN.
-        both_sides: whether candidates also mark what a translation leaves out.
-        corrections: whether candidates correct errors.
     """
 
     decisions: Sequence[Decision]
+    answers: AnswerFormat
     signature: str = ""
     summary: Summary = field(default_factory=Summary)
     refused: Mapping[int, str] = field(default_factory=dict)
-    both_sides: bool = False
-    corrections: bool = False
 
 
 def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = False) -> Annotated:
@@ -63,7 +60,7 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
         NoValidCandidateError: after everything is sampled, with the labels of segments that have no valid candidate.
     """
     if not segments:
-        return Annotated([])
+        return Annotated([], get_format(card.decision.format))
     recalibration = None
     if card.calibration:
         from mbr_esd_metric.files.records import read_recalibration
@@ -73,29 +70,29 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
         source = candidate_source(card)
         card = source.card
         if card.unit == "segment" and card.context == "segment":
-            decisions, refused = _decide(source, segments, progress)
+            outcomes = _decide(source, segments, progress)
         else:
             from mbr_esd_metric.metric.units import units_of
 
             units = units_of(card, segments)
-            of_units, refused_units = _decide(source, units.units, progress)
-            decisions, refused = units.joined(of_units), units.of_segments(refused_units)
-        if recalibration is not None:
-            decisions = [replace(one, annotation=recalibration.annotation(one.annotation)) for one in decisions]
+            outcomes = units.joined(_decide(source, units.units, progress))
+        refused = {number: one.reason for number, one in enumerate(outcomes) if isinstance(one, Refused)}
         if refused:
-            decisions = [_REFUSED if number in refused else one for number, one in enumerate(decisions)]
             named = [f"{segments[number].label}: {reason}" for number, reason in refused.items()]
             logger.warning(
                 f"{number_of(len(named), 'segment')} without a score, as the server will not answer: "
                 f"{first_of(named, between='; ')}"
             )
+        decisions = [_REFUSED if isinstance(one, Refused) else one for one in outcomes]
+        if recalibration is not None:
+            decisions = [replace(one, annotation=recalibration.annotation(one.annotation)) for one in decisions]
         counts = summary(card, source.engine, segments, decisions)
         if counts.line:
             logger.info(counts.line)
         for advice in counts.advice:
             logger.warning(advice)
-    line, answers = signature(card, source.engine), get_format(card.decision.format)
-    return Annotated(decisions, line, counts, refused, answers.both_sides, answers.corrections)
+    line = signature(card, source.engine)
+    return Annotated(decisions, get_format(card.decision.format), line, counts, refused)
 
 
 def sample(
@@ -113,19 +110,15 @@ def sample(
         return
     source = candidate_source(card)
     form = None if source.card.decision.format == "json" else source.card.decision.format
-    waiting: dict[int, list[Candidate] | Refused] = {
-        number: [_clean_candidate(source.card, one)] * source.card.samples
-        for number, one in enumerate(segments)
-        if is_blank(one.translation)
-    }
+    waiting: dict[int, list[Candidate] | Refused] = {}
     following = 0
-    for numbers, candidates in source.collect(segments, progress):
+    for numbers, candidates in _collected(source, segments, progress, source.card.samples):
+        if not isinstance(candidates, Refused):
+            candidates = [replace(one, format=form) for one in candidates]
         waiting |= dict.fromkeys(numbers, candidates)
         while following in waiting:
-            yield segments[following], _in_format(waiting.pop(following), form)
+            yield segments[following], waiting.pop(following)
             following += 1
-    for number in sorted(waiting):
-        yield segments[number], _in_format(waiting[number], form)
 
 
 def signature_of(card: ModelCard) -> str:
@@ -134,53 +127,49 @@ def signature_of(card: ModelCard) -> str:
     return signature(source.card, source.engine)
 
 
-def _in_format(candidates: list[Candidate] | Refused, form: str | None) -> list[Candidate] | Refused:
-    return candidates if isinstance(candidates, Refused) else [replace(one, format=form) for one in candidates]
+def _collected(
+    source: CandidateSource, segments: Sequence[Segment], progress: bool, n: int
+) -> Iterator[tuple[list[int], list[Candidate] | Refused]]:
+    """The candidates of the source, after those of blank translations: n times the answer without an error."""
+    for number, one in enumerate(segments):
+        if is_blank(one.translation):
+            yield [number], [_clean_candidate(source.card, one)] * n
+    yield from source.collect(segments, progress)
 
 
-def _decide(
-    source: CandidateSource, segments: Sequence[Segment], progress: bool
-) -> tuple[list[Decision], dict[int, str]]:
-    """The decision of each segment, and the number of each that is refused with the reason."""
+def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool) -> list[Decision | Refused]:
+    """The decision of each segment, or why it has none."""
     card, options = source.card, source.card.decision
+    rule = options.rule_instance
     choose = corpus_segment if options.whole_set else decide_segment
-    outcomes: dict[int, Decision | CorpusSegment] = {}
-    refused: dict[int, str] = {}
+    outcomes: dict[int, Decision | CorpusSegment | Refused] = {}
     failed: dict[str, str] = {}
     single = unexplained = 0
-
-    def decide(numbers: Sequence[int], candidates: Sequence[Candidate]) -> None:
+    for numbers, candidates in _collected(source, segments, progress, 1):
         segment = segments[numbers[0]]
+        outcome: Decision | CorpusSegment | Refused | None = None
+        if isinstance(candidates, Refused):
+            outcome = None if options.invalid == "empty" else candidates
+            candidates = [_clean_candidate(card, segment)]
+        elif is_blank(segment.translation):
+            outcome = blank_decision(segment.source, segment.translation, options)
+        elif card.samples == 1:
+            single += len(candidates)
+            unexplained += sum(one.token_logprobs is None for one in candidates)
         try:
             with labelled(segment.label):
                 text = options.source_of(segment.source)
-                outcome = choose(candidates, segment.translation, options, source=text)
-            outcomes.update(dict.fromkeys(numbers, outcome))
+                outcome = outcome or choose(candidates, segment.translation, options, source=text)
+            outcomes |= dict.fromkeys(numbers, outcome)
         except NoValidCandidateError as error:
             failed[segment.label] = str(error)
-
-    for number, one in enumerate(segments):
-        if is_blank(one.translation):
-            blank = blank_decision(one.source, one.translation, options)
-            if blank is None:
-                decide([number], [_clean_candidate(card, one)])
-            else:
-                outcomes[number] = blank
-    for numbers, candidates in source.collect(segments, progress):
-        if not isinstance(candidates, Refused):
-            if card.samples == 1:
-                single += len(candidates)
-                unexplained += sum(one.token_logprobs is None for one in candidates)
-            decide(numbers, candidates)
-        elif options.invalid == "empty":
-            decide(numbers, [_clean_candidate(card, segments[numbers[0]])])
-        else:
-            refused |= dict.fromkeys(numbers, candidates.reason)
-            outcomes |= dict.fromkeys(numbers, _REFUSED)
     if failed:
         why = next(iter(failed.values())).partition(" is valid")[2]
+        shorter = ", ask for shorter ones (format=compact)" if options.format == "json" else ""
         raise NoValidCandidateError(
-            f"none of the {card.samples} candidates is valid for {first_of([*failed])}{why}; {_fix(card)}"
+            f"none of the {card.samples} candidates is valid for {first_of([*failed])}{why}; what was sampled is "
+            f"stored: ask for more (n={4 * card.samples}), allow longer answers (max_tokens={2 * card.max_tokens})"
+            f"{shorter}, or count malformed candidates as no error (invalid=empty)"
         )
     if unexplained:
         logger.warning(
@@ -188,20 +177,11 @@ def _decide(
             "their spans is 1"
         )
     together = [(segments[at].label, one) for at, one in sorted(outcomes.items()) if isinstance(one, CorpusSegment)]
-    rule = options.rule_instance
     chosen = iter(decide_together(rule, together).decisions if together and isinstance(rule, CorpusRule) else ())
     ordered = [outcomes[number] for number in range(len(segments))]
-    return [one if isinstance(one, Decision) else next(chosen) for one in ordered], refused
+    return [next(chosen) if isinstance(one, CorpusSegment) else one for one in ordered]
 
 
 def _clean_candidate(card: ModelCard, segment: Segment) -> Candidate:
     """The answer without an error."""
     return Candidate(get_format(card.decision.format).answer(EMPTY, segment.translation)[0], logprob=0.0)
-
-
-def _fix(card: ModelCard) -> str:
-    shorter = ", ask for shorter ones (format=compact)" if card.decision.format == "json" else ""
-    return (
-        f"what was sampled is stored: ask for more (n={4 * card.samples}), allow longer answers "
-        f"(max_tokens={2 * card.max_tokens}){shorter}, or count malformed candidates as no error (invalid=empty)"
-    )

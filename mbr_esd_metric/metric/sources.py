@@ -1,18 +1,91 @@
-"""Where the candidates of a run come from: a model with a store, or a file; and the engine that samples."""
+"""Where the candidates of a run come from: what a model is asked, which engine asks it, or a file in its place."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from mbr_esd_metric.core.decision import Candidate
-from mbr_esd_metric.errors import EngineError, MbrEsdError, OptionError, logger
+from mbr_esd_metric.errors import EngineError, MbrEsdError, MissingCandidatesError, OptionError, logger
 from mbr_esd_metric.generation.engine import AUTOMATIC, ENGINES, Engine, Refused, Request
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.card import LOCAL_MODEL, ModelCard
-from mbr_esd_metric.metric.requests import Pair, Segment, build_requests, pair_of
 from mbr_esd_metric.prompting.formats import get_format
+from mbr_esd_metric.prompting.prompt import Context
+from mbr_esd_metric.prompting.text import is_blank
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.files.records import CandidateRecord
+
+#: Source, translation and context: segments that agree in these share their candidates and their decision.
+Pair: TypeAlias = "tuple[str, str, Context | None]"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A source and its translation.
+
+    Attributes:
+        label: the name in messages.
+        system: it tells stored candidates of equal texts apart.
+        document: its document, if that is known.
+        context: the text around a part of a text, which the model reads.
+    """
+
+    source: str
+    translation: str
+    label: str
+    system: str = ""
+    document: str = ""
+    context: Context | None = None
+
+    @property
+    def pair(self) -> Pair:
+        """Source, translation and context."""
+        return self.source, self.translation, self.context
+
+
+def build_requests(card: ModelCard, identity: Mapping[str, str], segments: Sequence[Segment]) -> dict[Pair, Request]:
+    """The request for all N samples (with `n=auto` for the most there may be) of each distinct pair that has a
+    translation. Two that render to one prompt have one key, and share their candidates. The identity is the engine's,
+    and part of the keys."""
+    answers = get_format(card.decision.format)
+    prompt, shots = answers.prompt(card.prompt), None
+    if card.shots is not None:
+        from mbr_esd_metric.metric.shots import Shots
+
+        shots = Shots.read(card.shots, answers)
+    fixed = [dict(identity), asdict(card.sampling)]
+    requests: dict[Pair, Request] = {}
+    for segment in segments:
+        source, translation, context = pair = segment.pair
+        if pair in requests or is_blank(translation):
+            continue
+        text = prompt.render(source, translation, card.lp, context)
+        # All parts of a text get the same examples, so that their prompts begin alike.
+        whole = source if context is None else context.source
+        grammar = answers.grammar(translation, card.grounded, source)
+        turns = (*prompt.turns, *(shots.turns(prompt, whole, card.lp) if shots else ()))
+        # What can change a candidate, and nothing else: neither N nor an index, so that more can be added.
+        content = [*fixed, text, grammar, answers.name, turns]
+        requests[pair] = Request(
+            key=hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest(),
+            prompt=text,
+            grammar=grammar,
+            n=card.samples,
+            label=segment.label,
+            source=source,
+            translation=translation,
+            schema=answers.schema,
+            form=answers.grammar(translation, source=source) if card.grounded and answers.schema else "",
+            token_logprobs=card.samples == 1,
+            turns=turns,
+        )
+    return requests
 
 
 class CandidateSource(Protocol):
@@ -36,11 +109,7 @@ class CandidateSource(Protocol):
 def candidate_source(card: ModelCard) -> CandidateSource:
     """The source that a card names; `EngineError` or `OptionError` if no engine fits it on this machine, or the file is
     missing."""
-    if card.candidates is None:
-        return Sampled(card)
-    from mbr_esd_metric.metric.candidates_file import FromFile
-
-    return FromFile(card)
+    return Sampled(card) if card.candidates is None else FromFile(card)
 
 
 class Sampled:
@@ -56,25 +125,35 @@ class Sampled:
             return self._card
         return replace(self._card, temperature=self.engine.default_temperature)
 
+    def requests(self, segments: Sequence[Segment]) -> dict[Pair, Request]:
+        """What the engine is asked about these segments."""
+        return build_requests(self.card, self.engine.identity, segments)
+
     def collect(
         self, segments: Sequence[Segment], progress: bool
     ) -> Iterator[tuple[list[int], list[Candidate] | Refused]]:
-        requests: Mapping[Pair, Request] = build_requests(self.card, self.engine.identity, segments)
+        requests = self.requests(segments)
         counts = dict.fromkeys(requests, self.card.samples)
         refused: Mapping[str, Refused] = {}
         with CandidateStore(store_path(self.card.store)) as store:
             if self.card.adaptive or any(len(store.stored(one.key, one.n)) < one.n for one in requests.values()):
-                from mbr_esd_metric.metric.sampler import fill_store
+                from mbr_esd_metric.metric.sampler import IdentityChanged, Sampler
 
-                requests, counts, refused = fill_store(self.engine, lambda: self.card, segments, store, progress)
+                with Sampler(self.engine, store, progress) as sampler:
+                    try:
+                        counts = sampler.fill(self.card, requests)
+                    except IdentityChanged:
+                        requests = self.requests(segments)
+                        counts = sampler.fill(self.card, requests)
+                refused = sampler.refused
             self._warn_of_other_servers(store, requests.values())
             numbers: dict[Pair, list[int]] = {pair: [] for pair in requests}
             for number, segment in enumerate(segments):
-                if (pair := pair_of(segment)) in numbers:
-                    numbers[pair].append(number)
+                if segment.pair in numbers:
+                    numbers[segment.pair].append(number)
             for pair, shared in numbers.items():
-                key, n = requests[pair].key, counts[pair]
-                yield shared, refused.get(key) or [one for one in store.get(key, n) if one is not None]
+                key = requests[pair].key
+                yield shared, refused.get(key) or [one for one in store.get(key, counts[pair]) if one is not None]
 
     def _warn_of_other_servers(self, store: CandidateStore, requests: Iterable[Request]) -> None:
         """Warn where stored candidates of this model came from other servers than the run's, which may serve another
@@ -89,6 +168,82 @@ class Sampled:
             )
 
 
+class FromFile:
+    """Candidates of a file: JSON lines, or the released code's `*.gen.json`.
+
+    Segments are looked up by system, source and translation (`files.records.Join` says how). The file is read twice,
+    with one segment in memory at a time: first the records' places, then the candidates.
+    """
+
+    engine = None
+
+    def __init__(self, card: ModelCard) -> None:
+        from mbr_esd_metric.files.records import read_candidates
+
+        self._path = Path(card.candidates or "").expanduser()
+        if not self._path.is_file():
+            raise EngineError(f"there is no file of candidates {self._path}; give candidates=PATH")
+        first = next(read_candidates(self._path), None)
+        self._format = None if first is None else first.columns.format
+        decision = replace(card.decision, format=self._format or card.decision.format)
+        self.card = replace(card, decision=decision)
+
+    def collect(self, segments: Sequence[Segment], progress: bool) -> Iterator[tuple[list[int], list[Candidate]]]:
+        """Raises:
+        EngineError: the file has no candidates for a segment, or too few. Or the run decodes greedily and the file
+            has several candidates, of which nothing says which is the greedy one. Or the candidates are not in the
+            format of the file's first.
+        InputError: the file is malformed.
+        """
+        from mbr_esd_metric.files.records import Join, SegmentKey, read_candidates
+
+        places = [SegmentKey(one.system, one.source, one.translation) for one in segments]
+        records = ((record.place, number) for number, record in enumerate(read_candidates(self._path)))
+        found = Join(records, {one.system for one in segments}).find(places)
+        numbers: dict[int | None, dict[Pair, list[int]]] = {}
+        for number, (segment, at) in enumerate(zip(segments, found, strict=True)):
+            if not is_blank(segment.translation):
+                numbers.setdefault(at, {}).setdefault(segment.pair, []).append(number)
+        if missing := sorted(number for one in numbers.pop(None, {}).values() for number in one):
+            more = f" (nor for {len(missing) - 1} more)" if len(missing) > 1 else ""
+            raise MissingCandidatesError(
+                f"{self._path} has no candidates for {segments[missing[0]].label or 'a segment'}{more}; its source and "
+                "translation must be in the file character for character, but for white space at the end",
+                (segments[number].system for number in missing),
+            )
+        for at, record in enumerate(read_candidates(self._path) if numbers else ()):
+            for shared in numbers.pop(at, {}).values():
+                yield shared, self._candidates(record, segments[shared[0]])
+            if not numbers:
+                break
+
+    def _candidates(self, record: CandidateRecord, segment: Segment) -> list[Candidate]:
+        candidates, form, card = [replace(one, format=None) for one in record.candidates], self._format, self.card
+        n, count = card.samples, len(candidates)
+        if card.adaptive:
+            from mbr_esd_metric.metric.adaptive import wanted
+
+            source = card.decision.source_of(segment.source)
+            n = wanted(candidates, n, segment.translation, card.decision, source)
+        problem, of_segment = "", f"{count} candidates for {segment.label or record.label}"
+        if card.sampling.greedy and count > 1:
+            problem = (
+                f"{of_segment}, and greedy decoding has one; for the likeliest of several give rule=map, and no "
+                "temperature=0"
+            )
+        elif record.columns.format != form:
+            problem = (
+                f"candidates in several formats ({record.label} is in {record.columns.format or 'none'}, the first in "
+                f"{form or 'none'}), which one model cannot have; decide with: mbr-esd decide {self._path}, or give "
+                "each format a file of its own"
+            )
+        elif n > count:
+            problem = f"{of_segment}, and {n} are wanted; give n={count}"
+        if problem:
+            raise EngineError(f"{self._path} has {problem}")
+        return candidates[:n]
+
+
 def choose_engine(card: ModelCard) -> Engine:
     """The card's engine, or with `engine=auto` the first that works: the one that the answer format names, else server,
     vllm, transformers; one that starts late (vLLM's CPU build with a small model) comes last.
@@ -100,8 +255,11 @@ def choose_engine(card: ModelCard) -> Engine:
         OptionError: the engine cannot do what the card needs, or the rule cannot stop early.
         EngineError: none works; lists them all with a remedy.
     """
-    engine = _chosen(card)
     decision, answers = card.decision, get_format(card.decision.format)
+    if card.engine == "auto" and not (card.engine_options.server and not answers.engine):
+        engine = _first_that_works(card, (answers.engine,) if answers.engine else AUTOMATIC)
+    else:
+        engine = ENGINES.get("server" if card.engine == "auto" else card.engine)(card.engine_options)
     if card.adaptive:
         from mbr_esd_metric.metric.adaptive import check_stops_early
 
@@ -117,17 +275,11 @@ def choose_engine(card: ModelCard) -> Engine:
     return engine
 
 
-def _chosen(card: ModelCard) -> Engine:
-    options = card.engine_options
-    if card.engine != "auto":
-        return ENGINES.get(card.engine)(options)
-    only = get_format(card.decision.format).engine
-    if options.server and not only:
-        return ENGINES.get("server")(options)
+def _first_that_works(card: ModelCard, names: Sequence[str]) -> Engine:
     problems: list[str] = []
     late = None
-    for number, name in enumerate((only,) if only else AUTOMATIC, 1):
-        engine = ENGINES.get(name)(options)
+    for number, name in enumerate(names, 1):
+        engine = ENGINES.get(name)(card.engine_options)
         problem = engine_problem(card, engine)
         if problem is None and not engine.starts_late:
             return engine

@@ -12,7 +12,7 @@ from mbr_esd_metric.decoding.segment import CUT, FOUND_INEXACTLY
 from mbr_esd_metric.errors import number_of
 from mbr_esd_metric.generation.engine import Engine
 from mbr_esd_metric.metric.card import ModelCard
-from mbr_esd_metric.metric.requests import Segment
+from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.prompt import TEMPLATES
 
 #: Fewer candidates than these show nothing of a model.

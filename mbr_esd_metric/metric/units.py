@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Decision, ScoredPart
 from mbr_esd_metric.errors import OptionError, no_effect_error
+from mbr_esd_metric.generation.engine import Refused
 from mbr_esd_metric.metric.card import ModelCard
-from mbr_esd_metric.metric.requests import Segment
+from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.prompt import Context, Passage
 from mbr_esd_metric.prompting.text import is_blank, word_count
@@ -39,15 +40,17 @@ class Units:
     units: Sequence[Segment]
     parts: Sequence[Sequence[Part]]
 
-    def joined(self, decisions: Sequence[Decision]) -> list[Decision]:
-        """One decision for each segment, from those for its units."""
-        left = iter(decisions)
-        return [join_parts([next(left) for _ in parts], parts) if parts else next(left) for parts in self.parts]
+    def joined(self, outcomes: Sequence[Decision | Refused]) -> list[Decision | Refused]:
+        """One outcome for each segment, from those of its units; refused if one of them is."""
+        left = iter(outcomes)
+        return [_joined([next(left) for _ in parts or (None,)], parts) for parts in self.parts]
 
-    def of_segments(self, units: Mapping[int, str]) -> dict[int, str]:
-        """The same of the segments to which these units, by their numbers, belong."""
-        owners = [number for number, parts in enumerate(self.parts) for _ in parts or (None,)]
-        return {owners[unit]: text for unit, text in sorted(units.items(), reverse=True)}
+
+def _joined(outcomes: Sequence[Decision | Refused], parts: Sequence[Part]) -> Decision | Refused:
+    decisions = [one for one in outcomes if isinstance(one, Decision)]
+    if len(decisions) < len(outcomes) or not parts:
+        return next((one for one in outcomes if isinstance(one, Refused)), outcomes[0])
+    return join_parts(decisions, parts)
 
 
 def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision:
@@ -89,51 +92,46 @@ def units_of(card: ModelCard, segments: Sequence[Segment]) -> Units:
     """The units of these segments, by the options `unit` and `context` of the card. Stored candidates have whole
     segments. `OptionError` for `context=document` without documents, or with a format whose model reads the two texts
     alone."""
-    no_context = bool(get_format(card.decision.format).engine)
-    if card.context == "document":
-        if no_context:
-            raise no_effect_error(
-                "context=document", f"format={card.decision.format}, which reads a sentence and its source"
-            )
-        if segments and not any(segment.document for segment in segments):
-            raise OptionError(
-                "context=document needs to know the documents: give --documents FILE, or 'doc' in each sample"
-            )
-    if card.candidates is not None or (card.unit == "segment" and card.context == "segment"):
+    no_context, of_documents = bool(get_format(card.decision.format).engine), card.context == "document"
+    if of_documents and no_context:
+        raise no_effect_error(
+            "context=document", f"format={card.decision.format}, which reads a sentence and its source"
+        )
+    if of_documents and segments and not any(segment.document for segment in segments):
+        raise OptionError(
+            "context=document needs to know the documents: give --documents FILE, or 'doc' in each sample"
+        )
+    if card.candidates is not None or (card.unit == "segment" and not of_documents):
         return Units(segments, [()] * len(segments))
     units: list[Segment] = []
     parts: list[Sequence[Part]] = []
     documents: dict[tuple[str, str], list[Passage]] = {}
     for segment in segments:
-        divided = _parts(card, segment)
-        texts = [(segment.source, segment.translation)]
-        if divided:
-            texts = [
-                (segment.source[p.source_start : p.source_end], segment.translation[p.start : p.end]) for p in divided
-            ]
+        divided, source, translation = _parts(card, segment), segment.source, segment.translation
+        texts = [(source[p.source_start : p.source_end], translation[p.start : p.end]) for p in divided]
+        texts = texts or [(source, translation)]
         before: list[Passage] = []
-        if card.context == "document" and segment.document:
+        if of_documents and segment.document:
             before = documents.setdefault((segment.system, segment.document), before)
         contexts: Sequence[Context | None] = [None] * len(texts)
-        if not no_context and not is_blank(segment.translation) and (divided or card.context == "document"):
+        if not no_context and not is_blank(translation) and (divided or of_documents):
             shown = _contexts(texts, before)
             contexts = shown if divided or before[:-1] else contexts
         parts.append(divided)
-        for number, ((source, translation), context) in enumerate(zip(texts, contexts, strict=True), 1):
+        for number, (text, context) in enumerate(zip(texts, contexts, strict=True), 1):
             label = f"{segment.label}, sentence {number}" if divided else segment.label
-            units.append(Segment(source, translation, label, segment.system, segment.document, context))
+            units.append(Segment(*text, label, segment.system, segment.document, context))
     return Units(units, parts)
 
 
 def _parts(card: ModelCard, segment: Segment) -> Sequence[Part]:
     """The sentences of a segment; an empty sequence if it is not divided."""
     # A word has a character at least, or a half where a script writes no spaces.
-    if card.unit == "segment" or (card.unit == "auto" and len(segment.translation) <= LONG):
+    short = len(segment.translation) <= LONG or word_count(segment.translation) <= LONG
+    if card.unit == "segment" or (card.unit == "auto" and short):
         return ()
     from mbr_esd_metric.prompting.sentences import parts
 
-    if card.unit == "auto" and word_count(segment.translation) <= LONG:
-        return ()
     sentences = parts(segment.source, segment.translation, card.lp)
     return sentences if len(sentences) > 1 else ()
 
@@ -150,18 +148,19 @@ def _contexts(texts: Sequence[tuple[str, str]], before: list[Passage]) -> list[C
     return contexts
 
 
-def _passages(texts: Sequence[tuple[str, str]]) -> Iterator[Passage]:
+def _passages(texts: Sequence[tuple[str, str]]) -> list[Passage]:
     """The passages of a segment, of at most `_PASSAGE` words or one longer sentence."""
-    pending: list[tuple[str, str]] = []
+    passages: list[Passage] = []
     words = 0
-    for text in texts:
-        more = _words(Passage(*((side,) for side in text)))
-        if pending and words + more > _PASSAGE:
-            yield Passage(*map(tuple, zip(*pending, strict=True)))
-            pending, words = [], 0
-        pending.append(text)
-        words += more
-    yield Passage(*map(tuple, zip(*pending, strict=True)))
+    for source, translation in texts:
+        one = Passage((source,), (translation,))
+        more = _words(one)
+        if passages and words + more <= _PASSAGE:
+            last = passages.pop()
+            one, more = Passage(last.sources + one.sources, last.translations + one.translations), words + more
+        passages.append(one)
+        words = more
+    return passages
 
 
 def _words(passage: Passage) -> int:

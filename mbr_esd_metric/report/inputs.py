@@ -33,9 +33,8 @@ from mbr_esd_metric.decoding.file import decided_records, file_options
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import read_annotations
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
-from mbr_esd_metric.files.join import Join, SegmentKey
 from mbr_esd_metric.files.paths import name_of, plain_name, short_names
-from mbr_esd_metric.files.records import read_decisions
+from mbr_esd_metric.files.records import Join, SegmentKey, read_decisions
 from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.untrusted import parse_strict_json
 from mbr_esd_metric.metaeval.error_free import ESA_THRESHOLD, ScoredTranslation, gold_labels
@@ -358,7 +357,7 @@ def scored_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[lis
     join = Join(people.items(), {row.place.system for row in rows})
     translations, labels = [], []
     for row in rows:
-        human = join.find(row.place)
+        human = next(iter(join.all_of(row.place)), None)
         if human is not None and row.score is not None:
             first, length = human[0][0], len(row.place.translation)
             translations.append(ScoredTranslation(row.score, row.annotation, length, first.lp or "", first.doc))

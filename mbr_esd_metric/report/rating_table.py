@@ -1,7 +1,7 @@
 """Several annotations of the same translations, side by side: what the viewer and the terminal show.
 
 An *input* is what one metric or one rater says about some translations. Inputs come from different files with
-different names for segments; `files.join` says how they are joined.
+different names for segments; `files.records` says how they are joined.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mbr_esd_metric.core.annotation import Annotation, mqm_score, unit_score, we
 from mbr_esd_metric.core.corrections import corrected
 from mbr_esd_metric.core.decision import ScoredPart
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.join import Join, SegmentKey
+from mbr_esd_metric.files.records import Join, SegmentKey
 from mbr_esd_metric.prompting.text import is_untranslated, pieces
 
 
@@ -32,7 +32,7 @@ class Text:
 
     @property
     def place(self) -> SegmentKey:
-        """The translation, for `files.join`."""
+        """The translation, for `files.records`."""
         return SegmentKey(self.system, self.source, self.translation)
 
 

@@ -20,9 +20,8 @@ from mbr_esd_metric.errors import EngineError, OptionError, logger, no_effect_er
 from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, with_pair
 from mbr_esd_metric.metric.cards import card_names, is_ours, load_card
 from mbr_esd_metric.metric.data_warnings import data_warning, warnings
-from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.run import annotate, signature_of
-from mbr_esd_metric.metric.sources import candidate_source
+from mbr_esd_metric.metric.sources import Segment, candidate_source
 
 #: Spans of xCOMET below this confidence are dropped in its rows "-Conf" (paper, Section 5.2).
 _CONFIDENT = 0.7

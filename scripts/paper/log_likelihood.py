@@ -31,8 +31,7 @@ from mbr_esd_metric.files.records import CandidateRecord, read_candidates
 from mbr_esd_metric.generation.embedded import with_weights
 from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, EngineOptions, Request
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.requests import Pair, Segment, build_requests, pair_of
-from mbr_esd_metric.metric.sources import Sampled
+from mbr_esd_metric.metric.sources import Pair, Sampled, Segment, build_requests
 from mbr_esd_metric.prompting.formats import AnswerFormat, get_format
 from mbr_esd_metric.report.tables import TABLE_FORMATS, Column, TableRow, render_table, table_of
 
@@ -91,7 +90,7 @@ def answers_of(
         for name, annotation, text in written:
             others = [one for one in raters if name != HUMAN or one is not annotation]
             alike = [similarity(annotation, one, len(record.mt)) for one in others]
-            answers.append(Answer(name, requests[pair_of(segment)], text, float(np.mean(alike)) if alike else np.nan))
+            answers.append(Answer(name, requests[segment.pair], text, float(np.mean(alike)) if alike else np.nan))
     return answers
 
 

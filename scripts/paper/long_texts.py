@@ -25,8 +25,8 @@ from mbr_esd_metric.core.annotation import WEIGHTS, Annotation
 from mbr_esd_metric.metaeval.spa import spa
 from mbr_esd_metric.metaeval.span_measures import span_measure
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.run import annotate
+from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.sentences import Part, parts
 from mbr_esd_metric.prompting.text import word_count
 

@@ -41,8 +41,8 @@ from mbr_esd_metric.metaeval.evaluation import score_matrix
 from mbr_esd_metric.metaeval.leaderboard import paired_bootstrap
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import card_names, get_card, load_card
-from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.run import sample
+from mbr_esd_metric.metric.sources import Segment
 
 #: The base model.
 DEMO_MODEL = get_card("mbr-esd-demo").model

@@ -18,7 +18,7 @@ from mbr_esd_metric.distill.supervision import Examples, HumanAnnotation, Limits
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval import Evaluator
 from mbr_esd_metric.metric.card import ModelCard
-from mbr_esd_metric.metric.requests import Segment
+from mbr_esd_metric.metric.sources import Segment
 
 LP = "en-de"
 WMT, TED, BIO = "sxs_mqm_generalMT2023_ende.3raters.tsv", "mqm_ted_ende.tsv", "bio_mqm_en-de_de-en.jsonl.gz"

@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.run import annotate
+from mbr_esd_metric.metric.sources import Segment
 
 
 class RealServer:

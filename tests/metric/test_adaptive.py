@@ -19,8 +19,8 @@ from mbr_esd_metric.decoding.segment import decision_problem
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.metric.adaptive import FIRST, TOLERANCE, cost_of_stopping, rounds, settled
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.run import annotate
+from mbr_esd_metric.metric.sources import Segment
 from tests.helpers.annotations import drawn
 
 TRANSLATION = "Die Katze sass gestern auf der alten Matte vor dem Haus."

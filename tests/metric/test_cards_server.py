@@ -11,9 +11,8 @@ pytest.importorskip("aiohttp")
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.estimate import estimate
-from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.run import annotate
-from mbr_esd_metric.metric.sources import choose_engine, engine_problems
+from mbr_esd_metric.metric.sources import Segment, choose_engine, engine_problems
 from mbr_esd_metric.scoring.scorers import default_name
 from tests.helpers.chat_server import FakeServer
 

@@ -15,9 +15,8 @@ from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.cards import CARDS, load_card
 from mbr_esd_metric.metric.estimate import Estimate, estimate
-from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.run import annotate
-from mbr_esd_metric.metric.sources import choose_engine
+from mbr_esd_metric.metric.sources import Segment, choose_engine
 from tests.helpers.chat_server import FakeServer
 from tests.helpers.command import Command
 

@@ -16,8 +16,8 @@ from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.data_warnings import data_warning, warnings
 from mbr_esd_metric.metric.metric import Metric, load_metric
-from mbr_esd_metric.metric.requests import Segment, build_requests
 from mbr_esd_metric.metric.run import annotate, sample
+from mbr_esd_metric.metric.sources import Segment, build_requests
 from tests.helpers.candidates import answer, record
 from tests.helpers.stub_engine import StubEngine, run_stub
 

@@ -10,9 +10,9 @@ import pytest
 
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.requests import Segment, build_requests
 from mbr_esd_metric.metric.run import signature_of
 from mbr_esd_metric.metric.shots import Shots
+from mbr_esd_metric.metric.sources import Segment, build_requests
 from mbr_esd_metric.prompting.formats import get_format
 
 UFER = {"start": 4, "end": 8, "severity": "major"}

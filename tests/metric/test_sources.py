@@ -17,10 +17,11 @@ from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.errors import EngineError, InputError
 from mbr_esd_metric.generation.engine import Refused
 from mbr_esd_metric.generation.model_files import model_name
+from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.run import annotate
-from mbr_esd_metric.metric.sources import candidate_source
+from mbr_esd_metric.metric.sampler import Sampler
+from mbr_esd_metric.metric.sources import Sampled, Segment, candidate_source
 from tests.helpers.chat_server import FakeServer
 
 SEGMENTS, N = 30, 12
@@ -61,6 +62,17 @@ def test_of_a_killed_process_what_is_missing_is_sampled_by_the_one_that_waits(tm
         assert SEGMENTS * N <= requested <= SEGMENTS * N + 4 * N, "no more is lost than was under way"
         start(tmp_path, server.url, "another store", "alone.jsonl").communicate(timeout=300)
     assert (tmp_path / "second.jsonl").read_text() == (tmp_path / "alone.jsonl").read_text()
+
+
+def test_runs_that_sample_other_texts_do_not_wait(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    segments = [Segment("source", f"translation {i}", f"segment {i}") for i in range(2)]
+    with FakeServer(MODEL) as server, CandidateStore(tmp_path / "store") as store:
+        source = Sampled(load_card(f"mbr-esd-server?model={MODEL}&n=2&store={tmp_path}/store&server={server.url}"))
+        with Sampler(source.engine, store) as other:
+            other.fill(source.card, source.requests(segments[:1]))
+            annotate(source.card, segments[1:])
+        assert not caplog.messages
+    assert [path.name for path in (tmp_path / "store.claims").iterdir()] == ["lock"]
 
 
 def test_segments_with_one_source_are_requested_together(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.engine import Request, Sampling
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import CARDS, load_card
-from mbr_esd_metric.metric.requests import Segment, build_requests
 from mbr_esd_metric.metric.run import annotate, sample, signature_of
+from mbr_esd_metric.metric.sources import Segment, build_requests
 from mbr_esd_metric.metric.units import LONG, join_parts, units_of
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.sentences import parts

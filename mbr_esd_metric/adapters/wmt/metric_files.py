@@ -21,8 +21,7 @@ from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.rules import rules
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, number_of
-from mbr_esd_metric.files.join import Join, SegmentKey, occurrences
-from mbr_esd_metric.files.records import read_candidates, read_decisions
+from mbr_esd_metric.files.records import Join, SegmentKey, read_candidates, read_decisions
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
 from mbr_esd_metric.metaeval.choosing import Sampled
 
@@ -116,7 +115,7 @@ _T = TypeVar("_T")
 
 def joined_records(test_set: TestSet, records: Iterable[tuple[SegmentKey, _T]], where: str) -> list[list[_T | None]]:
     """The record for each translation of the evaluated systems; None for an unrated one without a record. Each comes
-    with the place of its translation; `files.join` says how places are matched.
+    with the place of its translation; `files.records` says how places are matched.
 
     Raises:
         InputError: a translation with a gold score is not in the file; with the system and the segment, from 1.
@@ -128,7 +127,7 @@ def joined_records(test_set: TestSet, records: Iterable[tuple[SegmentKey, _T]], 
             SegmentKey(system, source, translation or "")
             for source, translation in zip(test_set.sources, test_set.outputs[system], strict=True)
         ]
-        rows.append([join.find(*place) for place in zip(places, occurrences(places), strict=True)])
+        rows.append(join.find(places))
         missing = [
             segment
             for segment, record in enumerate(rows[-1])

@@ -22,8 +22,8 @@ from mbr_esd_metric.generation.engines.batch import BatchEngine
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.run import annotate
+from mbr_esd_metric.metric.sources import Segment
 from tests.helpers.chat_requests import MODEL, collect, outcome, requests, sampled
 from tests.helpers.chat_server import FakeServer, LocalServer, _Handler
 

@@ -25,8 +25,8 @@ from mbr_esd_metric.generation.engines.ray import AHEAD, RayEngine
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.run import sample
+from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.formats.json import output_grammar
 from tests.helpers.chat_requests import collect
 from tests.helpers.mortal_engine import MortalEngine

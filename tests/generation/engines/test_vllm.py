@@ -31,7 +31,7 @@ from mbr_esd_metric.generation.engines.transformers import TransformersEngine
 from mbr_esd_metric.generation.server import client
 from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.requests import Segment
+from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.formats.json import output_grammar
 from mbr_esd_metric.prompting.prompt import load_prompt

@@ -20,8 +20,8 @@ from mbr_esd_metric.generation.server import client
 from mbr_esd_metric.generation.server.address import Address, shown
 from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.run import annotate
+from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.parse import LONGEST_ANSWER
 from tests.helpers.chat_requests import MODEL, QUICK, collect, engine, outcome, requests, sampled
 from tests.helpers.chat_server import FakeServer, FaultyProxy, first_two

@@ -29,8 +29,8 @@ from mbr_esd_metric.generation.server.gbnf import gbnf
 from mbr_esd_metric.generation.server.http import InvalidResponse
 from mbr_esd_metric.generation.server.replies import final_answer, read_reply
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.requests import Segment
 from mbr_esd_metric.metric.run import annotate, signature_of
+from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.formats.json import output_grammar, render_answer
 from tests.helpers.chat_requests import MODEL, QUICK, requests, sampled
 from tests.helpers.chat_server import FakeServer, FaultyProxy, first_two

@@ -12,7 +12,7 @@ from log_likelihood import Likelihood
 
 from mbr_esd_metric.generation.embedded import with_weights
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.requests import build_requests
+from mbr_esd_metric.metric.sources import build_requests
 from mbr_esd_metric.prompting.formats import get_format
 from tests.helpers.candidates import answer
 
