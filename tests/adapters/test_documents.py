@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mbr_esd_metric.adapters.documents import Checked, Document, TranslationUnit, read_document
-from mbr_esd_metric.adapters.documents.content import Content
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError
 
@@ -168,18 +168,20 @@ def test_marks_stand_round_the_words(parts: list[tuple[str, str]], data: st.Data
         raw += text.replace("&", "&amp;").replace("<", "&lt;")
         raw += tag if tag != "</g>" or raw.count("<g>") > raw.count("</g>") else ""
     raw += "</g>" * (raw.count("<g>") - raw.count("</g>"))
-    content = Content.of(raw)
-    assert content.text == "".join(text for text, _ in parts).strip()
-    length = len(content.text)
+    length = len("".join(text for text, _ in parts).strip())
     if not length:
         return
     start = data.draw(st.integers(0, length - 1))
     end = data.draw(st.integers(start + 1, length))
-    span = ErrorSpan(start, end, "minor")
-    marked = content.marked([span], lambda _: ('<mrk mid="mbr-esd-1">', "</mrk>"))
-    tree = ElementTree.fromstring(f"<t>{marked}</t>".encode())
-    assert "".join("".join(mark.itertext()) for mark in tree.iter("mrk")) == content.text[start:end]
-    assert Content.of(marked).marked([], lambda _: ("", "")) == raw
+    with tempfile.TemporaryDirectory() as folder:
+        document = _read(Path(folder), "m.tmx", TMX.replace("The house", raw))
+        source = document.units[0].source
+        assert source == "".join(text for text, _ in parts).strip()
+        span = ErrorSpan(start, end, "minor", side="source")
+        tree = ElementTree.fromstring(_mark(document, Path(folder, "o.tmx"), Annotation([span])))
+        assert "".join("".join(mark.itertext()) for mark in tree.iter("hi")) == source[start:end]
+        clean = _mark(read_document(Path(folder, "o.tmx")), Path(folder, "c.tmx"))
+        assert clean == document.path.read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,12 @@
-"""The content of an XML element as a text, and marks put round words of it.
-
-The raw XML is cut into characters and markup, so that a mark goes round the words and never across a tag.
-"""
+"""The content of an XML element as a text, and marks put round words of it, never across a tag."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from mbr_esd_metric.core.annotation import ErrorSpan
@@ -28,52 +26,28 @@ _PLACEHOLDER = re.compile(r"[%$#@{][^\\<>]*")
 _CHARACTER = re.compile(r"""<mq:ch val=(["'])(.+?)\1\s*/>""", re.DOTALL)
 #: A tracked deletion of Trados: text that is no longer there.
 _DELETED = re.compile("x-sdl-(?:feedback-)?deleted")
-_TOKEN = re.compile(
-    r"""<!--.*?-->|<!\[CDATA\[(?P<cdata>.*?)\]\]>|<\?.*?\?>
-    |<(?P<close>/)?(?P<name>[^\s/>]+)(?=[\s/>])(?P<attributes>(?:[^>"']|"[^"]*"|'[^']*')*?)(?P<empty>/)?>
-    |&(?P<reference>[^;]+);|(?P<text>\r\n|[^<&])""",
-    re.DOTALL | re.VERBOSE,
-)
-
-#: What stands behind the name of an attribute.
-_VALUE = re.compile(r"""=\s*(?:"([^"]*)"|'([^']*)')""")
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-_PREDEFINED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
-
-
-class _Atom(NamedTuple):
-    """A character, a CDATA section or an inline code, which a mark leaves whole; with its characters of the text."""
-
-    start: int
-    end: int
-    first: int
-    last: int
-
-
-class _Code(NamedTuple):
-    """An inline code as it is compared: whether it stands alone, its id, and what it shows or holds."""
-
-    alone: bool
-    id: str
-    text: str
 
 
 @dataclass(slots=True)
-class _Inline:
-    """An open element in a text: where it begins, its name and attributes, and the text of a code."""
+class Element:
+    """An element that is open.
 
-    start: int
+    Attributes:
+        name: without its namespace.
+        prefix: of its name, with the colon.
+        attributes: without theirs, so `xml:lang` is "lang"; of two that are equal then, the plain one.
+        start: its first byte.
+        first: the number of its first event behind the start tag, if its text is read.
+        text: its text, if it is a code.
+    """
+
     name: str
+    prefix: str
     attributes: Mapping[str, str]
+    start: int
+    first: int = 0
     text: str = ""
-
-    @classmethod
-    def of(cls, token: re.Match[str]) -> _Inline:
-        """The element of a start tag."""
-        parts = _VALUE.split(token["attributes"])
-        pairs = sorted(zip(parts[::3], parts[1::3], parts[2::3], strict=False), key=lambda pair: ":" not in pair[0])
-        attributes = {name.rpartition(":")[2].strip(): _unescaped(one or other or "") for name, one, other in pairs}
-        return cls(token.start(), token["name"].rpartition(":")[2], attributes)
 
     @property
     def is_mark(self) -> bool:
@@ -95,9 +69,7 @@ class _Inline:
         named = (self.attributes.get(name, "") for name in ("ctype", "type", "subType", "id"))
         if any(_BREAK_NAME.search(name) for name in named):
             return "\n"
-        plain = next(
-            (self.attributes[name] for name in ("equiv-text", "disp", "equiv") if self.attributes.get(name)), ""
-        )
+        plain = next(filter(None, map(self.attributes.get, ("equiv-text", "disp", "equiv"))), "")
         text = plain or self.text or codes.get(self.attributes.get("dataRef") or self.attributes.get("id", ""), "")
         if character := _CHARACTER.fullmatch(text):
             text = character[2]
@@ -115,83 +87,94 @@ class _Inline:
         return _Code(self.name in _ALONE, name, text or name)
 
 
+class Event(NamedTuple):
+    """What a parser finds in a text, from a byte to that of the next event: a start tag or an end tag with its element,
+    or characters, "" of a comment. `whole` characters, of CDATA or an entity, are not divided."""
+
+    start: int
+    value: Element | str
+    begins: bool = False
+    whole: bool = False
+
+
+class _Code(NamedTuple):
+    """An inline code as it is compared: whether it stands alone, its id, and what it shows or holds."""
+
+    alone: bool
+    id: str
+    text: str
+
+
+class _Piece(NamedTuple):
+    """Bytes of the file, the characters that they are, and whether a mark leaves these whole."""
+
+    start: int
+    stop: int
+    text: str
+    whole: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The content of an element: its raw XML, its text, and where each part of the text is.
+    """The content of an element: its text, and where each part of the text is in the file.
 
     Attributes:
+        start, stop: its bytes.
+        prefix: of the element's name.
         text: without markup and without white space round it.
-        shift: characters of white space before the text.
-        atoms: of the whole text, with that white space; none if there is no markup.
-        our_marks: (start, end) in `raw` of tags of our own earlier marks.
+        pieces: of the whole text, with that white space.
+        our_marks: the bytes (start, stop) of tags of our own earlier marks.
         has_words: whether there is text besides codes.
         codes: inline codes, in order.
     """
 
-    raw: str
+    start: int
+    stop: int
+    prefix: str
     text: str
-    shift: int
-    atoms: tuple[_Atom, ...] = ()
-    our_marks: tuple[tuple[int, int], ...] = ()
-    has_words: bool = True
-    codes: tuple[_Code, ...] = ()
+    pieces: tuple[_Piece, ...]
+    our_marks: tuple[tuple[int, int], ...]
+    has_words: bool
+    codes: tuple[_Code, ...]
 
     @classmethod
-    def of(cls, raw: str, codes: Mapping[str, str] | None = None) -> Content:
-        """Cut well-formed XML into text and markup. Inline codes that show something, such as a placeholder, are text;
-        between two words that would join across another one there is a blank."""
-        if not set("<&\r") & set(raw):
-            return cls(raw, raw.strip(), len(raw) - len(raw.lstrip()), has_words=bool(raw.strip()))
-        characters: list[str] = []
-        atoms: list[_Atom] = []
+    def of(cls, events: Sequence[Event], stop: int, prefix: str, codes: Mapping[str, str]) -> Content:
+        """The content of these events up to the byte `stop`. Inline codes that show something, such as a placeholder,
+        are text; between two words that would join across another one there is a blank."""
+        pieces: list[_Piece] = []
         our_marks: list[tuple[int, int]] = []
-        opened: list[_Inline] = []
+        opened: list[Element] = []
         inline: list[_Code] = []
         gap: tuple[int, int] | None = None
-        has_words = False
-
-        def add(start: int, end: int, text: str) -> None:
-            first = atoms[-1].last if atoms else 0
-            atoms.append(_Atom(start, end, first, first + len(text)))
-            characters.append(text)
-
-        at = unread = 0
-        while (token := _TOKEN.match(raw, at)) is not None:
-            at = token.end()
-            text = token["text"] or token["cdata"]
-            if token["name"] is not None:
-                if token["close"]:
-                    element = opened.pop()
-                    unread -= element.is_unread
-                else:
-                    element = _Inline.of(token)
-                if element.is_mark:
-                    our_marks.append(token.span())
-                if not token["close"] and not token["empty"]:
-                    opened.append(element)
-                    unread += element.is_unread
-                elif element.name in _ALONE | _HALF | _PAIR and not unread:
-                    shown = element.shown(codes or {})
-                    inline.append(element.code(shown))
+        has_words, unread = False, 0
+        starts = [*(event.start for event in events), stop]
+        for (_, value, begins, whole), (start, end) in zip(events, pairwise(starts), strict=True):
+            if isinstance(value, Element):
+                if value.is_mark and start < end:
+                    our_marks.append((start, end))
+                unread += value.is_unread if begins else -value.is_unread
+                if begins:
+                    value.text = ""
+                    opened.append(value)
+                    continue
+                opened.pop()
+                if value.name in _ALONE | _HALF | _PAIR and not unread:
+                    shown = value.shown(codes)
+                    inline.append(value.code(shown))
                     if shown:
-                        add(element.start, at, shown)
-                    gap = (element.start, at) if shown is None and characters and characters[-1][-1].isalnum() else None
-                continue
-            if token["reference"] is not None:
-                text = _referred(token["reference"])
-            if not text:
-                continue
-            if unread:
-                opened[-1].text += text
-                continue
-            if gap is not None and text[0].isalnum():
-                add(*gap, " ")
-            gap = None
-            add(*token.span(), "\n" if text == "\r\n" else text)
-            has_words = has_words or not text.isspace()
-        joined = "".join(characters)
-        shift = len(joined) - len(joined.lstrip())
-        return cls(raw, joined.strip(), shift, tuple(atoms), tuple(our_marks), has_words, tuple(inline))
+                        pieces.append(_Piece(value.start, end, shown, True))
+                    joins = shown is None and bool(pieces) and pieces[-1].text[-1].isalnum()
+                    gap = (value.start, end) if joins else None
+            elif unread:
+                opened[-1].text += value
+            elif value:
+                if gap is not None and value[0].isalnum():
+                    pieces.append(_Piece(*gap, " ", True))
+                gap = None
+                pieces.append(_Piece(start, end, value, whole))
+                has_words = has_words or not value.isspace()
+        text = "".join(piece.text for piece in pieces).strip()
+        return cls(starts[0], stop, prefix, text, tuple(pieces), tuple(our_marks), has_words, tuple(inline))
 
     def differs(self, other: Content) -> str | None:
         """The data warning of a source whose translation has other inline codes; None if they are the same. Codes are
@@ -203,44 +186,37 @@ class Content:
                 return warning
         return None
 
-    def marked(self, spans: Sequence[ErrorSpan], tags: Callable[[ErrorSpan], tuple[str, str]]) -> str:
-        """The raw XML with a mark round each span, in as many pieces as markup and other spans demand; `tags` gives the
+    def edits(
+        self, spans: Sequence[ErrorSpan], tags: Callable[[ErrorSpan], tuple[str, str]], encoding: str
+    ) -> list[tuple[int, int, str]]:
+        """(start, stop, text) of each part of the file's bytes that becomes another text, in their order: our earlier
+        marks go, and each span has a mark round it, in as many runs as markup and other spans demand. `tags` gives the
         start and the end tag of each."""
-        inserted: dict[int, str] = {}
-        atoms = self.atoms or [_Atom(at, at + 1, at, at + 1) for at in range(len(self.raw))]
-        covers = [
-            [s for s in spans if s.start + self.shift < atom.last and atom.first < s.end + self.shift] for atom in atoms
-        ]
-        for at, (atom, cover) in enumerate(zip(atoms, covers, strict=True)):
-            before = at > 0 and atoms[at - 1].end == atom.start and covers[at - 1] == cover
-            if not cover or before:
-                continue
-            end = atom.end
-            for after, other in zip(atoms[at + 1 :], covers[at + 1 :], strict=True):
-                if after.start != end or other != cover:
-                    break
-                end = after.end
+        runs: list[tuple[int, int, list[ErrorSpan]]] = []
+        for start, stop, first, last in self._parts({at for span in spans for at in (span.start, span.end)}, encoding):
+            cover = [span for span in spans if span.start < last and first < span.end]
+            if runs and runs[-1][1:] == (start, cover):
+                start = runs.pop()[0]
+            runs.append((start, stop, cover))
+        edits = [(*mark, "") for mark in self.our_marks]
+        for start, stop, cover in filter(lambda run: run[2], runs):
             pairs = [tags(span) for span in cover]
-            inserted[atom.start] = inserted.get(atom.start, "") + "".join(start for start, _ in pairs)
-            inserted[end] = "".join(stop for _, stop in reversed(pairs)) + inserted.get(end, "")
-        removed = dict(self.our_marks)
-        parts, at = [], 0
-        for cut in sorted({*inserted, *removed}):
-            parts += [self.raw[at:cut], inserted.get(cut, "")]
-            at = removed.get(cut, cut)
-        return "".join([*parts, self.raw[at:]])
+            edits.append((start, start, "".join(begin for begin, _ in pairs)))
+            edits.append((stop, stop, "".join(end for _, end in reversed(pairs))))
+        return sorted(edits, key=lambda edit: edit[:2])
 
-
-def _unescaped(value: str) -> str:
-    """The value of an attribute."""
-    return re.sub("&([^;]+);", lambda reference: _referred(reference[1]), value)
-
-
-def _referred(name: str) -> str:
-    """The character of a reference; an entity of a DTD outside the file stays as it is written."""
-    if name.startswith("#"):
-        return chr(int(name[2:], 16) if name[1] in "xX" else int(name[1:]))
-    return _PREDEFINED.get(name, f"&{name};")
+    def _parts(self, cuts: set[int], encoding: str) -> Iterator[tuple[int, int, int, int]]:
+        """The bytes and the characters of each piece, which is divided at `cuts` where it may be."""
+        whole = "".join(piece.text for piece in self.pieces)
+        first = len(whole.lstrip()) - len(whole)
+        for piece in self.pieces:
+            last = first + len(piece.text)
+            inner = [] if piece.whole else sorted(cut for cut in cuts if first < cut < last)
+            places = (piece.start + len(piece.text[: cut - first].encode(encoding)) for cut in inner)
+            bytes_, characters = (piece.start, *places, piece.stop), (first, *inner, last)
+            for (start, stop), (one, other) in zip(pairwise(bytes_), pairwise(characters), strict=True):
+                yield start, stop, one, other
+            first = last
 
 
 def quoted(text: str) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from mbr_esd_metric.adapters.documents.content import MARK, quoted
+from mbr_esd_metric.adapters.documents.content import MARK, Content, Element, quoted
 from mbr_esd_metric.adapters.documents.document import Document, issue_type
-from mbr_esd_metric.adapters.documents.markup import Element, Place, XmlUnit, document_of, read_xml
+from mbr_esd_metric.adapters.documents.markup import Closing, XmlUnit, document_of, read_xml
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.prompting.languages import language_code
 
-#: A language and the bytes of its text.
-_Variant = tuple[str, Place]
+#: A language and its text.
+_Variant = tuple[str, Content]
 
 
 def read_tmx(path: Path, pair: tuple[str, str] | None = None) -> Document:
@@ -36,11 +36,11 @@ def read_tmx(path: Path, pair: tuple[str, str] | None = None) -> Document:
         unit = next((element for element in stack if element.name == "tu"), None)
         return "" if unit is None else unit.attributes.get("tuid") or str(len(units) + 1)
 
-    def closed(stack: list[Element], place: Place) -> None:
+    def closed(stack: list[Element], content: Closing) -> None:
         nonlocal source_language, several
         names = [element.name for element in stack]
         if names[-2:] == ["tuv", "seg"]:
-            variants.append((stack[-2].attributes.get("lang", ""), place))
+            variants.append((stack[-2].attributes.get("lang", ""), content({})))
         elif names[-1] == "tu":
             language = pair[0] if pair else stack[-1].attributes.get("srclang") or source_language
             source = _nearest(variants, language) if language not in ("", "*all*") else next(iter(variants), None)
@@ -62,7 +62,7 @@ def read_tmx(path: Path, pair: tuple[str, str] | None = None) -> Document:
         elif len(stack) == 1 and names[0] != "tmx":
             raise InputError(f"{path}: the root element is {names[0]}; give TMX")
 
-    xml = read_xml(path, closed, name)
+    xml = read_xml(path, ("seg",), closed, name)
     if pair is None and (several or len({_code(language) for language in found}) > 1):
         example = f"{_code(units[0].languages[0]) or 'en'}-{next(iter(found))}"
         raise InputError(f"{path}: translations into {', '.join(found)}; choose a language, such as --lp {example}")

@@ -10,16 +10,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from mbr_esd_metric.adapters.documents.content import MARK, quoted
+from mbr_esd_metric.adapters.documents.content import MARK, Content, Element, quoted
 from mbr_esd_metric.adapters.documents.document import Document, issue_comment, issue_type
-from mbr_esd_metric.adapters.documents.markup import (
-    Element,
-    Place,
-    XmlUnit,
-    declaration,
-    document_of,
-    read_xml,
-)
+from mbr_esd_metric.adapters.documents.markup import Closing, XmlUnit, declaration, document_of, read_xml
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import InputError
 
@@ -42,16 +35,15 @@ def read_xliff(path: Path, every: bool = False) -> Document:
     started, rejected or locked, and units with a second target, of which the first is read.
     """
     units: list[XmlUnit] = []
-    places: dict[str, Place] = {}
-    segments: dict[str, dict[str, Place]] = {}
+    texts: dict[str, Content] = {}
+    segments: dict[str, dict[str, Content]] = {}
     problems: list[str] = []
     conditions: dict[str, str] = {}
     codes: dict[str, str] = {}
-    definitions: list[tuple[dict[str, str], str, Place]] = []
     v2 = False
 
-    def closed(stack: list[Element], place: Place) -> None:
-        nonlocal v2, codes
+    def closed(stack: list[Element], content: Closing) -> None:
+        nonlocal v2
         element, names = stack[-1], [element.name for element in stack]
         unit = next((at for at, name in enumerate(names) if name in _UNITS), len(names))
         if len(stack) == 1:
@@ -61,40 +53,37 @@ def read_xliff(path: Path, every: bool = False) -> Document:
             v2 = version.startswith("2.")
         elif names[-2] in ("originalData", "tag"):
             key = element if names[-2] == "originalData" else stack[-2]
-            definitions.append((codes, key.attributes.get("id", ""), place))
+            codes[key.attributes.get("id", "")] = content({}).text
         elif names[-1] in ("source", "target") and len(names) == unit + 2:
-            if names[-1] in places and names[-1] == "target":
+            if names[-1] in texts and names[-1] == "target":
                 problems.append("a second target")
-            places.setdefault(names[-1], place)
+            texts.setdefault(names[-1], content(codes))
             problems.extend(_problems(element))
         elif names[-1] == "mrk" and element.attributes.get("mtype") == "seg" and len(names) > unit + 2:
-            segments.setdefault(names[unit + 1], {}).setdefault(element.attributes.get("mid", ""), place)
+            segments.setdefault(names[unit + 1], {}).setdefault(element.attributes.get("mid", ""), content(codes))
         elif names[-2:] == ["seg-defs", "seg"]:
             conditions[element.attributes.get("id", "")] = next(iter(_problems(element)), "")
         elif names[-1] in _UNITS:
             translate = [one.attributes["translate"] for one in stack if "translate" in one.attributes]
             untranslated = ['translate="no"'] if translate[-1:] == ["no"] else []
             reasons = [*untranslated, *problems, *_problems(element)]
-            target = places.get("target")
+            target = texts.get("target")
             sources, targets = segments.get("seg-source") or segments.get("source"), segments.get("target", {})
-            pairs = {"": (places.get("source"), target)}
+            pairs = {"": (texts.get("source"), target)}
             if sources and (targets or target is None or target.start == target.stop):
                 pairs = {f"/{mid}": (sources.get(mid), targets.get(mid)) for mid in {**sources, **targets}}
             for segment, pair in pairs.items():
-                source, target = (one and one._replace(codes=codes) for one in pair)
                 first = next((one for one in (*reasons, conditions.get(segment[1:])) if one), None)
                 document = _named(stack, "file", "group")
-                units.append(XmlUnit(_id(stack) + segment, source, target, _languages(stack), document, first))
-            places.clear()
+                units.append(XmlUnit(_id(stack) + segment, *pair, _languages(stack), document, first))
+            texts.clear()
             segments.clear()
             problems.clear()
         if names[-1] in ("unit", "file"):
-            codes = {}
+            codes.clear()
             conditions.clear()
 
-    xml = read_xml(path, closed, _id)
-    for known, name, place in definitions:
-        known[name] = xml.content(place).text
+    xml = read_xml(path, ("source", "target", "seg-source", "originalData", "tag"), closed, _id)
     prefix, first = declaration(xml)
     return document_of(path, xml, units, partial(_tags, prefix, v2), every=every, first=first)
 

@@ -9,7 +9,6 @@ from xml.etree import ElementTree
 import pytest
 
 from mbr_esd_metric.adapters.documents import Checked, Document, read_document
-from mbr_esd_metric.adapters.documents.content import Content
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from tests.adapters.test_documents import TWO, _mark, _read
 
@@ -18,6 +17,8 @@ ROOT = (
     ' xmlns:mq="MQXliff" xmlns:m="http://www.memsource.com/mxlf/2.0">'
     '<file original="f" source-language="en" target-language="de"><header/><body>{}</body></file></xliff>'
 )
+
+ITS = ' xmlns:its="http://www.w3.org/2005/11/its" its:version="2.0"'
 
 
 def _segment(mid: str, text: str) -> str:
@@ -73,8 +74,7 @@ def test_segments_of_trados_are_units(tmp_path: Path) -> None:
     again = read_document(tmp_path / "o.sdlxliff")
     assert again.units == document.units
     clean = _mark(again, tmp_path / "c.sdlxliff").decode()
-    its = ' xmlns:its="http://www.w3.org/2005/11/its" its:version="2.0"'
-    assert clean.replace(its, "") == content
+    assert clean.replace(ITS, "") == content
 
 
 def test_segments_without_definitions_or_partners(tmp_path: Path) -> None:
@@ -164,14 +164,18 @@ def test_marks_have_their_parents_prefix(tmp_path: Path, prefix: str, version: s
         ('A <ph id="1">&lt;img src="a>b"/&gt;<sub>not text</sub></ph>picture', "A picture"),
     ],
 )  # fmt: skip
-def test_inline_codes_show_what_they_stand_for(raw: str, text: str) -> None:
-    content = Content.of(raw, {"d1": "<br/>", "d2": "${n}"})
-    assert content.text == text
-    for at, character in enumerate(text):
-        marked = content.marked([ErrorSpan(at, at + 1, "minor")], lambda _: ('<mrk mid="mbr-esd-1">', "</mrk>"))
-        ElementTree.fromstring(f"<t>{marked}</t>")
-        assert Content.of(marked, {"d1": "<br/>", "d2": "${n}"}).text == text, character
-        assert Content.of(marked).marked([], lambda _: ("", "")) == raw
+def test_inline_codes_show_what_they_stand_for(tmp_path: Path, raw: str, text: str) -> None:
+    """A mark round each character divides none of them."""
+    tags = "".join(f'<tag id="{id_}"><ph>{code}</ph></tag>' for id_, code in (("d1", "&lt;br/>"), ("d2", "${n}")))
+    unit = f'<trans-unit id="1"><source>Yes</source><target>{raw}</target></trans-unit>'
+    content = ROOT.format(f"<tag-defs>{tags}</tag-defs>{unit}")
+    document = _read(tmp_path, "p.xlf", content)
+    assert document.units[0].translation == text
+    spans = [ErrorSpan(at, at + 1, "minor") for at in range(len(text))]
+    ElementTree.fromstring(_mark(document, tmp_path / "o.xlf", Annotation(spans)))
+    again = read_document(tmp_path / "o.xlf")
+    assert again.units == document.units
+    assert _mark(again, tmp_path / "c.xlf").decode().replace(ITS, "") == content
 
 
 def test_what_the_file_says_of_codes_elsewhere(tmp_path: Path) -> None:
