@@ -109,7 +109,7 @@ def test_naming_rules_and_similarities_loads_no_numpy() -> None:
     code = (
         "import contextlib, io, sys; from mbr_esd_metric.cli.main import main\n"
         "for words in (['decide', '--help'], ['score', '--help'], ['sample', '--help'], ['report', '--help'],"
-        " ['distill', '--help'], ['models', '--options']):\n"
+        " ['distill', '--help'], ['models', 'mbr-esd-llama']):\n"
         "    output = io.StringIO()\n"
         "    with contextlib.redirect_stdout(output), contextlib.suppress(SystemExit): main(words)\n"
         "    text = ''.join(output.getvalue().split())  # a line may end behind a hyphen\n"

@@ -65,7 +65,7 @@ def mbr_esd(site: Path, *words: str) -> str:
 
 
 def test_models_list_what_was_added(installed: Path) -> None:
-    models = mbr_esd(installed, "models", "--options")
+    models = mbr_esd(installed, "models", "mbr-esd-llama")
     assert f"how the model is run: {', '.join(['auto', *ENGINES.builtin, 'example-first-word'])}\n" in models
     assert f": {', '.join([*SIMILARITIES.builtin, 'example-jaccard'])}, or a mean such as" in models
     assert "; example-longest: the most error spans" in models
@@ -187,8 +187,8 @@ def test_a_broken_plugin_is_one_warning(tmp_path: Path) -> None:
     assert "error: the rule 'shortest' of broken 1.0 cannot be used" in done.stderr
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_an_exception_of_a_plugin_names_it(tmp_path: Path, workers: str) -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_exception_of_a_plugin_names_it(tmp_path: Path, workers: int) -> None:
     (tmp_path / "raising_plugin.py").write_text(
         "from mbr_esd_metric.core.rules import SegmentRule\n"
         "class Raising(SegmentRule):\n    name, description = 'raising', 'x'\n"
@@ -196,8 +196,12 @@ def test_an_exception_of_a_plugin_names_it(tmp_path: Path, workers: str) -> None
         encoding="utf-8",
     )
     offer(tmp_path, "raising", "mbr_esd_metric.rules", "raising = raising_plugin:Raising")
-    words = ["decide", str(CANDIDATES), "-o", str(tmp_path / "out"), "--rule", "raising", "--workers", workers]
-    done = command(tmp_path, "-m", "mbr_esd_metric", *words)
+    words = ["decide", str(CANDIDATES), "-o", str(tmp_path / "out"), "--rule", "raising"]
+    code = (
+        "import sys; from mbr_esd_metric.decoding import file; from mbr_esd_metric.cli.main import main;"
+        f"file.workers_for = lambda _: {workers}; sys.exit(main(sys.argv[1:]))"
+    )
+    done = command(tmp_path, "-c", code, *words)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert "'nothing'" in done.stderr

@@ -22,7 +22,6 @@ examples:
   mbr-esd calibrate xcomet.json OURS=decisions.jsonl candidates.jsonl ratings.tsv --plot calibration.png
   mbr-esd calibrate --test-set data/wmt24 --lp en-de
   mbr-esd calibrate dev.json ratings.tsv --save FOLDER/calibration.json
-  mbr-esd calibrate test.json test-ratings.tsv --apply FOLDER/calibration.json
   mbr-esd calibrate out.json --error-free ratings.jsonl --precision 0.95 --save error-free.json
 
 Human ratings are among the inputs (TSV), or those of the test set. A span is confirmed by the share of its characters
@@ -37,7 +36,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_table(parser)
     parser.add_argument("--plot", metavar="OUT.png", help="reliability, precision and recall, risk and coverage")
     parser.add_argument("--save", metavar="FILE", help="learn a monotone recalibration on one metric, and write it")
-    parser.add_argument("--apply", metavar="FILE", help="show the error after this recalibration, learnt elsewhere")
     parser.add_argument(
         "--error-free",
         nargs="*",
@@ -51,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the tables; plot and learn where that is asked for."""
     from mbr_esd_metric.core.recalibration import Recalibration
-    from mbr_esd_metric.files.records import read_recalibration, write_recalibration
+    from mbr_esd_metric.files.records import write_recalibration
     from mbr_esd_metric.report.calibration_tables import (
         calibration_plot,
         calibration_table,
@@ -67,7 +65,6 @@ def run(args: argparse.Namespace) -> int:
         return _error_free(args)
     if args.precision is not None:
         raise no_effect_error(f"--precision {args.precision}", "a run without --error-free")
-    by = read_recalibration(args.apply) if args.apply else None
     table = read_inputs(args)
     metrics = predicted_of(table)
     if not any(column.human for column in table.columns):
@@ -78,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(
             "no metric among the inputs has error spans with a confidence on a translation that a human rated"
         )
-    tables = [calibration_table(table, by), *reliability_tables(table)]
+    tables = [calibration_table(table), *reliability_tables(table)]
     print(render_all(tables, args.table), end="")
     if args.plot:
         save(calibration_plot(table), Path(args.plot))
@@ -98,9 +95,8 @@ def _error_free(args: argparse.Namespace) -> int:
     from mbr_esd_metric.report.evaluations import learning_tables
     from mbr_esd_metric.report.inputs import scored_of_files, scored_of_test_set
 
-    for option in ("plot", "apply"):
-        if getattr(args, option):
-            raise no_effect_error(f"--{option}", "--error-free")
+    if args.plot:
+        raise no_effect_error("--plot", "--error-free")
     if args.precision is not None and not 0 < args.precision < 1:
         raise OptionError(f"--precision {args.precision}: give a share between 0 and 1")
     if bool(args.test_set) == bool(args.error_free) or bool(args.inputs) == bool(args.test_set):

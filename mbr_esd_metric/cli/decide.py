@@ -7,14 +7,14 @@ import os
 import sys
 
 from mbr_esd_metric.decoding.options import FIELDS, option_help
-from mbr_esd_metric.errors import OptionError, number_of
+from mbr_esd_metric.errors import number_of
 from mbr_esd_metric.files.paths import check_output
 
 _EXAMPLE = """\
 A file says how the model that was sampled decides; options change that.
 
 example:
-  mbr-esd decide candidates.jsonl.gz -o decisions.jsonl --utility softf1 --workers 2
+  mbr-esd decide candidates.jsonl.gz -o decisions.jsonl --utility softf1
 
 CANDIDATES is JSON lines, a segment a line,
   {"id": "1", "system": "A", "src": "...", "mt": "...", "candidates": [{"text": "...", "logprob": -9.1}, ...]}
@@ -32,7 +32,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="decisions file to write")
     for name, option in FIELDS.items():
         parser.add_argument(flag(name), metavar=name.upper(), help=f"{option_help(name)} (default {option.default})")
-    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes (default 1)")
     parser.add_argument(
         "--skip-invalid",
         action="store_true",
@@ -48,12 +47,10 @@ def flag(name: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Decide every segment of the file."""
-    from mbr_esd_metric.decoding.file import decide_file, file_options
+    from mbr_esd_metric.decoding.file import decide_file, file_options, workers_for
     from mbr_esd_metric.decoding.segment import FOUND_INEXACTLY
     from mbr_esd_metric.metric.signature import signature_of_file
 
-    if args.workers < 1:
-        raise OptionError(f"--workers is a number from 1, not {args.workers}")
     check_output(args.output, [args.candidates])
     changes = {name: value for name in FIELDS if (value := getattr(args, name)) is not None}
     options = file_options(args.candidates, changes, lambda name, value: f"{flag(name)} {value}")
@@ -61,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         args.candidates,
         args.output,
         options,
-        workers=args.workers,
+        workers=workers_for(args.candidates),
         skip_invalid=args.skip_invalid,
         progress=not args.quiet,
     )

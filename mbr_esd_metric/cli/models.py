@@ -1,4 +1,4 @@
-"""`mbr-esd models`: the model cards by what they need, one line each; with ``--check`` what works on this machine."""
+"""`mbr-esd models`: the model cards, one line each, or the options of one; ``--check``: what works on this machine."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import argparse
 import importlib.metadata
 import os
 import platform
-import subprocess
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.errors import install_command, no_effect_error, printable
+from mbr_esd_metric.errors import install_command, printable
 
 if TYPE_CHECKING:
     from mbr_esd_metric.metric.card import ModelCard
@@ -36,9 +34,8 @@ def packages() -> dict[str, tuple[str, str]]:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments."""
-    parser.add_argument("name", nargs="?", help="show this model with all its settings")
-    parser.add_argument("--options", action="store_true", help="list the options that a model name takes")
+    """A model, and whether to check."""
+    parser.add_argument("name", nargs="?", help="show the options of this model, with their values and meanings")
     parser.add_argument(
         "--check", action="store_true", help="say what works on this machine, why the rest does not, and what to do"
     )
@@ -49,70 +46,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the table, one card, the options, or what works here; 1 if the card to check cannot run here."""
+    """Print the table, one card, or what works here; 1 if the card to check cannot run here."""
     from mbr_esd_metric.generation.server.address import shown
-    from mbr_esd_metric.metric.card import options_help, settings
+    from mbr_esd_metric.metric.card import option_meanings, settings
     from mbr_esd_metric.metric.cards import limits, listed, load_card
 
     if args.check:
-        if args.options:
-            raise no_effect_error("--options", "--check")
         return _check(args.name)
     if args.name:
-        card = load_card(args.name)
-        for key, value in settings(card).items():
+        meanings = option_meanings()
+        for key, value in settings(load_card(args.name)).items():
             texts = [shown(str(one)) for one in value] if isinstance(value, tuple) else [printable(str(value))]
-            print(f"{key:<18}{', '.join(texts) if value not in (None, ()) else '-'}")
-    if args.options:
-        print("options, as in mbr-esd-llama?n=64&utility=scoresim:\n" + options_help())
-    if args.name or args.options:
+            text = ", ".join(texts) if value not in (None, ()) else "-"
+            print(f"{key:<18}{text:<18}  {meanings.get(key, '')}".rstrip())
         return 0
-    for title, cards in grouped(listed(), available_gb()).items():
-        if cards:
-            print(
-                "\n".join([title, *map(_line, cards), *(f"  {line}" for line in limits(one.name for one in cards)), ""])
-            )
+    cards = sorted(listed(), key=lambda card: card.memory_gb)
+    print("\n".join([*map(_line, cards), "", *(f"  {line}" for line in limits(one.name for one in cards))]))
     print(
         f"GB: the weights as published. A model decides with {_USUAL} unless its line says otherwise. The paper's\n"
         "models score by the chosen spans, mbr-esd-small by its own estimate, others by the mean over the candidates.\n"
-        "`mbr-esd models NAME` shows all settings of one, and `mbr-esd models --options` lists the options."
+        "`mbr-esd models NAME` shows the options of one, `mbr-esd models --check` what works on this machine."
     )
     return 0
-
-
-def grouped(cards: Iterable[ModelCard], memory_gb: float) -> dict[str, list[ModelCard]]:
-    """Title -> its cards; `memory_gb` is that of the GPUs, or of the machine if it has none. Prompts and the rest take
-    a fifth of it.
-    """
-    groups: dict[str, list[ModelCard]] = {
-        "== any model: on a server that runs already, or with its weights": [],
-        "== small models of this package: they run on any machine with 2 cores and 2 GB of memory": [],
-        f"== models that fit into this machine ({memory_gb:.0f} GB): in process, or on a server (mbr-esd serve)": [],
-        "== larger models: on a server with GPUs (mbr-esd serve), or on GPUs in process": [],
-    }
-    any_model, small, fitting, larger = groups.values()
-    for card in cards:
-        if not card.model:
-            any_model.append(card)
-        elif card.memory_gb < 1:
-            small.append(card)
-        else:
-            (fitting if card.memory_gb <= 0.8 * memory_gb else larger).append(card)
-    return groups
-
-
-def available_gb() -> float:
-    """Memory of all GPUs in GB (10^9 bytes), or of the machine if it has none; 0 if neither can be told."""
-    command = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
-    try:
-        output = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
-        return sum(int(line) for line in output.split()) * 1.048576e-3
-    except (OSError, ValueError, subprocess.SubprocessError):
-        pass
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    except (ValueError, OSError, AttributeError):  # pragma: no cover - another platform
-        return 0.0
 
 
 def _line(card: ModelCard) -> str:

@@ -5,17 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import signal
 import socket
-import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mbr_esd_metric.errors import EngineError, require
+from mbr_esd_metric.errors import require
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Start the server, print its address when it is ready, and wait until it ends."""
+    """Print how to ask the server, and become it."""
     from mbr_esd_metric.generation.engines.vllm import CPU_ENVIRONMENT
 
     parser = argparse.ArgumentParser(prog="mbr-esd serve", add_help=False, allow_abbrev=False)
@@ -41,25 +36,12 @@ def run(args: argparse.Namespace) -> int:
     parser.add_argument("--port", type=int, default=8000)
     address, flags = parser.parse_known_args(args.flags)
     command = serve_command(args.name, address.host, address.port, flags)
-    if _answers(address.host, address.port):
-        raise EngineError(f"port {address.port} is taken; choose another with --port")
-    print(f"mbr-esd serve: vllm {shlex.join(_without_keys(command[3:]))}", file=sys.stderr, flush=True)
-    server = subprocess.Popen(command, env={**CPU_ENVIRONMENT, **os.environ}, stdout=sys.stderr)
-    previous = signal.signal(signal.SIGTERM, lambda *_: server.terminate())
-    try:
-        _wait_until_ready(server, address.host, address.port)
-        name = socket.gethostname() if address.host in ("0.0.0.0", "::") else address.host
-        print(f"export MBR_ESD_SERVER=http://{name}:{address.port}/v1", flush=True)
-        if arguments := answer_flags(flags):
-            print(f"mbr-esd serve: ask for it with vllm={','.join(arguments)}", file=sys.stderr, flush=True)
-        return server.wait()
-    except KeyboardInterrupt:
-        return 130
-    finally:
-        if server.poll() is None:
-            server.terminate()
-            server.wait()
-        signal.signal(signal.SIGTERM, previous)
+    print(f"mbr-esd serve: vllm {shlex.join(_without_keys(command[3:]))}", file=sys.stderr)
+    if arguments := answer_flags(flags):
+        print(f"mbr-esd serve: ask for it with vllm={','.join(arguments)}", file=sys.stderr)
+    name = socket.gethostname() if address.host in ("0.0.0.0", "::") else address.host
+    print(f"when it is ready: export MBR_ESD_SERVER=http://{name}:{address.port}/v1", flush=True)
+    os.execve(command[0], command, {**CPU_ENVIRONMENT, **os.environ})
 
 
 def serve_command(name: str, host: str, port: int, flags: Sequence[str] = ()) -> list[str]:
@@ -111,23 +93,3 @@ def _without_keys(command: Sequence[str]) -> list[str]:
         else:
             shown.append("***" if secret else word)
     return shown
-
-
-def _wait_until_ready(server: subprocess.Popen[bytes], host: str, port: int) -> None:
-    """Return when the server answers; a 70B model may take ten minutes to load."""
-    while server.poll() is None:
-        if _answers(host, port):
-            return
-        time.sleep(0.5)
-    raise EngineError(f"the server ended with status {server.returncode} before it was ready; its messages are above")
-
-
-def _answers(host: str, port: int) -> bool:
-    local = "127.0.0.1" if host in ("0.0.0.0", "::") else host
-    try:
-        with urllib.request.urlopen(f"http://{local}:{port}/health", timeout=5) as reply:
-            return bool(reply.status == 200)
-    except urllib.error.HTTPError:
-        return True
-    except OSError:
-        return False

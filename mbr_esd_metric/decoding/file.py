@@ -196,6 +196,13 @@ def decide_file(
     return summary
 
 
+def workers_for(candidates: str | Path) -> int:
+    """The processes that a file keeps busy: one for each of its blocks, as many as the cores that this one may use."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    blocks = os.path.getsize(candidates) // _BLOCK if os.path.isfile(candidates) else 1
+    return max(1, min(cores, blocks))
+
+
 def _choose_together(
     lines: Iterable[_Line], rule: CorpusRule, summary: FileSummary, write: Callable[[bytes], object]
 ) -> None:

@@ -7,19 +7,17 @@ import json
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.distill.training_rows import TrainingRow
+from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import json_line
 from mbr_esd_metric.files.streams import whole_file, write_whole
 from mbr_esd_metric.metric.card import ModelCard, settings
-from mbr_esd_metric.prompting.formats import get_format
-from mbr_esd_metric.prompting.prompt import TEMPLATES, Prompt
+from mbr_esd_metric.prompting.prompt import TEMPLATES
 
 Method = Literal["dpo", "sft"]
-Split = Literal["source", "random"]
 #: The share of the rows that is held out for validation.
 _HELD_OUT = 0.1
 
@@ -45,66 +43,16 @@ _ADAPTER_OF: Mapping[Method, Mapping[str, str]] = {
 _INHERITED = ("format", "location", "prompt", "grounded", "temperature", "top_k", "max_tokens")
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingRow:
-    """A row of the data set.
-
-    Attributes:
-        source: the source text; a split by source never divides it.
-        content: the columns.
-    """
-
-    source: str
-    content: Mapping[str, Any]
-
-
-def messages(prompt: Prompt, source: str, translation: str, lp: str | None) -> list[dict[str, str]]:
-    """The question about a translation, as the messages that the model is asked with."""
-    turns = [*prompt.turns, ("user", prompt.render(source, translation, lp))]
-    return [{"role": role, "content": content} for role, content in turns]
-
-
-def answer(text: str) -> list[dict[str, str]]:
-    """An answer, as a message."""
-    return [{"role": "assistant", "content": text}]
-
-
-def question_of(card: ModelCard) -> Prompt:
-    """The prompt of a model that can be trained.
+def held_out(sources: Sequence[str]) -> list[bool]:
+    """Whether each row belongs to the validation part: whole sources, in a random order, until a tenth of the rows is
+    reached, so that no source is in both parts.
 
     Raises:
-        OptionError: a model without weights, one whose answers tag given words, or one with examples.
+        InputError: there is only one source, so nothing would be left for the other part.
     """
-    if not card.model:
-        raise OptionError(f"--model {card.name} has no weights to train; give one with weights, such as mbr-esd-llama")
-    if card.shots is not None:
-        raise OptionError(
-            "--model has shots=, examples in the question; a trained model is asked without, leave it out"
-        )
-    answers = get_format(card.decision.format)
-    if answers.engine:
-        raise OptionError(
-            f"--model has format={answers.name}, whose answers TRL does not train (they are engine={answers.engine}'s "
-            "alone); take format=json or compact"
-        )
-    return answers.prompt(card.prompt)
-
-
-def held_out(sources: Sequence[str], split: Split) -> list[bool]:
-    """Whether each row belongs to the validation part: about a tenth of the rows, at least one.
-
-    Args:
-        sources: the source of each row.
-        split: "source" takes whole sources in a random order until a tenth is reached, so that no source is in both
-            parts; "random" takes rows, as the paper does.
-
-    Raises:
-        InputError: there is only one source, or row, so nothing would be left for the other part.
-    """
-    groups = sources if split == "source" else [str(number) for number in range(len(sources))]
-    sizes = Counter(groups)
+    sizes = Counter(sources)
     if len(sizes) < 2:
-        raise InputError("all rows have the same source, so none can be held out; give more, or --split random")
+        raise InputError("all rows have the same source, so none can be held out; give more")
     names = sorted(sizes)
     random.Random(0).shuffle(names)
     enough, chosen, rows = _HELD_OUT * sizes.total(), {names[0]}, sizes[names[0]]
@@ -113,7 +61,7 @@ def held_out(sources: Sequence[str], split: Split) -> list[bool]:
             break
         chosen.add(name)
         rows += sizes[name]
-    return [group in chosen for group in groups]
+    return [source in chosen for source in sources]
 
 
 def write_training_folder(

@@ -62,7 +62,7 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """The options of a model's name that say how it runs (`mbr-esd models --options`). Each engine reads what it needs.
+    """The options of a model's name that say how it runs (`mbr-esd models NAME`). Each engine reads what it needs.
 
     Attributes:
         model: hub id, or a folder of a causal language model in transformers' format.

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -24,7 +24,6 @@ import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, as_annotation
 from mbr_esd_metric.core.kernels import Floats, covered
-from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.errors import InputError, labelled
 from mbr_esd_metric.metaeval.matrices import cell_name
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix
@@ -54,11 +53,6 @@ class Predicted:
 
     def __len__(self) -> int:
         return len(self.confidence)
-
-    def recalibrated(self, by: Recalibration) -> Predicted:
-        """The same predicted spans with recalibrated confidences; things without a predicted span stay without one."""
-        reached = np.where(self.reached < 0, -1.0, by.of(np.maximum(self.reached, 0)))
-        return replace(self, confidence=by.of(self.confidence), reached=reached)
 
 
 def predicted_spans(

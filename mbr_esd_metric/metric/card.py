@@ -259,7 +259,7 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
     decision: dict[str, str] = {}
     for key, value in options.items():
         if key not in OPTIONS and key not in FIELDS:
-            raise unknown("model option", key, [*OPTIONS, *FIELDS], "`mbr-esd models --options`")
+            raise unknown("model option", key, [*OPTIONS, *FIELDS], "`mbr-esd models NAME`")
         if value is None:
             continue
         if key in FIELDS:
@@ -306,10 +306,9 @@ def with_pair(card: ModelCard, lp: str | None) -> ModelCard:
     return card if lp is None else with_options(card, {"lp": lp})
 
 
-def options_help() -> str:
-    """One line for each option: name, meaning, values."""
+def option_meanings() -> dict[str, str]:
+    """Option of a model name -> what it means, and the values that it takes."""
     takes = {name: f.metadata["values"].takes for name, f in OPTIONS.items()}
     takes["engine"] = ", ".join(["auto", *ENGINES.names()])
-    rows = [(name, f"{f.metadata['help']}: {takes[name]}") for name, f in OPTIONS.items()]
-    rows += [(name, option_help(name)) for name in FIELDS]
-    return "\n".join(f"  {name:<18}{meaning}" for name, meaning in rows)
+    meanings = {name: f"{f.metadata['help']}: {takes[name]}" for name, f in OPTIONS.items()}
+    return meanings | {name: option_help(name) for name in FIELDS}

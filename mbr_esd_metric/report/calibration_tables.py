@@ -22,7 +22,7 @@ from mbr_esd_metric.metaeval.calibration import (
 )
 from mbr_esd_metric.report.plots import Curve, plot_curves
 from mbr_esd_metric.report.rating_table import RatingTable, SegmentRating
-from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, Value, table_of
+from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
 
 def predicted_of(table: RatingTable, level: CalibrationLevel = "span") -> dict[str, Predicted]:
@@ -55,14 +55,14 @@ def cross_fitted(predicted: Predicted, sources: Sequence[str]) -> Predicted:
     return replace(predicted, confidence=confidence)
 
 
-def calibration_table(table: RatingTable, by: Recalibration | None = None) -> Table:
+def calibration_table(table: RatingTable) -> Table:
     """One row a metric and level: calibration errors, and how well confidence tells right from wrong."""
     rows: list[TableRow] = []
     for level in CALIBRATION_LEVELS:
         for name, predicted in predicted_of(table, level).items():
             curve = threshold_curve(predicted)
             crossed = cross_fitted(predicted, [text.source for text in table.rows])
-            row: dict[Column, Value | Cell] = {
+            row: TableRow = {
                 Column("metric", "metric"): name,
                 Column("level", "per"): level,
                 Column("predicted", "predicted"): len(predicted),
@@ -70,12 +70,11 @@ def calibration_table(table: RatingTable, by: Recalibration | None = None) -> Ta
                 Column("confirmed", "confirmed"): float(predicted.confirmed.mean()),
                 Column("ece", "ECE"): calibration_error(predicted),
                 Column("ece_other_half", "ECE, learnt on the other half"): calibration_error(crossed),
+                Column("average_precision", "average precision"): curve.average_precision,
+                Column("best_f1", "best F1"): curve.best_f1,
+                Column("mean_risk", "mean risk"): curve.mean_risk,
             }
-            if by:
-                row[Column("ece_recalibrated", "ECE, recalibrated")] = calibration_error(predicted.recalibrated(by))
-            row[Column("average_precision", "average precision")] = curve.average_precision
-            row[Column("best_f1", "best F1")] = curve.best_f1
-            rows.append(row | {Column("mean_risk", "mean risk"): curve.mean_risk})
+            rows.append(row)
     notes = (
         "confirmed: the share of a predicted span's characters (of predicted characters) that a human marks, whatever "
         "the severity; the mean over raters",

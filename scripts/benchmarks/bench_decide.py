@@ -176,7 +176,7 @@ def draw_lines(segments: int, n: int, length: int) -> list[str]:
     return lines
 
 
-def stream(segments: int, n: int, length: int, workers: int) -> None:
+def stream(segments: int, n: int, length: int) -> None:
     """`mbr-esd decide` over a file of distinct segments, in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "candidates.jsonl")
@@ -188,12 +188,12 @@ def stream(segments: int, n: int, length: int, workers: int) -> None:
         size = path.stat().st_size
         start = time.perf_counter()
         command = [sys.executable, "-m", "mbr_esd_metric", "decide", str(path), "-o", str(path) + ".out"]
-        subprocess.run([*command, "--workers", str(workers)], check=True)
+        subprocess.run(command, check=True)
         seconds = time.perf_counter() - start
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         peak, cpu = used.ru_maxrss / 1e3, used.ru_utime + used.ru_stime
         print(
-            f"{segments} segments x {n} candidates ({size / 1e9:.2f} GB), {workers} workers: {seconds:.1f} s, "
+            f"{segments} segments x {n} candidates ({size / 1e9:.2f} GB): {seconds:.1f} s, "
             f"{cpu:.1f} s of processor time; largest process {peak:.0f} MB"
         )
 
@@ -204,10 +204,9 @@ def main() -> None:
     parser.add_argument("--lengths", type=int, nargs="+", default=[60, 180, 600, 2000], metavar="L")
     parser.add_argument("--utilities", nargs="+", default=similarity_names(), metavar="NAME")
     parser.add_argument("--stream", type=int, metavar="SEGMENTS", help="time a file of so many segments instead")
-    parser.add_argument("--workers", type=int, default=2, help="of --stream")
     args = parser.parse_args()
     if args.stream:
-        stream(args.stream, 256, 180, args.workers)
+        stream(args.stream, 256, 180)
     else:
         grid(args.sizes, args.lengths, args.utilities)
 

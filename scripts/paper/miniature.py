@@ -29,9 +29,8 @@ from miniature_data import BIO, CARD, COLUMNS, LP, SIZES, TED, TRAINED, WMT, Cor
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.decision import Candidate, CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.distill.preferences import make_pairs, pairs_signature
-from mbr_esd_metric.distill.supervision import examples_signature
-from mbr_esd_metric.distill.training_folder import Method, TrainingRow, held_out, write_training_folder
+from mbr_esd_metric.distill.training_folder import Method, held_out, write_training_folder
+from mbr_esd_metric.distill.training_rows import TrainingRow, examples_signature, make_pairs, pairs_signature
 from mbr_esd_metric.errors import InputError, MbrEsdError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
 from mbr_esd_metric.generation.engine import Refused
@@ -133,9 +132,7 @@ def _trained(
 ) -> dict[str, float]:
     """Write a training folder, let TRL train its adapter, and return figures of the run; goes on after a kill."""
     place = run.path(folder)
-    write_training_folder(
-        place, method, rows, held_out([row.source for row in rows], "source"), card, signature, greedy=greedy
-    )
+    write_training_folder(place, method, rows, held_out([row.source for row in rows]), card, signature, greedy=greedy)
     settings = {**TRAINED, **changes}
     command = [str(Path(sys.executable).with_name("trl")), method, "--config", str(place / f"{method}-lora.yaml")]
     command += [text for name, value in settings.items() for text in (f"--{name}", str(value))]

@@ -14,7 +14,7 @@ from typing import Any
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmRating
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.distill.supervision import Examples, HumanAnnotation, Limits, select
+from mbr_esd_metric.distill.training_rows import Examples, HumanAnnotation, select
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval import Evaluator
 from mbr_esd_metric.metric.card import ModelCard
@@ -206,7 +206,7 @@ def load_corpus(folder: Path, size: CorpusSize, card: ModelCard) -> Corpus:
     parts = []
     for ratings, count, characters in zip(learnt, size.sft, size.lengths, strict=True):
         annotations = (HumanAnnotation(r.source, r.target, LP, r.annotation) for r in ratings)
-        parts.append(select(annotations, card, Limits(count, 0.1, characters)))
+        parts.append(select(annotations, card, count, max_characters=characters))
     pool = {
         (r.source, r.target)
         for r in (*learnt[0], *learnt[1])

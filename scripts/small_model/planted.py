@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
-from mbr_esd_metric.distill.supervision import HumanAnnotation
+from mbr_esd_metric.distill.training_rows import HumanAnnotation
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _NEGATIONS = {"de": ("nicht", "nie", "niemals"), "en": ("not", "never"), "ru": ("не", "никогда")}

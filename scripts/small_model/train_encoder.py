@@ -39,7 +39,7 @@ from spoilt import KINDS, Pair, Spoiler
 from training_rows import Row, joined, read_minimal, read_mlqe, read_mqm_rows, read_teacher
 
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.distill.supervision import HumanAnnotation
+from mbr_esd_metric.distill.training_rows import HumanAnnotation
 
 LABELS = ("ok", "minor", "major", "quality", "rating", "edited")
 KIND_WEIGHTS = {

@@ -19,7 +19,7 @@ from spoilt import Place, join
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmRating
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.distill.supervision import HumanAnnotation
+from mbr_esd_metric.distill.training_rows import HumanAnnotation
 from mbr_esd_metric.files.streams import read_segments
 
 

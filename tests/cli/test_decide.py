@@ -94,10 +94,12 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_workers_change_nothing(source: Path, out: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BLOCK", 2000)
     run(source)
     alone = out.read_bytes()
-    run(source, "--workers 2")
+    monkeypatch.setattr(module, "_BLOCK", 2000)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
+    assert module.workers_for(source) == 2
+    run(source)
     assert out.read_bytes() == alone
 
 
@@ -115,9 +117,9 @@ def test_the_workers_of_a_run_that_fails_have_ended(tmp_path: Path, monkeypatch:
 def test_a_run_with_workers_ends_without_a_word(tmp_path: Path) -> None:
     path = tmp_path / "candidates.jsonl"
     write_records(path, records(3))
-    command = [sys.executable, "-m", "mbr_esd_metric", "decide", path, "-o", tmp_path / "out", "--workers", "2"]
+    code = f"from mbr_esd_metric.decoding.file import decide_file; decide_file({str(path)!r}, 'out', workers=2)"
     for _ in range(5):
-        done = subprocess.run([*command, "--quiet"], capture_output=True, text=True, check=True)
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
         assert done.stderr == ""
 
 
@@ -158,16 +160,19 @@ def test_a_file_without_segments(tmp_path: Path, name: str, content: str, run: C
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_malformed_lines(tmp_path: Path, workers: int, out: Path, run: Command) -> None:
+def test_malformed_lines(
+    tmp_path: Path, workers: int, out: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "workers_for", lambda _: workers)
     path = tmp_path / "c.jsonl"
     good = [json.dumps(one.to_json()) for one in records(3)]
     hopeless = json.dumps(record("s", "m", "?", number="x").to_json())
     path.write_text("\n".join([good[0], "", "{}", good[1], hopeless, good[2]]) + "\n", encoding="utf-8")
-    message = run(path, "--workers", workers, status=1).err
+    message = run(path, status=1).err
     assert 'c.jsonl, line 3: no "src"' in message
     assert "--skip-invalid" in message
     assert not out.exists()
-    message = run(path, "--skip-invalid --workers", workers).err
+    message = run(path, "--skip-invalid").err
     assert [row["id"] for row in rows(out)] == ["0", "1", "2"]
     assert "3 segments decided, 2 lines left out" in message
     assert "line 3: no" in message
@@ -203,7 +208,6 @@ def test_mbr_corpus_is_that_of_the_library(source: Path, out: Path) -> None:
         ("--utility softf2", "softf1"),
         ("--format compct", "error: --format compct: unknown format 'compct'; did you mean 'compact'"),
         *((f"--{option} w", "'w'") for option in ("weights", "invalid", "mqm", "location")),
-        ("--workers 0", "error: "),
     ],
 )
 def test_wrong_options_leave_nothing(source: Path, out: Path, words: str, message: str, run: Command) -> None:

@@ -11,6 +11,7 @@ from mbr_esd_metric.generation.engines import vllm
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.engines.vllm import VllmEngine
 from mbr_esd_metric.metric.cards import load_card
+from tests.helpers.command import Command
 
 
 def test_serve_needs_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,6 +38,21 @@ def gpu_build(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 NAME = "mbr-esd-llama?vllm=max_num_seqs:512,kv_cache_dtype:fp8"
+
+
+def test_the_command_becomes_the_server(gpu_build: None, mbr_esd: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[list[str]] = []
+
+    def become(path: str, command: list[str], environment: object) -> None:
+        started.append(command)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.execve", become)
+    printed = mbr_esd("serve mbr-esd-llama --port 9 -q fp8 --api-key s3cret", status=130)
+    assert started[0] == serve_command("mbr-esd-llama", "127.0.0.1", 9, ["-q", "fp8", "--api-key", "s3cret"])
+    assert printed.out == "when it is ready: export MBR_ESD_SERVER=http://127.0.0.1:9/v1\n"
+    assert "ask for it with vllm=quantization:fp8" in printed.err
+    assert "s3cret" not in printed.err
 
 
 def test_arguments_of_vllm_are_flags_of_its_command(gpu_build: None) -> None:

@@ -140,7 +140,7 @@ def test_a_model_reads_one_format_of_a_file(folder: Path, monkeypatch: pytest.Mo
 def test_pairs_are_in_the_format_of_the_candidates(
     out: Callable[[str, str], tuple[str, str]], folder: Path, mbr_esd: Command
 ) -> None:
-    printed, _ = out("compact", "distill pairs KIND.jsonl -o KIND.pairs --lp en-de")
+    printed, _ = out("compact", "distill pairs en-de=KIND.jsonl -o KIND.pairs")
     assert "|f:KIND|" in printed
     row = json.loads((folder / "compact.pairs" / "train.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert row["chosen"][0]["content"] != row["rejected"][0]["content"]

@@ -57,8 +57,8 @@ def test_after_kill_9_no_worker_stays_and_no_output(tmp_path: Path) -> None:
     words = [f"Wort{i}" for i in range(40)]
     slow = record("s", " ".join(words), *(answer(word) for word in words))  # a few seconds for all
     write_records(tmp_path / "c.jsonl", [slow] * 4000)
-    command = f"{sys.executable} -m mbr_esd_metric decide c.jsonl -o out.jsonl --workers 2".split()
-    killed = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE)
+    code = "from mbr_esd_metric.decoding.file import decide_file; decide_file('c.jsonl', 'out.jsonl', workers=2)"
+    killed = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE)
     children, end = Path(f"/proc/{killed.pid}/task/{killed.pid}/children"), time.monotonic() + 300
     while len(workers := [int(child) for child in children.read_text(encoding="ascii").split()]) < 2:
         assert time.monotonic() < end

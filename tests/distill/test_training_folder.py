@@ -159,7 +159,7 @@ def test_examples_are_trained_and_people_and_choices_give_different_cards(
     head = "system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\n"
     rows = [f"A\td\t1\t{i}\tr\ts{i}\tDer <v>Hund</v>\tOther\tMajor\n" for i in range(4)]
     people.write_text("".join([head, *rows]), "utf-8")
-    mbr_esd("distill sft", people, "--lp en-de --model", model, "-o", tmp_path / "started")
+    mbr_esd("distill sft", f"en-de={people}", "--model", model, "-o", tmp_path / "started")
     card = load_card(str(tmp_path / "started" / "model"))
     assert (card.decision.rule, card.n) == ("mbr", 4)
 
@@ -175,20 +175,18 @@ def test_a_prompt_file_is_copied_into_the_result(candidates: Path, tmp_path: Pat
     assert lines(folder / "train.jsonl")[0]["prompt"][0]["content"].startswith("source ")
 
 
-def test_language_pairs_are_those_of_the_files_or_of_the_option(
+def test_language_pairs_are_those_of_the_files_or_of_their_arguments(
     candidates: Path, tmp_path: Path, mbr_esd: Command
 ) -> None:
     plain = tmp_path / "plain.jsonl"
     write_records(plain, [replace(record, lp=None, src=f"b {record.src}") for record in read_candidates(candidates)])
     folder = tmp_path / "pairs"
-    command = f"distill pairs {plain} -o {folder} --split random --lp en-fr"
-    mbr_esd(command)
-    assert "French" in lines(folder / "train.jsonl")[0]["prompt"][0]["content"]
-    assert "|split:random" in (folder / "dpo.yaml").read_text(encoding="utf-8").splitlines()[0]
-    message = mbr_esd(f"{command} en-de", status=1).err
-    assert "--lp en-fr en-de: give one language pair, or one for each of 1 files" in message
-    message = mbr_esd(f"distill pairs {candidates} -o {folder} --lp en-fr", status=1).err
-    assert "segment '0': its language pair is en-de, not en-fr" in message
+    for words in (f"en-fr={plain}", f"{plain} --model mbr-esd-llama?lp=en-fr"):
+        mbr_esd(f"distill pairs {words} -o {folder}")
+        assert "French" in lines(folder / "train.jsonl")[0]["prompt"][0]["content"]
+    message = mbr_esd(f"distill pairs en-fr={candidates} -o {folder}", status=1).err
+    assert "segment '0': its language pair is en-de, not en-fr; leave en-fr out" in message
+    assert "such as 'en-de', not 'x'" in mbr_esd(f"distill pairs x={tmp_path} -o {folder}", status=1).err
     (tmp_path / "decisions.jsonl").write_text('{"id": 1, "error_spans": []}\n', encoding="utf-8")
     message = mbr_esd("distill pairs", tmp_path / "decisions.jsonl", "-o", tmp_path / "none", status=1).err
     assert "decisions.jsonl, line 1: this is a decision" in message

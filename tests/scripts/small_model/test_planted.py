@@ -9,7 +9,7 @@ import pytest
 from planted import PLANTED_KINDS, Planter
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.distill.supervision import HumanAnnotation
+from mbr_esd_metric.distill.training_rows import HumanAnnotation
 
 #: Words with the endings of those below, and names that stand in the source as well.
 _MORE = " ".join(f"{c}önigen {c}artung {c}erden {c}ichten {c}ungen" for c in "BDFGHKLMNPRSTVWZ")

@@ -1,0 +1,321 @@
+"""Rows that TRL trains from: preference pairs of stored candidates, and examples of answers.
+
+Pairs (paper, Section 6) are the best MBR candidate of a segment against the worst. Of N candidates with expected
+utilities U under MBR,
+
+    chosen = argmax U,    rejected = argmin U
+
+Ties go to the likelier candidate, then to the lower index, on both sides. A segment gives no pair where the two are
+the same annotation or their utilities are equal (within `core.decision_problem.TIE`): neither is better. Invalid
+candidates are neither chosen nor rejected.
+
+Examples are people's annotations, or MBR's choices, in the words of the answer. Most of them carry errors: with the
+natural share of clean translations, a small model learns that "no error" is the safest answer. And only errors that the
+answer can express are taught: the place of an error is the first occurrence of its text (see
+`mbr_esd_metric.prompting`), so if the third of several commas is wrong, no answer can say so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
+
+from mbr_esd_metric._version import __version__
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.decision_problem import TIE
+from mbr_esd_metric.core.kernels import BETA, GAMMA
+from mbr_esd_metric.core.rules import SegmentRule
+from mbr_esd_metric.decoding.segment import decide_segment
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, number_of
+from mbr_esd_metric.files.records import CandidateRecord
+from mbr_esd_metric.metric.card import ModelCard
+from mbr_esd_metric.prompting.formats import get_format
+from mbr_esd_metric.prompting.prompt import Prompt
+
+#: Why a segment gives no pair.
+NO_VALID = "no valid candidate"
+ONE_ANNOTATION = "all candidates are one annotation"
+EQUAL_UTILITY = "all candidates have one utility"
+#: Annotations with more errors, or with a longer error text (in characters), are no examples.
+MAX_ERRORS, MAX_SPAN = 6, 80
+#: Translations with more characters are no examples.
+MAX_CHARACTERS = 350
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRow:
+    """A row of the data set.
+
+    Attributes:
+        source: the source text; no source is in both parts of the data set.
+        content: the columns.
+    """
+
+    source: str
+    content: Mapping[str, Any]
+
+
+def _question(prompt: Prompt, source: str, translation: str, lp: str | None) -> list[dict[str, str]]:
+    """The question about a translation, as the messages that the model is asked with."""
+    turns = [*prompt.turns, ("user", prompt.render(source, translation, lp))]
+    return [{"role": role, "content": content} for role, content in turns]
+
+
+def _answer(text: str) -> list[dict[str, str]]:
+    return [{"role": "assistant", "content": text}]
+
+
+def question_of(card: ModelCard) -> Prompt:
+    """The prompt of a model that can be trained.
+
+    Raises:
+        OptionError: a model without weights, one whose answers tag given words, or one with examples.
+    """
+    if not card.model:
+        raise OptionError(f"--model {card.name} has no weights to train; give one with weights, such as mbr-esd-llama")
+    if card.shots is not None:
+        raise OptionError(
+            "--model has shots=, examples in the question; a trained model is asked without, leave it out"
+        )
+    answers = get_format(card.decision.format)
+    if answers.engine:
+        raise OptionError(
+            f"--model has format={answers.name}, whose answers TRL does not train (they are engine={answers.engine}'s "
+            "alone); take format=json or compact"
+        )
+    return answers.prompt(card.prompt)
+
+
+@dataclass(frozen=True, slots=True)
+class PreferenceData:
+    """The pairs of a corpus, in the order of the segments, and why others gave none with how many for each reason."""
+
+    rows: Sequence[TrainingRow]
+    without: Mapping[str, int] = field(default_factory=dict)
+
+    def report(self) -> str:
+        """Pairs, language pairs, why segments gave none, utility gap and lengths, as lines of text."""
+        pairs = [row.content for row in self.rows]
+        lines = [f"{len(pairs)} pairs of {len(pairs) + sum(self.without.values())} segments"]
+        lps = Counter(pair["lp"] or "no language pair" for pair in pairs)
+        if len(lps) > 1:
+            lines.append("  " + ", ".join(f"{lp}: {count}" for lp, count in sorted(lps.items())))
+        lines += [f"  {count:>6}  no pair: {reason}" for reason, count in sorted(self.without.items())]
+        for name, values in (
+            ("utility gap", [pair["chosen_utility"] - pair["rejected_utility"] for pair in pairs]),
+            ("characters chosen", [len(pair["chosen"][0]["content"]) for pair in pairs]),
+            ("characters rejected", [len(pair["rejected"][0]["content"]) for pair in pairs]),
+        ):
+            low, middle, high = min(values), statistics.median(values), max(values)
+            mean = statistics.fmean(values)
+            lines.append(f"  {name}: mean {mean:.4g}, min {low:.4g}, median {middle:.4g}, max {high:.4g}")
+        return "\n".join(lines)
+
+
+def make_pairs(records: Iterable[CandidateRecord], card: ModelCard) -> PreferenceData:
+    """The pairs of all segments, in order.
+
+    Args:
+        records: candidates, whose language pair, if there is one, was named in the question.
+        card: the model that they were sampled from, as it was sampled; its rule and utility say what is better.
+
+    Raises:
+        InputError: no segment gives a pair.
+        OptionError: the rule does not go by expected utility, or the model cannot be trained.
+    """
+    rule = card.decision.rule_instance
+    if not (rule.by_utility and isinstance(rule, SegmentRule)):
+        raise OptionError(f"pairs go by expected utility, as the rule 'mbr' does, not {rule.name!r}; give ?rule=mbr")
+    prompt = question_of(card)
+    rows: list[TrainingRow] = []
+    without: Counter[str] = Counter()
+    for record in records:
+        row = preference(record, prompt, card)
+        if isinstance(row, str):
+            without[row] += 1
+        else:
+            rows.append(row)
+    if not rows:
+        why = ", ".join(f"{count} segments: {reason}" for reason, count in without.most_common()) or "no segments"
+        raise InputError(
+            f"there is no preference pair ({why}); sample more candidates, at a higher temperature, or check that the "
+            "candidates belong to these translations"
+        )
+    return PreferenceData(rows, dict(without))
+
+
+def preference(record: CandidateRecord, prompt: Prompt, card: ModelCard) -> TrainingRow | str:
+    """The pair of one segment in TRL's conversational preference format, with the expected utilities of both answers
+    (higher is better); or why there is none (`NO_VALID`, `ONE_ANNOTATION`, `EQUAL_UTILITY`).
+
+    Raises:
+        InputError: as `decide`, with the segment; or its answers are not in the format of the model.
+    """
+    options = card.decision
+    form = record.columns.format
+    if form not in (None, options.format):
+        raise InputError(
+            f"{record.label}: its candidates are in the format {form}, and the pairs are in {options.format}; give "
+            "candidates in one format"
+        )
+    try:
+        with labelled(record.label):
+            decision = decide_segment(record.columns, record.mt, options, source=options.source_of(record.src))
+    except NoValidCandidateError:
+        return NO_VALID
+    if decision.distinct == 1:
+        return ONE_ANNOTATION
+    utilities = decision.expected_utilities
+    lowest = min(value for value in utilities if value == value)  # invalid candidates have NaN
+    if decision.expected_utility - lowest <= TIE:
+        return EQUAL_UTILITY
+    if decision.index is None:
+        raise OptionError(f"pairs need a rule that chooses a candidate, not {options.rule!r}")
+    logprobs = [-math.inf if one is None else one for one in record.columns.logprobs]
+    rejected = max((i for i, value in enumerate(utilities) if value <= lowest + TIE), key=logprobs.__getitem__)
+    content = {
+        "prompt": _question(prompt, record.src, record.mt, record.lp),
+        "chosen": _answer(record.texts[decision.index]),
+        "rejected": _answer(record.texts[rejected]),
+        "chosen_utility": decision.expected_utility,
+        "rejected_utility": utilities[rejected],
+        "id": record.id,
+        "system": record.system,
+        "lp": record.lp,
+    }
+    return TrainingRow(record.src, content)
+
+
+def pairs_signature(card: ModelCard) -> str:
+    """The signature of the pairs, whatever the language pairs of the segments."""
+    decision = card.decision
+    rule = "" if decision.rule == "mbr" else f"d:{decision.rule}|"
+    form = "" if decision.format == "json" else f"f:{decision.format}|"
+    utility = f"u:{decision.effective_utility}|w:{decision.weights}|b:{BETA:g}|g:{GAMMA:g}"
+    reading = f"prompt:{question_of(card).version}|loc:{decision.location}|v:{__version__}"
+    return f"mbr-esd-pairs|{rule}{utility}|{form}{reading}"
+
+
+@dataclass(frozen=True, slots=True)
+class HumanAnnotation:
+    """One rater's annotation of one translation, or what takes its place.
+
+    Attributes:
+        source, translation: the texts.
+        lp: such as "en-de"; "" if it is unknown.
+        annotation: spans over the translation; a span's category is the published one ("Accuracy/Mistranslation").
+            An answer is a set of errors. If two have the same characters and severity, the model learns the first.
+    """
+
+    source: str
+    translation: str
+    lp: str
+    annotation: Annotation
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "annotation", self.annotation.with_spans(self.annotation))
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Examples to learn from.
+
+    Attributes:
+        rows: of the data set.
+        clean: how many of them have no error.
+        inexpressible: errors left out because they have no place, or their text occurs earlier in the translation.
+    """
+
+    rows: Sequence[TrainingRow]
+    clean: int
+    inexpressible: int
+
+    def report(self) -> str:
+        """The numbers of examples, as a line of text."""
+        return (
+            f"{number_of(len(self.rows), 'annotation')} to learn from; {self.clean} of them without an error; "
+            f"{self.inexpressible} errors left out that have no place, or whose text occurs earlier in the translation"
+        )
+
+
+def choices(records: Iterable[CandidateRecord], card: ModelCard) -> list[HumanAnnotation]:
+    """The annotation that the model's rule chooses for each segment. A segment without a valid candidate is left out.
+
+    Raises:
+        InputError: as `decide`, with the segment; or no segment at all has a valid candidate.
+    """
+    chosen, why = [], ""
+    for record in records:
+        source = card.decision.source_of(record.src, record.columns.format)
+        try:
+            with labelled(record.label):
+                decision = decide_segment(record.columns, record.mt, card.decision, source=source)
+        except NoValidCandidateError as error:
+            why = str(error)
+            continue
+        chosen.append(HumanAnnotation(record.src, record.mt, record.lp or "", decision.annotation))
+    if why and not chosen:
+        raise InputError(f"no segment has a valid candidate; {why}")
+    return chosen
+
+
+def select(
+    annotations: Iterable[HumanAnnotation],
+    card: ModelCard,
+    examples: int | None = None,
+    clean_share: float | None = 0.1,
+    max_characters: int = MAX_CHARACTERS,
+) -> Examples:
+    """Choose the examples to learn from. The choice is deterministic, whatever the order of the annotations.
+
+    Args:
+        annotations: of human raters, or of MBR.
+        card: the model that is to learn; its prompt and format are those of the examples.
+        examples: most examples; None takes all.
+        clean_share: share of examples without an error, in [0, 1); None takes them as they come.
+        max_characters: longest translation; longer ones are left out.
+
+    Raises:
+        InputError: nothing fits the limits.
+        OptionError: the model cannot be trained.
+    """
+    prompt, answers = question_of(card), get_format(card.decision.format)
+    with_errors: list[tuple[str, TrainingRow]] = []
+    clean: list[tuple[str, TrainingRow]] = []
+    inexpressible = 0
+    for item in annotations:
+        if not 0 < len(item.translation) <= max_characters or len(item.annotation) > MAX_ERRORS:
+            continue
+        if any(span.end - span.start > MAX_SPAN for span in item.annotation):
+            continue
+        text, lost = answers.answer(item.annotation, item.translation, item.source)
+        inexpressible += lost + len(item.annotation.points) + len(item.annotation.unplaced)
+        if lost == len(item.annotation) and not item.annotation.clean:
+            continue  # do not teach that a translation with errors is clean
+        question = _question(prompt, item.source, item.translation, item.lp or None)
+        row = TrainingRow(item.source, {"prompt": question, "completion": _answer(text), "lp": item.lp or None})
+        digest = hashlib.sha256(f"{question}\0{text}".encode()).hexdigest()
+        (with_errors if item.annotation else clean).append((digest, row))
+    if not with_errors and not clean:
+        raise InputError(
+            f"no annotation fits the limits: translations of at most {max_characters} characters, at most "
+            f"{MAX_ERRORS} errors"
+        )
+    share = len(clean) / (len(with_errors) + len(clean)) if clean_share is None else clean_share
+    digest_of = itemgetter(0)
+    chosen = sorted(with_errors, key=digest_of)[: None if examples is None else round(examples * (1 - share))]
+    count = len(clean) if share == 1 else round(len(chosen) * share / (1 - share))
+    chosen_clean = sorted(clean, key=digest_of)[:count]
+    rows = [row for _, row in sorted(chosen + chosen_clean, key=digest_of)]
+    return Examples(rows, len(chosen_clean), inexpressible)
+
+
+def examples_signature(card: ModelCard) -> str:
+    """The signature of the examples."""
+    return f"mbr-esd-examples|f:{card.decision.format}|prompt:{question_of(card).version}|v:{__version__}"

@@ -1,0 +1,209 @@
+"""Pairs against a plain reading of the paper; human annotations in the words of the answer."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mbr_esd_metric import soft_f1
+from mbr_esd_metric.adapters.rating_formats import read_mqm
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.core.decision import Candidate, CandidateColumns
+from mbr_esd_metric.decoding.segment import decide
+from mbr_esd_metric.distill.training_folder import held_out
+from mbr_esd_metric.distill.training_rows import (
+    EQUAL_UTILITY,
+    NO_VALID,
+    ONE_ANNOTATION,
+    HumanAnnotation,
+    choices,
+    make_pairs,
+    preference,
+    select,
+)
+from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.files.records import CandidateRecord
+from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.prompting.formats import get_format
+from mbr_esd_metric.prompting.formats.json import output_grammar
+from mbr_esd_metric.prompting.prompt import CATEGORIES, load_prompt
+from tests.helpers.candidates import answer
+
+CARD = load_card("mbr-esd-llama")
+MT = "Der schnelle Fuchs springt über den faulen Hund."
+WORDS = MT.rstrip(".").split()
+
+
+def record(*texts: str, logprobs: Sequence[float] = (), truncated: Sequence[bool] = ()) -> CandidateRecord:
+    n = len(texts)
+    columns = CandidateColumns(texts, tuple(logprobs) or (None,) * n, tuple(truncated) or (False,) * n)
+    return CandidateRecord("1", "source 1", MT, columns)
+
+
+def pair_of(item: CandidateRecord) -> Any:
+    """The chosen and the rejected answer, or the reason why there is no pair."""
+    row = preference(item, load_prompt(), CARD)
+    if isinstance(row, str):
+        return row
+    assert row.content["chosen_utility"] > row.content["rejected_utility"]
+    return row.content["chosen"][0]["content"], row.content["rejected"][0]["content"]
+
+
+def spans(text: str) -> Annotation:
+    found = [(MT.find(error["error_span"]), error) for error in json.loads(text)["errors"]]
+    return Annotation(ErrorSpan(at, at + len(one["error_span"]), one["severity"]) for at, one in found)
+
+
+def plain_reading(item: CandidateRecord) -> tuple[int, int] | None:
+    """Sum the similarities to all samples; the highest is chosen, the lowest rejected."""
+    annotations = [spans(text) for text in item.texts]
+    utility = [math.fsum(soft_f1(c, s, len(MT)) for s in annotations) / len(annotations) for c in annotations]
+
+    def first(target: float) -> int:
+        tied = [i for i, u in enumerate(utility) if abs(u - target) < 1e-9]
+        return min(tied, key=lambda i: (-(item.columns.logprobs[i] or 0.0), i))
+
+    chosen, rejected = first(max(utility)), first(min(utility))
+    if annotations[chosen] == annotations[rejected] or utility[chosen] - utility[rejected] < 1e-9:
+        return None
+    return chosen, rejected
+
+
+def test_pairs_are_those_of_the_paper_read_plainly() -> None:
+    rng = random.Random(5)
+    some = 0
+    for _ in range(120):
+        texts = [
+            answer(*((w, rng.choice(("major", "minor"))) for w in rng.sample(WORDS, rng.choice((0, 1, 1, 2)))))
+            for _ in range(rng.randint(1, 9))
+        ]
+        item = record(*texts, logprobs=[rng.choice((-1.0, -2.0, -3.0)) for _ in texts])
+        pair, expected = pair_of(item), plain_reading(item)
+        if expected is None:
+            assert pair in (ONE_ANNOTATION, EQUAL_UTILITY)
+            continue
+        some += 1
+        assert [spans(text) for text in pair] == [spans(texts[at]) for at in expected]
+    assert some > 60
+
+
+def test_ties_invalid_candidates_and_segments_without_a_preference() -> None:
+    a, b, none = answer("Fuchs"), answer("Hund"), answer()
+    reworded = a.replace("accuracy", "style")  # the same annotation in other words
+    assert pair_of(record(a, reworded, b, b, b, logprobs=(-5.0, -4.0, -1.0, -1.0, -1.0)))[1] == reworded
+    assert pair_of(record(a, reworded, b, b, b, logprobs=(-4.0, -4.0, -1.0, -1.0, -1.0)))[1] == a
+    assert pair_of(record("garbage", a, a, none, '{"errors": [', truncated=(False,) * 4 + (True,))) == (a, none)
+    assert pair_of(record(a, a, a)) == ONE_ANNOTATION
+    # Two different annotations have the same mean similarity to each other and themselves.
+    assert pair_of(record(a, answer("Hund."))) == EQUAL_UTILITY
+    assert pair_of(record("no JSON", a, truncated=(False, True))) == NO_VALID
+
+
+def corpus(sources: int = 20, systems: int = 4) -> list[CandidateRecord]:
+    rng = random.Random(1)
+    items = []
+    for source in range(sources):
+        for system in range(systems):
+            texts = [answer(word) for word in rng.sample(WORDS, 3)] + [answer()] * 2
+            items.append(replace(record(*texts), id=f"{source}-{system}", src=f"s{source}", lp="en-de"))
+    return items
+
+
+def test_no_source_is_on_both_sides_and_about_a_tenth_is_held_out() -> None:
+    sources = [record.src for record in corpus()]
+    held = held_out(sources)
+    assert held.count(True) == 8
+    assert len(set(zip(sources, held, strict=True))) == len(set(sources))
+    assert held_out(sources[::-1]) == held[::-1]
+    with pytest.raises(InputError, match="same source"):
+        held_out(["a", "a"])
+
+
+def test_rows_and_their_report() -> None:
+    a = answer("Fuchs")
+    items = corpus(3, 2)
+    pairs = make_pairs([*items, record(a, a), record("x")], CARD)
+    text = pairs.report()
+    assert all(part in text for part in ("6 pairs of 8 segments", ONE_ANNOTATION, NO_VALID))
+    row = pairs.rows[0].content
+    assert row["prompt"] == [{"role": "user", "content": load_prompt().render("s0", MT, "en-de")}]
+    answers = [row[side] for side in ("chosen", "rejected")]
+    assert answers == [[{"role": "assistant", "content": text}] for text in pair_of(items[0])]
+    assert (row["id"], row["lp"]) == (items[0].id, "en-de")
+    with pytest.raises(InputError, match="no preference pair \\(1 segments: all candidates are one annotation"):
+        make_pairs([record(a, a)], CARD)
+    with pytest.raises(InputError, match="no segments"):
+        make_pairs([], CARD)
+    for name, message in (
+        ("mbr-esd-llama?rule=majority", "expected utility"),
+        ("mbr-esd-llama?format=tags", "format=tags"),
+        ("mbr-esd-server?server=http://x", "no weights to train"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            make_pairs([record(a, answer())], load_card(name))
+
+
+def human(source: str, translation: str, *marked: tuple[str, str, str]) -> HumanAnnotation:
+    places = [(translation.rindex(text), text, severity, category) for text, severity, category in marked]
+    annotation = Annotation(
+        ErrorSpan(at, at + len(text), severity, category) for at, text, severity, category in places
+    )
+    return HumanAnnotation(source, translation, "en-de", annotation)
+
+
+def test_real_answers_fit_the_grammar_and_read_back_as_the_annotation(mqm_folder: Path) -> None:
+    grammar = re.compile(output_grammar())
+    checked = 0
+    for rating in read_mqm(mqm_folder / "mqm_ted_ende.tsv").ratings[:1500]:
+        text, lost = get_format("json").answer(rating.annotation, rating.target)
+        assert grammar.fullmatch(text), text
+        assert {error["category"] for error in json.loads(text)["errors"]} <= {*CATEGORIES}
+        if rating.annotation and not lost:
+            assert decide([Candidate(text)], rating.target, rule="majority").annotation == rating.annotation
+            checked += 1
+    assert checked > 300
+
+
+def test_selection_is_mostly_erroneous_and_deterministic() -> None:
+    items = [human(f"s{i % 40}", f"Wort{i} ist hier falsch.", ("falsch", "major", "Other")) for i in range(200)]
+    items += [human(f"s{i % 40}", f"Satz {i}.") for i in range(200)]
+    chosen = select(items, CARD, examples=100, clean_share=0.2)
+    assert len(chosen.rows) == 100
+    answers = [row.content["completion"][0]["content"] for row in chosen.rows]
+    assert chosen.clean == 20 == answers.count('{"errors": []}')
+    assert chosen == select(items[::-1], CARD, examples=100, clean_share=0.2)
+    assert len(select(items[200:], CARD, clean_share=None).rows) == 200
+    row = chosen.rows[0].content
+    assert (row["prompt"][0]["role"], row["lp"]) == ("user", "en-de")
+    assert "English" in row["prompt"][0]["content"]
+
+
+def test_an_erroneous_translation_is_never_taught_as_clean() -> None:
+    lost = human("s", "a, b, c", (",", "minor", "Fluency/Punctuation"))  # its text occurs before
+    others = [human(f"k{i}", "x falsch", ("falsch", "major", "Other")) for i in range(3)]
+    unplaced = HumanAnnotation("u", "x richtig", "en-de", Annotation().with_unplaced(["major"]))
+    chosen = select([lost, unplaced, *others], CARD, clean_share=0.5)
+    assert (len(chosen.rows), chosen.inexpressible) == (3, 2)
+
+
+def test_what_the_rule_chooses_is_learnt() -> None:
+    error, clean = answer("Fuchs"), answer()
+    texts = [(error, error, clean), ("no answer",), *[(clean, clean, error)] * 7]
+    records = [replace(record(*some), id=str(i), src=f"source {i}", lp="en-de") for i, some in enumerate(texts)]
+    chosen = choices(records, CARD)
+    assert [item.source for item in chosen] == ["source 0", *(f"source {i}" for i in range(2, 9))]  # 1 has no candidate
+    assert [len(item.annotation) for item in chosen] == [1] + [0] * 7
+    assert chosen[0].lp == "en-de"
+    assert not choices([record(error, clean, clean)], load_card("mbr-esd-llama?rule=majority"))[0].annotation
+    with pytest.raises(InputError, match="no segment has a valid candidate; segment '1'"):
+        choices([records[1]], CARD)
+    with pytest.raises(InputError, match="segment '1': the rule 'map' needs the candidates' log-probabilities"):
+        choices([record(error, clean)], load_card("mbr-esd-llama?rule=map"))
