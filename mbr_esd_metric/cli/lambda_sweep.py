@@ -140,12 +140,16 @@ def _all_spans(test_set: TestSet, names: Sequence[str]) -> _Spans:
     from mbr_esd_metric.adapters.wmt.test_set import base_name
     from mbr_esd_metric.report.leaderboard_table import row_name
 
-    metrics, notes = test_set.metrics_with_spans(names)
-    metric_notes = {note for metric, _ in metrics for note in metric.notes}
+    metrics, notes = test_set.read_metrics(names, with_spans=True)
+    metric_notes = {note for metric in metrics for note in metric.notes}
     others = [note for note in notes if note not in metric_notes]
     spans = {
-        row_name(base_name(metric.name)): (ratings.of(test_set.systems, test_set.segments), [*others, *metric.notes])
-        for metric, ratings in metrics
+        row_name(base_name(metric.name)): (
+            metric.ratings.of(test_set.systems, test_set.segments),
+            [*others, *metric.notes],
+        )
+        for metric in metrics
+        if metric.ratings is not None
     }
     if not spans:
         raise InputError(f"{test_set.layout.metric_rating('*')}: no metric of {test_set.lp} has error spans")

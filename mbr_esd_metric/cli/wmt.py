@@ -225,7 +225,7 @@ def run_score(args: argparse.Namespace) -> int:
     from mbr_esd_metric.scoring.wmt import score_test_set
 
     # Whatever is evaluated later, references and outliers are scored as well.
-    choice = SystemChoice(tuple(args.systems), tuple(args.exclude), True, "all")
+    choice = SystemChoice(tuple(args.systems), tuple(args.exclude), outliers=True, standard=True)
     trial = None if args.dry_run is None else trial_of(args.dry_run)
     failed: list[str] = []
     for test_set in load_test_sets(args, blind=True, choice=SystemChoice()):

@@ -239,7 +239,8 @@ def span_table(test_set: TestSet, measuring: EvaluationSettings, metrics: Sequen
     nothing = evaluator.evaluate([[EMPTY] * test_set.segments] * len(test_set.systems))
     counts = nothing.counts
     among_people = rater_agreement(list(human.values()), test_set.lengths, measuring.measures)
-    with_spans, notes = test_set.metrics_with_spans(metrics)
+    stored, notes = test_set.read_metrics(metrics, with_spans=True)
+    with_spans = [(metric, metric.ratings) for metric in stored if metric.ratings is not None]
     people = [r.omissions_of(test_set.systems, test_set.segments) for r in test_set.human_ratings(measuring.raters)]
     omissions = [ratings.omissions_of(test_set.systems, test_set.segments) for _, ratings in with_spans]
     with_omissions = any(cell is not None and len(cell) > 0 for matrix in omissions for row in matrix for cell in row)

@@ -119,7 +119,7 @@ def _systems(
     """The systems to score with a metric: the chosen and the stored ones, without a reference that it uses."""
     used = references_of(name, tuple(test_set.references))
     able = [system for system in (test_set.systems if rated else test_set.outputs) if system not in used]
-    chosen = [system for system in able if choice.takes(system, test_set.info, test_set.references)]
+    chosen = [system for system in able if choice.takes(system, test_set.info)]
     if not chosen:
         raise InputError(
             f"{test_set.name} {test_set.lp}: no system is left for {name}; there are {', '.join(able) or 'none'}"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mbr_esd_metric.adapters.mtme import annotation_of, evaluate_spans_of, metrics_of
+from mbr_esd_metric.adapters.mtme import annotation_of, evaluate_spans_of, load_eval_set
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.layout import Layout
@@ -69,24 +69,18 @@ class EvalSet:
     def Ratings(self, name: str) -> Any:
         return {"mqm.rater1": HUMAN}[name]
 
-    def BaseMetric(self, name: str) -> str:
-        return name.rsplit("-", 1)[0]
-
-    def ReferencesUsed(self, name: str) -> set[str]:
-        used = name.rsplit("-", 1)[1]
-        return set() if used == "src" else {used}
-
 
 OURS: dict[str, list[Any]] = {"good": [Annotation([ErrorSpan(0, 4, "minor")]), EMPTY], "bad": [Rating(), Rating()]}
 
 
 def test_what_is_left_out_or_cut_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert metrics_of(EvalSet()).notes == ("BLEU-refC is left out in en-de: the standard reference is refB",)
+    (line,) = metric_set_of(load_eval_set(EvalSet())).notes
+    assert line.startswith("BLEU-refC is left out in en-de: it uses refC, and the standard reference is refB")
     twice = Rating([Error(0, 4, "Style", "minor"), Error(0, 4, "Fluency", "minor"), Error(1, 1, "z", "minor")])
     people = {"good": [twice, None], "bad": [Rating([Error(0, 5, "x", "major")]), None]}
     monkeypatch.setattr(EvalSet, "Ratings", lambda *_: people)
-    data = metrics_of(EvalSet(), ["ours-src"], spans={"ours-src": {**OURS, "good": people["good"]}})
-    assert data.notes == ("error spans of people, en-de: in 1 translations some end past the text and are cut there",)
+    data = metric_set_of(load_eval_set(EvalSet(), {"ours-src": {**OURS, "good": people["good"]}}), ["ours-src"])
+    assert data.notes[0].startswith("error spans of people, en-de in 2 translations: 1 end past the translation and")
     bad, good = (row[0] for row in data.human[0])
     assert bad == Annotation([ErrorSpan(0, 4, "major")])
     # A span that is marked twice is kept twice, a person's and a metric's; measures of characters see the set.
@@ -111,7 +105,7 @@ def test_the_same_leaderboard_as_from_the_data_folder(tmp_path: Path) -> None:
         files.write_scores(layout.metric_scores(name, "seg"), scores)
     human = {s: [annotation_of(r) for r in ratings] for s, ratings in HUMAN.items()}
     write_ratings(layout.human_rating("mqm.rater1"), human, {s: ["r", None] for s in human})
-    sets = (metric_set_of(load_test_set(tmp_path, "wmt24", "en-de")), metrics_of(EvalSet()))
+    sets = (metric_set_of(load_test_set(tmp_path, "wmt24", "en-de")), metric_set_of(load_eval_set(EvalSet())))
     stored, bridged = (compute_leaderboard("wmt24", [one], LeaderboardSettings(draws=20)) for one in sets)
     assert stored.rows == bridged.rows
     assert stored.human == bridged.human
@@ -119,12 +113,13 @@ def test_the_same_leaderboard_as_from_the_data_folder(tmp_path: Path) -> None:
 
 def test_problems(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OptionError, match="did you mean 'ours-src'"):
-        metrics_of(EvalSet(), ["our-src"])
+        metric_set_of(load_eval_set(EvalSet()), ["our-src"])
     with pytest.raises(OptionError, match="unknown set of human ratings 'mqm.rater9'"):
         evaluate_spans_of(EvalSet(), OURS, raters=["mqm.rater9"])
     monkeypatch.setattr(EvalSet, "metric_names", frozenset())
+    monkeypatch.setattr(EvalSet, "human_rating_names", frozenset())
     with pytest.raises(InputError, match="read_stored_metric_scores=True"):
-        metrics_of(EvalSet())
+        metric_set_of(load_eval_set(EvalSet()))
     monkeypatch.setattr(EvalSet, "StdHumanScoreName", lambda *_: None)
     with pytest.raises(InputError, match="wmt24 en-de: no gold scores"):
-        metrics_of(EvalSet())
+        metric_set_of(load_eval_set(EvalSet()))

@@ -249,11 +249,6 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
     write_whole(path, "".join(f"{line}\n" for line in lines))
 
 
-#: Which references count as systems: "others" are all except the standard one, "none" is mtme's choice, and "all"
-#: includes the standard one.
-HumanSystems = Literal["others", "none", "all"]
-
-
 def is_reference_name(system: str) -> bool:
     """Whether a system is called as references are: ref, refA, refB and so on."""
     return re.fullmatch("ref[A-Za-z0-9_]*", system) is not None
@@ -261,40 +256,29 @@ def is_reference_name(system: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SystemChoice:
-    """Which of the systems that have gold scores are evaluated.
+    """Which of the systems that have gold scores are evaluated. References count as systems.
 
     Attributes:
         only: evaluate exactly these systems; if empty, the other attributes decide.
         exclude: do not evaluate these systems.
         outliers: whether WMT's outliers take part.
-        human: which references take part as systems.
+        standard: whether the standard reference takes part.
     """
 
     only: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     outliers: bool = False
-    human: HumanSystems = "others"
+    standard: bool = False
 
-    def takes(self, system: str, info: TestSetInfo, references: Collection[str]) -> bool:
-        """Whether a system is evaluated.
-
-        People's translations are the references, and the systems that are called as references are: a folder may have
-        such a system without a file in ``references``.
-        """
-        if system in self.exclude:
-            return False
-        if self.only:
-            return system in self.only
-        if system in info.outliers and not self.outliers:
-            return False
-        standard = system == info.standard_reference
-        if standard or system in references or is_reference_name(system):
-            return self.human == "all" or (self.human == "others" and not standard)
-        return True
+    def takes(self, system: str, info: TestSetInfo) -> bool:
+        """Whether a system is evaluated."""
+        if self.only or system in self.exclude:
+            return system in self.only and system not in self.exclude
+        return (self.outliers or system not in info.outliers) and (self.standard or system != info.standard_reference)
 
 
-#: References and outliers as well.
-EVERY_SYSTEM = SystemChoice(outliers=True, human="all")
+#: The standard reference and outliers as well.
+EVERY_SYSTEM = SystemChoice(outliers=True, standard=True)
 
 
 @dataclass(frozen=True, slots=True)

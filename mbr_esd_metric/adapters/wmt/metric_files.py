@@ -4,6 +4,7 @@ scores of ``comet-score --to_json`` and `mbr-esd score`, decisions, and candidat
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.comet_json import CometRow, read_comet_json
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
-from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fit_to_text, read_ratings, write_ratings
+from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note, fit_to_text, read_ratings, write_ratings
 from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.rules import rules
@@ -175,19 +176,17 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
     cells = joined_records(test_set, ((row.place, row) for row in rows), str(path))
     spans = any(row.annotation is not None for row in rows)
     scores = np.array([[np.nan if cell is None else _score(cell, path) for cell in row] for row in cells])
+    faults: Counter[str] = Counter()
     both = {
         system: tuple(
-            None if cell is None or cell.annotation is None else fit_to_text(cell.annotation, length)
+            None if cell is None or cell.annotation is None else fit_to_text(cell.annotation, length, faults)
             for cell, length in zip(row, lengths, strict=True)
         )
         for system, row, lengths in zip(test_set.systems, cells, test_set.lengths.tolist(), strict=True)
     }
     covered = sum(cell is not None for row in cells for cell in row)
     suffix = test_set.info.standard_reference if any(row.reference for row in rows) else None
-    points = sum(len(cell.annotation.points) for row in cells for cell in row if cell and cell.annotation is not None)
-    notes = []
-    if points:
-        notes.append(f"error spans of {name}, {test_set.lp}: {points} have no characters and are no spans")
+    notes = list(fault_note(f"{name}, {test_set.lp}", faults))
     if covered < scores.size:
         notes.append(f"{name} covers {covered} of {scores.size} translations of {test_set.lp}, all that have gold")
     model = next((row.model for row in rows), None)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -135,61 +136,53 @@ class Ratings:
         return [list(self.omissions.get(system, (None,) * segments)) for system in systems]
 
 
-class RatingsReader:
-    """Reads sets of error spans that fit a test set. Those of systems that are not evaluated are not checked. With
-    `repeats`, a note counts spans that repeat others; people mark one place for two reasons."""
+def read_fitting(
+    name: str,
+    path: Path,
+    outputs: Mapping[str, tuple[str | None, ...]],
+    systems: Collection[str],
+    faults: Counter[str],
+) -> Ratings:
+    """The set of error spans in a file; those of these systems are cut to their translations, and `faults` counts how.
 
-    def __init__(
-        self, outputs: Mapping[str, tuple[str | None, ...]], systems: Sequence[str], *, repeats: bool = False
-    ) -> None:
-        self._outputs, self._systems, self._repeats = outputs, set(systems), repeats
-        self._cut = self._left_out = self._repeated = self._rated = 0
-
-    def read(self, name: str, path: Path) -> Ratings:
-        """The set in a file."""
-        stored = read_ratings(path)
-        check_blocks(path, stored, self._outputs, len(next(iter(self._outputs.values()))))
-        both = {
-            system: tuple(
-                None if annotation is None else self._fitted(system, annotation, len(text or ""))
-                for (_, annotation, _), text in zip(entries, self._outputs[system], strict=True)
-            )
-            for system, entries in stored.items()
-        }
-        raters = {
-            system: tuple(None if annotation is None else rater or name for _, annotation, rater in entries)
-            for system, entries in stored.items()
-        }
-        return Ratings(name, both, raters)
-
-    def notes(self, name: str) -> tuple[str, ...]:
-        """One line if spans were cut, left out or repeated; otherwise nothing."""
-        counts = {
-            "end past the translation and are cut there": self._cut,
-            "begin past it or have no characters and are no spans": self._left_out,
-            "repeat others; f1-wmt25-corpus and MPP count them, measures of sets do not": self._repeated
-            * self._repeats,
-        }
-        notes = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-        return (f"error spans of {name} in {self._rated} translations: {notes}",) if notes else ()
-
-    def _fitted(self, system: str, annotation: Annotation, length: int) -> Annotation:
-        if system not in self._systems:
-            return annotation
-        spans = annotation.on("translation")
-        self._rated += 1
-        self._left_out += len(spans.points) + sum(span.start >= length for span in spans)
-        self._repeated += len(spans) - len(spans.key)
-        self._cut += sum(span.start < length < span.end for span in spans)
-        return fit_to_text(annotation, length)
+    Raises:
+        InputError: it does not fit the translations.
+    """
+    stored = read_ratings(path)
+    check_blocks(path, stored, outputs, len(next(iter(outputs.values()))))
+    both = {
+        system: tuple(
+            annotation
+            if annotation is None or system not in systems
+            else fit_to_text(annotation, len(text or ""), faults)
+            for (_, annotation, _), text in zip(entries, outputs[system], strict=True)
+        )
+        for system, entries in stored.items()
+    }
+    raters = {
+        system: tuple(None if annotation is None else rater or name for _, annotation, rater in entries)
+        for system, entries in stored.items()
+    }
+    return Ratings(name, both, raters)
 
 
-def fit_to_text(annotation: Annotation, length: int) -> Annotation:
-    """The spans that begin inside a text of that length, cut at its end.
+#: Faults of error spans, as a note calls them.
+_CUT = "end past the translation and are cut there"
+_NO_SPAN = "begin past it or have no characters and are no spans"
+_REPEATED = "repeat others; f1-wmt25-corpus and MPP count them, measures of sets do not"
+
+
+def fit_to_text(annotation: Annotation, length: int, faults: Counter[str] | None = None) -> Annotation:
+    """The spans that begin inside a text of that length, cut at its end; `faults` counts what `fault_note` says.
 
     A span that begins at the end of the text has no character left, and becomes a point. Spans of the source stay.
     """
     spans = annotation.on("translation")
+    if faults is not None:
+        faults["translations"] += 1
+        faults[_CUT] += sum(span.start < length < span.end for span in spans)
+        faults[_NO_SPAN] += len(spans.points) + sum(span.start >= length for span in spans)
+        faults[_REPEATED] += len(spans) - len(spans.key)
     if all(span.end <= length for span in spans) and all(at <= length for at, _ in annotation.points):
         return annotation
     inside = [replace(span, end=min(span.end, length)) for span in spans if span.start < length]
@@ -197,6 +190,14 @@ def fit_to_text(annotation: Annotation, length: int) -> Annotation:
     points += [(length, span.severity) for span in spans if span.start == length]
     cut = Annotation.of_rater([*inside, *annotation.on("source")])
     return cut.with_points(points).with_unplaced(annotation.unplaced)
+
+
+def fault_note(name: str, faults: Counter[str], *, of_people: bool = False) -> tuple[str, ...]:
+    """One line on the faults of a set of error spans; none where there are none. People mark one place for two reasons,
+    so that their repeats are no fault."""
+    kinds = (_CUT, _NO_SPAN) if of_people else (_CUT, _NO_SPAN, _REPEATED)
+    notes = ", ".join(f"{faults[kind]} {kind}" for kind in kinds if faults[kind])
+    return (f"error spans of {name} in {faults['translations']} translations: {notes}",) if notes else ()
 
 
 def check_blocks(

@@ -3,6 +3,7 @@ and these as leaderboards, correlations and WMT's tasks take them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,7 +24,7 @@ from mbr_esd_metric.adapters.wmt.layout import (
     read_text,
     score_rows,
 )
-from mbr_esd_metric.adapters.wmt.rating_files import Ratings, RatingsReader, check_blocks
+from mbr_esd_metric.adapters.wmt.rating_files import Ratings, check_blocks, fault_note, read_fitting
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector
@@ -116,22 +117,23 @@ class TestSet:
         return {ratings.name: ratings.of(self.systems, self.segments) for ratings in sets}
 
     def metric_names(self, *, of_systems: bool = False) -> tuple[str, ...]:
-        """Full names of the metrics that can be compared, sorted, with those that score only systems if `of_systems`;
-        see `left_out` for the others."""
-        names = {*self.layout.metrics(), *self.added, *(self.layout.metrics("sys") if of_systems else ())}
-        return tuple(name for name in sorted(names) if self.why_not(name) is None)
+        """Full names of the metrics that can be compared, sorted; with those of systems alone if `of_systems`."""
+        return tuple(name for name, why in self._obstacles(of_systems).items() if why is None)
 
-    def left_out(self) -> dict[str, str]:
-        """Full name of each stored metric that is not in `metric_names` -> a line that says why."""
-        segments = self.layout.metrics()
-        why = {name: self.why_not(name) for name in segments}
-        why |= {name: "it has no scores of segments" for name in self.layout.metrics("sys") if name not in segments}
-        return {name: f"{name} is left out in {self.lp}: {reason}" for name, reason in sorted(why.items()) if reason}
+    def left_out(self, *, of_systems: bool = False) -> dict[str, str]:
+        """Full name of each metric that is not in `metric_names` -> a line that says why."""
+        obstacles = self._obstacles(of_systems)
+        return {name: f"{name} is left out in {self.lp}: {why}" for name, why in obstacles.items() if why}
 
-    def why_not(self, metric: str) -> str | None:
-        """Why a metric with segment scores cannot be compared with the others; None if it can."""
-        used = references_of(metric, tuple(self.references))
-        standard = self.info.standard_reference
+    def _obstacles(self, of_systems: bool) -> dict[str, str | None]:
+        """Full name of each metric, sorted -> why it cannot be compared with the others; None if it can."""
+        segments = {*self.layout.metrics(), *self.added}
+        names = sorted({*segments, *self.layout.metrics("sys")})
+        no_segments = None if of_systems else "it has no scores of segments"
+        return {name: self._wrong_reference(name) or (None if name in segments else no_segments) for name in names}
+
+    def _wrong_reference(self, metric: str) -> str | None:
+        used, standard = references_of(metric, tuple(self.references)), self.info.standard_reference
         if evaluated := sorted(name for name in used if name in self.systems):
             return f"it uses {', '.join(evaluated)}, evaluated as a system here"
         if used <= {standard}:
@@ -147,44 +149,42 @@ class TestSet:
             metrics = [full for full in usable if name in (full, base_name(full)[0])]
             metrics = [full for full in metrics if full in self.added] or metrics  # a file that has this name
             if not metrics:
-                lines = [line for full, line in self.left_out().items() if name in (full, base_name(full)[0])]
-                if lines:
+                left_out = self.left_out(of_systems=of_systems).items()
+                if lines := [line for full, line in left_out if name in (full, base_name(full)[0])]:
                     raise InputError("; ".join(lines))
                 known = {*usable, *(base_name(full)[0] for full in usable)}
                 raise unknown(f"metric of {self.name} {self.lp}", name, known)
             chosen += metrics
         return tuple(dict.fromkeys(chosen)) if names else usable
 
-    def read_metrics(self, names: Sequence[str] = ()) -> tuple[list[StoredMetric], list[str]]:
-        """The metrics of `find_metrics`, and what a reader has to know of them, a line each.
+    def read_metrics(
+        self, names: Sequence[str] = (), *, of_systems: bool = False, with_spans: bool = False
+    ) -> tuple[list[StoredMetric], list[str]]:
+        """The metrics of `find_metrics` that score segments, and what a reader has to know of them, a line each.
 
-        Where none is named, a metric whose files cannot be read is left out with a line that says why.
+        Where none is named, a metric whose files cannot be read is left out with a line that says why. With
+        `with_spans`, only metrics that have error spans; `InputError` where one that is named has none.
         """
         metrics: list[StoredMetric] = []
-        notes = [] if names else list(self.left_out().values())
-        for name in self.find_metrics(names):
+        left_out = {} if names else self.left_out(of_systems=of_systems)
+        notes = [line for name, line in left_out.items() if not with_spans or self.layout.metric_rating(name).is_file()]
+        for name in self.find_metrics(names, of_systems=of_systems):
+            if name not in self.added and not self.layout.metric_scores(name, "seg").is_file():
+                continue
             try:
-                metrics.append(self.metric(name))
+                metric = self.metric(name)
             except InputError as error:
                 if names:
                     raise
                 notes.append(f"{name} is left out in {self.lp}: {error}")
-            else:
-                notes += metrics[-1].notes
+                continue
+            if not with_spans or metric.ratings is not None:
+                metrics.append(metric)
+                notes += metric.notes
+            elif names:
+                where = "" if name in self.added else f"{self.layout.metric_rating(name)}: no such file; "
+                raise InputError(f"{where}{name} has no error spans")
         return metrics, notes
-
-    def metrics_with_spans(self, names: Sequence[str] = ()) -> tuple[list[tuple[StoredMetric, Ratings]], list[str]]:
-        """The metrics of `read_metrics` that have error spans, and the lines about them; `InputError` where one that is
-        named has none."""
-        metrics, notes = self.read_metrics(names)
-        for metric in metrics:
-            if names and metric.ratings is None:
-                where = "" if metric.name in self.added else f"{self.layout.metric_rating(metric.name)}: no such file; "
-                raise InputError(f"{where}{metric.name} has no error spans")
-        if not names:
-            spanless = {name for name in self.left_out() if not self.layout.metric_rating(name).is_file()}
-            notes = [note for note in notes if note.partition(" is left out in ")[0] not in spanless]
-        return [(metric, metric.ratings) for metric in metrics if metric.ratings is not None], notes
 
     def signature(self, metric: str) -> str | None:
         """The signature of a stored metric, which says what its scores depend on; None if the folder has none."""
@@ -216,9 +216,9 @@ class TestSet:
                 scores[row, column] = score
         if not self.layout.metric_rating(name).is_file():
             return StoredMetric(name, scores, None)
-        reader = RatingsReader(self.outputs, self.systems, repeats=True)
-        ratings = reader.read(name, self.layout.metric_rating(name))
-        return StoredMetric(name, scores, ratings, reader.notes(f"{name}, {self.lp}"))
+        faults: Counter[str] = Counter()
+        ratings = read_fitting(name, self.layout.metric_rating(name), self.outputs, self.systems, faults)
+        return StoredMetric(name, scores, ratings, fault_note(f"{name}, {self.lp}", faults))
 
 
 def load_test_set(
@@ -259,15 +259,18 @@ def load_test_set(
         raise InputError(f"{layout.output('*').parent}: no system outputs; give one .txt file a system")
     info = replace(info, standard_reference=_standard(layout, info, reference, references, notes))
     if blind and not layout.human_scores(info.gold, "seg").is_file():
-        systems = tuple(system for system in outputs if choice.takes(system, info, references))
+        systems = tuple(system for system in outputs if choice.takes(system, info))
         gold_scores = np.full((len(systems), len(sources)), np.nan)
     else:
-        systems, gold_scores = _gold(layout, info, outputs, references, len(sources), choice)
+        systems, gold_scores = _gold(layout, info, outputs, len(sources), choice)
     # A merged set has the single raters' spans again: the notes count those that are evaluated.
     files = layout.human_ratings()
     evaluated = choose_ratings(files, info.gold)
-    reader, others = (RatingsReader(outputs, systems) for _ in range(2))
-    ratings = tuple((reader if name in evaluated else others).read(name, path) for name, path in files.items())
+    faults: Counter[str] = Counter()
+    ratings = tuple(
+        read_fitting(name, path, outputs, systems, faults if name in evaluated else Counter())
+        for name, path in files.items()
+    )
     return TestSet(
         layout=layout,
         info=info,
@@ -278,7 +281,7 @@ def load_test_set(
         outputs=outputs,
         gold=gold_scores,
         ratings=ratings,
-        notes=(*notes, *reader.notes(f"people, {lp}")),
+        notes=(*notes, *fault_note(f"people, {lp}", faults, of_people=True)),
     )
 
 
@@ -344,12 +347,7 @@ def _check_count(path: Path, lines: Sequence[object], segments: int) -> None:
 
 
 def _gold(
-    layout: Layout,
-    info: TestSetInfo,
-    outputs: Mapping[str, object],
-    references: Collection[str],
-    segments: int,
-    choice: SystemChoice,
+    layout: Layout, info: TestSetInfo, outputs: Mapping[str, object], segments: int, choice: SystemChoice
 ) -> tuple[tuple[str, ...], FloatMatrix]:
     path = layout.human_scores(info.gold, "seg")
     if not path.is_file():
@@ -359,7 +357,7 @@ def _gold(
     stored = read_scores(path)
     check_blocks(path, stored, outputs, segments)
     rated = [system for system in sorted(stored) if any(score is not None for _, score in stored[system])]
-    systems = tuple(system for system in rated if choice.takes(system, info, references))
+    systems = tuple(system for system in rated if choice.takes(system, info))
     if not systems:
         raise InputError(
             f"{path}: of the systems with a gold score ({', '.join(rated) or 'none'}) none is evaluated; name "
@@ -410,37 +408,24 @@ def scored_set_of(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredSet:
         InputError: a file that does not fit.
         OptionError: an unknown name.
     """
-    scores: dict[Key, Scores] = {}
     layout = test_set.layout
     names = sorted(test_set.find_metrics(metrics, of_systems=True))
     if not names:
         raise InputError(f"{layout.metric_scores('*', 'seg')}: no metric; score some with: mbr-esd wmt score")
-    notes = list(test_set.notes)
-    if not metrics:
-        notes += [line for name, line in test_set.left_out().items() if name not in names]
+    stored, notes = test_set.read_metrics(metrics, of_systems=True)
+    segments = {metric.name: metric.scores for metric in stored}
+    scores: dict[Key, Scores] = {}
     for name in names:
-        key = base_name(name)
-        if key in scores:
+        if name not in segments and layout.metric_scores(name, "seg").is_file():
+            continue  # it cannot be read, as a note says
+        if (key := base_name(name)) in scores:
             raise InputError(f"{test_set.lp}: metric {key[0]} is there twice; choose one of them by its full name")
-        segments = None
-        if name in test_set.added or layout.metric_scores(name, "seg").is_file():
-            try:
-                stored = test_set.metric(name)
-            except InputError as error:
-                if metrics:
-                    raise
-                notes.append(f"{name} is left out in {test_set.lp}: {error}")
-                continue
-            segments = stored.scores
-            notes += stored.notes
-        of_systems = None
-        if name not in test_set.added:
-            of_systems = _system_scores(test_set, layout.metric_scores(name, "sys"))
-        scores[key] = Scores(segments, of_systems)
+        path = layout.metric_scores(name, "sys")
+        scores[key] = Scores(segments.get(name), None if name in test_set.added else _system_scores(test_set, path))
     documents = tuple(document for _, document in test_set.documents)
     human = layout.human_scores(test_set.info.gold, "sys"), layout.human_scores(test_set.info.gold, "doc")
     gold = Scores(test_set.gold, _system_scores(test_set, human[0]), _stored(test_set, human[1], len(set(documents))))
-    return ScoredSet(test_set.lp, documents, gold, scores, tuple(notes))
+    return ScoredSet(test_set.lp, documents, gold, scores, (*test_set.notes, *notes))
 
 
 def _system_scores(test_set: TestSet, path: Path) -> FloatVector | None:

@@ -187,15 +187,14 @@ def test_spans_of_a_system_that_is_not_evaluated_stop_nothing(folder: Path) -> N
     lines += [f"refA\t{rated((0, 99))}", "refA\tNone", f"refA\t{rated((1, 1))}"]
     ratings.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     assert load(folder).notes == ()
-    assert load(folder, choice=SystemChoice(human="all")).notes != ()
+    assert load(folder, choice=SystemChoice(standard=True)).notes != ()
 
 
 def test_the_choice_of_systems(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def systems(**options: object) -> tuple[str, ...]:
         return load(folder, choice=SystemChoice(**options)).systems  # type: ignore[arg-type]
 
-    assert systems(human="all") == ("a-sys", "refA", "sys.b")
-    assert systems(human="none") == ("a-sys", "sys.b")
+    assert systems(standard=True) == ("a-sys", "refA", "sys.b")
     assert systems(exclude=("sys.b",)) == ("a-sys",)
     assert systems(only=("refA", "sys.b")) == ("refA", "sys.b")
     assert load(folder, choice=SystemChoice(only=("sys.b",))).gold.shape == (1, 3)
@@ -203,7 +202,6 @@ def test_the_choice_of_systems(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
         load(folder, choice=SystemChoice(only=("who",)))
     files.write_text(Layout(folder, "tiny", "en-de").reference("refB"), ["x", "y", "z"])
     assert load(folder, reference="refB").systems == ("a-sys", "refA", "sys.b")
-    assert load(folder, reference="refB", choice=SystemChoice(human="none")).systems == ("a-sys", "sys.b")
     info = TestSetInfo("refA", "mqm", frozenset({"sys.b"}))
     monkeypatch.setattr("mbr_esd_metric.adapters.wmt.test_set.info_of", lambda *_: info)
     assert load(folder).systems == ("a-sys",)
@@ -230,7 +228,7 @@ def test_every_stored_metric_is_compared_or_noted(folder: Path) -> None:
     test_set = load(folder, reference="refB")
     assert test_set.metric_names() == ("good-src",)
     assert test_set.left_out()["BLEU-refA"].startswith("BLEU-refA is left out in en-de: it uses refA")
-    notes = metric_set_of(load(folder, reference="refB", choice=SystemChoice(human="none"))).notes
+    notes = metric_set_of(load(folder, reference="refB", choice=SystemChoice(exclude=("refA",)))).notes
     assert any("it uses refA, and the standard reference is refB" in note for note in notes)
     assert any("old-src is left out" in note for note in notes)
 
