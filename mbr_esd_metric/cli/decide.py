@@ -68,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
             line += f", {number_of(len(summary.skipped), 'line')} left out"
         if summary.invalid:
             line += f"; {summary.invalid} of {number_of(summary.candidates, 'candidate')} could not be read"
+        if summary.dropped:
+            line += f"; {number_of(summary.dropped, 'error span')} not found in the translation, and dropped"
         if summary.inexact:
             line += f"; {number_of(summary.inexact, 'error span')} {FOUND_INEXACTLY}"
         lines = [line]

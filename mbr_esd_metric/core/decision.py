@@ -195,7 +195,7 @@ class Decision:
         unplaced: how many of those dropped are omissions.
         inexact: how many of those located stand in the text with other blanks, quotation marks, hyphens or the like.
         located: error spans of the valid candidates that could be located, each candidate's counted.
-        unmarked: valid candidates without an error span.
+        unmarked: valid candidates that say that there is no error.
         parts: of a segment whose sentences were decided one by one, each of them; else empty.
     """
 

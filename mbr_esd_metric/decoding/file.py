@@ -115,7 +115,7 @@ class FileSummary:
     Attributes:
         segments: decisions written.
         skipped: why records were left out, each naming file and line.
-        candidates, invalid, inexact: of the segments decided, the last as in `Decision`.
+        candidates, invalid, dropped, inexact: of the segments decided, as in `Decision`.
         blank: of the segments decided, those with a blank translation.
         scores: of the segments, no more than two different ones.
         ratios: of a rule for the whole file, the value that it maximises after each pass.
@@ -125,6 +125,7 @@ class FileSummary:
     skipped: list[str] = field(default_factory=list)
     candidates: int = 0
     invalid: int = 0
+    dropped: int = 0
     inexact: int = 0
     blank: int = 0
     scores: set[float | None] = field(default_factory=set)
@@ -143,6 +144,7 @@ class FileSummary:
         self.segments += 1
         self.candidates += line.valid + line.invalid
         self.invalid += line.invalid
+        self.dropped += line.dropped
         self.inexact += line.inexact
         self.blank += not line.valid + line.invalid  # whatever has no candidates but these stops the run
         if len(self.scores) < 2:
@@ -236,6 +238,7 @@ class _Line:
     content: bytes
     valid: int = 0
     invalid: int = 0
+    dropped: int = 0
     inexact: int = 0
     score: float | None = None
     skipped: str | None = None
@@ -371,11 +374,15 @@ def _line(where: str, value: bytes | list[Any], options: DecisionOptions, decisi
             return _Line(b"", skipped=f"{record.label}: a blank translation (blank=skip)")
         if isinstance(outcome, Decision):
             content = json_line(DecisionRecord.of(record, outcome).to_json())
-            return _Line(content, outcome.valid, outcome.invalid, outcome.inexact, outcome.score)
+            return _Line(content, *_counts(outcome), outcome.score)
         decisions = [outcome.decision(position, None) for position in range(len(outcome.shortlist.answers))]
         content = json.dumps([DecisionRecord.of(record, one).to_json() for one in decisions]).encode() + b"\n"
         first = decisions[0]
-        return _Line(content, first.valid, first.invalid, first.inexact, statistics=outcome.shortlist.statistics)
+        return _Line(content, *_counts(first), statistics=outcome.shortlist.statistics)
+
+
+def _counts(decision: Decision) -> tuple[int, int, int, int]:
+    return decision.valid, decision.invalid, decision.dropped, decision.inexact
 
 
 def _outcome(

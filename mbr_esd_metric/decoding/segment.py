@@ -338,6 +338,7 @@ class Counts:
 
     Attributes:
         candidates: their number.
+        emptied: how many have errors, all of which were dropped.
         sides: characters of the translation, if annotations are joined with the source's; else None.
         probabilities: of a single answer, the confidence of each span.
         certain: errors that need no model.
@@ -349,6 +350,7 @@ class Counts:
     dropped: int
     inexact: int = 0
     unplaced: int = 0
+    emptied: int = 0
     sides: int | None = None
     probabilities: Mapping[SpanKey, float] = field(default_factory=dict)
     certain: Sequence[ErrorSpan] = ()
@@ -379,6 +381,7 @@ class Counts:
             dropped=self.dropped,
             inexact=self.inexact,
             unplaced=self.unplaced,
+            unmarked=decision.unmarked - self.emptied,
             reasons=self.reasons,
         )
 
@@ -429,6 +432,7 @@ def _hypotheses(
         sum([one.dropped for one in valid]),
         sum([one.inexact for one in valid]),
         sum([one.unplaced for one in valid]),
+        sum([one.dropped > 0 and not one.annotation for one in valid]),
         None if source is None else len(translation),
         {} if columns.token_logprobs is None or not valid else _probabilities(columns.token_logprobs, columns, parser),
         proposals=proposed,

@@ -118,10 +118,13 @@ def _equal_scores(card: ModelCard, decisions: Sequence[Decision], candidates: in
     clean, unmarked = sum(not one.annotation for one in judged), _total(decisions, "unmarked")
     line = f"all {len(judged)} segments have the score {judged[0].score:.4f}: {clean} "
     if clean == len(judged):
-        line += f"answers mark no error, and neither do {unmarked} of {candidates} candidates"
+        line += f"decisions have no error span, and {unmarked} of {candidates} candidates say that there is no error"
     else:
-        line += f"of the answers and {unmarked} of {candidates} candidates mark no error"
+        line += f"of the decisions and {unmarked} of {candidates} candidates mark no error"
     means = [one.located / one.valid for one in judged]
+    located, dropped = _total(decisions, "located"), _total(decisions, "dropped")
+    if dropped and not lost:
+        line += f"; {dropped} of {located + dropped} error spans were not found in the translation"
     if card.samples == 1:
         return [f"{line}; several candidates tell more than one: rule=mbr&n=16&temperature=1&score=expected"]
     if card.decision.score == "chosen" and max(means) > min(means):
@@ -129,8 +132,5 @@ def _equal_scores(card: ModelCard, decisions: Sequence[Decision], candidates: in
             f"{line}; score=expected takes the mean over the candidates, which mark {min(means):.2f} to "
             f"{max(means):.2f} error spans a segment, with nothing sampled anew"
         ]
-    located, dropped = _total(decisions, "located"), _total(decisions, "dropped")
-    if dropped and not lost:
-        line += f"; {dropped} of {located + dropped} error spans were not found in the translation"
     nothing = not located + dropped and unmarked == candidates
     return [f"{line}; this model finds nothing here: take a larger one" if nothing else line]

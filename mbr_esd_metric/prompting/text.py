@@ -80,7 +80,7 @@ class FoldedText:
         """The place in the original of the first occurrence that does not begin before `after`; None if there is none.
         A letter is never found without its accents."""
         plain = words.isascii() and "  " not in words and words.isprintable() and "`" not in words
-        folded = words if plain else FoldedText(words).text
+        folded = (words if plain else FoldedText(words).text).strip()
         if is_blank(folded):
             return None
         at = self.text.find(folded, bisect_left(self._starts, after))

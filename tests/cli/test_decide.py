@@ -260,3 +260,5 @@ def test_where_every_score_is_the_same_it_says_so(tmp_path: Path, run: Command) 
     write_records(path, [record("a", "a b", *clean), record("a", "a b", *clean, answer("b"), number=2)])
     assert "all 2 segments have the score 1; --score expected takes the mean" in run(path).err
     assert "have the score" not in run(path, "--score expected").err
+    write_records(path, [record("a", "a b", answer("c"), answer())])
+    assert "1 error span not found in the translation" in run(path).err

@@ -40,7 +40,7 @@ def test_equal_scores_get_advice_that_tells_the_segments_apart(tmp_path: Path) -
     run = predicted(tmp_path, texts)
     assert run.scores == [1.0] * 3
     (line,) = run.metadata.advice
-    assert "all 3 segments have the score 1.0000: 3 answers mark no error, and neither do 9 of 12 candidates" in line
+    assert "all 3 segments have the score 1.0000: 3 decisions have no error span, and 9 of 12 candidates say" in line
     assert "score=expected takes the mean over the candidates, which mark 0.00 to 0.50 error spans a segment" in line
     assert len(set(predicted(tmp_path, texts, options="&score=expected").scores)) == 3
     # The expected score is no help where no candidate marks anything.
@@ -92,12 +92,13 @@ def test_the_published_distilled_model_is_to_have_its_authors_prompt(tmp_path: P
 
 def test_advice_says_what_was_counted(tmp_path: Path) -> None:
     """Spans that are not found are no silence, and equal scores are no "no error"."""
-    (line,) = predicted(tmp_path, [[answer("Wolf"), CLEAN]] * 3).metadata.advice
-    assert "3 answers mark no error, and neither do 6 of 6 candidates" in line
-    assert line.endswith("; 3 of 3 error spans were not found in the translation")
+    for candidates, clean, dropped in (([answer("Wolf"), CLEAN], 3, 3), ([answer("Wolf")] * 2, 0, 6)):
+        (line,) = predicted(tmp_path, [candidates] * 3).metadata.advice
+        assert f"{clean} of 6 candidates say that there is no error" in line
+        assert line.endswith(f"; {dropped} of {dropped} error spans were not found in the translation")
     texts = [[answer(mt[:3], severity="minor")] * 2 for mt in TRANSLATIONS]
     (line,) = predicted(tmp_path, texts).metadata.advice
-    assert line == "all 3 segments have the score 0.9600: 0 of the answers and 0 of 6 candidates mark no error"
+    assert line == "all 3 segments have the score 0.9600: 0 of the decisions and 0 of 6 candidates mark no error"
 
 
 def test_spans_that_are_not_copied_exactly_are_counted(tmp_path: Path) -> None:

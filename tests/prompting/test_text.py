@@ -62,6 +62,7 @@ def test_what_is_seen_is_not_blank(text: str) -> None:
         ("Die Donau\u00addampfer fahren.", "Donaudampfer", "Donau\u00addampfer"),
         ("Donaudampfer", "Donau\u00addampfer", "Donaudampfer"),
         ("می\u200cخواهم", "میخواهم", "می\u200cخواهم"),
+        ("Der Hund", "Hund ", "Hund"),
         ("Der Hund", "hund", None),
         ("Les élèves", "eleves", None),
         ("é", "e", None),

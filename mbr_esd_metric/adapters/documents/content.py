@@ -18,7 +18,11 @@ _ALONE, _PAIR = frozenset({"x", "ph"}), frozenset({"g", "pc"})
 _HALF = frozenset({"bpt", "ept", "it", "ut", "bx", "ex", "sc", "ec"})
 #: What an attribute calls a line break, and how the original format writes one.
 _BREAK_NAME = re.compile(r"(?:^|[:_-])(?:lb|pb|br|line[_-]?break)(?:$|_)", re.IGNORECASE)
-_BREAK = re.compile(r"</?(?:\w+:)?(?:br|p|div|li|tr|lb)\b[^>]*>|(?:\\r)?\\n|\\line", re.IGNORECASE)
+_BREAK = re.compile(
+    r"\s*(?:(?:</?(?:\w+:)?(?:br|hr|p|div|h[1-6]|[uo]l|li|table|t[rdh]|lb)\b[^>]*>"
+    r"|(?:\\r)?\\n|\{?\\(?:line|par)\b\s*\}?)\s*)+",
+    re.IGNORECASE,
+)
 #: Tags inside a word: what stands on both sides of them is one word.
 _IN_WORD = re.compile(r"</?(?:a|abbr|b|bdi|big|code|em|font|i|mark|s|small|span|strong|sub|sup|u|wbr)\b", re.IGNORECASE)
 #: A code that is a placeholder, and a special character of memoQ.

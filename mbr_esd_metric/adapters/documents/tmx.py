@@ -25,11 +25,12 @@ def read_tmx(path: Path, pair: tuple[str, str] | None = None) -> Document:
             the header, and the target language the only other one.
 
     Raises:
-        InputError: no text in the source language, or without a pair several target languages.
+        InputError: no text in the source language, without a pair several target languages, or no unit in the pair's.
     """
     units: list[XmlUnit] = []
     variants: list[_Variant] = []
     found: dict[str, None] = {}
+    spoken: dict[str, None] = {}
     source_language, several = "", False
 
     def name(stack: Sequence[Element]) -> str:
@@ -41,6 +42,7 @@ def read_tmx(path: Path, pair: tuple[str, str] | None = None) -> Document:
         names = [element.name for element in stack]
         if names[-2:] == ["tuv", "seg"]:
             variants.append((stack[-2].attributes.get("lang", ""), content({})))
+            spoken[variants[-1][0] or "none"] = None
         elif names[-1] == "tu":
             language = pair[0] if pair else stack[-1].attributes.get("srclang") or source_language
             source = _nearest(variants, language) if language not in ("", "*all*") else next(iter(variants), None)
@@ -66,6 +68,8 @@ def read_tmx(path: Path, pair: tuple[str, str] | None = None) -> Document:
     if pair is None and (several or len({_code(language) for language in found}) > 1):
         example = f"{_code(units[0].languages[0]) or 'en'}-{next(iter(found))}"
         raise InputError(f"{path}: translations into {', '.join(found)}; choose a language, such as --lp {example}")
+    if pair is not None and units and not any(one.source and one.target for one in units):
+        raise InputError(f"{path}: no unit in {' and '.join(pair)}; the file's languages are {', '.join(spoken)}")
     return document_of(path, xml, units, _tags)
 
 
