@@ -131,24 +131,24 @@ class AnnotationTable:
 
     @cached_property
     def overlap_groups(self) -> tuple[_Indices, list[tuple[SpanKey, ...]]]:
-        """The annotations by site. Spans of different *sites* never overlap, in any of the annotations.
+        """Groups of spans such that spans of two groups never overlap, in any of the annotations.
 
-        First the number of each annotation's variant at each site, shape (sites, n), 0 if it has no span there; then
+        First the number of each annotation's variant of each group, shape (groups, n), 0 if it has no span of it; then
         the spans of each variant.
         """
-        site: dict[SpanKey, int] = {}
+        group: dict[SpanKey, int] = {}
         reach, last = 0, -1
         for key in sorted(self.column):
             last += key[0] >= reach
             reach = max(reach, key[1])
-            site[key] = last
+            group[key] = last
         variants: dict[tuple[SpanKey, ...], int] = {(): 0}
         of = np.zeros((last + 1, len(self)), dtype=np.intp)
         for row, keys in enumerate(self._keys):
-            by_site: dict[int, list[SpanKey]] = {}
+            by_group: dict[int, list[SpanKey]] = {}
             for key in keys:
-                by_site.setdefault(site[key], []).append(key)
-            for at, spans in by_site.items():
+                by_group.setdefault(group[key], []).append(key)
+            for at, spans in by_group.items():
                 of[at, row] = variants.setdefault(tuple(spans), len(variants))
         return of, list(variants)
 

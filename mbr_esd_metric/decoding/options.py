@@ -92,7 +92,7 @@ class DecisionOptions:
     format: str = _option("json", "how candidates say their errors, unless their file says it", lambda: FORMATS.names())
     score: str = _option(
         "chosen",
-        "whose score is given",
+        "the score that is reported",
         lambda: SCORES,
         takes="chosen: that of the answer; expected: the mean over the candidates, with its standard deviation; "
         "given: the same of the scores that the answers state (formats esa, gemba-mqm and tags)",

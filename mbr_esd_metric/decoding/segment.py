@@ -206,7 +206,7 @@ def decision_problem(
     if references is not None and not rule.needs_references:
         raise no_effect_error("references", f"rule={rule.name}; they are for rule=oracle")
     if supports is not None and rule.needs_references:
-        raise no_effect_error("supports", f"rule={rule.name}, whose supports are the references")
+        raise no_effect_error("supports", f"rule={rule.name}, which compares with the references")
     columns = CandidateColumns.of(candidates)
     text, sided = source, options.both_sides(columns.format) or columns.annotations is not None
     if options.checks == "true" and not sided:

@@ -68,7 +68,7 @@ def check_stops_early(options: DecisionOptions) -> None:
             f"n=auto is for rule={names} with weights=uniform, not {options.rule} with {options.weights}; give n=N"
         )
     if not get_similarity(options.utility).mean_over_supports:
-        raise OptionError(f"n=auto is for utilities that are means over the supports, not {options.utility}; give n=N")
+        raise OptionError(f"n=auto is for utilities that are means over candidates, not {options.utility}; give n=N")
 
 
 def settled(

@@ -104,7 +104,7 @@ def warnings(data_warnings: Sequence[str | None], labels: Sequence[str], blank: 
         for kind, several in DATA_WARNINGS.items()
         if kind in pairs
     ]
-    line = f"pairs that look wrong: {', '.join(counts)}" if counts else None
+    line = f"data warnings: {', '.join(counts)}" if counts else None
     if line is not None and "blank translation" in pairs:
         means = {"worst": "get the lowest score", "skip": "are left out", "perfect": "count as having no error"}
         line += f"; blank translations {means[blank]} (blank={blank})"

@@ -122,7 +122,7 @@ def test_a_blank_translation_gets_the_lowest_score_and_is_counted(files: None, m
     result = mbr_esd(SCORE, MODEL, "--to_json out.json")
     assert "mt.txt\tSegment 2\tscore: 0.0000" in result.out
     counts = "1 blank translation (line 2 of mt.txt), 1 blank source (line 3 of mt.txt)"
-    assert f"pairs that look wrong: {counts}; blank translations get the lowest score" in result.err
+    assert f"data warnings: {counts}; blank translations get the lowest score" in result.err
     assert [row.get("data_warning") for row in written()] == [None, "blank translation", "blank source"]
     assert "mt.txt\tscore: 0.9000" in mbr_esd(SCORE, f"{MODEL}&blank=skip --to_json out.json").out
     assert written()[1]["COMET"] is None
@@ -185,7 +185,7 @@ def test_a_gate_reports_translations_in_another_language(
     Path("prompt.txt").write_text("{source} {translation}", encoding="utf-8")
     model = "'mbr-esd-demo?candidates=c.jsonl&n=1&prompt=prompt.txt' --lp en-de"
     run = mbr_esd(SCORE, model, "--to_json out.json --fail-under 0.5 --summary out.md --junit out.xml")
-    warning = "pairs that look wrong: 1 in another language (line 1 of mt.txt)"
+    warning = "data warnings: 1 in another language (line 1 of mt.txt)"
     assert warning in run.err
     assert "mbr-esd-demo is not told the languages; --lp en-de serves data warnings" in run.err
     assert written()[0]["data_warning"] == "in another language"

@@ -120,8 +120,8 @@ class Mpp(Similarity):
         return counts.precision, counts.recall
 
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
-        # Credits add up over sites, and at a site many annotations have the same variant, so what two variants can earn
-        # is computed once. Nearly always it is one pair of sums.
+        # Credits add up over groups of spans. Many annotations have the same variant of a group, so what two variants
+        # can earn is computed once. Nearly always it is one pair of sums.
         of, variants = table.overlap_groups
         masses = np.array([[self.mass(variant) for variant in variants]])
         mass_c, mass_s = (masses[0, of[:, part]].sum(0) for part in (rows, columns))
@@ -202,7 +202,7 @@ def _matchings(edges: _Edges) -> list[_Credits]:
 
 
 def _front(sums: list[_Credits]) -> list[_Credits]:
-    """The sums that no other ones beat, or equal, in both; by falling P."""
+    """The sums that no other ones beat, or equal, in both; P descends."""
     if len(sums) == 1:
         return sums
     front, most = [], -1.0

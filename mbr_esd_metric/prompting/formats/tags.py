@@ -87,18 +87,18 @@ class TagsParser(AnswerParser):
 
     def read(self, text: str) -> Parsed | Invalid:
         score, at = _SCORE.search(text), 0
-        stated = None if score is None else max(-25.0, min(0.0, float(score[1])))
+        reported = None if score is None else max(-25.0, min(0.0, float(score[1])))
         text = text if score is None else text[: score.start()]
         spans: list[tuple[ErrorSpan, tuple[tuple[int, int], ...]]] = []
         before: tuple[Severity | None, Side] = (None, "translation")
         earlier: tuple[tuple[int, int], ...]
         for spelling, (side, word) in self._words:
             if not text.startswith(spelling, at):
-                return Invalid(f"not the words of the {side}", stated)
+                return Invalid(f"not the words of the {side}", reported)
             at += len(spelling) + 1
             tag = text[at - 1 : at]
             if tag not in TAGS:
-                return Invalid("a word without a tag", stated)
+                return Invalid("a word without a tag", reported)
             severity = TAGS[tag]
             if severity is not None:
                 start, earlier = word.start, ()
@@ -109,9 +109,9 @@ class TagsParser(AnswerParser):
                 spans.append((ErrorSpan(start, word.end, severity, category, side=side), (*earlier, (at - 1, at))))
             before = (severity, side)
         if text[at:].strip(" \n") if self._words else text != _NO_WORDS:
-            return Invalid("more than the words", stated)
+            return Invalid("more than the words", reported)
         annotation = Annotation(span for span, _ in spans)
-        return Parsed(annotation, self_reported_score=stated, ranges={span.key: places for span, places in spans})
+        return Parsed(annotation, self_reported_score=reported, ranges={span.key: places for span, places in spans})
 
 
 class TagsFormat(AnswerFormat):
