@@ -2,15 +2,10 @@
 
 A text that is not an answer in the expected form is `Invalid`, with a reason. Nothing malformed is ever taken
 for "no error", and no text whatever raises. An error span is located where its words first stand in the translation;
-only if they do not, in the folded translation (`text.FoldedText`), which is counted apart. A well-formed error whose
+only if they do not, in the folded translation (`text.FoldedText`), which is counted. A well-formed error whose
 span is in neither, or whose severity is neutral, is dropped and counted. In answers that say what is left out of the
 source too, such an error has ``omitted_span`` instead of ``error_span``, and its words are located in the source. An
 omission is *unplaced* if its words are in neither text; it has a severity and counts in the score if the user says so.
-
-Answers of a constrained model have exactly the spacing of `formats.json`, and the errors of one segment's
-samples repeat. So a text is first cut at ``}, {`` and each piece looked up: only a piece that is new is read,
-by a regular expression. Pieces that all match spell valid JSON between them, so that reading is exact;
-anything else goes through the JSON decoder.
 """
 
 from __future__ import annotations
@@ -18,9 +13,10 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias, cast
 
 from mbr_esd_metric.core.annotation import (
@@ -49,20 +45,17 @@ OMITTED_KEY = "omitted_span"
 #: The beginning and the end of an answer in the grammar's spacing, and the text between two errors.
 _FIRST, _BETWEEN, _LAST = '{"errors": [{', "}, {", "}]}"
 _NO_ERROR = '{"errors": []}'
-_STRING = r'"([^"\\\x00-\x1f]*)"'
-_ESCAPED = r'"((?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*)"'
+_PLAIN = r'[^"\\\x00-\x1f]*'
+_STRING = rf'{_PLAIN}(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{{4}}){_PLAIN})*'
 
 
 @cache
-def _patterns(both: bool, more: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """An error, and one as the grammar has it, with the comma before it; by whether omissions have words of the source,
-    and the keys after the usual ones."""
+def _pattern(both: bool, more: tuple[str, ...]) -> re.Pattern[str]:
+    """An error as the grammar has it, without its brackets; by whether omissions have words of the source, and the keys
+    after the usual ones."""
     first = f"{KEYS[0]}|{OMITTED_KEY}" if both else KEYS[0]
-    plain, escaped = (
-        f'"({first})": {string}, ' + ", ".join(f'"{key}": {string}' for key in (*KEYS[1:], *more))
-        for string in (_STRING, _ESCAPED)
-    )
-    return re.compile(plain), re.compile(rf"(?:, )?\{{{escaped}\}}")
+    others = "".join(f', "{key}": "({_STRING})"' for key in (*KEYS[1:], *more))
+    return re.compile(f'"({first})": "({_STRING})"{others}')
 
 
 #: The most errors of an answer that are read; a real one has dozens.
@@ -102,7 +95,7 @@ class Parsed:
         unplaced: omissions among the dropped errors.
         inexact: located errors whose words stand in the text with other blanks, quotation marks, hyphens or the like.
         self_reported_score: the score in the answer, on the scale of Score(E), in [-25, 0]; None if it has none.
-        ranges: see `AnswerParser.ranges`; None where they are not at hand.
+        ranges: see `AnswerParser.ranges`.
     """
 
     annotation: Annotation
@@ -111,7 +104,27 @@ class Parsed:
     unplaced: int = 0
     inexact: int = 0
     self_reported_score: float | None = field(default=None, compare=False)
-    ranges: Ranges | None = field(default=None, compare=False)
+    ranges: Ranges = field(default_factory=dict, compare=False)
+
+
+class Written(NamedTuple):
+    """An error as an answer gives it, by its words.
+
+    Attributes:
+        severity: None if it has no penalty.
+        text: its words.
+        sides: the texts in which they may stand, the first that has them; an omission's include the source.
+        category: None if the answer gives none; an omission's is then "omission".
+        said: the characters ``[start, end)`` of the answer that say it, where single answers need confidences.
+        more: further attributes of an `ErrorSpan` of the translation.
+    """
+
+    severity: Severity | None
+    text: str
+    sides: tuple[Side, ...] = ("translation",)
+    category: str | None = None
+    said: tuple[int, int] | None = None
+    more: Mapping[str, Any] = MappingProxyType({})
 
 
 class _Place(NamedTuple):
@@ -120,7 +133,14 @@ class _Place(NamedTuple):
     side: Side
     start: int
     end: int
-    exact: bool = True
+    exact: bool
+
+    def span(self, error: Written) -> ErrorSpan:
+        """The span of an error that has a penalty."""
+        omitted = self.side == "source"
+        category = "omission" if omitted and error.category is None else error.category
+        more = {} if omitted else error.more
+        return ErrorSpan(self.start, self.end, cast("Severity", error.severity), category, None, self.side, **more)
 
 
 @dataclass(eq=False)
@@ -150,7 +170,10 @@ class AnswerParser(ABC):
             raise InputError(f"the translation is {type(self.translation).__name__}; give a text")
         if self.location not in LOCATIONS:
             raise unknown("location", self.location, LOCATIONS)
+        self._texts: dict[Side, str] = {"translation": self.translation, "source": self.source or ""}
+        self._folded: dict[Side, FoldedText] = {}
         self._parsed: dict[str, Parsed | Invalid] = {}
+        self._places: dict[tuple[str, tuple[Side, ...]], _Place | None] = {}
 
     @abstractmethod
     def read(self, text: str) -> Parsed | Invalid:
@@ -170,182 +193,142 @@ class AnswerParser(ABC):
         category, which is not part of a span's identity. Of equal spans the first is meant. Empty where the answer is
         not in the grammar's spacing."""
         parsed = self.parse(text)
-        return (parsed.ranges or {}) if isinstance(parsed, Parsed) else {}
+        return parsed.ranges if isinstance(parsed, Parsed) else {}
 
-    @cached_property
-    def _folded(self) -> dict[Side, FoldedText]:
-        return {"translation": FoldedText(self.translation), "source": FoldedText(self.source or "")}
+    def located(self, errors: Sequence[Written]) -> Parsed:
+        """The annotation of the errors of an answer, and the counts of those that have no span."""
+        spans: list[ErrorSpan] = []
+        unplaced: list[Severity] = []
+        no_penalty = inexact = 0
+        ranges: Ranges = {}
+        ends: _Ends = {}
+        for error in errors[:MOST_ERRORS]:
+            if error.severity is None:
+                no_penalty += 1
+            elif (place := self._next_place(error, ends)) is not None:
+                spans.append(place.span(error))
+                inexact += not place.exact
+                if error.said is not None:
+                    ranges.setdefault(spans[-1].key, (error.said,))
+            elif "source" in error.sides:
+                unplaced.append(error.severity)
+        annotation = Annotation(spans).with_unplaced(unplaced if self.unplaced else ())
+        dropped = len(errors) - no_penalty - len(spans)
+        return Parsed(annotation, dropped, no_penalty, len(unplaced), inexact, ranges=ranges)
 
-    def _locate(self, words: str, sides: Sequence[Side], ends: _Ends) -> _Place | None:
-        """The next occurrence of words, in the first of these texts that has them; its end goes into `ends`."""
-        if not words:
-            return None
-        place: _Place | None = None
-        for side in sides:
-            whole = self.translation if side == "translation" else self.source or ""
-            start = whole.find(words, ends.get((side, words), 0))
-            if start >= 0:
-                place = _Place(side, start, start + len(words))
-                break
-        else:
-            for side in sides:
-                found = self._folded[side].find(words, ends.get((side, words), 0))
-                if found is not None:
-                    place = _Place(side, *found, exact=False)
-                    break
-        if place is not None and self.location == "successive":
-            ends[place.side, words] = place.end
+    def _next_place(self, error: Written, ends: _Ends) -> _Place | None:
+        """The place of an error; successive ones with the same words stand one behind the other."""
+        place = self._place(error)
+        if place is None or self.location == "first":
+            return place
+        text = (place.side, error.text)
+        place = self._find(error.text, (place.side,), ends.get(text, 0))
+        if place is not None:
+            ends[text] = place.end
         return place
 
+    def _place(self, error: Written) -> _Place | None:
+        """The first place of an error's words."""
+        words = (error.text, error.sides)
+        if words not in self._places:
+            self._places[words] = self._find(*words) if error.text else None
+        return self._places[words]
 
-class Written(NamedTuple):
-    """An error, given by its words and the text in which they stand."""
-
-    severity: Severity
-    text: str
-    side: Side = "translation"
-    category: str | None = None
-
-
-class PlainParser(AnswerParser):
-    """The reader of answers that give each error by its words."""
-
-    def located(self, errors: Sequence[tuple[Written, tuple[int, int]]]) -> Parsed:
-        """The annotation of errors, each with the characters of the answer that say it."""
-        spans: list[ErrorSpan] = []
-        ranges: Ranges = {}
-        unplaced: list[Severity] = []
-        inexact = 0
-        ends: _Ends = {}
-        for (severity, text, side, category), written in errors[:MOST_ERRORS]:
-            place = self._locate(text, (side,), ends)
-            if place is not None:
-                name = category or ("omission" if side == "source" else None)
-                spans.append(ErrorSpan(place.start, place.end, severity, name, side=side))
-                ranges.setdefault(spans[-1].key, (written,))
-                inexact += not place.exact
-            elif side == "source":
-                unplaced.append(severity)
-        annotation = Annotation(spans).with_unplaced(unplaced if self.unplaced else ())
-        return Parsed(annotation, len(errors) - len(spans), 0, len(unplaced), inexact, ranges=ranges)
-
-
-class _Error(NamedTuple):
-    """One error as written, a tuple because thousands are made a second: `severity` is None if it carries no penalty,
-    `place` its first occurrence if any, `omission` whether its category says that something is left
-    out, `more` the values of further keys."""
-
-    text: str
-    severity: Severity | None
-    category: str
-    place: _Place | None
-    omission: bool
-    more: Mapping[str, Any]
-
-    def span(self, place: _Place | None) -> ErrorSpan | None:
-        """The error span at a place; None where there is none."""
-        if place is None or self.severity is None:
-            return None
-        more = self.more if place.side == "translation" else {}
-        return ErrorSpan(place.start, place.end, self.severity, self.category, None, place.side, **more)
+    def _find(self, words: str, sides: Sequence[Side], after: int = 0) -> _Place | None:
+        for side in sides:
+            start = self._texts[side].find(words, after)
+            if start >= 0:
+                return _Place(side, start, start + len(words), True)
+        for side in sides:
+            if side not in self._folded:
+                self._folded[side] = FoldedText(self._texts[side])
+            found = self._folded[side].find(words, after)
+            if found is not None:
+                return _Place(side, *found, False)
+        return None
 
 
 class JsonParser(AnswerParser):
-    """The reader of answers in JSON; errors that repeat are read once too."""
+    """The reader of answers in JSON.
+
+    Answers of a constrained model have exactly the spacing of `formats.json`, and the errors of one segment's
+    samples repeat. So a text is first cut at ``}, {`` and each piece looked up: only a piece that is new is read,
+    by a regular expression. Pieces that all match spell valid JSON between them, so that reading is exact;
+    anything else goes through the JSON decoder.
+    """
 
     #: Keys behind the usual ones, named like attributes of `ErrorSpan`. An error need not have them.
     more_keys: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._in_piece, self._in_answer = _patterns(self.source is not None, self.more_keys)
+        self._error_pattern = _pattern(self.source is not None, self.more_keys)
         self._parsed[_NO_ERROR] = Parsed(EMPTY)
-        self._pieces: dict[str, _Error] = {}
+        self._errors: dict[str, Written] = {}
         #: Of each piece the key and the span of its first occurrence; None and None if that has to be counted.
-        self._located: dict[str, tuple[SpanKey, ErrorSpan] | tuple[None, None]] = {}
+        self._spans: dict[str, tuple[SpanKey, ErrorSpan] | tuple[None, None]] = {}
 
     def ranges(self, text: str) -> Ranges:
-        at, end = len(_FIRST) - 1, len(text) - len(_LAST) + 1
         ranges: Ranges = {}
         ends: _Ends = {}
-        while text.startswith(_FIRST) and at < end:
-            match = self._in_answer.match(text, at)
-            if match is None:
-                return {}
-            error = self._error(match[1], *(json.loads(f'"{value}"', strict=False) for value in match.groups()[1:]))
-            span = error.span(self._next_place(error, ends))
-            if span is not None:
+        between, at = "{", len(_FIRST)
+        while text.startswith(_FIRST) and (match := self._error_pattern.match(text, at)):
+            error = self._error(*_values(match))
+            if error.severity is not None and (place := self._next_place(error, ends)) is not None:
                 # The quote after the words says that they end.
-                ranges.setdefault(span.key, ((at, match.end(2) + 1), match.span(len(KEYS) + 1)))
-            at = match.end()
-        return ranges
+                words = (at - len(between), match.end(2) + 1)
+                ranges.setdefault(place.span(error).key, (words, match.span(len(KEYS) + 1)))
+            between, at = ", {", match.end() + len(_BETWEEN)
+        return ranges if text[at - len(_BETWEEN) :] == _LAST else {}
 
     def read(self, text: str) -> Parsed | Invalid:
         if text.startswith(_FIRST) and text.endswith(_LAST):
             pieces = text[len(_FIRST) : -len(_LAST)].split(_BETWEEN)
-            located = self._located
-            keyed = [*map(located.get, pieces)]
-            if None in keyed and all(piece in located or self._piece(piece) for piece in pieces):
-                keyed = [*map(located.get, pieces)]
+            keyed = [*map(self._spans.get, pieces)]
+            if None in keyed:
+                keyed = [self._spans.get(piece) or self._read_piece(piece) for piece in pieces]
             if None not in keyed:
                 # Backwards, so that of equal spans the first is kept.
                 spans = dict(reversed(cast("list[tuple[SpanKey, ErrorSpan]]", keyed)))
                 if None in spans or self.location == "successive" or len(pieces) > MOST_ERRORS:
-                    return self._annotation([self._pieces[piece] for piece in pieces])
+                    return self.located([self._errors[piece] for piece in pieces])
                 return Parsed(Annotation.of_keys(spans))
-        errors = _decode(text, self.source is not None, self.more_keys)
-        return errors if isinstance(errors, Invalid) else self._annotation([self._error(*error) for error in errors])
+        try:
+            errors = [self._error(*error) for error in _decode(text, self.source is not None, self.more_keys)]
+        except _Malformed as error:
+            return Invalid(str(error))
+        return self.located(errors)
 
-    def _piece(self, piece: str) -> bool:
-        """Read one piece; False if it is no error in the grammar's spacing."""
-        match = self._in_piece.fullmatch(piece)
+    def _read_piece(self, piece: str) -> tuple[SpanKey, ErrorSpan] | tuple[None, None] | None:
+        """The value of a new piece in `_spans`; None if it is no error in the grammar's spacing."""
+        match = self._error_pattern.fullmatch(piece)
         if match is None:
-            return False
-        error = self._error(*match.groups())
-        if error.severity is None and not is_severity(match[len(KEYS) + 1]):
-            return False
-        self._pieces[piece] = error
-        span = error.span(error.place) if error.place is not None and error.place.exact else None
-        self._located[piece] = (None, None) if span is None else (span.key, span)
-        return True
+            return None
+        values = _values(match)
+        if not is_severity(values[len(KEYS)]):
+            return None
+        error = self._errors[piece] = self._error(*values)
+        place = None if error.severity is None else self._place(error)
+        span = place.span(error) if place is not None and place.exact else None
+        self._spans[piece] = (None, None) if span is None else (span.key, span)
+        return self._spans[piece]
 
-    def _error(self, key: str, text: str, category: str, sub_category: str, severity: str, *more: str | None) -> _Error:
-        folded = fold_severity(severity)
+    def _error(
+        self, key: str, text: str, category: str, sub_category: str, severity: str, *more: str | None
+    ) -> Written:
         name = f"{category}/{sub_category}" if sub_category else category
-        omission = key == OMITTED_KEY or is_omission(name)
-        sides: tuple[Side, ...] = () if key == OMITTED_KEY else ("translation",)
-        if omission and self.source is not None:
+        sides: tuple[Side, ...] = ("source",) if key == OMITTED_KEY else ("translation",)
+        if key != OMITTED_KEY and is_omission(name):
             sides += ("source",)
-        place = None if folded is None else self._locate(text, sides, {})
-        return _Error(text, folded, name, place, omission, dict(zip(self.more_keys, more, strict=True)))
+        return Written(fold_severity(severity), text, sides, name, None, dict(zip(self.more_keys, more, strict=True)))
 
-    def _next_place(self, error: _Error, ends: _Ends) -> _Place | None:
-        """The place of an error; successive ones with the same words stand one behind the other."""
-        if error.place is None or self.location == "first":
-            return error.place
-        return self._locate(error.text, (error.place.side,), ends)
 
-    def _annotation(self, errors: Sequence[_Error]) -> Parsed:
-        spans: list[ErrorSpan] = []
-        unplaced: list[Severity] = []
-        no_penalty = inexact = 0
-        ends: _Ends = {}
-        for error in errors[:MOST_ERRORS]:
-            if error.severity is None:
-                no_penalty += 1
-                continue
-            place = self._next_place(error, ends)
-            if (span := error.span(place)) is not None:
-                spans.append(span)
-                inexact += place is not None and not place.exact
-            elif error.omission:
-                unplaced.append(error.severity)
-        annotation = Annotation(spans).with_unplaced(unplaced if self.unplaced else ())
-        return Parsed(annotation, len(errors) - no_penalty - len(spans), no_penalty, len(unplaced), inexact)
+def _values(match: re.Match[str]) -> list[str]:
+    return [json.loads(f'"{value}"') if "\\" in value else value for value in match.groups()]
 
 
 class _Malformed(ValueError):
-    """JSON that Python's decoder accepts and the format does not."""
+    """Why a text is no answer."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -374,41 +357,37 @@ def is_omission(category: str | None) -> bool:
     return "omission" in (category or "").lower()
 
 
-def _decode(text: str, both: bool, more: tuple[str, ...] = ()) -> list[tuple[Any, ...]] | Invalid:
+def _decode(text: str, both: bool, more: tuple[str, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """First key, span text, category, sub-category and severity of each error, and the values of `more` keys, None
-    where an error has none."""
+    where an error has none. Raises `_Malformed`."""
     before, *fenced = text.split(_FENCE, 3)
     if len(fenced) == 2 and "{" not in before + fenced[1]:  # JSON in Markdown, with prose around it
         text = fenced[0].lstrip("jsonJSON")
     try:
         answer: object = _DECODER.decode(text)
-    except _Malformed as error:
-        return Invalid(str(error))
+    except _Malformed:
+        raise
     except RecursionError:
-        return Invalid("nested too deeply")
+        raise _Malformed("nested too deeply") from None
     except (ValueError, MemoryError):
-        return Invalid("not JSON")
+        raise _Malformed("not JSON") from None
     errors = answer.get("errors") if isinstance(answer, dict) else None
     if not isinstance(errors, list):
-        return Invalid("no list of errors")
-    decoded: list[tuple[Any, ...]] = []
+        raise _Malformed("no list of errors")
     for item in errors:
         if not isinstance(item, dict):
-            return Invalid("an error that is no object")
+            raise _Malformed("an error that is no object")
         first = KEYS[0]
         if both and (item.get(OMITTED_KEY) or (OMITTED_KEY in item and first not in item)):
             if item.get(first):
-                return Invalid(f"an error with {first} and {OMITTED_KEY}")
+                raise _Malformed(f"an error with {first} and {OMITTED_KEY}")
             first = OMITTED_KEY
         keys = (first, *KEYS[1:])
-        values: list[Any] = [item.get(key) for key in keys]
-        if not all(isinstance(value, str) for value in values):
-            missing = any(key not in item for key in keys)
-            return Invalid("an error without " + "/".join(KEYS) if missing else "an error's field is no text")
+        if any(key not in item for key in keys):
+            raise _Malformed("an error without " + "/".join(KEYS))
+        values, others = [item[key] for key in keys], [item.get(key) for key in more]
+        if not all(isinstance(value, str) for value in values + [one for one in others if one is not None]):
+            raise _Malformed("an error's field is no text")
         if not is_severity(values[3]):  # else a major error in other words would be no error
-            return Invalid("an error of unknown severity")
-        others = [item.get(key) for key in more]
-        if not all(value is None or isinstance(value, str) for value in others):
-            return Invalid("an error's field is no text")
-        decoded.append((first, *values, *others))
-    return decoded
+            raise _Malformed("an error of unknown severity")
+        yield (first, *values, *others)

@@ -13,7 +13,7 @@ from typing import cast
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, Severity, Side
 from mbr_esd_metric.prompting.formats import AnswerFormat, spans_by_text
-from mbr_esd_metric.prompting.parse import Invalid, Parsed, PlainParser, Written
+from mbr_esd_metric.prompting.parse import AnswerParser, Invalid, Parsed, Written
 from mbr_esd_metric.prompting.prompt import TEXTS_V1
 from mbr_esd_metric.prompting.text import grounded_spans, writable
 
@@ -58,7 +58,7 @@ _ERROR = {False: re.compile("()" + _SPAN), True: re.compile(f"({_OMITTED})?{_SPA
 _ESCAPE = re.compile(r"\\[\\<>nrt]")
 
 
-class CompactParser(PlainParser):
+class CompactParser(AnswerParser):
     """The reader of compact answers. Blanks and line ends around an answer are allowed."""
 
     def read(self, text: str) -> Parsed | Invalid:
@@ -66,7 +66,7 @@ class CompactParser(PlainParser):
         if answer == NONE:
             return Parsed(EMPTY)
         before = len(text) - len(text.lstrip(" \n"))
-        errors: list[tuple[Written, tuple[int, int]]] = []
+        errors: list[Written] = []
         at = 0
         while at < len(answer):
             start = at
@@ -79,7 +79,7 @@ class CompactParser(PlainParser):
             side: Side = "source" if match[1] else "translation"
             words = _ESCAPE.sub(lambda m: _PLAIN[m[0]], match[3])
             # The blank before an error says that there is another one.
-            errors.append((Written(cast("Severity", match[2]), words, side), (before + start, before + at)))
+            errors.append(Written(cast("Severity", match[2]), words, (side,), said=(before + start, before + at)))
         return self.located(errors) if errors else Invalid("an empty answer")
 
 

@@ -15,17 +15,17 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from mbr_esd_metric.core.annotation import Annotation, Severity, Side
 from mbr_esd_metric.errors import InputError, MissingDependencyError
 from mbr_esd_metric.prompting.formats import AnswerFormat, spans_by_text
 from mbr_esd_metric.prompting.formats.json import answer_category
-from mbr_esd_metric.prompting.parse import Invalid, Parsed, PlainParser, Written, is_omission
+from mbr_esd_metric.prompting.parse import AnswerParser, Invalid, Parsed, Written, is_omission
 from mbr_esd_metric.prompting.prompt import TEXTS_V1, Prompt
 from mbr_esd_metric.prompting.text import grounded_spans, writable
 
@@ -53,15 +53,13 @@ Minor:
 {TEXTS_V1}"""
 #: A quotation mark has no escape, so words with one cannot be written.
 _ESCAPES = MappingProxyType({'"': "\0"})
-#: The module of the package `gemba` with its question, and the names in it.
-_MODULE, _FUNCTION, _EXAMPLES, _USED = "gemba_mqm_utils.py", "mqm_fewshot", "few_shots", "TEMPLATE_GEMBA_MQM"
 _CHARACTERS = r'[^"\x00-\x1f\x7f]'
 _CATEGORY = r"[a-z][a-z -]*(/[a-z][a-z -]*)?"
 #: GEMBA's penalties, of at most so many errors, and the highest sum of them.
 _PENALTIES, _COUNTED, _HIGHEST = MappingProxyType({"critical": 25, "major": 5, "minor": 1}), 5, 25
 
 
-class GembaMqmParser(PlainParser):
+class GembaMqmParser(AnswerParser):
     """The reader of lists of errors, in any letter case and with any white space at the ends of lines."""
 
     def read(self, text: str) -> Parsed | Invalid:
@@ -72,9 +70,8 @@ class GembaMqmParser(PlainParser):
             return Invalid(errors.reason, gemba_score(text))
         return replace(self.located(errors), self_reported_score=gemba_score(text))
 
-    def _errors(self, text: str) -> list[tuple[Written, tuple[int, int]]] | Invalid:
-        """Each error, and the characters of its line."""
-        errors: list[tuple[Written, tuple[int, int]]] = []
+    def _errors(self, text: str) -> list[Written] | Invalid:
+        errors: list[Written] = []
         listed: str | None = None
         without: set[str] = set()
         at = 0
@@ -95,7 +92,7 @@ class GembaMqmParser(PlainParser):
                 if self.source is not None and is_omission(category):
                     alone = quoted and quoted not in self.source and quoted in self.translation
                     side = "translation" if alone else "source"
-                errors.append((Written(severity, quoted, side, category), (start, at - 1)))
+                errors.append(Written(severity, quoted, (side,), category or None, (start, at - 1)))
         # A list that was cut off must not look like one without errors.
         return errors if errors or without.issuperset(_LISTS) else Invalid("no list of errors, or one without an end")
 
@@ -172,10 +169,7 @@ def gemba_score(text: str) -> float:
 
 def gemba_mqm_prompt() -> Prompt:
     """The question of GEMBA-MQM, from the user's installation of the package `gemba`: its system message and its three
-    examples as earlier turns, then its template.
-
-    Its wording is not ours to ship (CC BY-SA). The package's source is read and not run: importing it would start a
-    debugger's and a service's libraries.
+    examples as earlier turns, then its template. Its wording is not ours to ship (CC BY-SA).
 
     Raises:
         MissingDependencyError: the package is not installed.
@@ -184,47 +178,18 @@ def gemba_mqm_prompt() -> Prompt:
     spec = find_spec("gemba")
     if spec is None or spec.origin is None:
         raise MissingDependencyError("gemba", "gemba", "prompt=gemba-mqm")
-    path = Path(spec.origin).with_name(_MODULE)
+    path = Path(spec.origin).with_name("gemba_mqm_utils.py")
+    names: dict[str, Any] = {}
     try:
-        text = path.read_text(encoding="utf-8")
-        system, template, examples = _read(ast.parse(text))
-        turns = [("system", system)]
-        for example in examples:
-            # As the package does it: Python's own formatting of its own template.
-            turns += [("user", template.format(**example)), ("assistant", example["answer"])]
-    except (OSError, SyntaxError, ValueError, KeyError, StopIteration, AttributeError) as error:
+        module = ast.parse(path.read_text(encoding="utf-8"))
+        # The imports would start a debugger's and a service's libraries, and the question needs none.
+        module.body = [node for node in module.body if not isinstance(node, ast.Import | ast.ImportFrom)]
+        exec(compile(module, path, "exec"), names)
+        messages = [(message["role"], message["content"]) for message in names["TEMPLATE_GEMBA_MQM"]]
+        *turns, (_, template) = messages
+    except Exception as error:  # another version's code may raise anything
         raise InputError(
             f"{path} has GEMBA's question in a form unknown here ({type(error).__name__}); install gemba 0.1.3"
         ) from None
     digest = hashlib.sha256(repr((turns, template)).encode()).hexdigest()[:8]
     return Prompt(f"gemba-mqm:{digest}", template, tuple(turns))
-
-
-def _read(module: ast.Module) -> tuple[str, str, list[dict[str, str]]]:
-    """System message, template of a question, and the examples in their order."""
-    function = next(node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == _FUNCTION)
-    system = ""
-    for node in ast.walk(function):
-        if isinstance(node, ast.Dict):
-            message = dict(zip((_constant(key) for key in node.keys if key is not None), node.values, strict=True))
-            role = message.get("role")
-            if isinstance(role, ast.Constant) and role.value == "system":
-                system = _constant(message["content"])
-    template, values = _constant(_assigned(ast.walk(function))["template"]), _assigned(module.body)
-    examples: dict[str, dict[str, str]] = ast.literal_eval(values[_EXAMPLES])
-    used = [node.slice for node in ast.walk(values[_USED]) if isinstance(node, ast.Subscript)]
-    if not system or not template or not used:
-        raise ValueError
-    return system, template, [examples[_constant(name)] for name in used]
-
-
-def _assigned(nodes: Iterable[ast.AST]) -> dict[str, ast.expr]:
-    """Name -> the value that is assigned to it."""
-    assignments = [node for node in nodes if isinstance(node, ast.Assign)]
-    return {node.targets[0].id: node.value for node in assignments if isinstance(node.targets[0], ast.Name)}
-
-
-def _constant(node: ast.AST) -> str:
-    """A text in the source code, also an f-string without fields."""
-    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
-    return "".join(str(ast.literal_eval(part)) for part in parts)

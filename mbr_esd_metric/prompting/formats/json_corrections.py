@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.prompting.formats.json import ANY_WORDS, ESCAPES, JsonFormat, output_grammar, output_schema
-from mbr_esd_metric.prompting.parse import JsonParser
+from mbr_esd_metric.prompting.parse import JsonParser, Written
 from mbr_esd_metric.prompting.prompt import KEYS_V1
 from mbr_esd_metric.prompting.text import grounded_spans
 
@@ -38,9 +37,9 @@ class CorrectionsParser(JsonParser):
 
     more_keys = _KEYS
 
-    def _error(self, key: str, text: str, category: str, sub_category: str, severity: str, *more: str | None) -> Any:
+    def _error(self, key: str, text: str, category: str, sub: str, severity: str, *more: str | None) -> Written:
         fields = (one and _UNFIT.sub("\ufffd", one) for one in more)
-        return super()._error(key, text, category, sub_category, severity, *fields)
+        return super()._error(key, text, category, sub, severity, *fields)
 
 
 class JsonCorrectionsFormat(JsonFormat):

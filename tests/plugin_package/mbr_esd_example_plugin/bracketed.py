@@ -8,7 +8,7 @@ from typing import cast
 
 from mbr_esd_metric.core.annotation import Annotation, Severity
 from mbr_esd_metric.prompting.formats import AnswerFormat, spans_by_text
-from mbr_esd_metric.prompting.parse import Invalid, Parsed, PlainParser, Written
+from mbr_esd_metric.prompting.parse import AnswerParser, Invalid, Parsed, Written
 from mbr_esd_metric.prompting.text import grounded_spans, writable
 
 #: Characters that stand escaped in brackets; control characters cannot be written.
@@ -18,7 +18,7 @@ WORDS = r"([^\[\]\\\x00-\x1f\x7f]|\\[\[\]\\nrt])+"
 ERROR = re.compile(rf"(major|minor)\[({WORDS})\]")
 
 
-class BracketedParser(PlainParser):
+class BracketedParser(AnswerParser):
     """Reads what `Bracketed` asks for."""
 
     def read(self, text: str) -> Parsed | Invalid:
@@ -27,7 +27,7 @@ class BracketedParser(PlainParser):
         errors = []
         for error in ERROR.finditer(text):
             words = re.sub(r"\\.", lambda escape: PLAIN[escape[0]], error[2])
-            errors.append((Written(cast("Severity", error[1]), words), error.span()))
+            errors.append(Written(cast("Severity", error[1]), words, said=error.span()))
         return self.located(errors)
 
 
