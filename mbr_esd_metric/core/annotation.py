@@ -21,7 +21,8 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, Literal, TypeAlias, cast
+from numbers import Real
+from typing import Any, Literal, TypeAlias
 
 from mbr_esd_metric.errors import InputError, unknown
 
@@ -35,7 +36,7 @@ SIDES: tuple[Side, ...] = ("translation", "source")
 #: What says how to correct a span, under the names that it has in files.
 CORRECTION = ("correction", "reason", "agreement")
 
-#: Severities in data and ours. A severity that is not listed has no penalty and no span.
+#: Severities in data and ours.
 SEVERITIES: dict[str, Severity] = {"critical": "major", "major": "major", "minor": "minor"}
 #: Those that say so; any other one may be a slip.
 NO_PENALTY = ("neutral",)
@@ -52,10 +53,8 @@ Point = tuple[int, Severity]
 
 
 def fold_severity(severity: str) -> Severity | None:
-    """`severity`, in any letter case and with white space round it, as "major" or "minor"; None for others.
-
-    Those carry no span. Where a model's answer is read, an unknown one makes the answer invalid; see `prompting.parse`.
-    """
+    """`severity`, in any letter case and with white space round it, as "major" or "minor"; None for others, which have
+    no penalty and no span."""
     return SEVERITIES.get(severity.strip().lower())
 
 
@@ -104,13 +103,13 @@ class ErrorSpan:
         if folded is None:
             raise InputError(f"an error span's severity is 'major' or 'minor' (or 'critical'), not {self.severity!r}")
         object.__setattr__(self, "severity", folded)
-        if self.confidence is not None:
-            _check_share("confidence", self.confidence)
         for name, text in (("category", self.category), ("correction", self.correction), ("reason", self.reason)):
             if text is not None and not isinstance(text, str):
                 raise InputError(f"an error span's {name} is a text or None, not {text!r}")
-        if self.agreement is not None:
-            _check_share("agreement", self.agreement)
+        shares: dict[str, Any] = {"confidence": self.confidence, "agreement": self.agreement}
+        for name, share in shares.items():
+            if share is not None and not (isinstance(share, Real) and -1e-6 <= float(share) <= 1 + 1e-6):
+                raise InputError(f"an error span's {name} is a number in [0, 1] or None, not {share!r}")
         if self.side not in SIDES:
             raise InputError(f"an error span's side is 'translation' or 'source', not {self.side!r}")
 
@@ -128,6 +127,10 @@ class ErrorSpan:
         return (self.start, self.end, self.severity)
 
 
+_ATTRIBUTES = tuple(ErrorSpan.__dataclass_fields__)
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Annotation:
     """An immutable set of error spans over one translation, in canonical order (side, start, end, severity).
 
@@ -144,8 +147,6 @@ class Annotation:
     Raises:
         InputError: for a span that is malformed, with its number from 1.
     """
-
-    __slots__ = ("key", "points", "spans", "unplaced")
 
     spans: tuple[ErrorSpan, ...]
     key: tuple[SpanKey, ...]
@@ -220,13 +221,11 @@ class Annotation:
         self.on("translation").check_length(length)
         if not self.sided:
             return self
-        spans = (
+        moved = (
             replace(span, start=length + span.start, end=length + span.end, side="translation")
-            if span.side == "source"
-            else span
-            for span in self.spans
+            for span in self.on("source")
         )
-        return _in_order(spans, self.points, self.unplaced)
+        return _in_order([*self.on("translation"), *moved], self.points, self.unplaced)
 
     def split_sides(self, length: int) -> Annotation:
         """The inverse of `concatenate_sides`; a span over both texts becomes one on each side."""
@@ -239,12 +238,6 @@ class Annotation:
             if span.end > length:
                 spans.append(replace(span, start=max(span.start - length, 0), end=span.end - length, side="source"))
         return _in_order(spans, self.points, self.unplaced)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("an Annotation is immutable")
-
-    def __reduce__(self) -> Any:
-        return (_in_order, (self.spans, self.points, self.unplaced))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Annotation):
@@ -261,9 +254,8 @@ class Annotation:
         return len(self.spans)
 
     def __repr__(self) -> str:
-        return f"Annotation({list(self.spans)!r})" + (
-            f".with_unplaced({list(self.unplaced)!r})" if self.unplaced else ""
-        )
+        more = f".with_unplaced({list(self.unplaced)!r})" if self.unplaced else ""
+        return f"Annotation({list(self.spans)!r}){more}"
 
     @property
     def clean(self) -> bool:
@@ -334,15 +326,6 @@ def _whole(offset: object) -> int:
         raise InputError(f"an error span's start and end are whole numbers, not {offset!r}") from None
 
 
-def _check_share(name: str, share: Any) -> None:
-    try:
-        valid = -1e-6 <= share <= 1 + 1e-6
-    except TypeError:
-        valid = False
-    if not valid:
-        raise InputError(f"an error span's {name} is a number in [0, 1] or None, not {share!r}")
-
-
 def _as_span(item: ErrorSpan | Mapping[str, Any], number: int) -> ErrorSpan | None:
     if isinstance(item, ErrorSpan):
         return item
@@ -363,22 +346,14 @@ def _as_span(item: ErrorSpan | Mapping[str, Any], number: int) -> ErrorSpan | No
             )
         return None
     try:
-        return ErrorSpan(
-            item["start"],
-            item["end"],
-            severity,
-            cast("str | None", item.get("category")),
-            cast("float | None", item.get("confidence")),
-            cast("Side", item.get("side", "translation")),
-            *map(item.get, CORRECTION),
-        )
+        return ErrorSpan(**{name: item[name] for name in _ATTRIBUTES if name in item} | {"severity": severity})
     except InputError as error:
         raise InputError(f"error span {number}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class MqmWeights:
-    """Penalties per span; all are <= 0.
+    """Penalties of a span; all are <= 0.
 
     Attributes:
         name: in options and signatures.
