@@ -1,6 +1,6 @@
 """`mbr-esd calibrate`: how often do humans confirm a span of a given confidence?
 
-With --error-free: which translations are without error? `mbr-esd lambda-sweep --precision-recall` asks another
+With --error-free: which translations are without error? `mbr-esd leaderboard --view precision-recall` asks another
 question: how a span measure changes with the threshold.
 """
 
@@ -25,7 +25,7 @@ examples:
   mbr-esd calibrate out.json --error-free ratings.jsonl --precision 0.95 --save error-free.json
 
 Human ratings are among the inputs (TSV), or those of the test set. A span is confirmed by the share of its characters
-that a human marks; severity plays no part (lambda-sweep --precision-recall: curves of span measures, with severity).
+that a human marks; severity plays no part (leaderboard --view precision-recall has curves with severity).
 With the file calibration.json in it, a model folder recalibrates its confidences.
 """
 

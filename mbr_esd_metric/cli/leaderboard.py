@@ -5,17 +5,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.shared_options import (
     add_measures,
     add_metrics,
     add_systems,
+    check_plot_of,
     load_test_sets,
     named_metrics,
     print_tables,
 )
-from mbr_esd_metric.errors import OptionError, no_effect_error, unknown
+from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, unknown
 from mbr_esd_metric.files.streams import progress_bar
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
 from mbr_esd_metric.metaeval.score_statistics import (
@@ -27,28 +29,33 @@ from mbr_esd_metric.metaeval.score_statistics import (
     testable,
     wmt_tasks,
 )
-from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.report.tables import Table, with_status
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.layout import Status
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
+    from mbr_esd_metric.metaeval.score_statistics import ScoredSet
     from mbr_esd_metric.report.evaluations import EvaluationSettings
 
 #: Statistics where none is named: alone, and of parts.
 _STATISTICS = ("sys-accuracy", "sys-pearson", "seg-pearson-none", "seg-spearman-item", "seg-kendall-item")
 _OF_PARTS = ("spa", "acc_eq")
-#: Span measures of parts.
-_MEASURES_OF_PARTS = ("f1-corpus", "softdice-corpus", "mpp-corpus")
-#: Views besides those of one year.
-_OVERALL, _SPANS, _ERROR_FREE = "overall", "spans", "error-free"
-PARTS = ("domain", "document", "length")
+_PARTS = ("domain", "document", "length")
+#: View -> the span measures where none is named; those of other views are `DEFAULT_MEASURES`.
+_MEASURES = {
+    **dict.fromkeys(_PARTS, ("f1-corpus", "softdice-corpus", "mpp-corpus")),
+    "lambda-sweep": ("softf1", "f1"),
+    "precision-recall": ("f1-corpus",),
+}
+#: The views that can be plotted, and the label of their horizontal axes.
+_PLOTS = {"lambda-sweep": "lambda", "precision-recall": "recall"}
+_VIEWS = ("overall", *TASK_SETS, "spans", "error-free", *_PLOTS, *_PARTS)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the metrics to rank, the view, and the tests."""
-    add_measures(parser, " ".join(DEFAULT_MEASURES))
+    add_measures(parser, f"{' '.join(DEFAULT_MEASURES)}; views have their own")
     parser.add_argument(
         "--spa",
         choices=["toolkit", "exact"],
@@ -71,8 +78,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--view",
         metavar="VIEW",
         help="overall: the overall score by the tasks of the test set's year; wmt23, wmt24, wmt25: of that year; "
-        "spans: their numbers and agreement; error-free: which translations have no error (WMT26's task 3); domain, "
-        "document, length: --statistics and --measures of each part",
+        "spans: their numbers and agreement; error-free: which translations have no error (WMT26's task 3); "
+        "lambda-sweep: without the spans that a metric is unsure of; precision-recall: curves over every confidence, "
+        "and the area under them, by --measures of the corpus; domain, document, length: --statistics and --measures "
+        "of each part",
+    )
+    views.add_argument(
+        "--plot", metavar="OUT.png", help="of lambda-sweep and precision-recall: also plot, to OUT.svg too"
     )
     tests = parser.add_argument_group("significance")
     tests.add_argument(
@@ -88,46 +100,64 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  mbr-esd leaderboard --test-set wmt24 --lp en-de en-es ja-zh --against map,majority --table latex\n"
         "  mbr-esd leaderboard --test-set wmt23 --lp en-de he-en zh-en --statistics seg-kendall-item spa\n"
         "  mbr-esd leaderboard --test-set wmt23 --lp en-de he-en zh-en --view overall\n"
-        "  mbr-esd leaderboard --test-set wmt24 --lp en-de --view length --measures f1-corpus"
+        "  mbr-esd leaderboard --test-set wmt24 --lp en-de --view length --measures f1-corpus\n"
+        "  mbr-esd leaderboard --test-set wmt24 --lp en-de --view lambda-sweep --metric xcomet.json --plot sweep.png"
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Compute the view that is asked for, and print it."""
-    from mbr_esd_metric.report.evaluations import error_free_table, span_table
+    from mbr_esd_metric.report import evaluations
 
-    if args.view is not None and args.view not in PARTS and args.statistics is not None:
+    if args.view not in (None, *_VIEWS):
+        raise unknown("view", args.view, _VIEWS)
+    if args.view is not None and args.view not in _PARTS and args.statistics is not None:
         raise no_effect_error("--statistics", f"--view {args.view}")
+    if args.plot and args.view not in _PLOTS:
+        raise no_effect_error("--plot", f"another view than {' and '.join(_PLOTS)}")
     names, files = named_metrics(args.metric)
+    check_plot_of(args, *files.values())
     year = _year(args)
     test_sets = list(load_test_sets(args, gold=args.gold, files=files))
+    measuring, panels = _measuring(args), None
     if year:
         tables = [_overall(args, year, test_sets, names)]
-    elif args.view == _SPANS:
-        tables = [span_table(test_set, _measuring(args), names) for test_set in test_sets]
-    elif args.view == _ERROR_FREE:
-        tables = [error_free_table(test_set, names, args.raters) for test_set in test_sets]
-    elif args.view in PARTS:
-        tables = _parts(args, test_sets, names)
+    elif args.view == "spans":
+        tables = [evaluations.span_table(test_set, measuring, names) for test_set in test_sets]
+    elif args.view == "error-free":
+        tables = [evaluations.error_free_table(test_set, names, args.raters) for test_set in test_sets]
+    elif args.view == "lambda-sweep":
+        tables, panels = evaluations.sweep_tables(test_sets, measuring, names)
+    elif args.view == "precision-recall":
+        tables, panels = evaluations.precision_recall_tables(test_sets, measuring, names)
+    elif args.view in _PARTS:
+        # Where one of the two is named, the other has no default.
+        statistics = args.statistics or (_OF_PARTS if args.measures is None and args.statistics is None else ())
+        if args.measures is None and args.statistics is not None:
+            measuring = replace(measuring, measures=())
+        tables = [evaluations.breakdown_table(one, args.view, statistics, measuring, names) for one in test_sets]
     elif args.statistics is not None:
         tables = [_statistics(args, test_sets, names)]
     else:
-        tables = [_board(args, test_sets, names)]
+        tables = [_board(args, measuring, test_sets, names)]
     status_of = _status_of(test_sets[0].name)
     print_tables([_with_limits(with_status(table, status_of), test_sets) for table in tables], args.table)
+    if args.plot:
+        from mbr_esd_metric.report.plots import plot_curves, save
+
+        if not panels:
+            raise InputError("no metric marks a span on a rated translation, so there is no curve to plot")
+        save(plot_curves(panels, _PLOTS[args.view]), Path(args.plot))
     return 0
 
 
 def _year(args: argparse.Namespace) -> str | None:
     """The year whose overall score is asked for; None for another view."""
-    if args.view is None or args.view in (_SPANS, _ERROR_FREE, *PARTS):
-        return None
-    name = args.test_set.rstrip("/").rpartition("/")[2]
-    year: str = name.split(".")[0] if args.view == _OVERALL else args.view
-    if year not in TASK_SETS and args.view == _OVERALL:
+    if args.view != "overall":
+        return args.view if args.view in TASK_SETS else None
+    name: str = Path(args.test_set).name
+    if (year := name.split(".")[0]) not in TASK_SETS:
         raise OptionError(f"--test-set {name} has no tasks of its own; choose --view {', '.join(TASK_SETS)}")
-    if year not in TASK_SETS:
-        raise unknown("view", year, (_OVERALL, *TASK_SETS, _SPANS, _ERROR_FREE, *PARTS))
     return year
 
 
@@ -154,19 +184,20 @@ def _with_limits(table: Table, test_sets: Sequence[TestSet]) -> Table:
     return replace(table, notes=(*table.notes, *limits([*models, *shown])))
 
 
-def _measuring(args: argparse.Namespace, measures: Sequence[str] = DEFAULT_MEASURES) -> EvaluationSettings:
-    """The evaluation of error spans and SPA; `measures` are those where none is named."""
+def _measuring(args: argparse.Namespace) -> EvaluationSettings:
+    """The evaluation of error spans and SPA."""
     from mbr_esd_metric.report.evaluations import EvaluationSettings
 
-    named = tuple(measures if args.measures is None else args.measures)
-    return EvaluationSettings(tuple(args.raters), named, args.spa == "exact")
+    measures = _MEASURES.get(args.view, DEFAULT_MEASURES) if args.measures is None else args.measures
+    return EvaluationSettings(tuple(args.raters), tuple(measures), args.spa == "exact")
 
 
-def _board(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> Table:
+def _board(
+    args: argparse.Namespace, measuring: EvaluationSettings, test_sets: Sequence[TestSet], names: Sequence[str]
+) -> Table:
     from mbr_esd_metric.adapters.wmt.test_set import metric_set_of, missing_notes
     from mbr_esd_metric.report.leaderboard_table import leaderboard_table
 
-    measuring = _measuring(args)
     settings = LeaderboardSettings(
         draws=1000 if args.k is None else args.k,
         measures=measuring.measures,
@@ -189,48 +220,45 @@ def _board(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequen
 
 
 def _statistics(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> Table:
-    from mbr_esd_metric.adapters.wmt.test_set import missing_notes, scored_set_of
+    from mbr_esd_metric.adapters.wmt.test_set import scored_set_of
     from mbr_esd_metric.report.leaderboard_table import correlation_table
 
-    statistic_names = args.statistics or _STATISTICS
-    exact = args.spa == "exact" and "spa" in statistic_names
-    statistics = [score_statistic(name) for name in statistic_names]
+    statistics = [score_statistic(name) for name in args.statistics or _STATISTICS]
     sets = [scored_set_of(test_set, names) for test_set in test_sets]
-    notes: list[str] = exact_notes(exact)
-    for test_set, one in zip(test_sets, sets, strict=True):
-        notes += one.notes
-        if "spa" in statistic_names:
-            notes += missing_notes(test_set)
-    if "spa" in statistic_names:
-        notes += constant_notes({one.lp: one.constant for one in sets}, exact)
     values = {
-        (one.lp, str(statistic)): evaluate(statistic, [one], exact=exact) for one in sets for statistic in statistics
+        (one.lp, str(statistic)): evaluate(statistic, [one], exact=args.spa == "exact")
+        for one in sets
+        for statistic in statistics
     }
+    notes = _notes(args, test_sets, sets, any(statistic.kind == "spa" for statistic in statistics))
     return correlation_table(f"{test_sets[0].name} {', '.join(args.lp)}", args.lp, statistics, values, notes)
 
 
 def _overall(args: argparse.Namespace, year: str, test_sets: Sequence[TestSet], names: Sequence[str]) -> Table:
-    from mbr_esd_metric.adapters.wmt.test_set import missing_notes, scored_set_of
+    from mbr_esd_metric.adapters.wmt.test_set import scored_set_of
     from mbr_esd_metric.report.leaderboard_table import overall_table
 
     sets = [scored_set_of(test_set, names) for test_set in test_sets]
     tasks = wmt_tasks(year, sets)
     exact = args.spa == "exact"
-    notes = [note for one in sets for note in one.notes]
-    if any(task.statistic.kind == "spa" for task in tasks):
-        notes += [*exact_notes(exact), *(note for test_set in test_sets for note in missing_notes(test_set))]
-        notes += constant_notes({one.lp: one.constant for one in sets}, exact)
     scores = overall(tasks, sets, exact=exact)
     draws = args.k if args.k is not None else 1000 if testable(tasks) else 0
     ranks = clusters(tasks, sets, draws, 0, exact=exact) if draws and scores.overall else None
     title = f"{test_sets[0].name} {', '.join(args.lp)}, tasks of {year}"
+    notes = _notes(args, test_sets, sets, any(task.statistic.kind == "spa" for task in tasks))
     return overall_table(title, scores, ranks, notes)
 
 
-def _parts(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> list[Table]:
-    from mbr_esd_metric.report.evaluations import breakdown_table
+def _notes(
+    args: argparse.Namespace, test_sets: Sequence[TestSet], sets: Sequence[ScoredSet], with_spa: bool
+) -> list[str]:
+    """What was repaired or left out, and what SPA compares where a table has it."""
+    from mbr_esd_metric.adapters.wmt.test_set import missing_notes
+    from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
 
-    # Where one of the two is named, the other has no default.
-    statistics = args.statistics or (_OF_PARTS if args.measures is None and args.statistics is None else ())
-    measuring = _measuring(args, _MEASURES_OF_PARTS if args.statistics is None else ())
-    return [breakdown_table(test_set, args.view, statistics, measuring, names) for test_set in test_sets]
+    notes = [note for one in sets for note in one.notes]
+    if with_spa:
+        exact = args.spa == "exact"
+        notes += [*exact_notes(exact), *(note for test_set in test_sets for note in missing_notes(test_set))]
+        notes += constant_notes({one.lp: one.constant for one in sets}, exact)
+    return notes

@@ -34,8 +34,10 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "evaluate": {
         "annotate": ("annotate", "let people annotate: a campaign for Pearmut, what comes back, what it says"),
         "wmt": ("wmt", "WMT data: import human annotations, score with any metric, submit"),
-        "leaderboard": ("leaderboard", "metrics by their agreement with people: scores, error spans, tasks, parts"),
-        "lambda-sweep": ("lambda_sweep", "a metric without the spans that it is unsure of; precision and recall; plot"),
+        "leaderboard": (
+            "leaderboard",
+            "metrics by their agreement with people: scores, error spans, tasks, parts",
+        ),
         "calibrate": ("calibrate", "how often do people confirm a span of a given confidence? recalibration"),
         "oracle": ("oracle", "how good the best choice among the candidates would be, and what more candidates bring"),
         "compare": ("compare", "systems by their mean scores, with intervals; a gate for a new system"),

@@ -23,10 +23,12 @@ from mbr_esd_metric.metaeval.error_free import (
     unmarked,
 )
 from mbr_esd_metric.metaeval.evaluation import (
+    LAMBDAS,
     CurvePoint,
     Evaluation,
     Evaluator,
     PrecisionRecallCurve,
+    lambda_sweep,
     precision_recall_curve,
 )
 from mbr_esd_metric.metaeval.score_statistics import SCORE_STATISTICS, breakdown, length_labels
@@ -42,7 +44,7 @@ from mbr_esd_metric.metaeval.spans import (
 from mbr_esd_metric.prompting.text import word_count
 from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, input_of, measure_column, row_name, statistic_title
 from mbr_esd_metric.report.plots import Curve
-from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, Value, finite_or_empty, table_of
+from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, Value, finite_or_empty, shown_values, table_of
 
 #: The first cells of a row.
 Row: TypeAlias = tuple[str | float, ...]
@@ -152,25 +154,77 @@ def evaluation_panels(
     return panels
 
 
-def precision_recall_curves(
-    test_set: TestSet, predicted: Mapping[str, AnnotationMatrix], measure: str, measuring: EvaluationSettings
-) -> dict[str, PrecisionRecallCurve]:
-    """The curve of each metric. Raises `InputError`: no human ratings, or spans that do not fit."""
-    human = list(test_set.human(measuring.raters).values())
-    if not human:
-        raise InputError(f"{test_set.layout.human_rating('*')}: no human ratings to compare spans with")
-    curves = {}
-    for name, spans in predicted.items():
-        with labelled(f"{name}, {test_set.lp}"):
-            curves[name] = precision_recall_curve(spans, human, test_set.lengths, measure)
-    return curves
+def sweep_tables(
+    test_sets: Sequence[TestSet], measuring: EvaluationSettings, metrics: Sequence[str] = ()
+) -> tuple[list[Table], dict[str, list[Curve]]]:
+    """A table for each metric with error spans, and the panels of a plot. A row for each lambda evaluates the metric
+    without the spans of a confidence below it. A sweep ends close to no error at all, which a note and a guide show."""
+    swept: dict[str, dict[str, dict[Row, Evaluation]]] = {}
+    notes: dict[str, list[str]] = {}
+    lines: dict[str, list[tuple[float, Evaluation]]] = {}
+    guides: dict[str, list[tuple[float, Evaluation]]] = {}
+    baseline: list[str] = []
+    for test_set in test_sets:
+        pair, evaluator = test_set.lp, measuring.evaluator(test_set)
+        for name, (predicted, of_metric) in _spans_of_metrics(test_set, metrics).items():
+            with labelled(f"{name}, {pair}"):
+                points = lambda_sweep(evaluator, predicted)
+            swept.setdefault(name, {})[pair] = {(threshold,): point for threshold, point in points.items()}
+            notes.setdefault(name, []).extend(of_metric)
+            lines[f"{name} {pair}"] = list(points.items())
+        empty = evaluator.evaluate([[EMPTY] * test_set.segments] * len(test_set.systems))
+        guides[f"empty {pair}"] = [(at, empty) for at in (LAMBDAS[0], LAMBDAS[-1])]
+        shown = shown_values(evaluation_row(measuring.measures, empty, pair))
+        baseline += [f"empty, no error at all, {pair}: {shown}", *measuring.notes(test_set)]
+    tables = [
+        evaluation_table(
+            f"{name}, {test_sets[0].name}: spans of lower confidence dropped",
+            [Column("lambda", "lambda", digits=1)],
+            of,
+            [test_set.lp for test_set in test_sets],
+            measuring,
+            [*baseline, *notes[name]],
+            lambda row: f"lambda {row[0]:.1f}",
+        )
+        for name, of in swept.items()
+    ]
+    return tables, evaluation_panels(measuring.measures, lines, spans=True, guides=guides)
 
 
-def precision_recall_table(
-    test_set: TestSet, measure: str, curves: Mapping[str, PrecisionRecallCurve], notes: Sequence[str]
-) -> Table:
-    """The area under each curve, all spans, and the best threshold; `notes` say what was repaired in the metrics."""
-    best, title = "the best threshold", MEASURE_TITLES.get(measure, measure)
+def precision_recall_tables(
+    test_sets: Sequence[TestSet], measuring: EvaluationSettings, metrics: Sequence[str] = ()
+) -> tuple[list[Table], dict[str, list[Curve]]]:
+    """A table for each language pair and measure: the area under each metric's precision-recall curve, all its spans,
+    and the best threshold of their confidence; and the panels of a plot, without metrics that mark nothing."""
+    tables: list[Table] = []
+    panels: dict[str, list[Curve]] = {}
+    for test_set in test_sets:
+        human = [
+            ratings.of(test_set.systems, test_set.segments) for ratings in test_set.human_ratings(measuring.raters)
+        ]
+        spans = _spans_of_metrics(test_set, metrics)
+        notes = [note for _, of_metric in spans.values() for note in of_metric]
+        for measure in measuring.measures:
+            title, curves = MEASURE_TITLES.get(measure, measure), {}
+            for name, (predicted, _) in spans.items():
+                with labelled(f"{name}, {test_set.lp}"):
+                    curves[name] = precision_recall_curve(predicted, human, test_set.lengths, measure)
+            for name, curve in curves.items():
+                if marked := curve.points[1:]:
+                    x, y = tuple(p.recall for p in marked), tuple(p.precision for p in marked)
+                    panels.setdefault(f"precision, {title}", []).append(Curve(f"{name} {test_set.lp}", x, y))
+            rows = [
+                _curve_row(name, curve, title)
+                for name, curve in sorted(curves.items(), key=lambda item: (-item[1].area, item[0]))
+            ]
+            legend = "area: under precision over recall, by falling confidence; the best threshold is that of these "
+            legends = (f"{legend}translations", *test_set.notes, *notes)
+            tables.append(table_of(f"{test_set.name} {test_set.lp}, {title}", rows, legends))
+    return tables, panels
+
+
+def _curve_row(name: str, curve: PrecisionRecallCurve, title: str) -> TableRow:
+    best = "the best threshold"
 
     def point(key: str, group: str, at: CurvePoint) -> TableRow:
         return {
@@ -179,40 +233,29 @@ def precision_recall_table(
             Column(f"{key}_value", title, group, best="max"): at.value,
         }
 
-    rows: list[TableRow] = [
-        {
-            Column("metric", "metric"): name,
-            Column("area", "area", best="max"): curve.area,
-            Column("thresholds", "thresholds"): len(curve.points) - 1,
-            **point("all", "all spans", curve.points[-1]),
-            **point("best", best, curve.best),
-            Column("threshold", "threshold", best, digits=2): finite_or_empty(curve.best.threshold),
-        }
-        for name, curve in sorted(curves.items(), key=lambda item: (-item[1].area, item[0]))
-    ]
-    legend = (
-        "area: under precision over recall, by falling confidence; the best threshold is that of these translations"
-    )
-    return table_of(f"{test_set.name} {test_set.lp}, {title}", rows, (legend, *test_set.notes, *notes))
+    return {
+        Column("metric", "metric"): name,
+        Column("area", "area", best="max"): curve.area,
+        Column("thresholds", "thresholds"): len(curve.points) - 1,
+        **point("all", "all spans", curve.points[-1]),
+        **point("best", best, curve.best),
+        Column("threshold", "threshold", best, digits=2): finite_or_empty(curve.best.threshold),
+    }
 
 
-def precision_recall_panels(
-    curves: Mapping[tuple[str, str], Mapping[str, PrecisionRecallCurve]],
-) -> dict[str, Sequence[Curve]]:
-    """One panel for each measure, of (language pair, measure) -> metric -> curve. A metric without any span has none.
-
-    Raises `InputError` if no metric has a span.
-    """
-    panels: dict[str, list[Curve]] = {}
-    for (pair, measure), by_metric in curves.items():
-        for name, curve in by_metric.items():
-            x, y = [p.recall for p in curve.points[1:]], [p.precision for p in curve.points[1:]]
-            if x:
-                title = f"precision, {MEASURE_TITLES.get(measure, measure)}"
-                panels.setdefault(title, []).append(Curve(f"{name} {pair}", tuple(x), tuple(y)))
-    if not panels:
-        raise InputError("no metric marks a span on a rated translation, so there is no curve to plot")
-    return {**panels}
+def _spans_of_metrics(test_set: TestSet, metrics: Sequence[str]) -> dict[str, tuple[AnnotationMatrix, list[str]]]:
+    """Name in tables of each metric with error spans, or of those that are named -> its spans and the notes on it."""
+    stored, notes = test_set.read_metrics(metrics, with_spans=True)
+    of_metrics = {note for metric in stored for note in metric.notes}
+    others = [note for note in notes if note not in of_metrics]
+    spans = {
+        row_name(base_name(metric.name)): (metric.ratings.of(test_set.systems, test_set.segments), metric.notes)
+        for metric in stored
+        if metric.ratings is not None
+    }
+    if not spans:
+        raise InputError(f"{test_set.layout.metric_rating('*')}: no metric of {test_set.lp} has error spans")
+    return {name: (matrix, [*others, *of_metric]) for name, (matrix, of_metric) in spans.items()}
 
 
 #: Field of `OmissionScores` -> column.
@@ -229,20 +272,16 @@ def span_table(test_set: TestSet, measuring: EvaluationSettings, metrics: Sequen
 
     Where translations have two raters, also what one rater reaches against the others, and each metric's share of it.
     """
-    human = test_set.human(measuring.raters)
-    if not human:
-        raise InputError(
-            f"{test_set.layout.human_rating('*')}: no human ratings to compare spans with; import them with: "
-            "mbr-esd wmt import"
-        )
-    evaluator = SpanEvaluator(list(human.values()), test_set.lengths, measuring.measures)
-    nothing = evaluator.evaluate([[EMPTY] * test_set.segments] * len(test_set.systems))
+    systems, segments = test_set.systems, test_set.segments
+    people = test_set.human_ratings(measuring.raters)
+    human = [ratings.of(systems, segments) for ratings in people]
+    evaluator = SpanEvaluator(human, test_set.lengths, measuring.measures)
+    nothing = evaluator.evaluate([[EMPTY] * segments] * len(systems))
     counts = nothing.counts
-    among_people = rater_agreement(list(human.values()), test_set.lengths, measuring.measures)
+    among_people = rater_agreement(human, test_set.lengths, measuring.measures)
     stored, notes = test_set.read_metrics(metrics, with_spans=True)
     with_spans = [(metric, metric.ratings) for metric in stored if metric.ratings is not None]
-    people = [r.omissions_of(test_set.systems, test_set.segments) for r in test_set.human_ratings(measuring.raters)]
-    omissions = [ratings.omissions_of(test_set.systems, test_set.segments) for _, ratings in with_spans]
+    omissions = [ratings.omissions_of(systems, segments) for _, ratings in with_spans]
     with_omissions = any(cell is not None and len(cell) > 0 for matrix in omissions for row in matrix for cell in row)
 
     def row(
@@ -274,13 +313,14 @@ def span_table(test_set: TestSet, measuring: EvaluationSettings, metrics: Sequen
     ]
     for (metric, ratings), left_out in zip(with_spans, omissions, strict=True):
         with labelled(f"{metric.name}, {test_set.lp}"):
-            scores = evaluator.evaluate(ratings.of(test_set.systems, test_set.segments))
+            scores = evaluator.evaluate(ratings.of(systems, segments))
         base, uses_reference = base_name(metric.name)
-        omitted = evaluate_omissions(left_out, people) if with_omissions else None
+        of_people = [ratings.omissions_of(systems, segments) for ratings in people]
+        omitted = evaluate_omissions(left_out, of_people) if with_omissions else None
         rows.append(row(base, input_of(uses_reference), scores.counts, scores.values, omitted))
     legend = [
-        f"{number_of(nothing.rated, 'rated translation')}, {number_of(len(test_set.systems), 'system')}, raters: "
-        f"{', '.join(human)}",
+        f"{number_of(nothing.rated, 'rated translation')}, {number_of(len(systems), 'system')}, raters: "
+        f"{', '.join(ratings.name for ratings in people)}",
         "ratio: error spans per human error span",
     ]
     if among_people:

@@ -44,7 +44,7 @@ def rows(data: Path, mbr_esd: Command, verb: str, *words: str) -> list[dict[str,
 def test_precision_recall(data: Path, test_set: TestSet, mbr_esd: Command, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     plot = tmp_path / "curve.png"
-    areas = {row["metric"]: row for row in rows(data, mbr_esd, f"lambda-sweep --precision-recall --plot {plot}")}
+    areas = {row["metric"]: row for row in rows(data, mbr_esd, f"leaderboard --view precision-recall --plot {plot}")}
     metric = test_set.metric("spans-src").ratings
     assert metric is not None
     predicted = metric.of(test_set.systems, test_set.segments)
@@ -63,7 +63,7 @@ def test_curves_of_metrics_without_a_span_are_no_picture(data: Path, mbr_esd: Co
     pytest.importorskip("matplotlib")
     plot = tmp_path / "none.png"
     where = ["--test-set", f"{data}/wmt23", "--lp", "en-de"]
-    result = mbr_esd("lambda-sweep", *where, "--precision-recall --metric flat --plot", plot, status=1)
+    result = mbr_esd("leaderboard --view precision-recall", *where, "--metric flat --plot", plot, status=1)
     assert "flat (src)" in result.out
     assert "no metric marks a span on a rated translation, so there is no curve to plot" in result.err
     assert "Warning" not in result.err

@@ -50,7 +50,7 @@ def test_an_input_is_not_written_over(files: None, words: str, victim: str, mbr_
     assert Path(victim).read_bytes() == before
 
 
-@pytest.mark.parametrize("words", ["oracle", "lambda-sweep --metric"])
+@pytest.mark.parametrize("words", ["oracle", "leaderboard --view lambda-sweep --metric"])
 def test_whether_a_plot_can_be_drawn_is_looked_at_first(
     files: None, words: str, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command
 ) -> None:

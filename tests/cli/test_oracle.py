@@ -25,6 +25,7 @@ from tests.helpers.wmt_folder import WORDS, spans, write_texts
 
 SYSTEMS = ("A", "B", "C")
 SEGMENTS = 12
+SWEEP = "leaderboard --view lambda-sweep"
 
 
 @dataclass(frozen=True)
@@ -108,20 +109,20 @@ def rows(mbr_esd: Command, *words: object) -> list[dict[str, Any]]:
 
 
 def test_sweep_of_a_stored_metric_and_of_comets_output(small: Small, mbr_esd: Command) -> None:
-    stored = rows(mbr_esd, "lambda-sweep --metric mine-src", *small.arguments)
+    stored = rows(mbr_esd, f"{SWEEP} --metric mine-src", *small.arguments)
     assert [row["lambda"] for row in stored] == [i / 10 for i in range(11)]
     totals = [row["en-de"]["major"] + row["en-de"]["minor"] for row in stored]
     assert totals == sorted(totals, reverse=True)
     assert totals[0] > totals[-1] > 0
     assert set(stored[0]["en-de"]) == {"spa", "acc_eq", "softf1", "f1", "major", "minor"}
-    assert rows(mbr_esd, f"lambda-sweep --metric mine={small.xcomet}", *small.arguments) == stored
+    assert rows(mbr_esd, f"{SWEEP} --metric mine={small.xcomet}", *small.arguments) == stored
     # Nothing is dropped at 0, and what is left is what `spans` and `leaderboard` say.
     (entry,) = (row for row in rows(mbr_esd, "leaderboard --k 0", *small.arguments) if row["metric"] == "mine")
     for name in ("spa", "acc_eq", "softf1", "f1"):
         assert stored[0]["en-de"][name] == pytest.approx(entry["en-de"][name], abs=1e-12)
 
 
-@pytest.mark.parametrize("verb", ["lambda-sweep", "oracle"])
+@pytest.mark.parametrize("verb", [SWEEP, "oracle"])
 def test_curves_are_plotted(small: Small, tmp_path: Path, mbr_esd: Command, verb: str) -> None:
     pytest.importorskip("matplotlib")
     out = tmp_path / "curves.png"
@@ -183,9 +184,12 @@ def test_spans_of_humans_metrics_and_nobody(small: Small, mbr_esd: Command) -> N
         ("oracle bare.jsonl --rules map", "bare.jsonl: segment 1 of A has no log-probabilities, which"),
         ("oracle unread.jsonl --rules mbr", "segment 2 of A: none of the 1 candidates is valid"),
         ("oracle unread.jsonl --rules mbr-corpus", "segment 2 of A: none of the 1 candidates is valid"),
-        ("lambda-sweep --metric min-src", "unknown metric of small en-de 'min-src'; did you mean 'mine-src'"),
-        ("lambda-sweep --metric all.jsonl", "a metric is a name, or a file that comet-score"),
-        ("lambda-sweep --metric mine-src --raters nobody", "unknown set of human ratings 'nobody'"),
+        (
+            f"{SWEEP} --metric min-src",
+            "unknown metric of small en-de 'min-src'; did you mean 'mine-src'",
+        ),
+        (f"{SWEEP} --metric all.jsonl", "a metric is a name, or a file that comet-score"),
+        (f"{SWEEP} --metric mine-src --raters nobody", "unknown set of human ratings 'nobody'"),
         ("leaderboard --view spans --metric mini", "did you mean 'mine' or 'mine-src'"),
         ("leaderboard --view spans --measures mpp-corps", "did you mean 'mpp-corpus'"),
     ],
@@ -212,7 +216,7 @@ def test_metrics_are_named_as_in_the_leaderboard(en_fr: Pair, tmp_path: Path, mb
         for words in ("leaderboard --k 0", "leaderboard --view spans"):
             named = sorted((row["metric"], row["input"]) for row in rows(mbr_esd, words, metric) if row["input"])
             assert named == [("mine", each) for each in expected]
-        shown = mbr_esd("lambda-sweep", metric).out
+        shown = mbr_esd(SWEEP, metric).out
         assert [each for each in ("src", "src+ref") if f"mine ({each}), small" in shown] == expected
         mbr_esd("report", metric, "-o", tmp_path / "r.html")
 
@@ -220,7 +224,7 @@ def test_metrics_are_named_as_in_the_leaderboard(en_fr: Pair, tmp_path: Path, mb
 def test_a_base_name_may_lack_a_reference_in_one_language_pair(en_fr: Pair, mbr_esd: Command) -> None:
     for path in (en_fr.layout.metric_scores("mine-src", "seg"), en_fr.layout.metric_rating("mine-src")):
         path.rename(path.with_name(path.name.replace("-src", "-refA")))
-    printed = mbr_esd("lambda-sweep --metric mine", en_fr.both, "--table tsv").out
+    printed = mbr_esd(f"{SWEEP} --metric mine", en_fr.both, "--table tsv").out
     lines = [line.split("\t")[1:] for line in printed.splitlines() if line.startswith("0.0")]
     first, second = ([bool(cell) for cell in line] for line in lines)
     assert first == second[::-1] == [True] * 6 + [False] * 6
@@ -228,7 +232,7 @@ def test_a_base_name_may_lack_a_reference_in_one_language_pair(en_fr: Pair, mbr_
 
 def test_a_sweep_needs_error_spans(en_fr: Pair, mbr_esd: Command) -> None:
     write_scores(en_fr.layout.metric_scores("bare-src", "seg"), {s: [0.0] * SEGMENTS for s in SYSTEMS})
-    for verb in ("lambda-sweep", "leaderboard --view spans"):
+    for verb in (SWEEP, "leaderboard --view spans"):
         assert "bare-src has no error spans" in mbr_esd(verb, "--metric bare-src", en_fr.where, status=1).err
     assert "bare" not in mbr_esd("leaderboard --view spans", en_fr.where).out
 
@@ -236,7 +240,7 @@ def test_a_sweep_needs_error_spans(en_fr: Pair, mbr_esd: Command) -> None:
 def test_two_language_pairs_stand_side_by_side(small: Small, en_fr: Pair, mbr_esd: Command) -> None:
     """A language pair and its copy under another name."""
     oracle = f"oracle {small.candidates}"
-    for words in ("lambda-sweep --metric mine-src", f"{oracle} --rules mbr", f"{oracle} --sizes 4"):
+    for words in (f"{SWEEP} --metric mine-src", f"{oracle} --rules mbr", f"{oracle} --sizes 4"):
         alone = rows(mbr_esd, words, *small.arguments)
         together = rows(mbr_esd, words, en_fr.both)
         assert [{k: v for k, v in row.items() if k != "en-fr"} for row in together] == alone
@@ -249,7 +253,12 @@ def test_every_analysis_counts_the_spans_that_were_cut(small: Small, en_fr: Pair
     put_lines(en_fr.layout.human_rating("mqm.rater1"), {0: f"A\t{past}\tr"})
     oracle = f"oracle {small.candidates}"
     boards = ("leaderboard --k 0", "leaderboard --view spans")
-    for words in (*boards, "lambda-sweep --metric mine-src", f"{oracle} --rules mbr", f"{oracle} --sizes 4"):
+    for words in (
+        *boards,
+        f"{SWEEP} --metric mine-src",
+        f"{oracle} --rules mbr",
+        f"{oracle} --sizes 4",
+    ):
         (note,) = [line for line in mbr_esd(words, en_fr.where).out.splitlines() if "are cut there" in line]
         assert note == "error spans of people, en-fr in 69 translations: 1 end past the translation and are cut there"
 
@@ -259,7 +268,7 @@ def test_a_sweep_is_printed_beside_empty_and_says_where_nothing_is_left(en_fr: P
     unsure = {s: [Annotation([ErrorSpan(0, 2, "minor", None, 0.5)])] * SEGMENTS for s in SYSTEMS}
     write_scores(layout.metric_scores("unsure-src", "seg"), {s: [-1.0] * SEGMENTS for s in SYSTEMS})
     write_ratings(layout.metric_rating("unsure-src"), unsure, {s: [None] * SEGMENTS for s in SYSTEMS})
-    notes = mbr_esd("lambda-sweep --metric mine-src unsure-src", en_fr.where).out.splitlines()
+    notes = mbr_esd(f"{SWEEP} --metric mine-src unsure-src", en_fr.where).out.splitlines()
     assert sum(note.startswith("empty, no error at all, en-fr: SPA 0.") for note in notes) == 2
     (constant,) = (note for note in notes if note.startswith("one score for everything"))
     assert constant.endswith(", ".join(f"lambda {at / 10}" for at in range(4, 11)) + " in en-fr")
@@ -273,7 +282,11 @@ def test_systems_rated_on_different_segments(
     en_fr: Pair, mbr_esd: Command, changes: Mapping[int, str], system: str
 ) -> None:
     put_lines(en_fr.layout.human_scores("mqm", "seg"), changes)
-    for words in ("leaderboard --k 0", "leaderboard --statistics spa", "lambda-sweep --metric mine-src"):
+    for words in (
+        "leaderboard --k 0",
+        "leaderboard --statistics spa",
+        f"{SWEEP} --metric mine-src",
+    ):
         printed = mbr_esd(words, en_fr.where).out
         assert "SPA compares each pair of systems on the 10 to 11 segments that both have" in printed
     assert "SPA compares" not in mbr_esd("leaderboard --k 0", en_fr.where, "--exclude", system).out
@@ -306,7 +319,7 @@ def test_a_file_is_a_metric_in_every_view(small: Small, tmp_path: Path, mbr_esd:
     file = tmp_path / "out.json"
     file.write_text(json.dumps(written), encoding="utf-8")
     views = ("--k 20", "--statistics spa", "--view spans", "--view error-free", "--view domain")
-    sweeps = ("lambda-sweep", "lambda-sweep --precision-recall")
+    sweeps = (SWEEP, "leaderboard --view precision-recall")
     for words in (*(f"leaderboard {view}" for view in views), *sweeps):
         stored = rows(mbr_esd, words, *small.arguments, "--metric mine")
         assert rows(mbr_esd, words, *small.arguments, f"--metric mine={file}") == stored

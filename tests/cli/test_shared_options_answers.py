@@ -127,7 +127,7 @@ def test_a_model_with_candidates_reads_their_format(
         out(one, f"sample {words} -o KIND.again.jsonl --quiet")
         formats = {record.columns.format for record in read_candidates(folder / f"{one}.again.jsonl")}
         assert formats == {None if one == "json" else one}
-        swept.append(out(one, f"lambda-sweep --metric KIND.out.json {WHERE}"))
+        swept.append(out(one, f"leaderboard --view lambda-sweep --metric KIND.out.json {WHERE}"))
     assert swept[0] == swept[1]
 
 
