@@ -7,21 +7,21 @@ import random
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.adapters.pearmut.campaign import CampaignPlan, Item, Output, Screen, attention_checks, campaign
-from mbr_esd_metric.cli.shared_options import add_table, add_verbs, folder_and_name, run_verb
+from mbr_esd_metric.adapters.pearmut.campaign import Item, Output, Screen, attention_checks, campaign
+from mbr_esd_metric.cli.score_inputs import read_document_names
+from mbr_esd_metric.cli.shared_options import add_verbs, folder_and_name, run_verb
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, unknown
 from mbr_esd_metric.files.paths import check_distinct, check_output, file_name
-from mbr_esd_metric.files.streams import json_text, read_segments, write_whole
+from mbr_esd_metric.files.streams import json_text, write_whole
 from mbr_esd_metric.report.tables import render_all
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
-    from mbr_esd_metric.report.rating_table import RatingInput, RatingTable
+    from mbr_esd_metric.report.rating_table import RatingTable
 
 run = run_verb
 
@@ -62,10 +62,8 @@ def configure_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--annotators", nargs="+", default=["1"], metavar="N", help="how many, or their names")
     parser.add_argument("--each", type=int, default=1, metavar="K", help="annotators of each document (%(default)s)")
     parser.add_argument("--documents", metavar="FILE", help="a document name a source line (default: each line is one)")
-    parser.add_argument("--budget", type=int, metavar="N", help="only so many segments, at random, with all systems")
     parser.add_argument("--prefill", metavar="NAME", help="the input whose spans are marked beforehand, or none")
     parser.add_argument("--min-confidence", type=float, metavar="P", help="mark only spans at least this sure")
-    parser.add_argument("--bare", type=float, default=0.0, metavar="SHARE", help="of the documents without any span")
     parser.add_argument("--checks", type=int, default=0, metavar="N", help="attention checks for each annotator")
     parser.epilog = _EXPORT
 
@@ -78,10 +76,6 @@ def run_export(args: argparse.Namespace) -> int:
     check_output(args.output, [*(source.path for source in sources), args.documents])
     if bool(sources) == bool(args.test_set):
         raise OptionError("give files with translations, or --test-set")
-    if not 0 <= args.bare <= 1:
-        raise OptionError(f"--bare {args.bare}: give a share from 0 to 1")
-    if args.budget is not None and args.budget < 1:
-        raise OptionError(f"--budget {args.budget}: give 1 or more segments")
     if args.checks < 0:
         raise OptionError(f"--checks {args.checks}: give 0 or more")
     name = file_name(Path(args.output).name.partition(".")[0], "the campaign")
@@ -93,15 +87,11 @@ def run_export(args: argparse.Namespace) -> int:
         choice = SystemChoice(outliers=True)
         test_set = load_test_set(*folder_and_name(args.test_set), args.lp, choice=choice, blind=True)
     table = read_table(sources, test_set)
-    annotations = _prefilled_spans(table, _prefilling(table, args.prefill), args.min_confidence)
-    rng = random.Random(0)
-    documents = _documents(table, annotations, args, test_set, rng)
+    documents = _documents(table, _prefilled(table, args.prefill, args.min_confidence), args.documents, test_set)
     annotators = _annotators(args.annotators)
-    checks = attention_checks(documents, args.checks * len(annotators), rng)
-    bare = {d.name for d in rng.sample(documents, round(args.bare * len(documents)))}
-    documents = [_without_spans(document) if document.name in bare else document for document in documents]
-    plan = CampaignPlan(name, args.lp, annotators, args.each, args.protocol)
-    write_whole(args.output, json_text(campaign(documents, checks, plan), indent=1))
+    checks = attention_checks(documents, args.checks * len(annotators), random.Random(0))
+    made = campaign(documents, checks, name, args.lp, annotators, each=args.each, protocol=args.protocol)
+    write_whole(args.output, json_text(made, indent=1))
     items = [item for document in documents for item in document.items]
     spans = sum(len(output.spans or ()) for item in items for output in item.outputs.values())
     print(
@@ -114,62 +104,46 @@ def run_export(args: argparse.Namespace) -> int:
     return 0
 
 
-def _prefilling(table: RatingTable, name: str | None) -> RatingInput | None:
-    """The column whose spans are marked beforehand."""
-    if name == "none":
-        return None
+def _prefilled(table: RatingTable, name: str | None, least: float | None) -> Sequence[Annotation | None]:
+    """The spans of each row that are marked beforehand: those of the input `name`, or of the only one with spans."""
     columns = {
         column.name: column
         for column in table.columns
         if any(rating is not None and rating.annotation is not None for rating in column.ratings)
     }
-    if name is not None:
-        if name not in columns:
-            raise unknown("input with error spans", name, columns)
-        return columns[name]
-    if len(columns) > 1:
+    if name is None and len(columns) > 1:
         raise OptionError(f"there are error spans of {', '.join(columns)}; name one with --prefill, or --prefill none")
-    return next(iter(columns.values()), None)
-
-
-def _prefilled_spans(
-    table: RatingTable, column: RatingInput | None, least: float | None
-) -> Sequence[Annotation | None]:
-    """The spans of each row that are marked beforehand."""
-    if column is None:
+    if name == "none" or (not columns and name is None):
         if least is not None:
             raise OptionError("--min-confidence changes nothing where no span is marked beforehand")
         return [None] * len(table.rows)
-    annotations: list[Annotation | None] = []
-    for text, rating in zip(table.rows, column.ratings, strict=True):
-        annotation = None if rating is None else rating.annotation
-        if annotation is not None and least is not None:
-            if any(span.confidence is None for span in annotation):
-                raise InputError(
-                    f"{column.name}, segment {text.id}: a span has no confidence, which --min-confidence needs"
-                )
-            annotation = Annotation(span for span in annotation if (span.confidence or 0.0) >= least)
-        annotations.append(annotation)
-    return annotations
+    if name is not None and name not in columns:
+        raise unknown("input with error spans", name, columns)
+    column = columns[name] if name is not None else next(iter(columns.values()))
+    annotations = [None if rating is None else rating.annotation for rating in column.ratings]
+    if least is None:
+        return annotations
+    for text, annotation in zip(table.rows, annotations, strict=True):
+        if any(span.confidence is None for span in annotation or ()):
+            raise InputError(
+                f"{column.name}, segment {text.id}: a span has no confidence, which --min-confidence needs"
+            )
+    return [each and Annotation(span for span in each if (span.confidence or 0.0) >= least) for each in annotations]
 
 
 def _documents(
-    table: RatingTable,
-    annotations: Sequence[Annotation | None],
-    args: argparse.Namespace,
-    test_set: TestSet | None,
-    rng: random.Random,
+    table: RatingTable, annotations: Sequence[Annotation | None], names_file: str | None, test_set: TestSet | None
 ) -> list[Screen]:
     """The segments with all their outputs, in the order of the test set or the first input, whose segments are joined
     by their sources."""
     rows: dict[object, list[int]] = defaultdict(list)
-    times: Counter[tuple[str, str]] = Counter()
     if test_set is not None:
         for row in sorted(range(len(table.rows)), key=lambda row: int(table.rows[row].id)):
             rows[table.rows[row].id].append(row)
         labels = [str(key) for key in rows]
         names = [test_set.documents[int(label) - 1][1] for label in labels]
     else:
+        times: Counter[tuple[str, str]] = Counter()
         inputs: dict[tuple[str, str], set[str]] = {}
         for row, text in enumerate(table.rows):
             of_row = {column.name for column in table.columns if column.ratings[row] is not None}
@@ -182,21 +156,13 @@ def _documents(
             rows[text.source, times[text.system, text.source]].append(row)
             times[text.system, text.source] += 1
         labels = names = [str(n) for n in range(1, len(rows) + 1)]
-    if args.documents is not None:
-        names = [line.split("\t")[-1] for line in read_segments(args.documents)]
-        if len(names) != len(rows):
-            raise InputError(
-                f"{args.documents} names the documents of {len(names)} segments, and there are {len(rows)}"
-            )
-    segments = list(rows.values())
-    numbers: Sequence[int] = range(len(segments))
-    if args.budget is not None and args.budget < len(segments):
-        numbers = sorted(rng.sample(numbers, args.budget))
+    if names_file is not None:
+        names = read_document_names(names_file, "the campaign", len(rows))
     grouped: dict[str, list[Item]] = defaultdict(list)
-    for number in numbers:
-        texts = [(table.rows[row], annotations[row]) for row in segments[number]]
+    for name, label, numbers in zip(names, labels, rows.values(), strict=True):
+        texts = [(table.rows[row], annotations[row]) for row in numbers]
         outputs = {text.system or "system": Output(text.translation, annotation) for text, annotation in texts}
-        grouped[names[number]].append(Item(labels[number], texts[0][0].source, outputs))
+        grouped[name].append(Item(label, texts[0][0].source, outputs))
     return [Screen(name, tuple(items)) for name, items in grouped.items()]
 
 
@@ -209,14 +175,6 @@ def _annotators(names: Sequence[str]) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         raise OptionError(f"--annotators {' '.join(names)}: a name is there twice")
     return tuple(names)
-
-
-def _without_spans(document: Screen) -> Screen:
-    items = tuple(
-        replace(item, outputs={name: replace(output, spans=None) for name, output in item.outputs.items()})
-        for item in document.items
-    )
-    return replace(document, items=items)
 
 
 _IMPORT = """\
@@ -235,7 +193,6 @@ def configure_import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("annotations", nargs="?", metavar="ANNOTATIONS", help="the download, where that is a file")
     parser.add_argument("-o", "--output", required=True, metavar="OUT.jsonl", help="the ratings")
     parser.add_argument("--lp", metavar="LP", help="the language pair, where the campaign was not made here")
-    parser.add_argument("--campaign", dest="name", metavar="NAME", help="which one, if there are several")
     parser.epilog = _IMPORT
 
 
@@ -245,7 +202,7 @@ def run_import(args: argparse.Namespace) -> int:
     from mbr_esd_metric.adapters.ratings import write_person_ratings
 
     check_output(args.output, [args.campaign, args.annotations])
-    made, log = read_campaign(args.campaign, args.name)
+    made, log = read_campaign(args.campaign)
     if args.annotations is not None:
         log = read_log(args.annotations, str(made["campaign_id"]))
     if log is None:
@@ -267,9 +224,8 @@ def run_import(args: argparse.Namespace) -> int:
 
 
 def configure_report(parser: argparse.ArgumentParser) -> None:
-    """The ratings, and how the tables look."""
+    """The ratings."""
     parser.add_argument("ratings", nargs="+", metavar="RATINGS", help="what `mbr-esd annotate import` wrote")
-    add_table(parser)
     parser.epilog = "example:\n  mbr-esd annotate report ratings.jsonl"
 
 
@@ -280,5 +236,5 @@ def run_report(args: argparse.Namespace) -> int:
 
     check_distinct(args.ratings, "ratings")
     ratings = [one for path in args.ratings for one in read_person_ratings(path)]
-    print(render_all(people_tables(ratings, args.ratings), args.table), end="")
+    print(render_all(people_tables(ratings, args.ratings), "text"), end="")
     return 0

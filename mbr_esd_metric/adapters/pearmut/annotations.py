@@ -18,7 +18,7 @@ from typing import Any, cast
 from mbr_esd_metric.adapters.pearmut.campaign import character, utf16_units
 from mbr_esd_metric.adapters.ratings import Fate, MqmError, MqmRating, PersonRating, Suggestion, score_in_range
 from mbr_esd_metric.core.annotation import ErrorSpan, fold_severity
-from mbr_esd_metric.errors import InputError, OptionError, unknown
+from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import file_name
 from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.untrusted import finite, parse_strict_json, read_json, reading
@@ -321,35 +321,31 @@ _PROTOCOLS = {"ESA": True, "cESA": True, "MQM": True, "DA": False}
 MISSING = "[missing]"
 
 
-def read_campaign(path: str | Path, name: str | None = None) -> tuple[dict[str, Any], list[dict[str, Any]] | None]:
-    """A campaign, and its log of annotations if `path` is a folder.
-
-    Args:
-        path: the file that was added, Pearmut's download of campaigns, or Pearmut's folder.
-        name: of the campaign, if there are several.
-    """
+def read_campaign(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]] | None]:
+    """The campaign in a file that was added, in Pearmut's download of one, in a file of Pearmut's folder, or in that
+    folder if it has one; in the last two cases with its log of annotations."""
     path = Path(path)
-    folder = path / "data" if (path / "data").is_dir() else path
-    # A download may hold what is no file, such as a pipe, which would be waited for.
-    files = [file for file in sorted((folder / "campaigns").glob("*.json")) if file.is_file()]
-    campaigns: dict[str, dict[str, Any]] = {}
-    for file in files if path.is_dir() else [path]:
-        value = read_json(file, writable=True)
-        for one in value if isinstance(value, list) else [value]:
-            if not isinstance(one, dict) or "campaign_id" not in one:
-                raise InputError(f"{file}: this is no campaign of Pearmut; give the file that `pearmut add` took")
-            campaigns[str(one["campaign_id"])] = one
-    if name is None and len(campaigns) > 1:
-        raise InputError(f"{path} has several campaigns ({', '.join(campaigns)}); name one with --campaign")
-    if name is None and not campaigns:
-        raise InputError(f"{path}: no campaign there; give Pearmut's folder, the one with data/campaigns")
-    if name is not None and name not in campaigns:
-        raise unknown("campaign", name, campaigns)
-    campaign = campaigns[name] if name is not None else next(iter(campaigns.values()))
-    if not path.is_dir():
-        return campaign, None
-    log = folder / "annotations" / file_name(str(campaign["campaign_id"]), "campaign", ".jsonl")
-    return campaign, read_log(log, str(campaign["campaign_id"])) if log.is_file() else []
+    if path.is_dir():
+        folder = (path / "data" if (path / "data").is_dir() else path) / "campaigns"
+        # A download may hold what is no file, such as a pipe, which would be waited for.
+        files = [file for file in sorted(folder.glob("*.json")) if file.is_file()]
+        if len(files) > 1:
+            raise InputError(f"{path} has several campaigns; give the file of one: {', '.join(map(str, files))}")
+        if not files:
+            raise InputError(f"{path}: no campaign there; give Pearmut's folder, the one with data/campaigns")
+        path = files[0]
+    value = read_json(path, writable=True)
+    campaigns = value if isinstance(value, list) else [value]
+    if not campaigns or not all(isinstance(one, dict) and "campaign_id" in one for one in campaigns):
+        raise InputError(f"{path}: this is no campaign of Pearmut; give the file that `pearmut add` took")
+    if len(campaigns) > 1:
+        names = ", ".join(str(one["campaign_id"]) for one in campaigns)
+        raise InputError(f"{path} has several campaigns ({names}); download one at a time")
+    if path.parent.name != "campaigns":
+        return campaigns[0], None
+    name = str(campaigns[0]["campaign_id"])
+    log = path.parents[1] / "annotations" / file_name(name, "campaign", ".jsonl")
+    return campaigns[0], read_log(log, name) if log.is_file() else []
 
 
 def read_log(path: str | Path, name: str) -> list[dict[str, Any]]:

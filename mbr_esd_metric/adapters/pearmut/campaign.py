@@ -59,22 +59,6 @@ class Screen:
     items: tuple[Item, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CampaignPlan:
-    """The way a campaign is run.
-
-    Attributes:
-        each: how many annotators see each document.
-        protocol: spans and a score (ESA), or spans with categories (MQM).
-    """
-
-    name: str
-    language_pair: str
-    annotators: tuple[str, ...]
-    each: int = 1
-    protocol: Protocol = "ESA"
-
-
 def attention_checks(documents: Sequence[Screen], count: int, rng: random.Random) -> list[Screen]:
     """Segments again, in which an unmarked translation has words of the same system's for another segment, as in WMT.
 
@@ -117,40 +101,53 @@ def _with_words_of(text: str, other: str, rng: random.Random) -> tuple[str, Erro
     return None if run == text[start:end] else (text[:start] + run + text[end:], span)
 
 
-def campaign(documents: Sequence[Screen], checks: Sequence[Screen], plan: CampaignPlan) -> dict[str, Any]:
+def campaign(
+    documents: Sequence[Screen],
+    checks: Sequence[Screen],
+    name: str,
+    language_pair: str,
+    annotators: Sequence[str],
+    *,
+    each: int = 1,
+    protocol: Protocol = "ESA",
+) -> dict[str, Any]:
     """The campaign as `pearmut add` takes it.
 
     Annotators take turns with the documents, in order. Checks are dealt out evenly, and come anywhere between.
+
+    Args:
+        each: how many annotators see each document.
+        protocol: spans and a score (ESA), or spans with categories (MQM).
     """
-    if not 1 <= plan.each <= len(plan.annotators):
-        raise OptionError(f"each document has {plan.each} annotators, and there are {len(plan.annotators)}; name more")
+    if not 1 <= each <= len(annotators):
+        raise OptionError(f"each document has {each} annotators, and there are {len(annotators)}; name more")
     if not documents:
         raise InputError("there is no segment to annotate")
     systems = list(dict.fromkeys(name for document in documents for item in document.items for name in item.outputs))
     rng = random.Random(0)
     numbers = rng.sample(range(len(systems)), len(systems))
     codes = {name: f"system{number + 1}" for name, number in zip(systems, numbers, strict=True)}
-    tasks: list[list[Screen]] = [[] for _ in plan.annotators]
+    tasks: list[list[Screen]] = [[] for _ in annotators]
     for number, document in enumerate(documents):
-        for copy in range(plan.each):
+        for copy in range(each):
             tasks[(number + copy) % len(tasks)].append(document)
     for number, document in enumerate(checks):
         task = tasks[number % len(tasks)]
         task.insert(rng.randint(1, len(task)) if task else 0, document)
     info: dict[str, Any] = {
         "assignment": "task-based",
-        "protocol": plan.protocol,
-        "users": list(plan.annotators),
+        "protocol": protocol,
+        "users": list(annotators),
         "shuffle": False,  # done here
         "show_model_names": False,
     }
-    if plan.protocol == "MQM":
+    if protocol == "MQM":
         info |= {"mqm_categories": {name: list(parts) for name, parts in MQM_CATEGORIES.items()}, "sliders": []}
     return {
-        "campaign_id": plan.name,
+        "campaign_id": name,
         "info": info,
-        "data": [[_screen(document, codes, plan.protocol, rng) for document in task] for task in tasks],
-        "mbr_esd": {"language_pair": plan.language_pair, "systems": {code: name for name, code in codes.items()}},
+        "data": [[_screen(document, codes, protocol, rng) for document in task] for task in tasks],
+        "mbr_esd": {"language_pair": language_pair, "systems": {code: name for name, code in codes.items()}},
     }
 
 

@@ -19,7 +19,6 @@ from mbr_esd_metric.adapters.esa_files import read_esa
 from mbr_esd_metric.adapters.pearmut.annotations import Answers, Campaign, read_campaign, read_log
 from mbr_esd_metric.adapters.pearmut.annotations import ratings_of as ratings_of_campaign
 from mbr_esd_metric.adapters.pearmut.campaign import (
-    CampaignPlan,
     Item,
     Output,
     Screen,
@@ -40,7 +39,7 @@ SPANS = Annotation([ErrorSpan(3, 4, "minor", None, 0.4), ErrorSpan(7, 10, "major
 
 def _made(protocol: str = "ESA", **outputs: Output) -> dict[str, Any]:
     document = Screen("d", (Item("1", SOURCE, outputs or {"X": Output(TEXT, SPANS)}),))
-    return campaign([document], [], CampaignPlan("c", "en-de", ("anna",), protocol=protocol))  # type: ignore[arg-type]
+    return campaign([document], [], "c", "en-de", ["anna"], protocol=protocol)  # type: ignore[arg-type]
 
 
 def ratings_of(made: dict[str, Any], *log: dict[str, Any]) -> Answers:
