@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mbr_esd_metric.cli.shared_options import add_verbs, run_verb
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import check_distinct, check_folder, check_output
 
@@ -18,53 +19,58 @@ if TYPE_CHECKING:
     from mbr_esd_metric.files.records import CandidateRecord
     from mbr_esd_metric.metric.card import ModelCard
 
-#: An example of each step, in order.
-_EXAMPLES = {
-    "pairs": "mbr-esd distill pairs en-de.jsonl zh-en.jsonl --model mbr-esd-llama -o distilled\n"
-    "  trl dpo --config distilled/dpo.yaml --accelerate_config zero3\n"
-    "  mbr-esd score -s src.txt -t mt.txt --model distilled/model",
-    "sft": "mbr-esd distill sft en-de=mqm_ted_ende.tsv --model mbr-esd-llama -o started\n"
-    "  trl sft --config started/sft.yaml --accelerate_config zero3",
+_VERBS = {
+    "pairs": ("distill:pairs", "candidates -> preference pairs, chosen and rejected by MBR, for `trl dpo`"),
+    "sft": ("distill:sft", "human annotations, or MBR's choices of candidates -> examples, for `trl sft`"),
 }
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The verb's own verbs and their arguments."""
-    steps = parser.add_subparsers(dest="step", required=True, metavar="STEP")
-    pairs = steps.add_parser("pairs", help="candidates -> preference pairs, chosen and rejected by MBR, for `trl dpo`")
-    pairs.set_defaults(run_step=_pairs)
-    sft = steps.add_parser("sft", help="human annotations, or MBR's choices of candidates -> examples, for `trl sft`")
-    sft.add_argument("--examples", type=int, metavar="N", help="at most so many human annotations a file")
-    sft.add_argument(
+    """The verbs below."""
+    add_verbs(parser, _VERBS)
+
+
+run = run_verb
+
+
+def configure_pairs(parser: argparse.ArgumentParser) -> None:
+    """Candidates, the model to train, and the folder."""
+    _add_common(parser, "candidates, JSON lines or .gen.json")
+    parser.epilog = (
+        "example:\n  mbr-esd distill pairs en-de.jsonl zh-en.jsonl --model mbr-esd-llama -o distilled\n"
+        "  trl dpo --config distilled/dpo.yaml --accelerate_config zero3\n"
+        "  mbr-esd score -s src.txt -t mt.txt --model distilled/model"
+    )
+
+
+def configure_sft(parser: argparse.ArgumentParser) -> None:
+    """Annotations, which of them, the model to train, and the folder."""
+    _add_common(parser, "Google's MQM TSV, a table of WMT's QE task, ratings as JSON lines; or candidates")
+    parser.add_argument("--examples", type=int, metavar="N", help="at most so many human annotations a file")
+    parser.add_argument(
         "--clean-share", type=float, default=0.1, metavar="X", help="of human ones without errors (default: 0.1)"
     )
-    sft.set_defaults(run_step=_sft)
-    files = {
-        "pairs": "candidates, JSON lines or .gen.json",
-        "sft": "Google's MQM TSV, a table of WMT's QE task, ratings",
-    }
-    files["sft"] += " as JSON lines; or candidates"
-    for step, one in (("pairs", pairs), ("sft", sft)):
-        one.add_argument(
-            "inputs",
-            nargs="+",
-            metavar="[LP=]FILE",
-            help=f"{files[step]}; with its language pair, as in en-de=FILE, where it does not say it",
-        )
-        one.add_argument("-o", "--output", required=True, metavar="FOLDER", help="data set, configurations and cards")
-        one.add_argument(
-            "--model", default="mbr-esd-llama", help="to train; of candidates, as it was sampled (default: %(default)s)"
-        )
-        one.formatter_class = argparse.RawDescriptionHelpFormatter
-        one.epilog = f"example:\n  {_EXAMPLES[step]}"
+    parser.epilog = (
+        "example:\n  mbr-esd distill sft en-de=mqm_ted_ende.tsv --model mbr-esd-llama -o started\n"
+        "  trl sft --config started/sft.yaml --accelerate_config zero3"
+    )
 
 
-def run(args: argparse.Namespace) -> int:
-    """Run one step."""
-    return int(args.run_step(args))
+def _add_common(parser: argparse.ArgumentParser, files: str) -> None:
+    parser.add_argument(
+        "inputs",
+        nargs="+",
+        metavar="[LP=]FILE",
+        help=f"{files}; with its language pair, as in en-de=FILE, where it does not say it",
+    )
+    parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="data set, configurations and cards")
+    parser.add_argument(
+        "--model", default="mbr-esd-llama", help="to train; of candidates, as it was sampled (default: %(default)s)"
+    )
 
 
-def _pairs(args: argparse.Namespace) -> int:
+def run_pairs(args: argparse.Namespace) -> int:
+    """Write what `trl dpo` trains from."""
     from mbr_esd_metric.distill.training_rows import make_pairs, pairs_signature
 
     card, inputs = _checked(args)
@@ -75,7 +81,8 @@ def _pairs(args: argparse.Namespace) -> int:
     return _write(args, "dpo", pairs.rows, card, pairs_signature(card), greedy=True)
 
 
-def _sft(args: argparse.Namespace) -> int:
+def run_sft(args: argparse.Namespace) -> int:
+    """Write what `trl sft` trains from."""
     from mbr_esd_metric.adapters.rating_formats import read_mqm
     from mbr_esd_metric.distill.training_rows import HumanAnnotation, choices, examples_signature, select
     from mbr_esd_metric.report.inputs import kind_of_input

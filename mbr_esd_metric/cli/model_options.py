@@ -28,30 +28,26 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def add_dry_run(parser: argparse.ArgumentParser) -> None:
-    """Add ``--dry-run``, whose value is "" where it is given alone."""
+    """Add ``--dry-run``, which is 0 where it is given alone."""
     parser.add_argument(
         "--dry-run",
+        type=int,
         nargs="?",
-        const="",
+        const=0,
         metavar="N",
         help="say what would be sampled, and sample nothing; with N, sample N segments first, which are kept, and say "
         "how long the rest takes",
     )
 
 
-def trial_of(number: str) -> int:
-    """Return how many segments a dry run samples first, by the value of ``--dry-run``."""
-    if number and (not number.isdecimal() or int(number) < 2):
-        raise OptionError(
-            f"--dry-run {number}: give a number of segments from 2; the first waits until the model is loaded"
-        )
-    return int(number or 0)
-
-
 def print_estimates(card: ModelCard, segments: Sequence[Segment], trial: int) -> int:
-    """Print what a run would sample. Returns the exit code."""
+    """Print what a run would sample, after `trial` segments of it. Returns the exit code."""
     from mbr_esd_metric.metric.estimate import estimate
 
+    if trial < 0 or trial == 1:
+        raise OptionError(
+            f"--dry-run {trial}: give a number of segments from 2; the first waits until the model is loaded"
+        )
     print("\n".join(estimate(card, segments, trial).lines()))
     return 0
 

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.model_options import DEFAULT_MODEL, add_dry_run, add_model, print_estimates, trial_of
-from mbr_esd_metric.cli.shared_options import add_test_set, load_test_sets, test_set_folder, used_option
+from mbr_esd_metric.cli.model_options import DEFAULT_MODEL, add_dry_run, add_model, print_estimates
+from mbr_esd_metric.cli.shared_options import add_test_set, load_optional_test_set, test_set_folder, used_option
 from mbr_esd_metric.errors import InputError, OptionError, first_of, logger, no_effect_error, number_of, printable
 from mbr_esd_metric.files.paths import check_distinct, check_output, short_names
 from mbr_esd_metric.files.streams import read_segments
@@ -46,19 +46,17 @@ def run(args: argparse.Namespace) -> int:
 
     card = load_card(args.model or DEFAULT_MODEL)
     card = with_pair(card, None if args.test_set and card.lp else next(iter(args.lp), None))
-    trial = None if args.dry_run is None else trial_of(args.dry_run)
     check_output(args.output, [args.sources, *(args.translations or ()), card.candidates, test_set_folder(args)])
     if args.test_set and (option := used_option(args, "--sources", "--translations")):
         raise no_effect_error(option, "--test-set")
-    if args.test_set and not args.lp:
-        raise OptionError(f"--test-set {args.test_set}: give its language pair with --lp, for instance --lp en-de")
-    test_set = next(load_test_sets(args)) if args.test_set else None
-    names = _from_files(args) if test_set is None else _from_test_set(test_set)
-    if not names:
+    test_set = load_optional_test_set(args)
+    named = _from_files(args) if test_set is None else _from_test_set(test_set)
+    if not named:
         raise InputError("there is no segment to sample")
-    if trial is not None:
-        return print_estimates(card, [segment for _, _, segment in names], trial)
-    divided = sum(map(bool, units_of(card, [segment for _, _, segment in names]).parts))
+    segments = [segment for _, segment in named]
+    if args.dry_run is not None:
+        return print_estimates(card, segments, args.dry_run)
+    divided = sum(map(bool, units_of(card, segments).parts))
     if divided:
         logger.info(
             f"note: {number_of(divided, 'segment')} of several sentences: `score` judges each sentence, and candidates "
@@ -66,12 +64,12 @@ def run(args: argparse.Namespace) -> int:
         )
     lost: Counter[bool] = Counter()
     refused: list[str] = []
-    write_records(args.output, _records(card, names, not args.quiet, lost, refused))
+    write_records(args.output, _records(card, named, not args.quiet, lost, refused))
     most = "at most " if card.adaptive else ""
     each = number_of(card.samples, "candidate")
     whole = 0 if test_set is None else test_set.gold.size
-    part = f" (those with gold, of {whole})" if len(names) < whole else ""
-    print(f"{printable(args.output)}: {number_of(len(names) - len(refused), 'segment')}{part}, {most}{each} each")
+    part = f" (those with gold, of {whole})" if len(named) < whole else ""
+    print(f"{printable(args.output)}: {number_of(len(named) - len(refused), 'segment')}{part}, {most}{each} each")
     if lost[True]:
         shorter = ", or format=compact" if card.decision.format == "json" else ""
         logger.warning(
@@ -83,12 +81,12 @@ def run(args: argparse.Namespace) -> int:
     return 1 if refused else 0
 
 
-#: (system, id, segment)
-Named = tuple[str, str, "Segment"]
+#: A segment and its name in its system.
+_Named = tuple[str, "Segment"]
 
 
 def _records(
-    card: ModelCard, names: Sequence[Named], progress: bool, cut: Counter[bool], refused: list[str]
+    card: ModelCard, named: Sequence[_Named], progress: bool, cut: Counter[bool], refused: list[str]
 ) -> Iterator[CandidateRecord]:
     """The record of each segment; `cut` gets how many candidates were and were not cut by their length, and `refused`
     the segments that a server will never answer."""
@@ -98,42 +96,42 @@ def _records(
     from mbr_esd_metric.metric.run import sample
 
     decision = card.decision.stored()
-    sampled = sample(card, [segment for _, _, segment in names], progress=progress)
-    for (system, number, _), (segment, candidates) in zip(names, sampled, strict=True):
+    sampled = sample(card, [segment for _, segment in named], progress=progress)
+    for (name, _), (segment, candidates) in zip(named, sampled, strict=True):
         if isinstance(candidates, Refused):
             refused.append(f"{segment.label}: {candidates.reason}")
             continue
         cut.update(one.truncated for one in candidates)
         columns = CandidateColumns.of(candidates)
-        yield CandidateRecord(number, segment.source, segment.translation, columns, system, decision, card.lp)
+        yield CandidateRecord(name, segment.source, segment.translation, columns, segment.system, decision, card.lp)
 
 
-def _from_files(args: argparse.Namespace) -> list[Named]:
+def _from_files(args: argparse.Namespace) -> list[_Named]:
     from mbr_esd_metric.cli.score_inputs import read_translations
     from mbr_esd_metric.metric.sources import Segment
 
     if not args.sources or not args.translations:
         raise OptionError("say what to sample: -s SRC -t MT, or --test-set T --lp LP")
     check_distinct(args.translations, "translations", "-t ")
-    systems = short_names(args.translations)
     sources = read_segments(args.sources)
     return [
-        (system, str(number), Segment(source, translation, f"line {number} of {path}", system))
-        for system, path in zip(systems, args.translations, strict=True)
+        (str(number), Segment(source, translation, f"line {number} of {path}", system))
+        for system, path in zip(short_names(args.translations), args.translations, strict=True)
         for number, (source, translation) in enumerate(
             zip(sources, read_translations(path, args.sources, sources), strict=True), 1
         )
     ]
 
 
-def _from_test_set(test_set: TestSet) -> list[Named]:
+def _from_test_set(test_set: TestSet) -> list[_Named]:
+    """The translations that have gold."""
     import numpy as np
 
     from mbr_esd_metric.metric.sources import Segment
 
-    names: list[Named] = []
-    for system, segment in np.argwhere(~np.isnan(test_set.gold)).tolist():
-        name = test_set.systems[system]
-        texts = test_set.sources[segment], test_set.outputs[name][segment] or ""
-        names.append((name, str(segment + 1), Segment(*texts, f"segment {segment + 1} of {name}", name)))
-    return names
+    named: list[_Named] = []
+    for at, number in np.argwhere(~np.isnan(test_set.gold)).tolist():
+        system, label = test_set.systems[at], f"segment {number + 1} of {test_set.systems[at]}"
+        text = test_set.outputs[system][number] or ""
+        named.append((str(number + 1), Segment(test_set.sources[number], text, label, system)))
+    return named

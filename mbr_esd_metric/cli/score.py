@@ -15,7 +15,6 @@ from mbr_esd_metric.cli.model_options import (
     add_model,
     check_gate,
     print_estimates,
-    trial_of,
 )
 from mbr_esd_metric.cli.score_inputs import Texts, read_translations
 from mbr_esd_metric.errors import OptionError, logger, no_effect_error, printable
@@ -118,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
         for number, (source, translation) in enumerate(zip(sources, translations, strict=True), 1)
     ]
     if args.dry_run is not None:
-        return print_estimates(metric.card, segments, trial_of(args.dry_run))
+        return print_estimates(metric.card, segments, args.dry_run)
     prediction = metric.predict_segments(segments, progress=not args.quiet)
     units = [unit.data_warning for unit in texts.document.units] if texts.document else [None] * len(segments)
     data_warnings = list(map(joined, prediction.metadata.data_warning, units))

@@ -201,8 +201,6 @@ def used_option(args: argparse.Namespace, *options: str) -> str | None:
 
 def load_optional_test_set(args: argparse.Namespace) -> TestSet | None:
     """The test set of a verb that works without one; None if none is named."""
-    if not args.test_set and (option := used_option(args, "--lp", "--metric")):
-        raise no_effect_error(option, "files alone, without --test-set")
     if args.test_set and not args.lp:
         raise OptionError(f"--test-set {args.test_set}: give its language pair with --lp, for instance --lp en-de")
     return next(load_test_sets(args), None) if args.test_set else None
@@ -239,9 +237,10 @@ def read_inputs(args: argparse.Namespace) -> RatingTable:
 
     if not args.inputs and not args.test_set:
         raise OptionError("there is nothing to read; name a file, or a test set with --test-set and --lp")
+    if not args.test_set and (option := used_option(args, "--lp", "--metric")):
+        raise no_effect_error(option, "files alone, without --test-set")
     sources = [Source.parse(text) for text in args.inputs]
     table = read_table(sources, load_optional_test_set(args), args.metric)
-    alone = (f"{count} of the segments of {name} are in no other input" for name, count in table.unmatched)
-    for note in (*table.notes, *alone):
+    for note in table.notes:
         print(f"note: {note}", file=sys.stderr)
     return table

@@ -13,7 +13,7 @@ from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.importing import SUBMISSIONS, Imported, Target, kind_of_import
 from mbr_esd_metric.adapters.wmt.layout import SystemChoice
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
-from mbr_esd_metric.cli.model_options import add_dry_run, print_estimates, trial_of
+from mbr_esd_metric.cli.model_options import add_dry_run, print_estimates
 from mbr_esd_metric.cli.shared_options import (
     add_systems,
     add_test_set,
@@ -226,13 +226,12 @@ def run_score(args: argparse.Namespace) -> int:
 
     # Whatever is evaluated later, references and outliers are scored as well.
     choice = SystemChoice(tuple(args.systems), tuple(args.exclude), outliers=True, standard=True)
-    trial = None if args.dry_run is None else trial_of(args.dry_run)
     failed: list[str] = []
     for test_set in load_test_sets(args, blind=True, choice=SystemChoice()):
         for text in args.model:
             name, model = _named_model(text)
-            if trial is not None:
-                _dry_run(args, test_set, name, model, choice, trial)
+            if args.dry_run is not None:
+                _dry_run(args, test_set, name, model, choice)
                 continue
             try:
                 scorer = make_scorer(model, name=name, reference=test_set.info.standard_reference, lp=test_set.lp)
@@ -257,9 +256,7 @@ def _named_model(text: str) -> tuple[str | None, str]:
     return (name, model) if equals and not re.search("[?/]", name) else (None, text)
 
 
-def _dry_run(
-    args: argparse.Namespace, test_set: TestSet, name: str | None, model: str, choice: SystemChoice, trial: int
-) -> None:
+def _dry_run(args: argparse.Namespace, test_set: TestSet, name: str | None, model: str, choice: SystemChoice) -> None:
     """Say what scoring a test set with a model would sample."""
     from mbr_esd_metric.metric.card import with_pair
     from mbr_esd_metric.metric.cards import is_ours, load_card
@@ -272,7 +269,7 @@ def _dry_run(
     if is_ours(model):
         card = load_card(model)
         card = with_pair(card, None if card.lp else test_set.lp)
-        print_estimates(card, [one for one in texts if one.supplied], trial)
+        print_estimates(card, [one for one in texts if one.supplied], args.dry_run)
     elif args.dry_run:
         raise no_effect_error(f"--dry-run {args.dry_run}", f"--model {model}, of which nothing is sampled")
 

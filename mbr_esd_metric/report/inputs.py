@@ -132,7 +132,8 @@ def read_table(
         elif kinds[source.path] == "comet":
             inputs.append(comet_input(source))
     inputs += [decision_input(source, texts) for source in others if kinds[source.path] == "decisions"]
-    return replace(join(sorted(inputs, key=lambda one: not one.human), candidates), notes=notes)
+    table = join(sorted(inputs, key=lambda one: not one.human), candidates)
+    return replace(table, notes=[*notes, *table.notes])
 
 
 def kind_of_input(path: Path) -> Kind:
@@ -158,8 +159,8 @@ def kind_of_input(path: Path) -> Kind:
     if head.lstrip().startswith("{"):
         if first is None and not _LIST_OF_SYSTEM.match(head + second):
             raise InputError(
-                f"{path}: an object over several lines; write each object on a line of its own, for instance: "
-                f"jq -c . {path} > NEW"
+                f"{path}: its object over several lines is not that of comet-score --to_json, an object with a list "
+                f"of segments a system; other files have an object a line, for instance by: jq -c . {path} > NEW"
             )
         return "comet"
     raise InputError(

@@ -13,8 +13,6 @@ from mbr_esd_metric.files.paths import check_output
 #: Okabe and Ito's colours, which colour-blind people can tell apart.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
-#: Most panels beside one another.
-_ACROSS = 3
 _MARKS = ("o", "s", "^", "D", "v", "P")
 
 
@@ -29,8 +27,18 @@ class Curve:
 
 
 def plot_curves(panels: Mapping[str, Sequence[Curve]], x_label: str | Mapping[str, str], *, log_x: bool = False) -> Any:
-    """A figure with one panel a measure, side by side; a label looks the same in each. `log_x` is to base 2."""
-    figure, axes = _figure(len(panels))
+    """A figure with one panel a measure, at most three side by side; a label looks the same in each. `log_x` is to base
+    2."""
+    require("matplotlib", "report", "plotting")
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    # Text stays text in an SVG, and ids are the same in every run.
+    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "mbr-esd"})
+    down = -(-len(panels) // 3)
+    across = -(-len(panels) // down)
+    figure = Figure(figsize=(4.2 * across, 3.6 * down), layout="constrained")
+    axes = [figure.add_subplot(down, across, at + 1) for at in range(len(panels))]
     every = [curve for curves in panels.values() for curve in curves]
     labels = list(dict.fromkeys(curve.label for curve in every if not curve.guide))
     guides = list(dict.fromkeys(curve.label for curve in every if curve.guide))
@@ -42,6 +50,8 @@ def plot_curves(panels: Mapping[str, Sequence[Curve]], x_label: str | Mapping[st
             if curve.guide:
                 style = {"color": "0.6", "linewidth": 1, "zorder": 1}
             axis.plot(curve.x, curve.y, label=curve.label, linestyle=_DASHES[at], **style)
+        axis.grid(alpha=0.3)
+        axis.spines[["top", "right"]].set_visible(False)
         axis.set_title(name, fontsize=11)
         axis.set_xlabel(x_label if isinstance(x_label, str) else x_label[name])
         if log_x:
@@ -52,12 +62,11 @@ def plot_curves(panels: Mapping[str, Sequence[Curve]], x_label: str | Mapping[st
     return figure
 
 
-def save(figure: Any, output: Path) -> tuple[Path, Path]:
-    """Write the figure as PNG and as SVG, and return their paths. Raises `OptionError` for another ending."""
-    paths = _paths(output)
-    for path in paths:
-        figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
-    return paths
+def save(figure: Any, output: str | Path) -> None:
+    """Write the figure as PNG and as SVG. Raises `OptionError` for another ending."""
+    png, svg = _paths(output)
+    figure.savefig(png, dpi=150)
+    figure.savefig(svg, metadata={"Date": None})
 
 
 def check_plot(output: str | Path, inputs: Sequence[str | Path | None] = ()) -> None:
@@ -69,30 +78,13 @@ def check_plot(output: str | Path, inputs: Sequence[str | Path | None] = ()) -> 
         MissingDependencyError: matplotlib is not installed.
     """
     check_output(output, inputs)
-    for path in _paths(Path(output)):
+    for path in _paths(output):
         check_output(path, inputs)
     require("matplotlib", "report", "plotting")
 
 
-def _paths(output: Path) -> tuple[Path, Path]:
-    if output.suffix.lower() not in ("", ".png", ".svg"):
-        raise OptionError(f"{output}: plots are written as .png and .svg; give a name with one of these endings")
-    return output.with_suffix(".png"), output.with_suffix(".svg")
-
-
-def _figure(panels: int) -> tuple[Any, list[Any]]:
-    """A figure with so many panels, in rows of at most three."""
-    require("matplotlib", "report", "plotting")
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    # Text stays text in an SVG, and ids are the same in every run.
-    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "mbr-esd"})
-    across = panels if panels <= _ACROSS else -(-panels // -(-panels // _ACROSS))
-    down = -(-panels // across)
-    figure = Figure(figsize=(4.2 * across, 3.6 * down), layout="constrained")
-    axes = [figure.add_subplot(down, across, at + 1) for at in range(panels)]
-    for axis in axes:
-        axis.grid(alpha=0.3)
-        axis.spines[["top", "right"]].set_visible(False)
-    return figure, axes
+def _paths(output: str | Path) -> tuple[Path, Path]:
+    path = Path(output)
+    if path.suffix.lower() not in ("", ".png", ".svg"):
+        raise OptionError(f"{path}: plots are written as .png and .svg; give a name with one of these endings")
+    return path.with_suffix(".png"), path.with_suffix(".svg")

@@ -9,14 +9,15 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from typing import TypeVar
 
 from mbr_esd_metric.core.annotation import Annotation, mqm_score, unit_score, weights_of
 from mbr_esd_metric.core.corrections import corrected
 from mbr_esd_metric.core.decision import ScoredPart
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.errors import InputError, labelled
 from mbr_esd_metric.files.records import Join, SegmentKey
 from mbr_esd_metric.prompting.text import is_untranslated, pieces
 
@@ -128,18 +129,6 @@ class Distribution:
     runs: Sequence[tuple[int, int, int]]
     annotations: Sequence[AnnotationCount]
 
-    def on(self, text: Text) -> Distribution:
-        """The same on a row whose translation differs in white space at the end."""
-        left = len(text.translation)
-        if left == len(self.text.translation):
-            return self
-        runs = []
-        for width, marked, major in self.runs:
-            runs.append((min(width, left), marked, major))
-            left -= runs[-1][0]
-        runs.append((left, 0, 0))
-        return replace(self, runs=[run for run in runs if run[0]])
-
 
 @dataclass(frozen=True, slots=True)
 class CandidateInput:
@@ -149,64 +138,54 @@ class CandidateInput:
     distributions: Sequence[Distribution | None]
 
 
+#: What an input says of one row.
+_Entry = TypeVar("_Entry", SegmentRating, Distribution)
+
+
 @dataclass(frozen=True, slots=True)
 class RatingTable:
     """Translations as rows, metrics and raters as columns.
 
     Attributes:
-        unmatched: (input, rows of it that no other input has) for inputs that share only a part with the rest.
-        notes: what was repaired in the inputs.
+        notes: what was repaired in the inputs, and which share only a part of their rows with the rest.
     """
 
     rows: Sequence[Text]
     columns: Sequence[RatingInput]
     candidates: Sequence[CandidateInput]
-    unmatched: Sequence[tuple[str, int]] = ()
     notes: Sequence[str] = ()
 
 
-def join(inputs: Iterable[RatingInput], candidates: Iterable[CandidateInput] = ()) -> RatingTable:
+def join(inputs: Sequence[RatingInput], candidates: Sequence[CandidateInput] = ()) -> RatingTable:
     """Put inputs side by side. Rows are in the order of first appearance, and no row is left out.
 
     Raises:
         InputError: no input at all, two inputs of one name, a span that ends past its translation, or a score
             that is not finite.
     """
-    inputs, candidates = list(inputs), list(candidates)
-    names = [one.name for one in inputs]
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(f"two inputs are named {name!r}; name them apart with NAME=FILE")
-    rows: list[Text] = []
-    placed: list[tuple[str, Sequence[int]]] = []
-    columns = []
+    name, times = Counter(one.name for one in inputs).most_common(1)[0] if inputs else ("", 0)
+    if times > 1:
+        raise InputError(f"two inputs are named {name!r}; name them apart with NAME=FILE")
     for one in inputs:
-        ratings = [rating for rating in one.ratings if rating is not None]
-        for rating in ratings:
-            try:
+        for rating in filter(None, one.ratings):
+            with labelled(f"{one.name}, segment {rating.text.id}"):
                 _check(rating)
-            except InputError as error:
-                raise InputError(f"{one.name}, segment {rating.text.id}: {error}") from None
-        at = _place([rating.text for rating in ratings], rows)
-        placed.append((one.name, at))
-        columns.append((one, dict(zip(at, ratings, strict=True))))
-    summaries = []
-    for sampled in candidates:
-        distributions = [distribution for distribution in sampled.distributions if distribution is not None]
-        at = _place([distribution.text for distribution in distributions], rows)
-        summaries.append((sampled, dict(zip(at, distributions, strict=True))))
+    rows: list[Text] = []
+    placed = [_place(one.ratings, rows) for one in inputs]
+    sampled = [_place(one.distributions, rows) for one in candidates]
     if not rows:
         raise InputError("there is no segment to show; give at least one file with segments")
-    inputs_of_row = Counter(row for _, at in placed for row in at)
-    alone = [(name, sum(inputs_of_row[row] == 1 for row in at)) for name, at in placed]
+    inputs_of_row = Counter(row for ratings in placed for row in ratings)
+    notes = []
+    for one, ratings in zip(inputs, placed, strict=True):
+        if (alone := sum(inputs_of_row[row] == 1 for row in ratings)) and len(inputs) > 1:
+            notes.append(f"{alone} of the segments of {one.name} are in no other input")
+    at = range(len(rows))
     return RatingTable(
         rows,
-        [replace(one, ratings=[of.get(row) for row in range(len(rows))]) for one, of in columns],
-        [
-            replace(sampled, distributions=[at[row].on(text) if row in at else None for row, text in enumerate(rows)])
-            for sampled, at in summaries
-        ],
-        [(name, count) for name, count in alone if count and len(placed) > 1],
+        [replace(one, ratings=[of.get(row) for row in at]) for one, of in zip(inputs, placed, strict=True)],
+        [replace(one, distributions=[of.get(row) for row in at]) for one, of in zip(candidates, sampled, strict=True)],
+        notes,
     )
 
 
@@ -227,14 +206,13 @@ def _pieces(text: str) -> list[str]:
     return [piece for i, part in enumerate(parts) for piece in ([part] if i % 2 else pieces(part))]
 
 
-def _place(texts: Sequence[Text], rows: list[Text]) -> list[int]:
-    """The row of each text, new ones appended; no two texts of one call share a row."""
-    known = Join(((text.place, row) for row, text in enumerate(rows)), {text.system for text in texts})
-    taken: dict[int, None] = {}
-    for text in texts:
-        row = next((row for row in known.all_of(text.place) if row not in taken), None)
-        if row is None:
-            row = len(rows)
-            rows.append(text)
-        taken[row] = None
-    return list(taken)
+def _place(entries: Sequence[_Entry | None], rows: list[Text]) -> dict[int, _Entry]:
+    """Row -> its entry; new rows are appended, and no two entries of one call share a row."""
+    known = Join(((text.place, row) for row, text in enumerate(rows)), {one.text.system for one in entries if one})
+    taken: dict[int, _Entry] = {}
+    for one in filter(None, entries):
+        row = next((row for row in known.all_of(one.text.place) if row not in taken), len(rows))
+        if row == len(rows):
+            rows.append(one.text)
+        taken[row] = one
+    return taken

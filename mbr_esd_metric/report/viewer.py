@@ -87,49 +87,44 @@ def _clean(text: str) -> str:
     return _LONE.sub("\ufffd", text)
 
 
+#: The numbers of a span, in their order.
+_SPAN = ("start", "length", "major", "category", "confidence", "source")
+
+
 def _column(column: RatingInput, categories: dict[str, int]) -> dict[str, Any]:
+    """A metric's or rater's page data; keys that nothing in it needs are left out."""
     count: list[int | None] = []
-    parts = {
-        row: [(one.start, one.end, one.score) for one in rating.parts]
-        for row, rating in enumerate(column.ratings)
-        if rating is not None and rating.parts
-    }
-    runs = {
-        row: [(sign, _clean(run)) for sign, run in rating.corrections]
-        for row, rating in enumerate(column.ratings)
-        if rating is not None and rating.corrections
-    }
-    stated = [None if rating is None else rating.input_score for rating in column.ratings]
-    mqm = [None if rating is None else rating.stored_mqm for rating in column.ratings]
     spans: list[tuple[Any, ...]] = []
-    instead: dict[int, list[Any]] = {}
-    for rating in column.ratings:
+    optional: dict[str, Any] = {"parts": {}, "instead": {}, "corrected": {}}
+    for row, rating in enumerate(column.ratings):
         if rating is None or rating.annotation is None:
             count.append(None)
             continue
-        for at, s in enumerate(rating.annotation, len(spans)):
-            if s.correction is not None:
-                instead[at] = [_clean(s.correction), _clean(s.reason or ""), s.agreement]
-        marks = [(s.start, s.end, s.severity, s.category, s.confidence, s.side) for s in rating.annotation]
-        # An omission without a place is an empty span of the source.
-        marks += [(0, 0, severity, "omission", None, "source") for severity in rating.annotation.unplaced]
-        count.append(len(marks))
-        for start, end, severity, category, confidence, side in marks:
-            number = categories.setdefault(category or "", len(categories))
-            spans.append((start, end - start, int(severity == "major"), number, confidence, int(side == "source")))
-    names = ("start", "length", "major", "category", "confidence", "source")
-    by_name = {name: [span[at] for span in spans] for at, name in enumerate(names)}
-    if not any(by_name["source"]):
-        del by_name["source"]
+        before = len(spans)
+        for one in rating.annotation:
+            if one.correction is not None:
+                optional["instead"][len(spans)] = [_clean(one.correction), _clean(one.reason or ""), one.agreement]
+            category = categories.setdefault(one.category or "", len(categories))
+            place = one.start, one.end - one.start
+            spans.append((*place, int(one.severity == "major"), category, one.confidence, int(one.side == "source")))
+        for severity in rating.annotation.unplaced:  # an empty span of the source
+            category = categories.setdefault("omission", len(categories))
+            spans.append((0, 0, int(severity == "major"), category, None, 1))
+        count.append(len(spans) - before)
+        if rating.parts:
+            optional["parts"][row] = [(one.start, one.end, one.score) for one in rating.parts]
+        if runs := rating.corrections:
+            optional["corrected"][row] = [(sign, _clean(run)) for sign, run in runs]
+    own = [rating and rating.input_score for rating in column.ratings]
+    mqm = [rating and rating.stored_mqm for rating in column.ratings]
     return {
         "name": _clean(column.name),
         "human": column.human,
         "count": count,
-        **({"parts": parts} if parts else {}),
-        **({"instead": instead, "corrected": runs} if runs else {}),
-        "own": stated if any(score is not None for score in stated) else None,
+        **{name: values for name, values in optional.items() if values},
+        "own": own if any(score is not None for score in own) else None,
         "mqm": mqm if any(score is not None for score in mqm) else None,
-        **by_name,
+        **{name: [span[at] for span in spans] for at, name in enumerate(_SPAN)},
     }
 
 

@@ -138,7 +138,7 @@ def test_a_file_of_another_kind(tmp_path: Path) -> None:
     for content, message in (
         ("just a sentence\n", "neither the output of comet-score"),
         ("", "is empty"),
-        (indented, "an object over several lines; write each object on a line of its own"),
+        (indented, "its object over several lines is not that of comet-score"),
     ):
         path.write_text(content, encoding="utf-8")
         with pytest.raises(InputError, match=message):

@@ -23,7 +23,7 @@ def test_layers_meet_by_text_where_they_name_systems_apart() -> None:
     sheet = join([RatingInput("a", [Rating(A, MAJOR)]), RatingInput("b", [Rating(elsewhere, Annotation())])])
     assert list(sheet.rows) == [A]
     assert [column.ratings[0].annotation for column in sheet.columns if column.ratings[0]] == [MAJOR, Annotation()]
-    assert sheet.unmatched == []
+    assert sheet.notes == []
 
 
 @pytest.mark.parametrize(("system", "step"), [("other", -1), (A.system, 1)])
@@ -40,7 +40,7 @@ def test_nothing_is_left_out_and_what_stands_alone_is_counted() -> None:
     sheet = join([RatingInput("a", [Rating(A, MAJOR)]), RatingInput("b", [Rating(A, MAJOR), Rating(alone, MAJOR)])])
     assert list(sheet.rows) == [A, alone]
     assert sheet.columns[0].ratings[1] is None
-    assert sheet.unmatched == [("b", 1)]
+    assert sheet.notes == ["1 of the segments of b are in no other input"]
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ function unpack(column) {
   return {
     name: column.name, human: column.human, own: column.own, parts: column.parts, instead: column.instead || {}, corrected: column.corrected || {}, mqm: column.mqm, first, scored, start, major, category,
     end: start.map((from, k) => from + column.length[k]),
-    source: Uint8Array.from(column.source || column.major.map(() => 0)), // 1: offsets count in the source
+    source: Uint8Array.from(column.source), // 1: offsets count in the source
     confidence: Float64Array.from(column.confidence, (c) => (c === null ? NaN : c)),
     penalty: Float64Array.from(column.major, (m, k) => Measures.penalty(data.weights, m, category(k))),
   };

@@ -255,6 +255,7 @@ function candidatesCard(candidates, row) {
     tips.set(node, [`${any} of ${n} candidates mark this (${Math.round(100 * any / n)}%)`, `${major} of them as major`]);
     strip.append(node);
   }
+  strip.append(text.slice(unit(at))); // white space at the end that the candidates' text has not
   const table = el("table", { class: "ranked" }, el("thead", {}, el("tr", {},
     el("th", { class: "number", text: "how often" }), el("th", { class: "number", text: "log-prob." }), el("th", { text: "annotation" }))));
   const body = el("tbody");
