@@ -77,12 +77,9 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
             units = units_of(card, segments)
             outcomes = units.joined(_decide(source, units.units, progress))
         refused = {number: one.reason for number, one in enumerate(outcomes) if isinstance(one, Refused)}
-        if refused:
-            named = [f"{segments[number].label}: {reason}" for number, reason in refused.items()]
-            logger.warning(
-                f"{number_of(len(named), 'segment')} without a score, as the server will not answer: "
-                f"{first_of(named, between='; ')}"
-            )
+        _warn_of_refused(
+            [f"{segments[number].label}: {reason}" for number, reason in refused.items()], "without a score"
+        )
         decisions = [_REFUSED if isinstance(one, Refused) else one for one in outcomes]
         if recalibration is not None:
             decisions = [replace(one, annotation=recalibration.annotation(one.annotation)) for one in decisions]
@@ -144,12 +141,16 @@ def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool
     choose = corpus_segment if options.whole_set else decide_segment
     outcomes: dict[int, Decision | CorpusSegment | Refused] = {}
     failed: dict[str, str] = {}
+    emptied: list[str] = []
     single = unexplained = 0
     for numbers, candidates in _collected(source, segments, progress, 1):
         segment = segments[numbers[0]]
         outcome: Decision | CorpusSegment | Refused | None = None
         if isinstance(candidates, Refused):
-            outcome = None if options.invalid == "empty" else candidates
+            if options.invalid == "empty":
+                emptied += [f"{segments[number].label}: {candidates.reason}" for number in numbers]
+            else:
+                outcome = candidates
             candidates = [_clean_candidate(card, segment)]
         elif is_blank(segment.translation):
             outcome = blank_decision(segment.source, segment.translation, options)
@@ -171,6 +172,7 @@ def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool
             f"stored: ask for more (n={4 * card.samples}), allow longer answers (max_tokens={2 * card.max_tokens})"
             f"{shorter}, or count malformed candidates as no error (invalid=empty)"
         )
+    _warn_of_refused(emptied, "counted as without an error (invalid=empty)")
     if unexplained:
         logger.warning(
             f"{unexplained} of {single} answers come without their tokens' log-probabilities; the confidence of "
@@ -180,6 +182,14 @@ def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool
     chosen = iter(decide_together(rule, together).decisions if together and isinstance(rule, CorpusRule) else ())
     ordered = [outcomes[number] for number in range(len(segments))]
     return [next(chosen) if isinstance(one, CorpusSegment) else one for one in ordered]
+
+
+def _warn_of_refused(named: Sequence[str], fate: str) -> None:
+    """Warn of segments that a server refuses for good, given with its words, and say what becomes of them."""
+    if named:
+        logger.warning(
+            f"{number_of(len(named), 'segment')} {fate}, as the server will not answer: {first_of(named, between='; ')}"
+        )
 
 
 def _clean_candidate(card: ModelCard, segment: Segment) -> Candidate:

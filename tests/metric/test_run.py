@@ -192,6 +192,7 @@ def test_a_segment_that_is_refused_has_no_score(
     empty = annotate(with_options(card, {"invalid": "empty"}), SEGMENTS)
     assert [one.score for one in empty.decisions] == [1.0] * 4
     assert not empty.refused
+    assert "1 segment counted as without an error (invalid=empty), as the server will not answer: " in caplog.text
 
 
 def test_predictions_have_omissions_where_the_answer_format_has_them(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def add_to_json(samples: Sequence[Any], metadata: Mapping[str, Any], model: str)
         name = "error_spans" if key == "errors" else key
         if name in metadata:
             for sample, value in zip(samples, metadata[name], strict=True):
-                if isinstance(sample, dict):
+                if isinstance(sample, dict) and (key != "refused" or value is not None):
                     sample[key] = value
     for sample, data_warning in zip(samples, metadata["data_warning"], strict=True):
         if data_warning is not None and isinstance(sample, dict):

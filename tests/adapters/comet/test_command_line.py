@@ -91,6 +91,7 @@ def test_what_a_server_refuses_is_null(comet_command: Command, files: Files, gpu
     for rows in parse_strict_json(Path("out.json").read_text(encoding="utf-8")).values():
         assert [row["COMET"] is None for row in rows] == [row["mqm"] is None for row in rows] == [False, False, True]
         assert "maximum context length" in rows[2]["refused"]
+        assert "refused" not in rows[0]
     assert [rating.score is None for rating in read_comet_json(Path("out.json"))] == [False, False, True] * len(names)
 
 
