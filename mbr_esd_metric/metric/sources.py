@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -136,6 +136,7 @@ class Sampled:
         counts = dict.fromkeys(requests, self.card.samples)
         refused: Mapping[str, Refused] = {}
         with CandidateStore(store_path(self.card.store)) as store:
+            self._warn_of_other_servers(store)  # sampling adds those of this run
             if self.card.adaptive or any(len(store.stored(one.key, one.n)) < one.n for one in requests.values()):
                 from mbr_esd_metric.metric.sampler import IdentityChanged, Sampler
 
@@ -144,9 +145,9 @@ class Sampled:
                         counts = sampler.fill(self.card, requests)
                     except IdentityChanged:
                         requests = self.requests(segments)
+                        self._warn_of_other_servers(store)
                         counts = sampler.fill(self.card, requests)
                 refused = sampler.refused
-            self._warn_of_other_servers(store, requests.values())
             numbers: dict[Pair, list[int]] = {pair: [] for pair in requests}
             for number, segment in enumerate(segments):
                 if segment.pair in numbers:
@@ -155,12 +156,12 @@ class Sampled:
                 key = requests[pair].key
                 yield shared, refused.get(key) or [one for one in store.get(key, counts[pair]) if one is not None]
 
-    def _warn_of_other_servers(self, store: CandidateStore, requests: Iterable[Request]) -> None:
-        """Warn where stored candidates of this model came from other servers than the run's, which may serve another
-        model of the same name."""
+    def _warn_of_other_servers(self, store: CandidateStore) -> None:
+        """Warn where the stored candidates of this model came from other servers than the run's, which may serve
+        another model of the same name. From then on the store knows both, so that later runs could mix them."""
         named = self.engine.servers
         known = store.servers(self.engine.digest) if named else []
-        if known and not {*named} <= {*known} and any(store.stored(one.key, one.n) for one in requests):
+        if known and not {*named} <= {*known}:
             logger.warning(
                 f"candidates of {self.card.title} in {store.path} came from {', '.join(known)}, and "
                 f"this run asks {', '.join(named)}: if that is another model, keep them apart with store=PATH, or "

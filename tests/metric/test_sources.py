@@ -94,7 +94,8 @@ def test_candidates_of_another_server_are_named(tmp_path: Path, caplog: pytest.L
         annotate(load_card(name + one.url), segments[:1])
         assert not caplog.messages
         annotate(load_card(name + two.url), segments[1:])
-        assert not caplog.messages, "nothing of the other server's is used"
+        assert "store=PATH" in caplog.messages.pop(), "the next run could mix them"
+    caplog.clear()
     with FakeServer(MODEL) as three:
         annotate(load_card(name + three.url), segments)
         assert not three.bodies
@@ -102,6 +103,11 @@ def test_candidates_of_another_server_are_named(tmp_path: Path, caplog: pytest.L
     assert f"came from {one.url}, {two.url}, and this run asks {three.url}" in line
     assert "store=PATH" in line
     assert "model=NAME" in line
+    caplog.clear()
+    with FakeServer(MODEL) as four:
+        annotate(load_card(f"{name}{four.url}&n=4".replace("n=2&", "")), segments)
+        assert len(four.bodies) == 2
+    assert any("came from" in line for line in caplog.messages), "candidates of two servers are mixed"
 
 
 def test_rounds_beside_another_run_wait_for_it_once(tmp_path: Path) -> None:
