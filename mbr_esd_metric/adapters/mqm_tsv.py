@@ -1,10 +1,8 @@
-"""Human MQM annotations in Google's TSV (since 2020).
+"""Human MQM annotations in Google's TSV (since 2020), and Marot's files of the same kind.
 
-It has one row per error; an output without errors has one `No-error` row. Every row repeats the
-whole source and target, with the span of that one error between ``<v>`` and ``</v>`` in one of them. Columns
-have changed their names over the years (`COLUMNS`), quotes are literal, and rows of severity ``HOTW-test``
-are attention checks of the raters, not ratings. Marot's files are of the same kind, with or without a header;
-rows without a rater carry metadata.
+A row is an error; an output without errors has one `No-error` row. Every row repeats the whole source and target, with
+the span of its error between ``<v>`` and ``</v>`` in one of them. Quotes are literal. Rows of severity ``HOTW-test``
+are attention checks, and rows without a rater carry metadata.
 """
 
 from __future__ import annotations
@@ -12,10 +10,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from mbr_esd_metric.adapters.ratings import AT_THE_END, LeftOut, MqmData, MqmError, MqmRating
 from mbr_esd_metric.core.annotation import fold_severity
@@ -67,7 +64,15 @@ def read_mqm_tsv(path: str | Path) -> MqmData:
     if len(header) == len(_MAROT) and header[:2] != list(_MAROT[:2]) and header[-1][:1] in ("", "{"):
         body.insert(0, (1, header))
         header = list(_MAROT)
-    index = {name: _column(path, header, name) for name in COLUMNS}
+    index = {}
+    for name, variants in COLUMNS.items():
+        known = [variant for variant in variants if variant in header]
+        if not known:
+            raise InputError(
+                f"{path}, line 1: no column {' or '.join(map(repr, variants))} in the header ({', '.join(header)}); "
+                "give Google's MQM TSV with its header"
+            )
+        index[name] = header.index(known[0])
     pair = next((header.index(name) for name in _LP if name in header), None)
     needed = max(index.values())
     numbers = [{row[index[name]] for _, row in body if len(row) > needed} for name in ("segment", "doc_segment")]
@@ -119,8 +124,6 @@ def carry_span(start: int, end: int, text: str, into: str) -> tuple[int, int] | 
     A span that only loses white space at the end of the text is cut. The characters of other spans must occur exactly
     once in `into`.
     """
-    if text == into:
-        return start, end
     limit = min(len(text), len(into))
     prefix = next((i for i in range(limit) if text[i] != into[i]), limit)
     if end <= prefix:
@@ -135,8 +138,7 @@ def carry_span(start: int, end: int, text: str, into: str) -> tuple[int, int] | 
     return (into.index(marked), into.index(marked) + len(marked)) if into.count(marked) == 1 else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Marked:
+class _Marked(NamedTuple):
     """A text without its markers, and the markers' places; `problem` names a fault of the markers."""
 
     text: str
@@ -159,8 +161,7 @@ class _Marked:
         return cls(text, start, end, None if start < end else "empty span", True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     line: int
     doc_segment: str
     severity: str
@@ -186,10 +187,8 @@ def _rating(
         if fold_severity(row.severity) is None and row.severity != "neutral":
             left_out.append(LeftOut(row.line, f"severity {row.severity!r}: has no penalty"))
         errors.append(_error(row, source, target, left_out))
-    first = rows[0]
-    return MqmRating(
-        system, doc, first.doc_segment, segment, rater, source, target, tuple(errors), lp or None, line=first.line
-    )
+    place = doc, rows[0].doc_segment, segment
+    return MqmRating(system, *place, rater, source, target, tuple(errors), lp or None, line=rows[0].line)
 
 
 def _error(row: _Row, source: str, target: str, left_out: list[LeftOut]) -> MqmError:
@@ -205,13 +204,3 @@ def _error(row: _Row, source: str, target: str, left_out: list[LeftOut]) -> MqmE
         problem = AT_THE_END if same else "span lost between rows whose texts differ"
     left_out.append(LeftOut(row.line, f"{problem}: counts in the score, has no span"))
     return MqmError(row.severity, row.category)
-
-
-def _column(path: Path, header: Sequence[str], name: str) -> int:
-    for variant in COLUMNS[name]:
-        if variant in header:
-            return header.index(variant)
-    names = " or ".join(map(repr, COLUMNS[name]))
-    raise InputError(
-        f"{path}, line 1: no column {names} in the header ({', '.join(header)}); give Google's MQM TSV with its header"
-    )

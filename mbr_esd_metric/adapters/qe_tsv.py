@@ -1,30 +1,26 @@
 """Error span annotations as WMT's quality estimation task publishes them (Task 2 of 2022 and 2023).
 
 A row is a rater's complete annotation of one translation: start offsets, end offsets and severities, each separated by
-spaces, or ``-1``, ``-1`` and ``no-error``. There are two formats:
+spaces, or ``-1``, ``-1`` and ``no-error``. Fields:
 
-- nine fields (2021 and 2022): system, document, segment, rater, source, target, starts, ends, severities, with or
-  without a header line that begins with ``mt_system``. The language pair is not in the file;
-- seven fields (the 2023 test set): language pair, number, source, target, starts, ends, severities, with a header line
-  that begins with ``lp``. There is one system, which the file does not name, and one rater.
+- nine (2021 and 2022): system, document, segment, rater, source, target, starts, ends, severities, with or without a
+  header line that begins with ``mt_system``;
+- seven (the 2023 test set): language pair, number, source, target, starts, ends, severities, with a header line that
+  begins with ``lp``; of one system and one rater.
 
-The published files differ in two more ways, which no file states:
-
-- some texts are quoted as in CSV. The offsets are those of the text without these quotes (2022 and 2023), or of the
-  quoted one (2021 en-ru). They become those of the text;
-- the ends are the first character after the error, or three further (2021 en-ru, news and TED talks).
-
-People mark whole words. So the second reading is taken, and reported, where at least twenty spans show it: where a
-quarter of them more lies between words than in the first. Texts without blanks, such as Chinese ones, show nothing.
+Some texts are quoted as in CSV; offsets are those of the text without these quotes (2022 and 2023), or of the quoted
+one (2021 en-ru). Ends are the first character after the error, or three further (2021 en-ru, news and TED talks). No
+file says so, but people mark whole words: the second reading is taken, and reported, where at least twenty spans show
+it, as a quarter of them more lies between words. Texts without blanks, such as Chinese ones, show nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from mbr_esd_metric.adapters.ratings import AT_THE_END, LeftOut, MqmData, MqmError, MqmRating
 from mbr_esd_metric.core.annotation import fold_severity
@@ -57,7 +53,7 @@ def read_qe(path: str | Path, lp: str | None = None) -> MqmData:
     """Read a table of the task, plain or compressed: a rating a row.
 
     Offsets past the end of the translation are cut to it. Errors without characters count in the score but have no
-    span; rows without sense are left out. All of it is reported.
+    span. Rows that make no sense are left out.
 
     Args:
         lp: such as en-de; rows that say another one are left out. Without it, rows that say none have the one in
@@ -69,22 +65,8 @@ def read_qe(path: str | Path, lp: str | None = None) -> MqmData:
     path = Path(path)
     left_out: list[LeftOut] = []
     rows = _rows(path, lp, left_out)
-    rows_of_pair = [row for row in rows if not lp or row.rating.lp == lp]
-    if rows and not rows_of_pair:
-        raise InputError(
-            f"{path}: nothing of {lp}; there is: {', '.join(sorted({str(row.rating.lp) for row in rows}))}"
-        )
-    left_out += [LeftOut(row.rating.line, "row of another language pair") for row in rows if lp and row.rating.lp != lp]
-    reading = _reading(rows_of_pair)
-    ratings = []
-    for row in rows_of_pair:
-        errors = _errors(row, reading, left_out)
-        if errors is not None:
-            if row.rating.target != row.target:
-                kind = "quoted" if reading.quoted else "unquoted"
-                why = f"text quoted as in CSV: read without quotes, offsets as those of the {kind} text"
-                left_out.append(LeftOut(row.rating.line, why))
-            ratings.append(replace(row.rating, errors=errors))
+    reading = _reading(rows)
+    ratings = [replace(row.rating, errors=_errors(row, reading, left_out)) for row in rows]
     if not ratings:
         raise InputError(f"{path}: no row of WMT's quality estimation Task 2; `mbr-esd wmt import` tells what it is")
     return MqmData(path, tuple(ratings), tuple(left_out))
@@ -97,40 +79,30 @@ def lp_in_name(path: str | Path) -> str | None:
 
 
 def unquoted(cell: str) -> str:
-    """The text of a field that may be quoted as in CSV.
-
-    A field is quoted only where it holds quotes, each of them doubled. A text that merely begins and ends with a quote
-    is not: ``"Ja", sagte er, "gern."`` stays as it is.
-    """
+    """The text of a field that may be quoted as in CSV: where it holds quotes, each of them doubled. A text that merely
+    begins and ends with a quote is not: ``"Ja", sagte er, "gern."`` stays as it is."""
     inner = cell[1:-1]
     quoted = len(cell) > 2 and cell[0] == cell[-1] == '"' and '"' in inner and '"' not in inner.replace('""', "")
     return inner.replace('""', '"') if quoted else cell
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A row: its rating, without errors; the target, and offsets and severities, as they stand.
-
-    The rating has the text of the target without the quotes of CSV, as of the source.
-    """
+class _Row(NamedTuple):
+    """A row: its rating, without errors; the target with the quotes of CSV, where it has them; and start, end and
+    severity of each error, as they stand."""
 
     rating: MqmRating
     target: str
-    columns: tuple[str, str, str]
+    spans: list[tuple[int, int, str]]
 
-    def spans(self) -> list[tuple[int, int, str]]:
-        """Start, end and severity of each error, as they stand."""
-        return [(int(start), int(end), severity) for start, end, severity in span_columns(*self.columns)]
+    @property
+    def is_quoted(self) -> bool:
+        """Whether the target has quotes of CSV, which the rating's has not."""
+        return self.rating.target != self.target
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """The meaning of the offsets of a file.
-
-    Attributes:
-        quoted: they are those of the quoted text, where a text is quoted.
-        further: how many characters the ends lie after the first one that is right.
-    """
+class _Reading(NamedTuple):
+    """What the offsets of a file are: whether those of the quoted text, where a text is quoted, and how many characters
+    the ends lie after the first one that is right."""
 
     quoted: bool
     further: int
@@ -139,18 +111,11 @@ class _Reading:
         """Whether the end of an error is taken further to the left; one of few characters stays."""
         return self.further > 0 and end - self.further > start >= 0
 
-    def place(self, row: _Row, start: int, end: int) -> tuple[int, int]:
-        """Where in the text an error of the row is, from its offsets as they stand."""
-        if self.moves(start, end):
-            end -= self.further
-        if self.quoted and row.rating.target != row.target:
-            return _within(row, start), _within(row, end)
-        return start, end
-
 
 def _rows(path: Path, lp: str | None, left_out: list[LeftOut]) -> list[_Row]:
-    lp = lp or lp_in_name(path)
-    rows = []
+    """The rows of the language pair `lp`, or all, that make sense."""
+    rows: list[_Row] = []
+    others: set[str] = set()
     for number, line in numbered_lines(path):
         cells = line.split("\t")
         if len(cells) in (_WITH_SYSTEM + 1, _WITH_LP + 1) and not cells[-1].strip():
@@ -163,20 +128,38 @@ def _rows(path: Path, lp: str | None, left_out: list[LeftOut]) -> list[_Row]:
         if cells[0] in _HEADERS or not line.strip():
             continue
         if len(cells) == _WITH_SYSTEM:
-            pair, (system, doc, segment, rater) = lp, cells[:4]
+            pair, (system, doc, segment, rater) = lp or lp_in_name(path), cells[:4]
         elif len(cells) == _WITH_LP:
             pair, system, doc, segment, rater = cells[0], UNNAMED_SYSTEM, "document", cells[1], UNNAMED_RATER
         else:
             left_out.append(LeftOut(number, f"row with neither {_WITH_LP} nor {_WITH_SYSTEM} fields"))
             continue
         source, target = unquoted(cells[-5]).rstrip(), cells[-4].rstrip()
-        if not source or not target:
-            left_out.append(LeftOut(number, "row without a source or a translation"))
+        spans, problem = _spans(cells[-3:])
+        if lp and pair != lp:
+            others.add(str(pair))
+            problem = "row of another language pair"
+        elif not source or not target:
+            problem = "row without a source or a translation"
+        if problem:
+            left_out.append(LeftOut(number, problem))
             continue
         text = unquoted(target).rstrip()
         rating = MqmRating(system, doc, segment, segment, rater, source, text, (), pair, number)
-        rows.append(_Row(rating, target, (cells[-3], cells[-2], cells[-1])))
+        rows.append(_Row(rating, target, spans))
+    if others and not rows:
+        raise InputError(f"{path}: nothing of {lp}; there is: {', '.join(sorted(others))}")
     return rows
+
+
+def _spans(columns: Sequence[str]) -> tuple[list[tuple[int, int, str]], str]:
+    """Start, end and severity of each error, as they stand; and what is wrong with them, or ""."""
+    try:
+        spans = [(int(start), int(end), severity) for start, end, severity in span_columns(*columns)]
+    except ValueError:
+        return [], "row whose offsets and severities do not fit together"
+    said = spans or columns[2].split()
+    return spans, "" if said else "row that says neither errors nor no-error"
 
 
 def without_source(cells: list[str]) -> bool:
@@ -189,24 +172,23 @@ def _reading(rows: Iterable[_Row]) -> _Reading:
     quoted = shown_quoted = spans = 0
     ends = [0] * (_FURTHER + 1)
     for row in rows:
-        places = []
-        if not _WITHOUT_BLANKS.search(row.rating.target):
-            with suppress(ValueError):  # such a row is left out, with a note, where the errors are read
-                places = [(start, end) for start, end, _ in row.spans() if 0 <= start < end]
-        for start, end in places:
-            if row.rating.target != row.target:
+        text = row.rating.target
+        for start, end, _ in () if _WITHOUT_BLANKS.search(text) else row.spans:
+            if not 0 <= start < end:
+                continue
+            if row.is_quoted:
                 quoted += 1
-                shown_quoted += _between_words(row.target, start) - _between_words(row.rating.target, start)
+                shown_quoted += _between_words(row.target, start) - _between_words(text, start)
             else:
                 spans += 1
                 for further in range(_FURTHER + 1):
-                    ends[further] += start < end - further and _between_words(row.rating.target, end - further)
+                    ends[further] += start < end - further and _between_words(text, end - further)
     best = max(range(_FURTHER + 1), key=lambda further: (ends[further], further))  # a word, not the blank after it
-    return _Reading(_shown(shown_quoted, quoted), best if _shown(ends[best] - ends[0], spans) else 0)
-
-
-def _shown(more: int, spans: int) -> bool:
-    return spans >= _ENOUGH and more > _CLEARLY * spans
+    is_quoted, is_further = (
+        count >= _ENOUGH and more > _CLEARLY * count
+        for more, count in ((shown_quoted, quoted), (ends[best] - ends[0], spans))
+    )
+    return _Reading(is_quoted, best if is_further else 0)
 
 
 def _between_words(text: str, at: int) -> bool:
@@ -229,22 +211,15 @@ def span_columns(starts: str, ends: str, severities: str) -> list[tuple[str, str
     return list(zip(*columns, strict=True))
 
 
-def _errors(row: _Row, reading: _Reading, left_out: list[LeftOut]) -> tuple[MqmError, ...] | None:
-    """The errors of a row; None if they do not fit together, which is noted."""
-    line, cells, target = row.rating.line, row.columns, row.rating.target
-    if cells[2].split() == ["no-error"]:
-        return ()
-    try:
-        spans = row.spans()
-    except ValueError:
-        left_out.append(LeftOut(line, "row whose offsets and severities do not fit together"))
-        return None
-    if not spans:
-        left_out.append(LeftOut(line, "row that says neither errors nor no-error"))
-        return None
+def _errors(row: _Row, reading: _Reading, left_out: list[LeftOut]) -> tuple[MqmError, ...]:
+    """The errors of a row, at their places in the text."""
+    line, target = row.rating.line, row.rating.target
     errors = []
-    for first, past, severity in spans:
-        start, end = reading.place(row, first, past)
+    for start, end, severity in row.spans:
+        if reading.moves(start, end):
+            end -= reading.further
+        if reading.quoted and row.is_quoted:
+            start, end = _within(row, start), _within(row, end)
         if fold_severity(severity) is None:
             left_out.append(LeftOut(line, f"severity {severity!r}: has no penalty"))
             errors.append(MqmError(severity.lower(), ""))
@@ -258,6 +233,10 @@ def _errors(row: _Row, reading: _Reading, left_out: list[LeftOut]) -> tuple[MqmE
             if end > len(target):
                 left_out.append(LeftOut(line, "span cut to the end of the translation"))
             errors.append(MqmError(severity.lower(), "", "target", start, min(end, len(target))))
-    if any(reading.moves(first, past) for first, past, _ in spans):
+    if any(reading.moves(start, end) for start, end, _ in row.spans):
         left_out.append(LeftOut(line, f"ends moved {reading.further} characters to the left, where words end"))
+    if row.is_quoted:
+        kind = "quoted" if reading.quoted else "unquoted"
+        note = f"text quoted as in CSV: read without quotes, offsets as those of the {kind} text"
+        left_out.append(LeftOut(line, note))
     return tuple(errors)

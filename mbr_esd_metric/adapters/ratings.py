@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from mbr_esd_metric.core.annotation import (
     Annotation,
@@ -92,7 +92,8 @@ class MqmRating:
 
     @property
     def both(self) -> Annotation:
-        """Annotation and omissions in one."""
+        """The major and minor errors of the target side and the omissions, which are of the source's; errors of the
+        source itself are neither."""
         return annotation_of_errors(e for e in self.errors if e.side == "target" or is_omission(e.category))
 
     @property
@@ -101,17 +102,9 @@ class MqmRating:
         characters."""
         return self.both.on("translation")
 
-    @property
-    def omissions(self) -> Annotation:
-        """The errors of the source side whose category is an omission, those without a place as severities alone.
-        Errors of the source itself are none."""
-        return omissions_in(self.both)
-
     def score(self, weights: str | MqmWeights = "google") -> float:
-        """Minus the sum of the penalties of all errors, source side included. 0 is best, and there is no lowest score.
-
-        This is how WMT computes gold scores: each row counts, even if two rows mark the same characters.
-        """
+        """WMT's gold score: minus the sum of the penalties of all errors, source side and repeats included; 0 is best,
+        and there is no lowest score."""
         return score_of(self.errors, weights_of(weights))
 
 
@@ -146,8 +139,7 @@ def score_of(errors: Iterable[MqmError], weights: MqmWeights) -> float:
     return weights.total(ErrorSpan(0, 1, severity, kind) for severity, kind in spans if severity is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(NamedTuple):
     """Something in a line of the file, from 1, that the ratings leave out or change; equal reasons have one text."""
 
     line: int
@@ -178,8 +170,7 @@ class MqmData:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
-class Suggestion:
+class Suggestion(NamedTuple):
     """A span that a person saw, and its fate."""
 
     span: ErrorSpan
@@ -210,6 +201,11 @@ class PersonRating:
     def to_json(self) -> dict[str, Any]:
         """The object of one line."""
         rating = self.rating
+        errors: list[dict[str, Any]] = []
+        for error in rating.errors:
+            place: dict[str, Any] = {"start": error.start, "end": error.end} if error.start < error.end else {}
+            side = {"side": "source"} if error.side == "source" else {}
+            errors.append(place | side | {"severity": error.severity, "category": error.category})
         suggested = None if self.suggested is None else [asdict(s.span) | {"fate": s.fate} for s in self.suggested]
         return {
             "lp": rating.lp,
@@ -219,7 +215,7 @@ class PersonRating:
             "rater": rating.rater,
             "src": rating.source,
             "mt": rating.target,
-            "errors": [_json(error) for error in rating.errors] if self.marked else None,
+            "errors": errors if self.marked else None,
             "score": self.score,
             "seconds": round(self.seconds, 3),
             "suggested": suggested,
@@ -241,7 +237,7 @@ class PersonRating:
 
 
 def score_in_range(value: object) -> float:
-    """A score from 0 to 100."""
+    """A score from 0 to 100; raises `InputError` for another one."""
     score = finite(value)
     if not 0 <= score <= 100:
         raise InputError(f"score {score:g}; people's scores go from 0 to 100")
@@ -276,6 +272,17 @@ def read_person_ratings(path: str | Path) -> tuple[PersonRating, ...]:
     return _ratings(path, lambda item, _: PersonRating.from_json(item))
 
 
+def read_mqm_json(path: str | Path) -> MqmData:
+    """Read ratings as JSON lines of this module's form, plain or compressed.
+
+    Raises:
+        InputError: with the line, where it is no such object or a span does not fit its translation.
+    """
+    left_out: list[LeftOut] = []
+    ratings = _ratings(path, lambda item, number: rating_of(item, number, left_out))
+    return MqmData(Path(path), ratings, tuple(left_out))
+
+
 def _ratings(path: str | Path, read: Callable[[Mapping[str, Any], int], _T]) -> tuple[_T, ...]:
     """The ratings that `read` makes of each line's object and number."""
     ratings = []
@@ -294,12 +301,6 @@ def write_person_ratings(path: str | Path, ratings: Iterable[PersonRating]) -> N
             file.write(json_line(rating.to_json()))
 
 
-def _json(error: MqmError) -> dict[str, Any]:
-    place = {"start": error.start, "end": error.end} if error.start < error.end else {}
-    side = {"side": "source"} if error.side == "source" else {}
-    return place | side | {"severity": error.severity, "category": error.category}
-
-
 def _suggestion(item: Mapping[str, Any]) -> Suggestion:
     if item["fate"] not in get_args(Fate):
         raise InputError(f"a span's fate is {', '.join(get_args(Fate))}, not {item['fate']!r}")
@@ -310,17 +311,6 @@ def _suggestion(item: Mapping[str, Any]) -> Suggestion:
 def is_mqm_json(line: str) -> bool:
     """Whether a file that begins with this line holds ratings as JSON lines."""
     return line.lstrip().startswith("{") and re.search(r'"rater"\s*:', line) is not None
-
-
-def read_mqm_json(path: str | Path) -> MqmData:
-    """Read ratings as JSON lines of this module's form, plain or compressed.
-
-    Raises:
-        InputError: with the line, where it is no such object or a span does not fit its translation.
-    """
-    left_out: list[LeftOut] = []
-    ratings = _ratings(path, lambda item, number: rating_of(item, number, left_out))
-    return MqmData(Path(path), ratings, tuple(left_out))
 
 
 def rating_of(item: Mapping[str, Any], number: int, left_out: list[LeftOut]) -> MqmRating:

@@ -198,7 +198,7 @@ def configure_import(parser: argparse.ArgumentParser) -> None:
 
 def run_import(args: argparse.Namespace) -> int:
     """Write the ratings, and say who passed the attention checks."""
-    from mbr_esd_metric.adapters.pearmut.annotations import Campaign, ratings_of, read_campaign, read_log
+    from mbr_esd_metric.adapters.pearmut.annotations import Campaign, answers_of, ratings_of, read_campaign, read_log
     from mbr_esd_metric.adapters.ratings import write_person_ratings
 
     check_output(args.output, [args.campaign, args.annotations])
@@ -209,12 +209,14 @@ def run_import(args: argparse.Namespace) -> int:
         raise InputError(
             f"{args.campaign} is the campaign alone; give the annotations that Pearmut's page downloads too"
         )
-    answers = ratings_of(Campaign.of(made, args.lp), log)
-    if not answers.ratings:
+    campaign = Campaign.of(made, args.lp)
+    answers = answers_of(campaign, log)
+    ratings = ratings_of(campaign, answers)
+    if not ratings:
         raise InputError(f"{args.campaign}: nobody has finished a screen of {made['campaign_id']} yet")
-    write_person_ratings(args.output, answers.ratings)
-    people = number_of(len({one.rating.rater for one in answers.ratings}), "annotator")
-    print(f"{printable(args.output)}: {number_of(len(answers.ratings), 'rating')} of {people}")
+    write_person_ratings(args.output, ratings)
+    people = number_of(len({one.rating.rater for one in ratings}), "annotator")
+    print(f"{printable(args.output)}: {number_of(len(ratings), 'rating')} of {people}")
     for reason, count in answers.left_out.items():
         print(f"  {count} left out: {reason}")
     for person, (passed, shown) in answers.checks.items():

@@ -199,13 +199,13 @@ def test_omissions_in_the_source_are_spans_of_its_side_and_stored_beside_the_oth
         "A|d|1|1|r|A big dog barks at night.|Ein <v>Hund</v>.|Accuracy/Omission|Minor",
         "A|d|1|1|r|A <v>big</v> dog barks at night.|Ein Hund.|Omission|Neutral",
     )
-    omissions = [(s.side, s.start, s.end, s.severity) for s in rating.omissions]
+    omissions = [(s.side, s.start, s.end, s.severity) for s in rating.both.on("source")]
     assert omissions == [("source", 2, 5, "minor"), ("source", 10, 24, "major")]
     assert [(s.side, s.start, s.end) for s in rating.annotation] == [("translation", 4, 8)]
     assert rating.score() == -12.0  # of all rows, the source issue among them, as ever
     write_ratings(tmp_path / "ratings", {"sys": [rating.errors]}, {"sys": ["r"]})
     ((_, stored, rater),) = read_ratings(tmp_path / "ratings")["sys"]
-    assert (list(stored or ()), rater) == ([*rating.annotation, *rating.omissions], "r")
+    assert (list(stored or ()), rater) == ([*rating.annotation, *rating.both.on("source")], "r")
 
 
 def test_omissions_of_a_metric_are_stored_and_read(tmp_path: Path) -> None:

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from mbr_esd_metric.adapters.pearmut.campaign import character, utf16_units
 from mbr_esd_metric.adapters.ratings import Fate, MqmError, MqmRating, PersonRating, Suggestion, score_in_range
-from mbr_esd_metric.core.annotation import ErrorSpan, fold_severity
+from mbr_esd_metric.core.annotation import ErrorSpan, Side, fold_severity
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import file_name
 from mbr_esd_metric.files.streams import numbered_lines
@@ -31,16 +31,15 @@ _SCREENS = {"welcome": "tutorial", "goodbye": "form or closing screen", "random"
 _SEPARATOR = re.compile(r"_#{1,3}_")
 
 
-@dataclass(slots=True)
-class Answer:
+class Answer(NamedTuple):
     """One person's answer to one translation: the log's entry; the item's place on the screen; the item as the campaign
-    has it, or as it was shown where that is not known; score and marked errors; the seconds of all visits."""
+    has it, or as it was shown where that is not known; score and marked errors; the seconds."""
 
     entry: Mapping[str, Any]
     at: int
     item: Mapping[str, Any]
     value: Mapping[str, Any]
-    seconds: float = 0.0
+    seconds: float
 
 
 @dataclass(slots=True)
@@ -51,13 +50,11 @@ class Answers:
         by_translation: (person, screen, place of the item, system's code) -> the answers, oldest first.
         checks: person -> (passed, shown) attention checks.
         left_out: reason -> how often.
-        ratings: the last answer to each translation as a rating, where `ratings_of` made them.
     """
 
     by_translation: dict[tuple[str, str, int, str], list[Answer]] = field(default_factory=dict)
     checks: dict[str, tuple[int, int]] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
-    ratings: tuple[PersonRating, ...] = ()
 
 
 def answers_of(campaign: Campaign, log: Iterable[Mapping[str, Any]]) -> Answers:
@@ -89,7 +86,10 @@ def answers_of(campaign: Campaign, log: Iterable[Mapping[str, Any]]) -> Answers:
                 continue
             items = [_campaign_item(campaign, item) for item in entry["item"]]
             pairs = list(zip(items, entry["annotation"], strict=True))
-            if _is_check(campaign, screen, items):
+            # Where the campaign is not at hand, as in WMT26's release, items tell it by their names.
+            name = str(items[0].get("item_id", "attention_check_")) if campaign.items is None else ""
+            is_check = kind is not None or any("validation" in item for item in items)
+            if is_check or name.startswith("attention_check_"):
                 checks[person, screen] = all(_passed(item, values or {}) for item, values in pairs)
             elif any("_#_tutorial_#_" in str(item.get("item_id")) for item in items):
                 answers.left_out["tutorial"] += 1
@@ -137,20 +137,12 @@ def _campaign_item(campaign: Campaign, item: Mapping[str, Any]) -> Mapping[str, 
     raise InputError(f"{what} that the campaign has not ({str(item.get('src'))[:40]!r}); give their campaign")
 
 
-def _is_check(campaign: Campaign, screen: str, items: Sequence[Mapping[str, Any]]) -> bool:
-    if screen.startswith("random_") or any("validation" in item for item in items):
-        return True
-    # Where the campaign is not at hand, as in WMT26's release, items tell it by their names.
-    return campaign.items is None and str(items[0].get("item_id", "attention_check_")).startswith("attention_check_")
-
-
-def ratings_of(campaign: Campaign, log: Iterable[Mapping[str, Any]]) -> Answers:
-    """The answers in a log, with ratings: the last one where a person rated a translation again.
+def ratings_of(campaign: Campaign, answers: Answers) -> list[PersonRating]:
+    """The last answer of each person to each translation.
 
     Raises:
-        InputError: as `answers_of`; a score out of its range, or none where one is asked; an error outside of its text.
+        InputError: a score out of its range, or none where one is asked; an error outside of its text.
     """
-    answers = answers_of(campaign, log)
     numbers: dict[tuple[str, ...], int] = {}
     ratings = []
     for (person, screen, _, code), by_time in answers.by_translation.items():
@@ -171,8 +163,7 @@ def ratings_of(campaign: Campaign, log: Iterable[Mapping[str, Any]]) -> Answers:
             score, seconds = _score(campaign, last.value), sum(one.seconds for one in by_time)
             checks = answers.checks[person]
             ratings.append(PersonRating(rating, score, seconds, suggested, added, checks, campaign.marked))
-    answers.ratings = tuple(ratings)
-    return answers
+    return ratings
 
 
 def _score(campaign: Campaign, answer: Mapping[str, Any]) -> float | None:
@@ -208,10 +199,8 @@ def _place(
 
 
 def _seconds(actions: Sequence[Mapping[str, Any]]) -> dict[tuple[int, str], float]:
-    """Seconds for each (segment, system) of a screen: the time up to each action there.
-
-    The time of actions that belong to no translation goes to the next one, and what is left at the end to the last.
-    """
+    """Seconds for each (segment, system) of a screen: the time up to each action there. That of actions that belong to
+    no translation goes to the next one, and what is left at the end to the last."""
     spent: dict[tuple[int, str], float] = defaultdict(float)
     waiting, last = 0.0, None
     for before, after in pairwise(actions):
@@ -228,34 +217,33 @@ def _seconds(actions: Sequence[Mapping[str, Any]]) -> dict[tuple[int, str], floa
 def _passed(item: Mapping[str, Any], answers: Mapping[str, Any]) -> bool:
     """Whether the answer to each translation keeps the rules for it, in Pearmut's way."""
 
-    def within(value: Any, rule: Any) -> bool:
-        if isinstance(rule, list):
-            return value is not None and bool(rule[0] <= value <= rule[1])
-        return bool(value == rule)
-
-    def marked(spans: Sequence[Mapping[str, Any]], rule: Mapping[str, Any]) -> bool:
-        keys = [key for key in ("start_i", "end_i", "severity") if key in rule]
-        return any(all(within(span[key], rule[key]) for key in keys) for span in spans)
+    def keeps(values: Mapping[str, Any], rule: Mapping[str, Any], keys: Iterable[str]) -> bool:
+        """Whether these values are the rule's, or between its two."""
+        pairs = ((values[key], rule[key]) for key in keys if key in rule)
+        return all(v is not None and r[0] <= v <= r[1] if isinstance(r, list) else v == r for v, r in pairs)
 
     for code, rule in item.get("validation", {}).items():
-        answer, other = answers[code], answers.get(rule.get("score_greaterthan"), {"score": None})
-        scores = answer["score"], other["score"]
-        if not (
-            ("score" not in rule or within(answer["score"], rule["score"]))
-            and all(within(v, rule[name]) for name, v in (answer.get("sliders") or {}).items() if name in rule)
-            and all(marked(answer["error_spans"], one) for one in rule.get("error_spans", ()))
-            and ("score_greaterthan" not in rule or (None not in scores and scores[0] > scores[1]))
-        ):
+        answer, sliders = answers[code], answers[code].get("sliders") or {}
+        if not (keeps(answer, rule, ["score"]) and keeps(sliders, rule, sliders)):
             return False
+        for error in rule.get("error_spans", ()):
+            if not any(keeps(span, error, ["start_i", "end_i", "severity"]) for span in answer["error_spans"]):
+                return False
+        if "score_greaterthan" in rule:
+            scores = answer["score"], answers.get(rule["score_greaterthan"], {"score": None})["score"]
+            if None in scores or scores[0] <= scores[1]:
+                return False
     return True
 
 
 def _span(span: Mapping[str, Any], text: str) -> ErrorSpan:
-    if "source" in span:
-        start, end = span["source"]
-        return ErrorSpan(start, end, span["severity"], _stored(span) or None, span.get("confidence"), "source")
-    start, end = character(text, _unit(span, "start_i")), character(text, _unit(span, "end_i")) + 1
-    return ErrorSpan(start, end, span["severity"], _stored(span) or None, span.get("confidence"))
+    """A span that was marked beforehand."""
+    start, end = span.get("source") or (
+        character(text, _unit(span, "start_i")),
+        character(text, _unit(span, "end_i")) + 1,
+    )
+    side: Side = "source" if "source" in span else "translation"
+    return ErrorSpan(start, end, span["severity"], _stored(span) or None, span.get("confidence"), side)
 
 
 def error_of(span: Mapping[str, Any], text: str, tokens: Sequence[str]) -> MqmError:
@@ -294,25 +282,20 @@ def _fates(before: Sequence[ErrorSpan], after: Sequence[MqmError]) -> tuple[tupl
     """The fate of each span that was marked beforehand, and the number of errors that were added.
 
     A span that is as before is kept. Of the others, one that still shares characters with a new error is changed, and
-    each new error is the change of one span at most.
+    each new error is the change of one span at most. An omission without a place meets any span of the source.
     """
     new = list(after)
     fates: dict[int, Fate] = {}
     for exactly in (True, False):
         for at, span in enumerate(before):
-            place = (span.start, span.end, span.severity)
-            meeting = (e for e in new if _meets(span, e) and (not exactly or (e.start, e.end, e.severity) == place))
-            if at not in fates and (error := next(meeting, None)) is not None:
-                new.remove(error)
-                fates[at] = "kept" if exactly else "changed"
+            for error in [] if at in fates else new:
+                meets = error.start == error.end or (error.start < span.end and span.start < error.end)
+                is_same = (error.start, error.end, error.severity) == (span.start, span.end, span.severity)
+                if (error.side == "source") == (span.side == "source") and (is_same if exactly else meets):
+                    new.remove(error)
+                    fates[at] = "kept" if exactly else "changed"
+                    break
     return tuple(Suggestion(span, fates.get(at, "deleted")) for at, span in enumerate(before)), len(new)
-
-
-def _meets(span: ErrorSpan, error: MqmError) -> bool:
-    """Whether an error has a character of a span; an omission without a place meets any span of the source."""
-    if (error.side == "source") != (span.side == "source"):
-        return False
-    return error.start == error.end or (error.start < span.end and span.start < error.end)
 
 
 #: Protocol -> whether people mark errors.
@@ -349,11 +332,8 @@ def read_campaign(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]
 
 
 def read_log(path: str | Path, name: str) -> list[dict[str, Any]]:
-    """The annotations of a campaign: Pearmut's log (JSON lines), or its download.
-
-    Raises:
-        InputError: names the line, or says that the campaign is not in there.
-    """
+    """The annotations of a campaign: Pearmut's log (JSON lines), or its download. Raises `InputError` that names the
+    line, or says that the campaign is not in there."""
     if Path(path).suffix == ".jsonl":
         log = []
         for number, line in numbered_lines(path):
