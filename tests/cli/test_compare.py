@@ -1,4 +1,4 @@
-"""Gates: `score --fail-under`, `compare --fail-if-worse`, their files, closed pipes, and the example workflow."""
+"""Gates: `score --fail-under`, `compare --fail-if-worse`, their files, closed pipes, and the examples for CI."""
 
 from __future__ import annotations
 
@@ -35,6 +35,15 @@ def files(workdir: Path) -> None:
     Path("mt.txt").write_text("one two\n" * 20)
 
 
+def with_program(folder: Path, **variables: str) -> dict[str, str]:
+    """The environment with a program `mbr-esd` in the folder, and these variables."""
+    program = folder / "mbr-esd"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m mbr_esd_metric "$@"\n')
+    program.chmod(0o755)
+    places = {"PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(EXAMPLES.parents[1])}
+    return {**os.environ, **places, **variables}
+
+
 MODEL = "mbr-esd-demo?candidates=new.jsonl&n=3"
 SCORE = f"score -s src.txt -t mt.txt --model {MODEL} --quiet --only_system"
 
@@ -50,8 +59,10 @@ def test_a_score_below_the_limit_ends_with_3(files: None, mbr_esd: Command) -> N
     suite = ElementTree.parse("out.xml").getroot()[0]
     assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
 
-
-def test_a_row_without_a_translation_does_not_pass(files: None, mbr_esd: Command) -> None:
+    assert "--junit y changes nothing with a run without a gate" in mbr_esd(SCORE, "--junit y", status=1).err
+    assert "--fail-under -1: give a score in [0, 1]" in mbr_esd(SCORE, "--fail-under -1", status=1).err
+    assert "y is given twice" in mbr_esd(SCORE, "--fail-under 0.5 --to_json y --junit y", status=1).err
+    assert not Path("y").exists()
     Path("some.csv").write_text("source,target\nsource 0,one two\nsource 1,\n")
     message = mbr_esd(f"score some.csv --lp en-de --model {MODEL} --quiet -o out.csv --fail-under 0.5", status=3).err
     assert "gate: some.csv scores 0.4000" in message
@@ -75,17 +86,9 @@ def test_a_worse_system_ends_with_3(files: None, mbr_esd: Command) -> None:
     assert "empty.jsonl: the file is empty" in mbr_esd("compare empty.jsonl", status=1).err
 
 
-def test_wrong_options_write_nothing(files: None, mbr_esd: Command) -> None:
-    assert "--junit y changes nothing with a run without a gate" in mbr_esd(SCORE, "--junit y", status=1).err
-    assert "--fail-under -1: give a score in [0, 1]" in mbr_esd(SCORE, "--fail-under -1", status=1).err
-    assert "y is given twice" in mbr_esd(SCORE, "--fail-under 0.5 --to_json y --junit y", status=1).err
-    assert not Path("y").exists()
-
-
 def test_a_score_at_the_limit_passes() -> None:
     assert all(_checks({"mt.txt": sum([0.8] * n) / n}, 0.8, "")[0].problem is None for n in range(1, 12))
-    assert _checks({"mt.txt": 0.79999}, 0.8, "")[0].problem
-    assert _checks({"mt.txt": math.nan}, 0.0, "")[0].problem
+    assert all(_checks({"mt.txt": score}, 0.8, "")[0].problem for score in (0.79999, math.nan))
 
 
 def test_what_score_wrote_is_compared(files: None, mbr_esd: Command) -> None:
@@ -110,7 +113,7 @@ def _comet(path: str, **systems: list[float]) -> None:
 @pytest.mark.parametrize(
     ("files", "names"),
     [
-        # A system called as another file is; one that two files have; a name in one file alone.
+        # A system called as another file is; a name in one file alone; names that cross; files of one name.
         ({"old": ["base", "new"], "new": ["base"]}, {"old/base": 0.0, "old/new": 0.1, "new/base": 0.2}),
         ({"a": ["mt"], "b": ["mt"], "c": ["other"]}, {"a": 0.0, "b": 0.1, "other": 0.2}),
         ({"a": ["b"], "b": ["a"]}, {"a/b": 0.0, "b/a": 0.1}),
@@ -123,10 +126,8 @@ def test_no_system_takes_anothers_name(
     number = 0
     for path, systems in files.items():
         Path(path).parent.mkdir(exist_ok=True)
-        scores = {}
-        for system in systems:
-            scores[system], number = [number / 10, number / 10], number + 1
-        _comet(f"{path}.json", **scores)
+        _comet(f"{path}.json", **{system: [(number + at) / 10] * 2 for at, system in enumerate(systems)})
+        number += len(systems)
     words = [f"{path}.json" for path in files]
     systems = json.loads(mbr_esd("compare", *words, "--table json").out)[0]["rows"]
     assert {row["system"]: pytest.approx(row["score"]) for row in systems} == names
@@ -182,9 +183,9 @@ def test_a_closed_pipe_changes_no_status_and_loses_no_file(files: None) -> None:
     Path("mt.txt").write_text("one two\n" * 4000)
     score = f"score -s src.txt -t mt.txt --model '{MODEL}' --fail-under .99 --to_json o.json --junit j.xml --quiet"
     compare = "compare old.jsonl new.jsonl --fail-if-worse --junit k.xml"
-    environment = {**os.environ, "PYTHONPATH": str(EXAMPLES.parents[1])}
+    environment = with_program(Path.cwd())
     for verb, reader, outputs in ((score, "head -1", ("o.json", "j.xml")), (compare, "true", ("k.xml",))):
-        line = f"set -o pipefail; {sys.executable} -m mbr_esd_metric {verb} | {reader}"
+        line = f"set -o pipefail; mbr-esd {verb} | {reader}"
         done = subprocess.run(["bash", "-c", line], env=environment, capture_output=True, text=True)
         assert done.returncode == 3, done.stderr
         assert "Traceback" not in done.stderr
@@ -232,12 +233,8 @@ def test_the_example_workflow_fails_with_its_files(tmp_path: Path, pipe: str) ->
     source = (EXAMPLES / "src.txt").read_bytes()
     (examples / "src.txt").write_bytes(source)
     (examples / "mt.txt").write_bytes(b"\n" * source.count(b"\n"))
-    program = tmp_path / "mbr-esd"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m mbr_esd_metric "$@"\n')
-    program.chmod(0o755)
-    places = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(EXAMPLES.parents[1])}
     outputs = {"GITHUB_STEP_SUMMARY": "summary.md", "MBR_ESD_STORE": str(tmp_path / "store.sqlite")}
-    environment = {**os.environ, **places, **outputs, "MBR_ESD_SERVER": "http://127.0.0.1:9/v1"}
+    environment = with_program(tmp_path, **outputs, MBR_ESD_SERVER="http://127.0.0.1:9/v1")
     command = ["bash", "-o", "pipefail", "-e", "-c", run + pipe]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 3, done.stderr
@@ -258,10 +255,6 @@ def test_the_recipe_for_a_pull_request(tmp_path: Path, change: str) -> None:
     before, after = {
         "adds": (right, wrong), "mends": (wrong, right), "none": (wrong, f"# A comment.\n{wrong}"), "new": ("", right)
     }[change]  # fmt: skip
-    program = tmp_path / "mbr-esd"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m mbr_esd_metric "$@"\n')
-    program.chmod(0o755)
-    places = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(EXAMPLES.parents[1])}
     model = f"mbr-esd-demo?candidates={tmp_path}/candidates.jsonl&n=1&lp=en-de"
     recipe = {"FILE": "de.po", "MODEL": model, "GITHUB_BASE_REF": "main", "GITHUB_STEP_SUMMARY": "summary.md"}
     author = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
@@ -273,7 +266,7 @@ def test_the_recipe_for_a_pull_request(tmp_path: Path, change: str) -> None:
         git = git.replace("git add de.po", "touch other; git add other")
     else:
         (folder / "de.po").write_text(before + other, encoding="utf-8")
-    environment = {**os.environ, **places, **recipe, **author}
+    environment = with_program(tmp_path, **recipe, **author)
     subprocess.run(["bash", "-ec", git], cwd=folder, env=environment, check=True)
     (folder / "de.po").write_text(after + other, encoding="utf-8")
     command = ["bash", str(EXAMPLES / "changed-strings.sh")]

@@ -1,4 +1,4 @@
-"""The viewer's numbers equal Python's: scores, similarities, ranking, sweep; filters and orders of its list."""
+"""The viewer's numbers equal Python's: scores, similarities, ranking; filters and orders of its list."""
 
 from __future__ import annotations
 
@@ -87,7 +87,6 @@ def test_systems_are_ranked_with_intervals(page: Page, sheet: RatingTable) -> No
     metric = 1
     best = [s["name"] for s in sorted(numbers["ranking"], key=lambda s: -s["cells"][metric]["mean"])]
     assert page.texts("#panel-overview .scroll:nth-of-type(2) tbody th") == best
-    assert len(page.texts("#panel-overview figure")) == 3
 
 
 def test_a_system_without_an_error_is_ranked_first(page: Page) -> None:
@@ -99,27 +98,6 @@ def test_a_system_without_an_error_is_ranked_first(page: Page) -> None:
     page.js("document.getElementById('tab-overview').click()")
     assert page.texts("#panel-overview .scroll:nth-of-type(2) tbody th") == ["good", "bad", "other"]
     assert page.texts("#panel-overview .scroll:nth-of-type(2) tbody tr")[2].endswith("–")
-
-
-def test_sweep_in_the_overview(page: Page, sheet: RatingTable) -> None:
-    """The chart's lines are those of Python: lowest and highest value of SoftF1 over the thresholds."""
-    page.open(sheet)
-    page.js("document.getElementById('tab-overview').click()")
-    means = []
-    for column in sheet.columns[1:]:
-        for step in range(11):
-            values = [
-                soft_f1(above(o.annotation, step / 10), gold.annotation, len(o.text.translation))
-                for o, gold in zip(column.ratings, sheet.columns[0].ratings, strict=True)
-            ]
-            means.append(sum(values) / len(values))
-    labels = page.texts("#panel-overview figure:first-child text")[:3]
-    assert [float(label) for label in (labels[0], labels[2])] == pytest.approx([min(means), max(means)], abs=6e-4)
-    before = page.text("#panel-overview figure polyline") + str(labels)
-    page.set("lambda", 0.5)
-    assert before == page.text("#panel-overview figure polyline") + str(
-        page.texts("#panel-overview figure:first-child text")[:3]
-    )
 
 
 def test_filters_and_sorting(page: Page, sheet: RatingTable) -> None:
