@@ -13,13 +13,13 @@ import io
 import json
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
-from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.errors import EngineError, first_of, logger, number_of
 from mbr_esd_metric.files.streams import locked, write_whole
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Refused, Request, Sampling
@@ -27,6 +27,7 @@ from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.model_files import cache_folder
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.client import ADVICE, Job, RetryPolicy
+from mbr_esd_metric.generation.server.detection import listed
 from mbr_esd_metric.generation.server.http import (
     Http,
     RequestRejected,
@@ -62,10 +63,6 @@ class BatchEngine(ServerEngine):
         self._given, self.policy = options, policy or self.default_policy
         super().__init__(replace(options, dialect="openai") if options.dialect == "auto" else options, self.policy)
 
-    @property
-    def _address(self) -> Address:
-        return self.addresses[0]
-
     @cached_property
     def problem(self) -> str | None:
         """That of `engine=server`; or the server is one that people run themselves, which has no batches."""
@@ -86,14 +83,15 @@ class BatchEngine(ServerEngine):
         if len(self.addresses) > 1:
             raise EngineError(str(self.problem))
         job, wanted, failed = self.job(sampling), _Wanted(requests), list[str]()
-        with _ledger(self._address, job.model) as ledger:
+        with _ledger(self.addresses[0], job.model) as ledger:
             waiting = self._submitted(job, wanted, ledger)
             pause = 10 * self.policy.first_wait
             while waiting:
                 for batch in sorted(waiting):
                     names = waiting[batch]
+                    done: set[str] | None = {name for name in names if not wanted.only_part_of(name)}
                     try:
-                        state = self._json(f"/batches/{batch}")
+                        state = self._object(f"/batches/{batch}")
                         if state.get("status") not in _OVER:
                             continue
                         yield from self._results(job, state, wanted, names, failed)
@@ -102,9 +100,9 @@ class BatchEngine(ServerEngine):
                             f"{batch} is gone ({error}): it expired, or belongs to another account's key; the same "
                             "command submits its requests again"
                         )
-                        names = ledger.requests(batch)
+                        done = None
                     del waiting[batch]
-                    ledger.remove(batch, {name for name in names if not wanted.only_part_of(name)})
+                    ledger.remove(batch, done)
                 if waiting:
                     time.sleep(pause)
                     pause = min(pause * 1.5, self.policy.longest_wait)
@@ -113,8 +111,13 @@ class BatchEngine(ServerEngine):
 
     def _submitted(self, job: Job, wanted: _Wanted, ledger: _Ledger) -> dict[str, set[str]]:
         """Batch -> the names of its requests with samples of this run. Samples that no batch holds are submitted."""
-        earlier = self._earlier(ledger)
-        waiting = {batch: held for batch, names in earlier.items() if (held := set(filter(wanted.indices, names)))}
+        if nameless := {token: names for token, (batch, names) in ledger.entries.items() if batch is None}:
+            for token, batch in self._by_token().items():  # of runs that were killed before they noted the name
+                if token in nameless:
+                    ledger.enter(token, batch, nameless[token])
+            ledger.remove(None)  # these were never submitted
+        batches = {batch: set(filter(wanted.indices, names)) for batch, names in ledger.entries.values()}
+        waiting = {batch: names for batch, names in batches.items() if batch and names}
         # A batch cannot be stopped halfway, so the limit is checked for all of them beforehand.
         bound = sum(map(job.spend, wanted.parts(job.dialect.per_request)))
         if job.max_cost is not None and bound > job.max_cost:
@@ -123,10 +126,10 @@ class BatchEngine(ServerEngine):
                 "it, or ask for fewer (n=N)"
             )
         for group in _groups(job, wanted.parts(job.dialect.per_request, set().union(*waiting.values()))):
-            token, names = secrets.token_hex(8), {name for name, _ in group}
+            token, names = secrets.token_hex(8), set(group)
             ledger.enter(token, None, names)
             order = {
-                "input_file_id": self._id_of("/files", b"".join(line for _, line in group)),
+                "input_file_id": self._id_of("/files", b"".join(group.values())),
                 "endpoint": "/v1/chat/completions",
                 "completion_window": "24h",
                 "metadata": {"mbr_esd": token},
@@ -135,26 +138,16 @@ class BatchEngine(ServerEngine):
             batch = self._id_of("/batches", order, tries=1)
             ledger.enter(token, batch, names)
             waiting[batch] = names
-            logger.info(f"submitted to {self._address} as {batch}: {number_of(len(names), 'request')}")
+            logger.info(f"submitted to {self.addresses[0]} as {batch}: {number_of(len(names), 'request')}")
         return waiting
-
-    def _earlier(self, ledger: _Ledger) -> dict[str, set[str]]:
-        """The batches of earlier runs, also those that were not noted because the run was killed."""
-        if nameless := {token: names for token, (batch, names) in ledger.entries.items() if batch is None}:
-            for token, batch in self._by_token().items():
-                if token in nameless:
-                    ledger.enter(token, batch, nameless[token])
-            ledger.remove(None)  # these were never submitted
-        return {batch: set(names) for batch, names in ledger.entries.values()}
 
     def _by_token(self) -> dict[str, str]:
         """Token of an entry -> the batch that carries it, of all batches of the account, the latest first."""
         batches: dict[str, str] = {}
         after = ""
         while True:
-            page = self._json(f"/batches?limit=100{after}")
-            listed = page.get("data")
-            items = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
+            page = self._object(f"/batches?limit=100{after}")
+            items = listed(page, "data") or []
             for item in items:
                 metadata = item.get("metadata")
                 token = metadata.get("mbr_esd") if isinstance(metadata, Mapping) else None
@@ -164,21 +157,12 @@ class BatchEngine(ServerEngine):
                 return batches
             after = f"&after={items[-1].get('id')}"
 
-    def _id_of(self, path: str, body: object, tries: int = 0) -> str:
-        """The id of a new file or batch; raises `EngineError` if the reply has none."""
-        value = self._json(path, body, tries).get("id")
-        if not isinstance(value, str) or not value:
-            raise EngineError(
-                f"{self._address}{path} answers without an id; what was submitted is noted: run the same command again"
-            )
-        return value
-
     def _results(
         self, job: Job, state: Mapping[str, Any], wanted: _Wanted, names: set[str], failed: list[str]
     ) -> Iterator[Generated | Refused]:
         """The samples of a finished batch, and the requests with a reply that is none; adds a message to `failed` for
         each request without a reply."""
-        missing, refused = set(names), set[str]()
+        missing, refused, address = set(names), set[str](), self.addresses[0]
         for field in ("output_file_id", "error_file_id"):
             if not isinstance(state.get(field), str):
                 continue
@@ -190,31 +174,43 @@ class BatchEngine(ServerEngine):
                 part = wanted.part(name)
                 try:
                     if status != 200:
-                        raise classify(status, answer, self._address)
-                    reply = read_reply(job.query(part), answer, self._address)
+                        raise classify(status, answer, address)
+                    samples = read_reply(job.query(part), answer, address).samples
                 except (TransientError, RequestRejected, EngineError) as error:
                     if part.key not in refused:
                         refused.add(part.key)
                         yield Refused(part.key, str(error))
                     continue
-                yield from wanted.take(part, reply.samples)
-                if len(reply.samples) < part.n:
-                    failed.append(f"{part.label}: the reply has {len(reply.samples)} candidates of {part.n}")
-        ended = excerpt(f"{state.get('status')} without it{_reasons(state.get('errors'))}", 300)
+                for run in part.only(wanted.take(part, len(samples))):
+                    yield Generated(part.key, run.first, samples[run.first - part.first :][: run.n])
+                if len(samples) < part.n:
+                    failed.append(f"{part.label}: the reply has {len(samples)} candidates of {part.n}")
+        reasons = "; ".join(str(error.get("message")) for error in listed(state.get("errors"), "data") or [])
+        ended = excerpt(f"{state.get('status')} without it" + (f" ({reasons})" if reasons else ""), 300)
         failed.extend(f"{wanted.part(name).label}: the batch is {ended}" for name in sorted(missing))
 
-    def _json(self, path: str, body: object = None, tries: int = 0) -> Mapping[str, Any]:
+    def _id_of(self, path: str, body: object, tries: int = 0) -> str:
+        """The id of a new file or batch; raises `EngineError` if the reply has none."""
+        value = self._object(path, body, tries).get("id")
+        if not isinstance(value, str) or not value:
+            raise EngineError(
+                f"{self.addresses[0]}{path} answers without an id; what was submitted is noted: run the same command "
+                "again"
+            )
+        return value
+
+    def _object(self, path: str, body: object = None, tries: int = 0) -> Mapping[str, Any]:
         value = self._ask(path, body, tries).json()
         if not isinstance(value, Mapping):
-            raise EngineError(f"{self._address} answers {path.partition('?')[0]} with no object")
+            raise EngineError(f"{self.addresses[0]} answers {path.partition('?')[0]} with no object")
         return value
 
     def _ask(self, path: str, body: object = None, tries: int = 0) -> Response:
         """A reply with the status 200, to a POST if there is a body; temporary failures are tried again."""
-        tries, where = tries or self.policy.tries, f"{self._address}{path.partition('?')[0]}"
+        tries, where = tries or self.policy.tries, f"{self.addresses[0]}{path.partition('?')[0]}"
         for number in range(1, tries + 1):
             try:
-                response = run_coroutine(_request(self._address, path, body))
+                response = run_coroutine(_request(self.addresses[0], path, body))
                 if response.status == 200:
                     if not path.endswith("/content"):
                         response.json()  # a reply that is cut is asked for again
@@ -248,33 +244,42 @@ class _Wanted:
 
     def indices(self, name: str) -> set[int]:
         """The samples of a batch's request that this run asks for."""
-        key, first, n = name.rsplit("-", 2)
-        return self._asked.get(key, set()) & set(range(int(first), int(first) + int(n)))
+        key, numbers = _place(name)
+        return self._asked.get(key, set()) & {*numbers}
 
     def only_part_of(self, name: str) -> bool:
         """Whether the batch's request holds further samples, which a later run may ask for."""
-        return len(self.indices(name)) < int(name.rpartition("-")[2])
+        return len(self.indices(name)) < len(_place(name)[1])
 
     def part(self, name: str) -> Request:
         """The batch's request."""
-        key, first, n = name.rsplit("-", 2)
-        return replace(self._requests[key], first=int(first), n=int(n))
+        key, numbers = _place(name)
+        return replace(self._requests[key], first=numbers.start, n=len(numbers))
 
     def parts(self, size: int, held: Iterable[str] = ()) -> Iterator[Request]:
         """Requests of so many samples at most for all that no batch holds."""
         left = {key: set(indices) for key, indices in self._asked.items()}
         for name in held:
-            left[name.rsplit("-", 2)[0]] -= self.indices(name)
+            left[_place(name)[0]] -= self.indices(name)
         for key, request in self._requests.items():
             for run in request.only(left[key]):
                 yield from run.parts(size)
 
-    def take(self, part: Request, samples: Sequence[Candidate]) -> Iterator[Generated]:
-        """The samples of a reply that are still wanted."""
-        left = self._left[part.key[:40]]
-        for run in part.only(left & set(range(part.first, part.first + len(samples)))):
-            yield Generated(part.key, run.first, tuple(samples[run.first - part.first :][: run.n]))
-            left -= set(range(run.first, run.first + run.n))
+    def take(self, part: Request, count: int) -> set[int]:
+        """Which of the first samples of a batch's request are still wanted; from now on they are not."""
+        taken = self._left[part.key[:40]] & set(range(part.first, part.first + count))
+        self._left[part.key[:40]] -= taken
+        return taken
+
+
+def _name(part: Request) -> str:
+    return f"{part.key[:40]}-{part.first}-{part.n}"
+
+
+def _place(name: str) -> tuple[str, range]:
+    """Key and samples of a request of that name."""
+    key, first, n = name.rsplit("-", 2)
+    return key, range(int(first), int(first) + int(n))
 
 
 @contextmanager
@@ -285,13 +290,13 @@ def _ledger(address: Address, model: str) -> Iterator[_Ledger]:
     path = folder / f"{hashlib.sha256(f'{address} {model}'.encode()).hexdigest()[:16]}.json"
     with locked(path.with_suffix(".lock"), f"batches for {address}"):
         try:
-            ledger = _Ledger(path)
+            entries = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         except ValueError:
             raise EngineError(
                 f"{path} is damaged; it names the batches that were submitted: look them up with the service, then "
                 "delete it"
             ) from None
-        yield ledger
+        yield _Ledger(path, entries)
 
 
 class _Ledger:
@@ -301,25 +306,21 @@ class _Ledger:
         entries: token -> batch (None until its name is known) and the names of its requests.
     """
 
-    def __init__(self, path: Any) -> None:
-        self._path = path
-        self.entries: dict[str, list[Any]] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    def __init__(self, path: Path, entries: dict[str, tuple[str | None, list[str]]]) -> None:
+        self._path, self.entries = path, entries
 
     def enter(self, token: str, batch: str | None, names: Iterable[str]) -> None:
         """Write an entry, or write it anew."""
-        self.entries[token] = [batch, sorted(names)]
+        self.entries[token] = batch, sorted(names)
         self._write()
-
-    def requests(self, batch: str) -> set[str]:
-        """The names of a batch's requests."""
-        return {name for known, names in self.entries.values() if known == batch for name in names}
 
     def remove(self, batch: str | None, names: Iterable[str] | None = None) -> None:
         """Remove these requests of a batch, and its entry with the last one; None: all of them."""
         for token, (known, noted) in list(self.entries.items()):
             if known == batch:
-                self.entries[token] = [known, [] if names is None else sorted({*noted} - {*names})]
-                if not self.entries[token][1]:
+                left = set() if names is None else {*noted} - {*names}
+                self.entries[token] = known, sorted(left)
+                if not left:
                     del self.entries[token]
         self._write()
 
@@ -342,28 +343,20 @@ async def _request(address: Address, path: str, body: object) -> Response:
         return await http.request(address, path, data, RESULTS, 600.0)
 
 
-def _groups(job: Job, parts: Iterable[Request]) -> Iterator[list[tuple[str, bytes]]]:
-    """Names and lines of requests, as many as one batch takes."""
-    group: list[tuple[str, bytes]] = []
+def _groups(job: Job, parts: Iterable[Request]) -> Iterator[dict[str, bytes]]:
+    """Name -> line of requests, as many as one batch takes."""
+    group: dict[str, bytes] = {}
     size = 0
     for part in parts:
-        body = job.query(part).body
-        line = {"custom_id": _name(part), "method": "POST", "url": "/v1/chat/completions", "body": body}
+        line = {"custom_id": _name(part), "method": "POST", "url": "/v1/chat/completions", "body": job.query(part).body}
         written = json.dumps(line).encode("ascii") + b"\n"
         if group and (len(group) == REQUESTS or size + len(written) > BYTES):
             yield group
-            group, size = [], 0
-        group.append((_name(part), written))
+            group, size = {}, 0
+        group[_name(part)] = written
         size += len(written)
     if group:
         yield group
-
-
-def _reasons(errors: object) -> str:
-    """The reasons of a batch that failed as a whole: ``{"data": [{"message": ..., "line": ...}]}``."""
-    listed = errors.get("data") if isinstance(errors, Mapping) else None
-    messages = [str(error.get("message")) for error in listed or () if isinstance(error, Mapping)]
-    return f" ({'; '.join(messages[:3])})" if messages else ""
 
 
 def _read_line(line: bytes) -> tuple[str, int, object]:
@@ -371,14 +364,8 @@ def _read_line(line: bytes) -> tuple[str, int, object]:
     try:
         value = json.loads(line)
         name, response = str(value["custom_id"]), value.get("response")
-        return (
-            (name, 200, value)
-            if not isinstance(response, Mapping)
-            else (name, response["status_code"], response.get("body"))
-        )
+        if not isinstance(response, Mapping):
+            return name, 200, value
+        return name, response["status_code"], response.get("body")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return "", 0, None
-
-
-def _name(part: Request) -> str:
-    return f"{part.key[:40]}-{part.first}-{part.n}"

@@ -11,7 +11,7 @@ from mbr_esd_metric.errors import EngineError, first_of
 from mbr_esd_metric.generation.model_files import read_cache, write_cache
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.dialects import DIALECTS, DIALECTS_FILE, Dialect
-from mbr_esd_metric.generation.server.http import Http, Response, TransientError, key_refused
+from mbr_esd_metric.generation.server.http import Http, TransientError, key_refused
 
 
 async def spoken_dialect(addresses: Sequence[Address]) -> str:
@@ -45,7 +45,7 @@ async def served_model(addresses: Sequence[Address], dialect: Dialect, model: st
         for address in addresses:
             try:
                 response = await http.request(address, path)
-                models = _listed(response, field) if response.status == 200 else None
+                models = listed(response.json(), field) if response.status == 200 else None
                 if models is None and response.status in (401, 403):
                     raise key_refused(address, response.reason)
                 if models is None and dialect.lists_all:
@@ -86,7 +86,7 @@ async def _dialect_at(http: Http, address: Address) -> str | None:
     if address.is_openai:
         return "openai"
     response = await http.request(address, "/models")
-    models = _listed(response, "data") if response.status == 200 else None
+    models = listed(response.json(), "data") if response.status == 200 else None
     owners = {str(model.get("owned_by", "")) for model in models or ()} - {""}
     for name, dialect in DIALECTS.items():
         if dialect.owner in owners:
@@ -100,8 +100,7 @@ async def _dialect_at(http: Http, address: Address) -> str | None:
     return None if models is None else "plain"
 
 
-def _listed(response: Response, field: str) -> list[Mapping[str, Any]] | None:
+def listed(value: object, field: str) -> list[Mapping[str, Any]] | None:
     """The objects of a list in a reply; None if there is no list."""
-    value = response.json()
-    listed = value.get(field) if isinstance(value, Mapping) else None
-    return [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else None
+    items = value.get(field) if isinstance(value, Mapping) else None
+    return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else None
