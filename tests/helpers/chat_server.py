@@ -75,11 +75,11 @@ def refused(dialect: str, body: dict[str, Any]) -> str | None:
     return None
 
 
-def first_two(change: Callable[[dict[str, Any]], object]) -> Callable[[Any, int], None]:
-    """The function for `FakeServer.spoil` that changes the first two replies."""
+def first_two(change: Callable[[dict[str, Any]], object], after: int = 0) -> Callable[[Any, int], None]:
+    """The function for `FakeServer.spoil` that changes two replies: the first ones, or those after so many."""
 
     def spoil(reply: Any, number: int) -> None:
-        if number <= 2:
+        if after < number <= after + 2:
             change(reply)
 
     return spoil

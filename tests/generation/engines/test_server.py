@@ -14,7 +14,6 @@ pytest.importorskip("aiohttp")
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
-from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.prompting.formats.json import output_grammar
@@ -93,13 +92,13 @@ def test_each_further_try_waits_twice_as_long_or_as_the_server_says(
     assert np.all(waits < np.multiply(least, 2) + 2), "a slow machine may add to it"
 
 
-def test_addresses_come_from_option_or_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_addresses_are_an_options_or_a_variables_and_no_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MBR_ESD_SERVER", "http://a/v1, http://b/v1")
-    for name, servers in {
-        "": ("http://a/v1", "http://b/v1"),
-        "?server=http://c,http://d": ("http://c", "http://d"),
-    }.items():
-        assert load_card(f"mbr-esd-demo{name}").engine_options.server == servers
+    names = ("mbr-esd-demo?dialect=vllm", "mbr-esd-demo?dialect=vllm&server=http://c,http://d&concurrency=3")
+    one, two = (ServerEngine(load_card(name).engine_options) for name in names)
+    assert (one.servers, two.servers) == (("http://a/v1", "http://b/v1"), ("http://c", "http://d"))
+    assert one.identity == two.identity
+    assert ServerEngine(dataclasses.replace(one.options, revision="abc")).model == f"{one.model}@abc"
 
 
 @pytest.mark.parametrize(
@@ -140,13 +139,6 @@ def test_two_servers_share_the_work_with_32_requests_each_and_one_may_be_down() 
         assert max(one.busiest, two.busiest) <= 32
         alone = collect(engine(closed_port(), two.url).generate(requests(160, 4), Sampling()))
     assert both == alone
-
-
-def test_model_names() -> None:
-    assert model_name(EngineOptions(model="org/name")) == "org/name"
-    assert model_name(EngineOptions(model="org/name", revision="abc")) == "org/name@abc"
-    identity = ServerEngine(EngineOptions(model="org/name", server=("http://a/v1",), concurrency=3)).identity
-    assert identity == ServerEngine(EngineOptions(model="org/name", server=("http://b/v1",))).identity
 
 
 def test_aiohttp_is_needed_only_where_a_server_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,35 +65,27 @@ def test_status_and_documented_codes_decide_and_the_servers_words_are_shown(
         raise error
 
 
-@pytest.mark.parametrize("status", [400, 403, 413, 422, 451])
 @pytest.mark.parametrize("place", ["status", "error", "choice"])
-def test_a_lasting_refusal_is_of_one_segment_wherever_it_stands(status: int, place: str) -> None:
-    error = {"code": status, "message": "words of the server"}
+def test_a_lasting_refusal_is_of_one_segment_wherever_it_stands(place: str) -> None:
+    error = {"code": 451, "message": "words of the server"}
+    choice = {"index": 0, "error": error, "message": {"content": ""}}
+    bodies = {"status": {"error": error}, "error": {"error": error}, "choice": {"choices": [choice]}}
 
     def spoil(value: Any, number: int) -> Failure | None:
-        if "number 2 of" not in server.bodies[-1]["messages"][0]["content"]:
-            return None
-        if place == "status":
-            return Failure(status, {"error": error})
-        return Failure(
-            200,
-            {"error": error}
-            if place == "error"
-            else {"choices": [{"index": 0, "error": error, "message": {"content": ""}}]},
-        )
+        second = "number 2 of" in server.bodies[-1]["messages"][0]["content"]
+        return Failure(451 if place == "status" else 200, bodies[place]) if second else None
 
     with FakeServer(MODEL, spoil=spoil) as server:
         samples, refusals = outcome(engine(server.url, concurrency=1).generate(requests(6, 40), Sampling()))
     assert len(samples) == 5 * 40
     assert list(refusals) == ["key2"]
-    assert f"{status} words of the server" in refusals["key2"]
+    assert "451 words of the server" in refusals["key2"]
 
 
 def test_a_run_in_which_all_is_refused_ends_after_twenty_segments() -> None:
+    message = "all of the first 20 segments are refused.*400 the grammar of your prompt"
     with FakeServer(MODEL, spoil=lambda value, number: Failure(400, FILTER)) as server:
-        with pytest.raises(
-            EngineError, match="all of the first 20 segments are refused.*400 the grammar of your prompt"
-        ):
+        with pytest.raises(EngineError, match=message):
             sampled(server, 200, 1)
         assert len(server.bodies) < 60
         samples, refusals = outcome(engine(server.url).generate(requests(12, 1), Sampling()))
