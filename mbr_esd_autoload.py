@@ -92,7 +92,7 @@ def _register() -> None:
     if _FINDER in sys.meta_path:
         sys.meta_path.remove(_FINDER)
     try:
-        from mbr_esd_metric.adapters.comet.registration import register
+        from mbr_esd_metric.adapters.comet.model_class import register
 
         register()
     except Exception as error:

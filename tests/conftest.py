@@ -26,13 +26,13 @@ settings.load_profile("untimed")
 #: Files that take longest, by their time: begun first, so that no worker is left alone with one of them at the end.
 LONGEST = (
     *("test_miniature.py", "test_vllm.py", "test_docs.py", "test_dialects_real.py", "test_model_class_demo.py"),
-    *("test_model_class.py", "test_viewer.py", "test_annotate.py", "test_registration.py"),
+    *("test_model_class.py", "test_viewer.py", "test_annotate.py", "test_compatibility.py"),
 )
 #: What `scripts/test.sh` leaves out without --all, besides real models, vLLM and the browser: a file, or a test's name.
 SLOW = {
     "test_a_users_file_is_checked",
     "test_command_line.py",
-    "test_registration.py",
+    "test_compatibility.py",
     "test_block",
     "test_faults_lose_and_double_nothing",
     "test_miniature.py",

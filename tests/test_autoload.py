@@ -92,11 +92,11 @@ def run(site: Path, program: str, *arguments: str, **environment: str) -> subpro
     )
 
 
-@pytest.mark.parametrize("harm", ["no registration", "a cut file"])
+@pytest.mark.parametrize("harm", ["no model class", "a cut file"])
 def test_what_is_half_installed_breaks_no_import_of_torch(site: Path, harm: str) -> None:
     package = site / "mbr_esd_metric"
-    if harm == "no registration":
-        (package / "adapters" / "comet" / "registration.py").unlink()
+    if harm == "no model class":
+        (package / "adapters" / "comet" / "model_class.py").unlink()
     else:
         (package / "__init__.py").write_text('"""Error span')
     done = run(site, "train", "--model", "mbr-esd-demo")

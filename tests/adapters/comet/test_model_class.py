@@ -25,8 +25,7 @@ from comet import download_model, load_from_checkpoint  # noqa: E402
 from comet.models.utils import Prediction  # noqa: E402
 
 import mbr_esd_metric  # noqa: E402
-from mbr_esd_metric.adapters.comet.model_class import MbrEsdMetric  # noqa: E402
-from mbr_esd_metric.adapters.comet.registration import checkpoint_folder, register  # noqa: E402
+from mbr_esd_metric.adapters.comet.model_class import MbrEsdMetric, checkpoint_folder, register  # noqa: E402
 
 SAMPLES = [{"src": s, "mt": t, "ref": "not looked at"} for s, t in zip(SOURCES, TRANSLATIONS, strict=True)]
 
