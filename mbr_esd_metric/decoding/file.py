@@ -33,7 +33,7 @@ from mbr_esd_metric.decoding.segment import (
     decide_segment,
     decide_together,
 )
-from mbr_esd_metric.errors import InputError, MbrEsdError, NoValidCandidateError, OptionError, labelled
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.records import (
     CandidateRecord,
@@ -43,15 +43,15 @@ from mbr_esd_metric.files.records import (
     raw_records,
     read_candidates,
 )
-from mbr_esd_metric.files.streams import open_binary, progress_bar, whole_file
+from mbr_esd_metric.files.streams import progress_bar, whole_file
 from mbr_esd_metric.prompting.text import is_untranslated
 
 #: Workers get blocks of about this many bytes.
 _BLOCK = 1 << 21
 #: Seconds until a worker sees that its parent has ended.
 _WATCH_SECONDS = 0.5
-
-
+#: Items of `raw_records`.
+_Block: TypeAlias = "list[tuple[str, bytes | list[Any]]]"
 #: How the first line of a file writes an option.
 _option_of_line = '"decision": {} {}'.format
 
@@ -103,9 +103,8 @@ def decided_records(path: str | Path, options: DecisionOptions) -> Iterator[tupl
         else:
             yield record, outcome
     segments = [(f"{path}, {record.label}", one) for record, one in waiting if isinstance(one, CorpusSegment)]
-    if segments:
-        decisions = iter(decide_together(segments[0][1].rule, segments).decisions)
-        yield from ((record, next(decisions) if isinstance(one, CorpusSegment) else one) for record, one in waiting)
+    decisions = iter(decide_together(segments).decisions)
+    yield from ((record, next(decisions) if isinstance(one, CorpusSegment) else one) for record, one in waiting)
 
 
 @dataclass(slots=True)
@@ -183,7 +182,7 @@ def decide_file(
     options = file_options(candidates) if options is None else options
     if options.rule_instance.needs_references:
         raise OptionError(f"the rule {options.rule!r} needs human annotations, which a candidates file does not hold")
-    lines = _decided(_blocks(Path(candidates)), options, workers, skip_invalid, decision)
+    lines = _decided(_blocks(raw_records(candidates)), options, workers, skip_invalid, decision)
     summary = FileSummary()
     with whole_file(output) as file:
         shown = progress_bar("deciding", " segments", iterable=lines, shown=progress)
@@ -256,27 +255,20 @@ def _decided(
     work = partial(_decide_block, options=options, skip_invalid=skip_invalid, decision=decision)
     if workers <= 1:
         for block in blocks:
-            yield from _result(work(block))
+            yield from work(block)
         return
     with ProcessPoolExecutor(workers, initializer=_end_with_parent) as pool:
-        waiting: deque[Future[tuple[list[_Line], MbrEsdError | None]]] = deque()
+        waiting: deque[Future[list[_Line]]] = deque()
         try:
             for block in blocks:
                 waiting.append(pool.submit(work, block))
                 if len(waiting) > 2 * workers:
-                    yield from _result(waiting.popleft().result())
+                    yield from waiting.popleft().result()
             while waiting:
-                yield from _result(waiting.popleft().result())
+                yield from waiting.popleft().result()
         finally:
             # What is under way ends before the interpreter does.
             pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _result(done: tuple[list[_Line], MbrEsdError | None]) -> Iterator[_Line]:
-    lines, error = done
-    yield from lines
-    if error is not None:
-        raise error
 
 
 def _end_with_parent() -> None:
@@ -293,44 +285,9 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _blocks(path: Path) -> Iterator[_Block]:
-    """The records, in blocks of about `_BLOCK` bytes."""
-    if path.suffix in (".gz", ".zst") or path.name.endswith(".gen.json") or not path.is_file():
-        yield from _carried(raw_records(path))
-        return
-    with open_binary(path) as file:
-        offset = number = 0
-        while lines := file.read(_BLOCK):
-            lines += file.readline()
-            yield ByteRange(path, offset, len(lines), number)
-            offset, number = offset + len(lines), number + lines.count(b"\n")
-
-
-@dataclass(frozen=True, slots=True)
-class ByteRange:
-    """Whole lines of an uncompressed file, by their bytes and the number of lines before them. A worker reads them,
-    which is cheaper than sending them to it."""
-
-    path: Path
-    offset: int
-    size: int
-    number: int
-
-    def __iter__(self) -> Iterator[tuple[str, bytes | list[Any]]]:
-        with open_binary(self.path) as file:
-            file.seek(self.offset)
-            lines = file.read(self.size).split(b"\n")
-        for number, line in enumerate(lines, self.number + 1):
-            if line.strip():
-                yield f"{self.path}, line {number}", line
-
-
-#: Records of `raw_records`, or where to read them.
-_Block: TypeAlias = "list[tuple[str, bytes | list[Any]]] | ByteRange"
-
-
-def _carried(records: Iterable[tuple[str, bytes | list[Any]]]) -> Iterator[_Block]:
-    block: list[tuple[str, bytes | list[Any]]] = []
+def _blocks(records: Iterable[tuple[str, bytes | list[Any]]]) -> Iterator[_Block]:
+    """Items of `raw_records` in blocks of about `_BLOCK` bytes."""
+    block: _Block = []
     size = 0
     for where, value in records:
         block.append((where, value))
@@ -345,8 +302,8 @@ def _carried(records: Iterable[tuple[str, bytes | list[Any]]]) -> Iterator[_Bloc
 
 def _decide_block(
     block: _Block, options: DecisionOptions, skip_invalid: bool, decision: Mapping[str, str] | None
-) -> tuple[list[_Line], MbrEsdError | None]:
-    """The lines of a block up to the first record that stops the run, and its error."""
+) -> list[_Line]:
+    """The lines of a block; raises for the first record that stops the run."""
     # A block makes a million small objects and no cycles. The search for cycles would take an eighth of the time.
     collecting = gc.isenabled()
     gc.disable()
@@ -358,9 +315,9 @@ def _decide_block(
             except (InputError, NoValidCandidateError) as error:
                 if not skip_invalid:
                     fix = "fix the line, or leave such lines out with --skip-invalid (in Python skip_invalid=True)"
-                    return lines, type(error)(f"{error}; {fix}")
+                    raise type(error)(f"{error}; {fix}") from None
                 lines.append(_Line(b"", skipped=str(error)))
-        return lines, None
+        return lines
     finally:
         if collecting:
             gc.enable()

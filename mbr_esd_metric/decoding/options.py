@@ -33,23 +33,10 @@ def _option(
 
 @dataclass(frozen=True, slots=True)
 class DecisionOptions:
-    """The options of a decision, as one value from the user to the rule.
+    """The options of a decision, as one value from the user to the rule. Each field says what it means and takes.
 
-    Attributes:
-        rule: name of a decision rule.
-        utility: similarity by name, a mean such as "softf1+scoresim", or a `Similarity`.
-        weights: of the supports, "uniform" or "model".
-        invalid: what happens to a candidate that cannot be read: "drop" or "empty".
-        mqm: weights of the MQM score, by name or a `MqmWeights`.
-        location: which occurrence of a span's text is meant, "first" or "successive".
-        format: the answer format of candidates that do not say theirs (see `mbr_esd_metric.prompting.formats`).
-        score: "chosen" for the MQM score of the answer, "expected" for the mean over the supports, "given" for
-            the mean of the scores that they state.
-        blank: what a blank translation of a source that is not blank counts as: "worst" gets the lowest score, "skip"
-            is left out, "perfect" has no error (the paper's convention). It is for those who know the source: model
-            names and `mbr-esd decide`.
-        unplaced: what an omission whose words are not found counts as: "drop" counts it apart, "count" in the score
-            and in what makes two annotations the same as well.
+    `utility` may be a `Similarity` too, and `mqm` a `MqmWeights`. `blank` is for those who know the source: model names
+    and `mbr-esd decide`. With ``unplaced=count`` omissions without a place also make two annotations different.
 
     Raises:
         OptionError: an unknown name, with the nearest valid ones.

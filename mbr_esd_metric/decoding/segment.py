@@ -22,8 +22,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count, repeat, zip_longest
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from itertools import count, repeat
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _S = TypeVar("_S")
-_END = object()
 
 #: Why a candidate that was cut is invalid.
 CUT = "cut by the length limit"
@@ -150,15 +149,10 @@ def decide_many(
 
 def _paired(values: Iterable[_T], others: Iterable[_S] | None, name: str) -> Iterator[tuple[_T, _S | None]]:
     """Each value with its partner, None where there are none; `InputError` if there are more or fewer of them."""
-    if others is None:
-        yield from zip(values, repeat(None))
-        return
-    for number, (value, partner) in enumerate(zip_longest(values, others, fillvalue=_END)):
-        if value is _END:
-            raise InputError(f"there are more {name} than the {number} segments; give one for each")
-        if partner is _END:
-            raise InputError(f"there are {number} {name}, and more segments; give one for each")
-        yield cast("tuple[_T, _S]", (value, partner))
+    try:
+        yield from zip(values, repeat(None) if others is None else others, strict=others is not None)
+    except ValueError:
+        raise InputError(f"there are more or fewer {name} than segments; give one for each") from None
 
 
 def _numbered(work: tuple[int, Candidates, str, str | None, DecisionOptions]) -> Decision:
@@ -278,17 +272,12 @@ def corpus_segment(
     supports: Candidates | None = None,
 ) -> CorpusSegment:
     """One segment for a rule that decides over the whole test set; for the arguments see `decide`."""
-    rule = _corpus_rule(options)
-    problem, counts = decision_problem(candidates, translation, options, source=source, supports=supports)
-    statistics = rule.statistics(problem)
-    return CorpusSegment(problem, rule, statistics, rule.shortlist(problem, statistics), counts, options)
-
-
-def _corpus_rule(options: DecisionOptions) -> CorpusRule:
     rule = options.rule_instance
     if not isinstance(rule, CorpusRule):
         raise OptionError(f"the rule {rule.name!r} decides segment by segment; call decide")
-    return rule
+    problem, counts = decision_problem(candidates, translation, options, source=source, supports=supports)
+    statistics = rule.statistics(problem)
+    return CorpusSegment(problem, rule, statistics, rule.shortlist(problem, statistics), counts, options)
 
 
 def decide_corpus(
@@ -311,7 +300,6 @@ def decide_corpus(
     Raises:
         NoValidCandidateError, InputError, OptionError: as for `decide`; begins with the segment's label.
     """
-    rule = _corpus_rule(options)
     labelled_segments: list[tuple[str, CorpusSegment]] = []
     with_sources = _paired(segments, sources, "sources")
     names = iter(labels) if labels is not None else map("segment {}".format, count(1))
@@ -319,12 +307,14 @@ def decide_corpus(
         with labelled(label := next(names)):
             segment = corpus_segment(candidates, translation, options, source=source, supports=others)
         labelled_segments.append((label, segment))
-    return decide_together(rule, labelled_segments)
+    return decide_together(labelled_segments)
 
 
-def decide_together(rule: CorpusRule, segments: Sequence[tuple[str, CorpusSegment]]) -> CorpusDecision:
+def decide_together(segments: Sequence[tuple[str, CorpusSegment]]) -> CorpusDecision:
     """`decide_corpus` of segments that are read already, with their labels."""
-    choice = rule.settle([segment.shortlist.statistics for _, segment in segments])
+    if not segments:
+        return CorpusDecision((), ())
+    choice = segments[0][1].rule.settle([segment.shortlist.statistics for _, segment in segments])
     decisions: list[Decision] = []
     for (label, segment), position in zip(segments, choice.chosen, strict=True):
         with labelled(label):
@@ -359,16 +349,15 @@ class Counts:
     def completed(self, decision: Decision, options: DecisionOptions) -> Decision:
         """The decision with these counts, confidences, corrections and certain errors, its annotation split into its
         sides."""
+        annotation = decision.annotation
         if self.sides is not None:
-            decision = replace(decision, annotation=decision.annotation.split_sides(self.sides))
+            annotation = annotation.split_sides(self.sides)
         if self.probabilities:
-            spans = (
-                replace(span, confidence=self.probabilities.get(span.key, span.confidence))
-                for span in decision.annotation
-            )
-            decision = replace(decision, annotation=decision.annotation.with_spans(spans))
+            spans = [replace(one, confidence=self.probabilities.get(one.key, one.confidence)) for one in annotation]
+            annotation = annotation.with_spans(spans)
         if self.proposals:
-            decision = replace(decision, annotation=with_corrections(decision.annotation, self.proposals))
+            annotation = with_corrections(annotation, self.proposals)
+        decision = decision if annotation is decision.annotation else replace(decision, annotation=annotation)
         if self.certain:
             decision = with_errors(decision, self.certain, options.mqm)
         if not self.reasons and not self.dropped and not self.inexact:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.core.decision import Candidate, Decision
-from mbr_esd_metric.core.rules import CorpusRule
 from mbr_esd_metric.decoding.segment import (
     CorpusSegment,
     blank_decision,
@@ -137,7 +136,6 @@ def _collected(
 def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool) -> list[Decision | Refused]:
     """The decision of each segment, or why it has none."""
     card, options = source.card, source.card.decision
-    rule = options.rule_instance
     choose = corpus_segment if options.whole_set else decide_segment
     outcomes: dict[int, Decision | CorpusSegment | Refused] = {}
     failed: dict[str, str] = {}
@@ -179,7 +177,7 @@ def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool
             "their spans is 1"
         )
     together = [(segments[at].label, one) for at, one in sorted(outcomes.items()) if isinstance(one, CorpusSegment)]
-    chosen = iter(decide_together(rule, together).decisions if together and isinstance(rule, CorpusRule) else ())
+    chosen = iter(decide_together(together).decisions)
     ordered = [outcomes[number] for number in range(len(segments))]
     return [next(chosen) if isinstance(one, CorpusSegment) else one for one in ordered]
 
