@@ -8,9 +8,8 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions, option_help
 from mbr_esd_metric.errors import OptionError, no_effect_error, unknown
@@ -19,42 +18,34 @@ from mbr_esd_metric.generation.model_files import VLLM_OPTIONS
 from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.prompting.languages import language_pair
 
-
-@dataclass(frozen=True, slots=True)
-class Values:
-    """The values of an option: `read` makes one of a text, and raises ValueError, KeyError or `OptionError`; `takes`
-    tells users which there are."""
-
-    read: Callable[[str], Any]
-    takes: str
+#: The reader of an option's value, which makes one of a text, and raises ValueError, KeyError or `OptionError`; and the
+#: values that there are, in words.
+_Values: TypeAlias = "tuple[Callable[[str], Any], str]"
 
 
-def _number(kind: type[int | float], low: float, high: float = math.inf) -> Values:
+def _number(kind: type[int | float], low: float, high: float = math.inf) -> _Values:
+    def read(text: str) -> float:
+        # `int` and `float` take underscores (1_0 for 1.0) and digits of other scripts, which people do not write.
+        if "_" in text or not text.isascii() or not low <= kind(text) <= high:
+            raise ValueError
+        return kind(text)
+
     first, last = (f"{bound}" if kind is int else f"{bound:g}" for bound in (low, high))
-    takes = f"a {'whole ' if kind is int else ''}number from {first}" + ("" if high == math.inf else f" to {last}")
-    return Values(partial(_read_number, kind, low, high), takes)
+    whole, most = "whole " if kind is int else "", "" if high == math.inf else f" to {last}"
+    return read, f"a {whole}number from {first}{most}"
 
 
-def _read_number(kind: Callable[[str], float], low: float, high: float, text: str) -> float:
-    # `int` and `float` take underscores (1_0 for 1.0) and digits of other scripts, which people do not write.
-    if "_" in text or not text.isascii() or not low <= kind(text) <= high:
-        raise ValueError
-    return kind(text)
-
-
-def _choice(*valid: str) -> Values:
+def _choice(*valid: str) -> _Values:
     def read(text: str) -> str:
         if text not in valid:
             raise unknown("value", text, valid)
         return text
 
-    return Values(read, "one of " + ", ".join(valid))
+    return read, "one of " + ", ".join(valid)
 
 
 def _read_engine(text: str) -> str:
-    if text not in ("auto", *ENGINES.builtin):
-        if text not in ENGINES.names():
-            raise unknown("engine", text, ["auto", *ENGINES.names()])
+    if text != "auto":
         ENGINES.check(text)
     return text
 
@@ -67,7 +58,7 @@ def _read_dialect(text: str) -> str:
 
 def _read_n(text: str) -> int | str:
     word, _, most = text.partition("/")
-    number = _number(int, 1, 65536).read
+    number, _ = _number(int, 1, 65536)
     return f"auto/{number(most or '256')}" if word == "auto" else number(text)
 
 
@@ -87,7 +78,7 @@ def _read_urls(text: str) -> tuple[str, ...]:
 
 
 def _read_price(text: str) -> tuple[float, float]:
-    prompts, answers = map(_number(float, 0, 1e6).read, text.split("/"))
+    prompts, answers = map(_number(float, 0, 1e6)[0], text.split("/"))
     return prompts, answers
 
 
@@ -102,18 +93,19 @@ def _read_vllm(text: str) -> tuple[str, ...]:
     return arguments
 
 
-_FLAG = Values(
-    lambda text: {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[text.lower()],
-    "true or false",
-)
-_TEXT = Values(_read_text, "a text that is not empty")
-_PAIR = Values(_read_pair, "a language pair such as en-de")
+def _read_flag(text: str) -> bool:
+    return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[text.lower()]
 
 
-def _option(default: Any, values: Values, meaning: str, *, place: bool = False, short: str = "") -> Any:
+_TEXT: _Values = (_read_text, "a text that is not empty")
+_FLAG: _Values = (_read_flag, "true or false")
+
+
+def _option(default: Any, values: _Values, meaning: str, *, place: bool = False, short: str = "") -> Any:
     """A field that is an option. A `place` is a path or address that a run reads from, writes to or sends to; only the
     user may name it. `short` is its other name in signatures."""
-    return field(default=default, metadata={"values": values, "help": meaning, "place": place, "short": short})
+    about = {"read": values[0], "takes": values[1], "help": meaning, "place": place, "short": short}
+    return field(default=default, metadata=about)
 
 
 #: A hub id and the revision behind it.
@@ -146,10 +138,10 @@ class ModelCard:
     device: str = "auto"
     model: str = _option("", _TEXT, "hub id (NAME or NAME@REVISION) or folder of the language model")
     adapter: str | None = _option(None, _TEXT, "folder of a LoRA adapter, merged on load")
-    engine: str = _option("auto", Values(_read_engine, "auto, or the name of an engine"), "how the model is run")
+    engine: str = _option("auto", (_read_engine, "auto, or the name of an engine"), "how the model is run")
     n: int | str = _option(
         256,
-        Values(_read_n, "a whole number from 1 to 65536, auto, or auto/64 for at most 64"),
+        (_read_n, "a whole number from 1 to 65536, auto, or auto/64 for at most 64"),
         "candidates a segment; auto: until the decision is settled",
     )
     decision: DecisionOptions = DecisionOptions()
@@ -167,21 +159,25 @@ class ModelCard:
     context: str = _option("segment", _choice("segment", "document"), "what the model reads around a sentence")
     grounded: bool = _option(False, _FLAG, "allow only pieces of the translation as error spans")
     prompt: str = _option("v1", _TEXT, "version of the built-in prompt, or the path of a template")
-    lp: str | None = _option(None, _PAIR, "of the texts, for prompts that name the languages, and for data warnings")
+    lp: str | None = _option(
+        None,
+        (_read_pair, "a language pair such as en-de"),
+        "of the texts, for prompts that name the languages, and for data warnings",
+    )
     shots: str | None = _option(
         None, _TEXT, "JSON lines of annotated translations as examples; FILE:3 takes those with the nearest sources"
     )
     dtype: str = _option("auto", _choice("auto", "float32", "bfloat16", "float16"), "number format of the weights")
     server: tuple[str, ...] = _option(
-        (), Values(_read_urls, "one or several URLs, separated by commas"), "OpenAI-compatible server", place=True
+        (), (_read_urls, "one or several URLs, separated by commas"), "OpenAI-compatible server", place=True
     )
     dialect: str = _option(
-        "auto", Values(_read_dialect, "auto, or the name of a dialect"), "what the server speaks; auto asks it"
+        "auto", (_read_dialect, "auto, or the name of a dialect"), "what the server speaks; auto asks it"
     )
     reasoning_effort: str | None = _option(None, _TEXT, "of a model that reasons first, such as low")
     price: tuple[float, float] | None = _option(
         None,
-        Values(_read_price, "two numbers from 0 to 1e+06, such as 0.1/0.5"),
+        (_read_price, "two numbers from 0 to 1e+06, such as 0.1/0.5"),
         "of a million tokens: prompts/answers",
     )
     max_cost: float | None = _option(None, _number(float, 0, 1e9), "what a run may cost at most, at this price")
@@ -190,7 +186,7 @@ class ModelCard:
     )
     vllm: tuple[str, ...] = _option(
         (),
-        Values(_read_vllm, "KEY:VALUE, such as tensor_parallel_size:4,quantization:fp8"),
+        (_read_vllm, "KEY:VALUE, such as tensor_parallel_size:4,quantization:fp8"),
         "arguments of vLLM, in process and for mbr-esd serve",
     )
     candidates: str | None = _option(None, _TEXT, "file of stored candidates, in place of a model", place=True)
@@ -265,13 +261,12 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
         if key in FIELDS:
             decision[key] = str(value)
             continue
-        values = OPTIONS[key].metadata["values"]
         between = "/" if key == "price" else ","
         text = between.join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
         try:
-            changes[key] = values.read(text.lower() if isinstance(value, bool) else text)
+            changes[key] = OPTIONS[key].metadata["read"](text.lower() if isinstance(value, bool) else text)
         except (ValueError, KeyError):
-            raise OptionError(f"model option {key}={shown(text)}: give {values.takes}") from None
+            raise OptionError(f"model option {key}={shown(text)}: give {OPTIONS[key].metadata['takes']}") from None
         except OptionError as error:
             raise OptionError(f"model option {key}: {error}") from None
     if "candidates" in changes and changes.get("engine", "auto") != "auto":
@@ -308,7 +303,7 @@ def with_pair(card: ModelCard, lp: str | None) -> ModelCard:
 
 def option_meanings() -> dict[str, str]:
     """Option of a model name -> what it means, and the values that it takes."""
-    takes = {name: f.metadata["values"].takes for name, f in OPTIONS.items()}
+    takes = {name: f.metadata["takes"] for name, f in OPTIONS.items()}
     takes["engine"] = ", ".join(["auto", *ENGINES.names()])
     meanings = {name: f"{f.metadata['help']}: {takes[name]}" for name, f in OPTIONS.items()}
     return meanings | {name: option_help(name) for name in FIELDS}

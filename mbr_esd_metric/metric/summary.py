@@ -31,30 +31,27 @@ def summary(
     card: ModelCard, engine: Engine | None, segments: Sequence[Segment], decisions: Sequence[Decision]
 ) -> Summary:
     """The summary of a run with an engine; each segment has one decision."""
-    invalid = _total(decisions, "invalid")
-    candidates, cut = _total(decisions, "valid") + invalid, sum(one.reasons.get(CUT, 0) for one in decisions)
-    advice = _losses(card, engine, decisions, candidates, cut, invalid)
-    advice += _equal_scores(card, decisions, candidates, lost=bool(advice))
+    names = ("valid", "invalid", "located", "dropped", "unplaced", "inexact", "unmarked")
+    total = {name: sum(getattr(one, name) for one in decisions) for name in names}
+    total["cut"] = sum(one.reasons.get(CUT, 0) for one in decisions)
+    candidates = total["valid"] + total["invalid"]
+    advice = []
     if card.needs_prompt and card.prompt in TEMPLATES:
-        advice.insert(
-            0,
+        advice.append(
             f"{card.name} is asked with our prompt, and was trained on its authors': make theirs a file, as "
-            "docs/models.md shows, and give prompt=FILE",
+            "docs/models.md shows, and give prompt=FILE"
         )
+    if candidates >= _FEW:
+        advice += _losses(card, engine, total)
+    advice += _equal_scores(card, decisions, candidates, total["unmarked"])
     if not candidates:
         return Summary(advice=tuple(advice))
-    dropped, unplaced = _total(decisions, "dropped"), _total(decisions, "unplaced")
-    source = f" or the source (of omissions: {unplaced})" if card.decision.both_sides() else ""
+    source = f" or the source (of omissions: {total['unplaced']})" if card.decision.both_sides() else ""
+    lost = {"cut at max_tokens": total["cut"], "could not be read": total["invalid"] - total["cut"]}
+    unfound = {f"not found in the translation{source}": total["dropped"], FOUND_INEXACTLY: total["inexact"]}
     parts = [
-        _counted(candidates, "candidate", {"cut at max_tokens": cut, "could not be read": invalid - cut}),
-        _counted(
-            _total(decisions, "located") + dropped,
-            "error span",
-            {
-                f"not found in the translation{source}": dropped,
-                FOUND_INEXACTLY: _total(decisions, "inexact"),
-            },
-        ),
+        _counted(candidates, "candidate", lost),
+        _counted(total["located"] + total["dropped"], "error span", unfound),
     ]
     lowest = [s for s, one in zip(segments, decisions, strict=True) if one.valid and one.score <= 0]
     if lowest:  # further errors changed nothing
@@ -74,63 +71,49 @@ def _counted(whole: int, what: str, counts: Mapping[str, int]) -> str:
     return shown and f"of {number_of(whole, what)} {shown}"
 
 
-def _total(decisions: Sequence[Decision], count: str) -> int:
-    return sum(getattr(one, count) for one in decisions)
-
-
-def _losses(
-    card: ModelCard, engine: Engine | None, decisions: Sequence[Decision], candidates: int, cut: int, invalid: int
-) -> list[str]:
-    """Advice where most candidates or spans are lost; `invalid` of the candidates, and of these `cut`, are."""
-    located, dropped = _total(decisions, "located"), _total(decisions, "dropped")
-    if candidates < _FEW or (2 * invalid <= candidates and dropped <= located):
-        return []
+def _losses(card: ModelCard, engine: Engine | None, total: Mapping[str, int]) -> list[str]:
+    """Advice where most candidates or spans are lost; the counts are in the line."""
     takes_grammar = engine is None or not engine.missing_capability(logprobs=False, grammar=True)
     anew = "sample candidates" if engine is None else "draw new ones"
-    cooler = "temperature=1" if card.sampling.temperature > 1 and engine is not None else ""
-    advice = []
-    if 2 * cut > candidates:
-        fixes = [f"max_tokens={2 * card.max_tokens}", *(["format=compact"] if card.decision.format == "json" else [])]
-        fixes += [cooler] if cooler else []
-        advice.append(f"{cut} of {candidates} candidates were cut at max_tokens: {anew} with {' or '.join(fixes)}")
-    elif 2 * invalid > candidates:
+    cooler = ["temperature=1"] if card.sampling.temperature > 1 and engine is not None else []
+    advice, candidates = [], total["valid"] + total["invalid"]
+    if 2 * total["cut"] > candidates:
+        shorter = ["format=compact"] if card.decision.format == "json" else []
+        fixes = [f"max_tokens={2 * card.max_tokens}", *shorter, *cooler]
+        advice.append(f"most candidates were cut at max_tokens: {anew} with {' or '.join(fixes)}")
+    elif 2 * total["invalid"] > candidates:
         fixes = [] if takes_grammar else ["on a server that holds answers to a grammar (vLLM, llama.cpp)"]
-        fixes += [f"with {cooler}"] if cooler else []
-        advice.append(
-            f"{invalid} of {candidates} candidates are cut or could not be read: {anew} "
-            + (" or ".join(fixes) or "with another model, as this one does not keep to the format")
-        )
-    if dropped > located and (engine is None or not card.grounded):
+        fixes += [f"with {one}" for one in cooler]
+        fix = " or ".join(fixes) or "with another model, as this one does not keep to the format"
+        advice.append(f"most candidates are cut or could not be read: {anew} {fix}")
+    if total["dropped"] > total["located"] and (engine is None or not card.grounded):
         where = "" if takes_grammar else ", on a server that takes a grammar (vLLM, SGLang, llama.cpp)"
         advice.append(
-            f"{dropped} of {located + dropped} error spans that candidates marked are not in the "
-            f"translation, and were dropped: {anew} with grounded=true{where}, which allows only pieces of the "
-            "translation"
+            f"most error spans that candidates marked are not in the translation, and were dropped: {anew} with "
+            f"grounded=true{where}, which allows only pieces of the translation"
         )
     return advice
 
 
-def _equal_scores(card: ModelCard, decisions: Sequence[Decision], candidates: int, lost: bool) -> list[str]:
-    """Advice where all segments have the same score; `lost` if there is advice about losses already."""
+def _equal_scores(card: ModelCard, decisions: Sequence[Decision], candidates: int, unmarked: int) -> list[str]:
+    """Advice where all segments have the same score; `unmarked` of the candidates say that there is no error."""
     judged = [one for one in decisions if one.valid]
     if len(judged) < 2 or len({one.score for one in judged}) > 1 or math.isnan(judged[0].score):
         return []
-    clean, unmarked = sum(not one.annotation for one in judged), _total(decisions, "unmarked")
+    clean = sum(not one.annotation for one in judged)
     line = f"all {len(judged)} segments have the score {judged[0].score:.4f}: {clean} "
     if clean == len(judged):
         line += f"decisions have no error span, and {unmarked} of {candidates} candidates say that there is no error"
     else:
         line += f"of the decisions and {unmarked} of {candidates} candidates mark no error"
     means = [one.located / one.valid for one in judged]
-    located, dropped = _total(decisions, "located"), _total(decisions, "dropped")
-    if dropped and not lost:
-        line += f"; {dropped} of {located + dropped} error spans were not found in the translation"
     if card.samples == 1:
-        return [f"{line}; several candidates tell more than one: rule=mbr&n=16&temperature=1&score=expected"]
-    if card.decision.score == "chosen" and max(means) > min(means):
-        return [
-            f"{line}; score=expected takes the mean over the candidates, which mark {min(means):.2f} to "
-            f"{max(means):.2f} error spans a segment, with nothing sampled anew"
-        ]
-    nothing = not located + dropped and unmarked == candidates
-    return [f"{line}; this model finds nothing here: take a larger one" if nothing else line]
+        line += "; several candidates tell more than one: rule=mbr&n=16&temperature=1&score=expected"
+    elif card.decision.score == "chosen" and max(means) > min(means):
+        line += (
+            f"; score=expected takes the mean over the candidates, which mark {min(means):.2f} to {max(means):.2f} "
+            "error spans a segment, with nothing sampled anew"
+        )
+    elif unmarked == candidates:
+        line += "; this model finds nothing here: take a larger one"
+    return [line]

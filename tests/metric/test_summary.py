@@ -58,7 +58,7 @@ def test_most_spans_dropped(tmp_path: Path) -> None:
     run = predicted(tmp_path, texts)
     assert run.metadata.summary == "of 13 error spans 8 not found in the translation"
     (line,) = run.metadata.advice
-    assert line.startswith("8 of 13 error spans that candidates marked are not in the translation")
+    assert line.startswith("most error spans that candidates marked are not in the translation")
     assert "grounded=true" in line
 
 
@@ -68,10 +68,10 @@ def test_most_candidates_cut(tmp_path: Path) -> None:
     run = predicted(tmp_path, texts, cut)
     assert run.metadata.summary.startswith("of 12 candidates 8 cut at max_tokens")
     (line,) = run.metadata.advice
-    assert line.startswith("8 of 12 candidates were cut at max_tokens")
+    assert line.startswith("most candidates were cut at max_tokens")
     assert "max_tokens=4096 or format=compact" in line
     (line,) = predicted(tmp_path, texts).metadata.advice
-    assert line.startswith("8 of 12 candidates are cut or could not be read")
+    assert line.startswith("most candidates are cut or could not be read")
 
 
 def test_scores_that_differ_need_no_advice(tmp_path: Path) -> None:
@@ -93,9 +93,10 @@ def test_the_published_distilled_model_is_to_have_its_authors_prompt(tmp_path: P
 def test_advice_says_what_was_counted(tmp_path: Path) -> None:
     """Spans that are not found are no silence, and equal scores are no "no error"."""
     for candidates, clean, dropped in (([answer("Wolf"), CLEAN], 3, 3), ([answer("Wolf")] * 2, 0, 6)):
-        (line,) = predicted(tmp_path, [candidates] * 3).metadata.advice
-        assert f"{clean} of 6 candidates say that there is no error" in line
-        assert line.endswith(f"; {dropped} of {dropped} error spans were not found in the translation")
+        run = predicted(tmp_path, [candidates] * 3).metadata
+        (line,) = run.advice
+        assert line.endswith(f" {clean} of 6 candidates say that there is no error")
+        assert run.summary == f"of {dropped} error spans {dropped} not found in the translation"
     texts = [[answer(mt[:3], severity="minor")] * 2 for mt in TRANSLATIONS]
     (line,) = predicted(tmp_path, texts).metadata.advice
     assert line == "all 3 segments have the score 0.9600: 0 of the decisions and 0 of 6 candidates mark no error"
