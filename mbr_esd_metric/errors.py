@@ -15,12 +15,9 @@ from contextvars import ContextVar
 #: What every command says if its run ends early.
 RESUME = "what was sampled is kept; repeat the command to go on from there"
 
-
 #: Control characters, line ends, characters that turn the direction of writing, halves of surrogate pairs, and what XML
 #: forbids.
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-
-
 #: Variables that hold a key, and the keys and passwords of addresses in use.
 _KEY_VARIABLES = ("MBR_ESD_API_KEY", "OPENAI_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 _secrets: set[str] = set()

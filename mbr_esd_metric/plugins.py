@@ -138,26 +138,23 @@ class Catalog(Generic[_T]):
         return {name: value for value in every if (name := vars(value).get("name")) is not None}
 
     def _load(self, point: EntryPoint) -> type[_T]:
+        part, cause, value = f"the {self.kind} {point.name!r} of {_package_of(point)}", None, None
         try:
             value = point.load()
         # A package of somebody else may raise anything on import.
         except Exception as error:
-            raise self._unusable(point, f"{type(error).__name__}: {error}") from error
-        if not isinstance(value, type) or not issubclass(value, self._base):
-            raise self._unusable(point, f"{point.value} is no subclass of {self._base.__name__}")
-        if getattr(value, "name", None) != point.name:
-            raise self._unusable(point, f"the class calls itself {getattr(value, 'name', None)!r}")
-        if inspect.isabstract(value):
-            raise self._unusable(point, f"it lacks {', '.join(sorted(getattr(value, '__abstractmethods__', ())))}")
-        module = sys.modules[value.__module__.partition(".")[0]]
-        _PARTS[(module.__file__ or inspect.getfile(value)).removesuffix("__init__.py")] = self._part(point)
-        return value
-
-    def _unusable(self, point: EntryPoint, why: str) -> PluginError:
-        return PluginError(f"{self._part(point)} cannot be used: {why}; update or uninstall that package")
-
-    def _part(self, point: EntryPoint) -> str:
-        return f"the {self.kind} {point.name!r} of {_package_of(point)}"
+            why, cause = f"{type(error).__name__}: {error}", error
+        else:
+            if isinstance(value, type) and issubclass(value, self._base):
+                if getattr(value, "name", None) == point.name and not inspect.isabstract(value):
+                    module = sys.modules[value.__module__.partition(".")[0]]
+                    _PARTS[(module.__file__ or inspect.getfile(value)).removesuffix("__init__.py")] = part
+                    return value
+                lacking = ", ".join(sorted(getattr(value, "__abstractmethods__", ())))
+                why = f"it lacks {lacking}" if lacking else f"the class calls itself {getattr(value, 'name', None)!r}"
+            else:
+                why = f"{point.value} is no subclass of {self._base.__name__}"
+        raise PluginError(f"{part} cannot be used: {why}; update or uninstall that package") from cause
 
     def _warn(self, message: str) -> None:
         if message not in self._warned:

@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO, cast
@@ -142,16 +142,14 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
         raise
 
 
-@contextmanager
-def _compressed(file: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
+def _compressed(file: IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes]]:
     if suffix == ".gz":
-        with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0) as content:
-            yield cast("IO[bytes]", content)
-    elif suffix == ".zst":
-        with _zstandard().ZstdCompressor().stream_writer(file, closefd=False) as content:
-            yield content
-    else:
-        yield file
+        zipped = gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0)
+        return cast("AbstractContextManager[IO[bytes]]", zipped)
+    if suffix == ".zst":
+        writer: AbstractContextManager[IO[bytes]] = _zstandard().ZstdCompressor().stream_writer(file, closefd=False)
+        return writer
+    return nullcontext(file)
 
 
 def write_whole(path: str | Path, text: str) -> None:

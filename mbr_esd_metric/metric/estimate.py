@@ -42,14 +42,13 @@ class Estimate:
     """The work that is left to do. With `n=auto` the numbers to sample are upper limits.
 
     Attributes:
-        segments, pairs: the number of segments, and of distinct (source, translation) pairs that are not blank.
+        pairs: distinct (source, translation) pairs that are not blank.
         candidates, stored: of all pairs, and those in the store.
         prompts, prompt_characters: the distinct prompts to read for the missing candidates, and their total length.
-        tokens: the estimated number of tokens to generate.
+        tokens: to generate; estimated from `mean_tokens`, of the stored candidates, where any are known.
         requests: HTTP requests of `engine=server`, or prompts for the other engines.
-        mean_tokens: of the stored candidates whose number of tokens is known; None if there are none.
-        prompt_tokens: the estimated number of tokens of prompts that are paid for; a prompt counts for each request.
-        cost: the estimated cost at the card's price, and the most that it can be; None if it has none.
+        prompt_tokens: estimated tokens of prompts that are paid for; a prompt counts for each request.
+        cost: the estimated cost at the card's price, and the most that it can be; None without a price.
         note: why another engine than this machine's is counted, or why the run would stop; "" if neither.
         timing: of the trial; None without one.
     """
@@ -69,14 +68,6 @@ class Estimate:
     cost: tuple[float, float] | None
     note: str
     timing: Timing | None
-
-    @property
-    def seconds(self) -> float | None:
-        """The seconds for the rest at the speed of the trial, with loading; None without a trial."""
-        if self.timing is None:
-            return None
-        left = self.candidates - self.stored
-        return self.timing.loading + left * self.timing.seconds / self.timing.candidates
 
     def lines(self) -> list[str]:
         """The lines that a terminal shows."""
@@ -100,14 +91,15 @@ class Estimate:
                 rows.append(("  max_cost", f"{self.card.max_cost:,.4f}: the run stops before it would pass it"))
         if self.candidates == self.stored:
             rows.append(("time", "none for sampling: all candidates are stored"))
-        elif self.seconds is None or self.timing is None:
+        elif self.timing is None:
             known = MEASURED.get(self.card.name, "not known")
             rows.append(("time", f"{known}; --dry-run 4 samples 4 of the segments, which are kept, and measures"))
         else:
             one = self.timing
+            seconds = one.loading + (self.candidates - self.stored) * one.seconds / one.candidates
             loading = f"; {one.loading:,.0f} s to load the model and sample one" if one.loading else ""
             rate = f"at {one.candidates / one.seconds:,.2f} candidates/s, as in {one.segments} segments"
-            rows.append(("time", f"{most}{_in_words(self.seconds)} ({rate} sampled just now and kept{loading})"))
+            rows.append(("time", f"{most}{_in_words(seconds)} ({rate} sampled just now and kept{loading})"))
         rows += [("note", self.note)] if self.note else []
         return [f"{name:<21}{text}" for name, text in rows]
 
@@ -189,9 +181,9 @@ def estimate(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> Es
         note = f"as things are, the run would stop: {problem}"
     prompt_tokens = round(prompt_bytes / BYTES_A_TOKEN)
     return Estimate(
-        card=card,
-        engine=engine.name,
-        segments=len(segments),
+        card,
+        engine.name,
+        len(segments),
         pairs=len(every),
         candidates=total,
         stored=stored,

@@ -16,10 +16,10 @@ from mbr_esd_metric.prompting.prompt import TEMPLATES
 
 #: vLLM's arguments that a folder may name: lengths, shares of memory, parallel sizes, and 8 or 4 bits.
 HARMLESS_ARGUMENTS = frozenset(
-    {
+    (
         *("max_model_len", "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "enforce_eager"),
         *("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "quantization", "kv_cache_dtype"),
-    }
+    )
 )
 _HUB_ID = re.compile(r"\w[\w.-]*/[\w.-]+")
 #: The class identifier in the ``hparams.yaml`` of our model folders.
@@ -100,14 +100,7 @@ def _file_in_folder(folder: Path, key: str, value: str) -> str:
 
 
 #: Checkpoints that COMET loads, as its hub names them: a name without its owner is taken for none of ours.
-_OF_COMET = (
-    "Unbabel/XCOMET-XL",
-    "Unbabel/XCOMET-XXL",
-    "Unbabel/wmt22-comet-da",
-    "Unbabel/wmt22-cometkiwi-da",
-    "Unbabel/wmt23-cometkiwi-da-xl",
-    "Unbabel/wmt23-cometkiwi-da-xxl",
-)
+_COMET = ("XCOMET-XL", "XCOMET-XXL", "wmt22-comet-da", "wmt22-cometkiwi-da", "wmt23-cometkiwi-da-xl")
 
 
 def other_card(base: str, options: Sequence[str], cards: Sequence[str]) -> ModelCard:
@@ -121,7 +114,7 @@ def other_card(base: str, options: Sequence[str], cards: Sequence[str]) -> Model
     first = base.partition("&")[0]
     if first in cards:
         raise OptionError(f"the first option of a model begins with ?, not with &: {first}?option=value&option=value")
-    error = unknown("model", base, (*cards, *_OF_COMET), "`mbr-esd models`")
+    error = unknown("model", base, (*cards, *(f"Unbabel/{name}" for name in _COMET)), "`mbr-esd models`")
     raise OptionError(f"{error}; or give {_suggestion(base, options)}")
 
 

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, OptionError, labelled
-from mbr_esd_metric.files.streams import numbered_lines
-from mbr_esd_metric.files.untrusted import parse_strict_json
+from mbr_esd_metric.files.untrusted import json_objects
 from mbr_esd_metric.prompting.formats import AnswerFormat
 from mbr_esd_metric.prompting.parse import is_severity
 from mbr_esd_metric.prompting.prompt import Prompt
@@ -59,9 +59,7 @@ class Shots:
             raise OptionError(
                 f"shots={path}: answers of format={answers.name} take no examples; train the model instead"
             )
-        shots = [
-            _shot(f"{path}, line {number}", line, answers) for number, line in numbered_lines(path) if line.strip()
-        ]
+        shots = [_shot(where, value, answers) for where, _, value in json_objects(path)]
         if not shots:
             raise InputError(f"{path} has no example; give JSON lines with src, mt and spans")
         return cls(shots, answers, nearest)
@@ -91,10 +89,9 @@ class Shots:
         return {shot.source: _grams(_plain(shot.source)) for shot in self.shots}
 
 
-def _shot(where: str, line: str, answers: AnswerFormat) -> Shot:
+def _shot(where: str, value: Mapping[str, Any], answers: AnswerFormat) -> Shot:
     with labelled(where):
-        value = parse_strict_json(line, writable=True)
-        texts = isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("src", "mt"))
+        texts = all(isinstance(value.get(key), str) for key in ("src", "mt"))
         if not texts or not isinstance(value.get("spans"), list):
             raise InputError("an example needs the texts src and mt, and the list spans")
         for span in value["spans"]:  # an annotation leaves such a span out, and the example would show no error

@@ -115,16 +115,13 @@ def add_to_json(samples: Sequence[Any], metadata: Mapping[str, Any], model: str)
     if command is None:
         return
     command[2]["json"] = SimpleNamespace(dump=_dump_without_nan)
-    for key in ("mqm", "errors", "omissions", "sentences", "corrected", "refused"):
-        name = "error_spans" if key == "errors" else key
-        if name in metadata:
-            for sample, value in zip(samples, metadata[name], strict=True):
-                if isinstance(sample, dict) and (key != "refused" or value is not None):
-                    sample[key] = value
-    for sample, data_warning in zip(samples, metadata["data_warning"], strict=True):
-        if data_warning is not None and isinstance(sample, dict):
-            sample["data_warning"] = data_warning
+    names = {"error_spans": "errors"} | {key: key for key in ("mqm", "omissions", "sentences", "corrected")}
+    for at, sample in enumerate(samples):
         if isinstance(sample, dict):
+            sample |= {key: metadata[name][at] for name, key in names.items() if name in metadata}
+            for name in ("refused", "data_warning"):
+                if name in metadata and metadata[name][at] is not None:
+                    sample[name] = metadata[name][at]
             sample["model"] = model
 
 
