@@ -113,11 +113,11 @@ def annotation_of(rating: Any) -> Annotation | None:
 
 def _ratings(evs: Any, name: str, spans: SystemSpans, faults: Counter[str] | None = None) -> Ratings:
     """Error spans, cut to their translations; `faults` counts how."""
-    both = {}
-    for system, row in spans.items():
-        annotations = [annotation_of(rating) for rating in row]
-        both[system] = tuple(
-            None if one is None else fit_to_text(one, len(text or ""), faults)
-            for one, text in zip(annotations, evs.sys_outputs[system], strict=True)
+    both = {
+        system: tuple(
+            fit_to_text(annotation_of(rating), len(text or ""), faults)
+            for rating, text in zip(row, evs.sys_outputs[system], strict=True)
         )
+        for system, row in spans.items()
+    }
     return Ratings(name, both)

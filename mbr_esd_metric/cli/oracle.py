@@ -97,7 +97,7 @@ def _evaluate(
             f"{test_set.layout.human_rating('*')}: no human ratings, and an oracle needs some; import them with: "
             "mbr-esd wmt import"
         )
-    sampled = read_sampled(test_set, args.candidates, args.rules)
+    sampled = read_sampled(test_set, args.candidates)
     everybody = measuring.evaluator(test_set, None if args.sizes else list(human.values()))
     raters, sizes = list(human.values()), args.sizes or [None]
 

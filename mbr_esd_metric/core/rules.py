@@ -54,7 +54,7 @@ class Rule(ABC):
                 f"{len(problem.hypotheses.hypothesis_of_candidate)}; use 'map' for the likeliest of several"
             )
         if self.needs_logprobs and not (problem.hypotheses.logprobs > -math.inf).any():
-            raise InputError(f"the rule {self.name!r} needs the candidates' log-probabilities")
+            raise InputError(f"the rule {self.name!r} needs the candidates' log-probabilities; choose another")
 
     def __str__(self) -> str:
         return self.name

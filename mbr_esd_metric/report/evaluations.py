@@ -281,7 +281,7 @@ def span_table(test_set: TestSet, measuring: EvaluationSettings, metrics: Sequen
     among_people = rater_agreement(human, test_set.lengths, measuring.measures)
     stored, notes = test_set.read_metrics(metrics, with_spans=True)
     with_spans = [(metric, metric.ratings) for metric in stored if metric.ratings is not None]
-    omissions = [ratings.omissions_of(systems, segments) for _, ratings in with_spans]
+    omissions = [ratings.of(systems, segments, omissions=True) for _, ratings in with_spans]
     with_omissions = any(cell is not None and len(cell) > 0 for matrix in omissions for row in matrix for cell in row)
 
     def row(
@@ -315,7 +315,7 @@ def span_table(test_set: TestSet, measuring: EvaluationSettings, metrics: Sequen
         with labelled(f"{metric.name}, {test_set.lp}"):
             scores = evaluator.evaluate(ratings.of(systems, segments))
         base, uses_reference = base_name(metric.name)
-        of_people = [ratings.omissions_of(systems, segments) for ratings in people]
+        of_people = [ratings.of(systems, segments, omissions=True) for ratings in people]
         omitted = evaluate_omissions(left_out, of_people) if with_omissions else None
         rows.append(row(base, input_of(uses_reference), scores.counts, scores.values, omitted))
     legend = [

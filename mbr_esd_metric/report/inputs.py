@@ -104,7 +104,7 @@ def read_table(
     notes: list[str] = []
     if test_set is not None:
         texts = {(text.system, text.id): text for text in _texts(test_set)}
-        ratings = [name for name in columns if name in test_set.layout.human_ratings()]
+        ratings = [name for name in columns if name in test_set.layout.human_files("rating")]
         metrics = [name for name in columns if name not in ratings]
         inputs += _test_set_inputs(test_set, ratings, metrics, notes)
     kinds = {source.path: kind_of_input(source.path) for source in sources}
@@ -308,7 +308,7 @@ def _test_set_inputs(
         scores = dict(zip(test_set.systems, metric.scores.tolist(), strict=True))
         # Beside people's, `wmt score` writes the MQM scores of its models; the score is that of `mbr-esd score`.
         mqm = metric.ratings is not None and bool(np.nanmin(metric.scores) >= -25 and np.nanmax(metric.scores) <= 0)
-        inputs.append(_rated(test_set, metric.ratings or Ratings(metric.name, {}, {}), scores, mqm=mqm))
+        inputs.append(_rated(test_set, metric.ratings or Ratings(metric.name, {}), scores, mqm=mqm))
     return inputs
 
 

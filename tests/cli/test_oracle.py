@@ -180,8 +180,10 @@ def test_spans_of_humans_metrics_and_nobody(small: Small, mbr_esd: Command) -> N
         ("oracle all.jsonl --sizes 0", "give 1 or more"),
         ("oracle all.jsonl --rules mbrr", "did you mean 'mbr'"),
         ("oracle all.jsonl --plot x.png", "say how many with --sizes, for instance 16 64 256"),
-        ("oracle bare.jsonl", "the rule map needs; leave the rule out: --rules empty majority mbr"),
-        ("oracle bare.jsonl --rules map", "bare.jsonl: segment 1 of A has no log-probabilities, which"),
+        (
+            "oracle bare.jsonl",
+            "bare.jsonl: segment 1 of A: the rule 'map' needs the candidates' log-prob",
+        ),
         ("oracle unread.jsonl --rules mbr", "segment 2 of A: none of the 1 candidates is valid"),
         ("oracle unread.jsonl --rules mbr-corpus", "segment 2 of A: none of the 1 candidates is valid"),
         (

@@ -101,15 +101,10 @@ class Layout:
         """Human scores of that name, such as "mqm"."""
         return self.root / "human-scores" / file_name(f"{self.lp}.{name}", "human score", f".{level}.score")
 
-    def human_score_names(self) -> tuple[str, ...]:
-        """Names, such as "mqm", of the human scores of segments, sorted."""
-        return tuple(self._human(".seg.score"))
-
-    def human_ratings(self) -> dict[str, Path]:
-        """Name of a set of human ratings, such as "mqm.rater1" -> file, sorted by name."""
-        return self._human(".seg.rating")
-
-    def _human(self, suffix: str) -> dict[str, Path]:
+    def human_files(self, kind: Literal["score", "rating"]) -> dict[str, Path]:
+        """Name of human scores of segments, such as "mqm", or of a set of ratings, such as "mqm.rater1" -> file,
+        sorted by name."""
+        suffix = f".seg.{kind}"
         paths = sorted((self.root / "human-scores").glob(f"{self.lp}.*{suffix}"))
         return {path.name.removeprefix(f"{self.lp}.").removesuffix(suffix): path for path in paths}
 
@@ -301,8 +296,8 @@ def _info(reference: str, *outliers: str) -> TestSetInfo:
     return TestSetInfo(reference, "mqm", frozenset(outliers))
 
 
-#: Test sets with MQM gold: (test set, language pair) -> what the toolkit knows of it.
-MQM_TEST_SETS: Mapping[tuple[str, str], TestSetInfo] = {
+#: (Test set, language pair) -> what the toolkit knows of it; those with MQM gold come first.
+TEST_SETS: Mapping[tuple[str, str], TestSetInfo] = {
     ("wmt20", "en-de"): _info("ref", "zlabs-nlp.179", "WMTBiomedBaseline.388", "Online-G.1556"),
     ("wmt20", "zh-en"): _info("ref", "WMTBiomedBaseline.183"),
     ("wmt21.news", "en-de"): _info("refC"),
@@ -323,30 +318,26 @@ MQM_TEST_SETS: Mapping[tuple[str, str], TestSetInfo] = {
     ("wmt24", "ja-zh"): _info("refA", "MSLC"),
     ("wmt25", "en-ko_KR"): _info("refA"),
     ("wmt25", "ja-zh_CN"): _info("refA"),
-}
-
-
-#: Test sets whose gold is ESA, in the same form.
-ESA_TEST_SETS: Mapping[tuple[str, str], TestSetInfo] = {
-    (test_set, lp): TestSetInfo("refA", gold)
-    for test_set, gold, lps in (
-        ("wmt24", "esa", "cs-uk en-cs en-hi en-is en-ja en-ru en-uk en-zh"),
-        (
-            "wmt25",
-            "esa-human1",
-            "cs-de_DE cs-uk_UA en-ar_EG en-bho_IN en-cs_CZ en-et_EE en-is_IS en-it_IT en-ja_JP en-mas_KE en-ru_RU "
-            "en-sr_Cyrl_RS en-uk_UA en-zh_CN",
-        ),
-    )
-    for lp in lps.split()
+    **{
+        (test_set, lp): TestSetInfo("refA", gold)
+        for test_set, gold, lps in (
+            ("wmt24", "esa", "cs-uk en-cs en-hi en-is en-ja en-ru en-uk en-zh"),
+            (
+                "wmt25",
+                "esa-human1",
+                "cs-de_DE cs-uk_UA en-ar_EG en-bho_IN en-cs_CZ en-et_EE en-is_IS en-it_IT en-ja_JP en-mas_KE en-ru_RU "
+                "en-sr_Cyrl_RS en-uk_UA en-zh_CN",
+            ),
+        )
+        for lp in lps.split()
+    },
 }
 
 
 def info_of(test_set: str, lp: str) -> TestSetInfo:
     """The table's entry, or the defaults for a set that is not in it."""
-    key = (test_set, lp)
-    info = MQM_TEST_SETS.get(key) or ESA_TEST_SETS.get(key)
-    return info or (TestSetInfo("refA", "esa") if test_set == "wmt26" else TestSetInfo())
+    default = TestSetInfo("refA", "esa") if test_set == "wmt26" else TestSetInfo()
+    return TEST_SETS.get((test_set, lp), default)
 
 
 def reference_name(test_set: str, lp: str) -> str | None:
@@ -354,19 +345,18 @@ def reference_name(test_set: str, lp: str) -> str | None:
 
     If the table has none, it is that of most language pairs of the test set. None for an unknown test set.
     """
-    tables = {**MQM_TEST_SETS, **ESA_TEST_SETS}
-    names = Counter(info.standard_reference for (name, _), info in tables.items() if name == test_set)
+    names = Counter(info.standard_reference for (name, _), info in TEST_SETS.items() if name == test_set)
     return info_of(test_set, lp).standard_reference or (names.most_common(1)[0][0] if names else None)
 
 
 def preferred_gold(names: Collection[str]) -> str | None:
     """The name of gold scores to use among these where the table's is missing, such as "esa" or "esa-human1"; None if
-    none is known."""
+    there are several and none is known."""
     for kind in ("mqm", "esa", "da-sqm", "wmt"):
         alike = [kind] if kind in names else sorted(name for name in names if name.startswith(f"{kind}-"))
         if alike:
             return alike[0]
-    return None
+    return next(iter(names)) if len(names) == 1 else None
 
 
 #: A team's main submission, another of its submissions, or the organisers' own metric.

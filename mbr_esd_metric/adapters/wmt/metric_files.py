@@ -19,10 +19,9 @@ from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note, fit_to_text, read_ratings, write_ratings
 from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.rules import rules
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, number_of
-from mbr_esd_metric.files.records import Join, SegmentKey, read_candidates, read_decisions
+from mbr_esd_metric.files.records import CandidateRecord, Join, SegmentKey, read_candidates, read_decisions
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
 from mbr_esd_metric.metaeval.choosing import Sampled
 
@@ -75,7 +74,7 @@ class MetricFiles:
         """The files of a metric, by its full name."""
         path = layout.metric_rating(name)
         stored = read_ratings(path) if path.is_file() else {}
-        annotations = {system: [annotation for _, annotation, _ in row] for system, row in stored.items()}
+        annotations = {system: [annotation for _, annotation in row] for system, row in stored.items()}
         means = {s: row[0] for s, row in files.score_rows(layout.metric_scores(name, "sys")).items()}
         scores = files.score_rows(layout.metric_scores(name, "seg"))
         return cls(scores, annotations, {s: score for s, score in means.items() if score is not None})
@@ -129,11 +128,8 @@ def joined_records(test_set: TestSet, records: Iterable[tuple[SegmentKey, _T]], 
             for source, translation in zip(test_set.sources, test_set.outputs[system], strict=True)
         ]
         rows.append(join.find(places))
-        missing = [
-            segment
-            for segment, record in enumerate(rows[-1])
-            if record is None and not math.isnan(test_set.gold[number, segment])
-        ]
+        rated = ~np.isnan(test_set.gold[number])
+        missing = [segment for segment, record in enumerate(rows[-1]) if record is None and rated[segment]]
         if missing:
             first = places[missing[0]]
             more = f" (nor on {len(missing) - 1} more of them)" if len(missing) > 1 else ""
@@ -174,25 +170,23 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
     of_decisions = first.startswith("{") and '"expected_utility"' in first
     rows = _decisions(test_set, path) if of_decisions else read_comet_json(path)
     cells = joined_records(test_set, ((row.place, row) for row in rows), str(path))
-    spans = any(row.annotation is not None for row in rows)
     scores = np.array([[np.nan if cell is None else _score(cell, path) for cell in row] for row in cells])
     faults: Counter[str] = Counter()
     both = {
         system: tuple(
-            None if cell is None or cell.annotation is None else fit_to_text(cell.annotation, length, faults)
+            fit_to_text(cell.annotation if cell else None, length, faults)
             for cell, length in zip(row, lengths, strict=True)
         )
         for system, row, lengths in zip(test_set.systems, cells, test_set.lengths.tolist(), strict=True)
     }
+    notes = fault_note(f"{name}, {test_set.lp}", faults)
     covered = sum(cell is not None for row in cells for cell in row)
-    suffix = test_set.info.standard_reference if any(row.reference for row in rows) else None
-    notes = list(fault_note(f"{name}, {test_set.lp}", faults))
     if covered < scores.size:
-        notes.append(f"{name} covers {covered} of {scores.size} translations of {test_set.lp}, all that have gold")
+        notes += (f"{name} covers {covered} of {scores.size} translations of {test_set.lp}, all that have gold",)
+    suffix = test_set.info.standard_reference if any(row.reference for row in rows) else None
+    ratings = Ratings(name, both) if any(row.annotation is not None for row in rows) else None
     model = next((row.model for row in rows), None)
-    return StoredMetric(
-        f"{name}-{suffix or 'src'}", scores, Ratings(name, both) if spans else None, tuple(notes), model
-    )
+    return StoredMetric(f"{name}-{suffix or 'src'}", scores, ratings, notes, model)
 
 
 def _decisions(test_set: TestSet, path: Path) -> list[CometRow]:
@@ -241,43 +235,17 @@ def _score(row: CometRow, path: Path) -> float:
     return row.score
 
 
-def read_sampled(
-    test_set: TestSet, path: str, choosing: Sequence[str] = (), answers: str = "json"
-) -> list[list[Sampled | None]]:
-    """A file of candidates, joined to the translations. Error spans are located in the texts of the test set.
-
-    Args:
-        choosing: names of the rules that will choose; one that needs log-probabilities is refused without them.
-        answers: the answer format of candidates that do not say theirs.
-    """
-    records = (
-        replace(one, columns=replace(one.columns, format=one.columns.format or answers))
-        for one in read_candidates(path)
-    )
-    rows = joined_records(test_set, ((record.place, record.candidates) for record in records), path)
+def read_sampled(test_set: TestSet, path: str) -> list[list[Sampled | None]]:
+    """A file of candidates, joined to the translations. Error spans are located in the texts of the test set."""
     options = DecisionOptions()  # which say whether candidates mark omissions in the source
-    sampled = [
-        [
-            None
-            if candidates is None
-            else Sampled(
-                translation or "",
-                candidates,
-                f"segment {number} of {system}",
-                options.source_of(source, candidates[0].format) if candidates else None,
-            )
-            for number, (candidates, translation, source) in enumerate(
-                zip(row, test_set.outputs[system], test_set.sources, strict=True), 1
-            )
-        ]
-        for system, row in zip(test_set.systems, rows, strict=True)
+    records = joined_records(test_set, ((record.place, record) for record in read_candidates(path)), path)
+
+    def sampled(record: CandidateRecord, system: str, number: int) -> Sampled:
+        candidates, translation = record.candidates, test_set.outputs[system][number] or ""
+        source = options.source_of(test_set.sources[number], candidates[0].format) if candidates else None
+        return Sampled(translation, candidates, f"{path}: segment {number + 1} of {system}", source)
+
+    return [
+        [None if record is None else sampled(record, system, number) for number, record in enumerate(row)]
+        for system, row in zip(test_set.systems, records, strict=True)
     ]
-    needing = [name for name in choosing if name in rules() and rules()[name].needs_logprobs]
-    for cell in (cell for row in sampled for cell in row if cell is not None) if needing else ():
-        if all(candidate.logprob is None for candidate in cell.candidates):
-            left = [name for name in choosing if name not in needing] or ["mbr", "majority"]
-            raise InputError(
-                f"{path}: {cell.label} has no log-probabilities, which the rule {needing[0]} needs; leave the rule "
-                f"out: --rules {' '.join(left)}"
-            )
-    return sampled

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -19,18 +19,17 @@ from mbr_esd_metric.files.untrusted import parse_strict_json, reading
 from mbr_esd_metric.prompting.parse import is_omission
 
 
-def read_ratings(path: Path) -> dict[str, list[tuple[int, Annotation | None, str | None]]]:
-    """System -> (line, annotation, rater) of each of its entries, in order; no annotation if a segment is unrated.
+def read_ratings(path: Path) -> dict[str, list[tuple[int, Annotation | None]]]:
+    """System -> (line, annotation) of each of its entries, in order; no annotation if a segment is unrated.
 
     An annotation has the major and minor errors of both sides, with every repeat. A stored score in [0, 1] is a span's
     confidence. Errors of the translation without characters are points. Errors of the source itself are left out: one
-    of its side counts if its category is an omission, and is `unplaced` without a place. Where a line names no rater,
-    the name of the file tells.
+    of its side counts if its category is an omission, and is `unplaced` without a place.
 
     Raises:
         InputError: a line that is not a system, a rating and perhaps a rater, separated by tabs; names the line.
     """
-    ratings: dict[str, list[tuple[int, Annotation | None, str | None]]] = {}
+    ratings: dict[str, list[tuple[int, Annotation | None]]] = {}
     for number, line in numbered_lines(path):
         cells = line.strip().split("\t")
         with reading(f"{path}, line {number}"):
@@ -39,7 +38,7 @@ def read_ratings(path: Path) -> dict[str, list[tuple[int, Annotation | None, str
             annotation = None
             if cells[1] != "None":
                 annotation = annotation_of_errors(map(_stored, parse_strict_json(cells[1])["errors"]))
-        ratings.setdefault(cells[0], []).append((number, annotation, cells[2] if len(cells) == 3 else None))
+        ratings.setdefault(cells[0], []).append((number, annotation))
     return ratings
 
 
@@ -106,12 +105,10 @@ class Ratings:
 
     Attributes:
         both: system -> for each segment its spans in translation and source, None if it is unrated.
-        raters: system -> for each segment who rated it, None if nobody did.
     """
 
     name: str
     both: Mapping[str, tuple[Annotation | None, ...]]
-    raters: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
 
     @cached_property
     def annotations(self) -> dict[str, tuple[Annotation | None, ...]]:
@@ -127,13 +124,10 @@ class Ratings:
         """The spans of one translation; None if it is unrated."""
         return self.both[system][segment] if system in self.both else None
 
-    def of(self, systems: Sequence[str], segments: int) -> list[list[Annotation | None]]:
-        """The annotations, systems x segments, in this order; systems without an entry are unrated."""
-        return [list(self.annotations.get(system, (None,) * segments)) for system in systems]
-
-    def omissions_of(self, systems: Sequence[str], segments: int) -> list[list[Annotation | None]]:
-        """The omissions in the same form."""
-        return [list(self.omissions.get(system, (None,) * segments)) for system in systems]
+    def of(self, systems: Sequence[str], segments: int, *, omissions: bool = False) -> list[list[Annotation | None]]:
+        """The annotations, or omissions, systems x segments, in this order; systems without an entry are unrated."""
+        rows = self.omissions if omissions else self.annotations
+        return [list(rows.get(system, (None,) * segments)) for system in systems]
 
 
 def read_fitting(
@@ -152,18 +146,12 @@ def read_fitting(
     check_blocks(path, stored, outputs, len(next(iter(outputs.values()))))
     both = {
         system: tuple(
-            annotation
-            if annotation is None or system not in systems
-            else fit_to_text(annotation, len(text or ""), faults)
-            for (_, annotation, _), text in zip(entries, outputs[system], strict=True)
+            fit_to_text(annotation, len(text or ""), faults) if system in systems else annotation
+            for (_, annotation), text in zip(entries, outputs[system], strict=True)
         )
         for system, entries in stored.items()
     }
-    raters = {
-        system: tuple(None if annotation is None else rater or name for _, annotation, rater in entries)
-        for system, entries in stored.items()
-    }
-    return Ratings(name, both, raters)
+    return Ratings(name, both)
 
 
 #: Faults of error spans, as a note calls them.
@@ -172,11 +160,13 @@ _NO_SPAN = "begin past it or have no characters and are no spans"
 _REPEATED = "repeat others; f1-wmt25-corpus and MPP count them, measures of sets do not"
 
 
-def fit_to_text(annotation: Annotation, length: int, faults: Counter[str] | None = None) -> Annotation:
+def fit_to_text(annotation: Annotation | None, length: int, faults: Counter[str] | None = None) -> Annotation | None:
     """The spans that begin inside a text of that length, cut at its end; `faults` counts what `fault_note` says.
 
     A span that begins at the end of the text has no character left, and becomes a point. Spans of the source stay.
     """
+    if annotation is None:
+        return None
     spans = annotation.on("translation")
     if faults is not None:
         faults["translations"] += 1

@@ -17,13 +17,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
+
+import numpy as np
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.qe_tsv import span_columns
@@ -60,6 +61,7 @@ class SubmissionRow:
         label: the task's number of the segment.
         spans, score: None if the format has none.
         method: the kind of gold, such as "MQM" or "ESA".
+        system_score: of its whole system.
         clean: whether it is without error; None where the spans decide.
         line: of the file that it was read from, from 1; 0 if unknown.
     """
@@ -76,12 +78,9 @@ class SubmissionRow:
     translation: str | None = None
     reference: str | None = None
     method: str = ""
+    system_score: float = 0.0
     clean: bool | None = None
     line: int = 0
-
-
-#: (language pair, system) -> the metric's score of the system.
-_SystemScores = Mapping[tuple[str, str], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,24 +89,25 @@ class Format:
 
     description: str
     spans: bool
-    write: Callable[[Path, Sequence[SubmissionRow], _SystemScores], None]
+    write: Callable[[Path, Sequence[SubmissionRow]], None]
     read: Callable[[Path], list[SubmissionRow]]
 
 
-def _write_wmt25_scores(path: Path, rows: Sequence[SubmissionRow], system_scores: _SystemScores) -> None:
+def _write_wmt25_scores(path: Path, rows: Sequence[SubmissionRow]) -> None:
     header = (*_IDENTITY, "domain_name", "method", "overall")
     segments = [(*_identity(row), row.domain, row.method, repr(_needed(row, row.score, "score"))) for row in rows]
-    systems = []
-    for (lp, system), score in sorted(system_scores.items()):
-        source, target = lp.split("-", 1)
-        systems.append(("all", "all", source, target, "official", system, "all", "", repr(score)))
+    scores = {(row.lp, row.system): row.system_score for row in rows}
+    systems = [
+        ("all", "all", *lp.split("-", 1), "official", system, "all", "", repr(score))
+        for (lp, system), score in sorted(scores.items())
+    ]
     path.mkdir(parents=True, exist_ok=True)
     for name, table in (("segments.tsv", segments), ("systems.tsv", systems)):
         lines = ["\t".join(map(cell_text, cells)) + "\n" for cells in (header, *table)]
         write_whole(path / name, "".join(lines))
 
 
-def _write_wmt25_spans(path: Path, rows: Sequence[SubmissionRow], _: _SystemScores) -> None:
+def _write_wmt25_spans(path: Path, rows: Sequence[SubmissionRow]) -> None:
     lines: list[tuple[str, ...]] = [(*_IDENTITY, *_TEXTS, "domain_name", "method", *_SPANS)]
     for row in rows:
         texts = (row.source, row.translation or "", "NaN" if row.reference is None else row.reference)
@@ -144,7 +144,7 @@ def _read_wmt25(path: Path) -> list[SubmissionRow]:
     return rows
 
 
-def _write_wmt26(path: Path, rows: Sequence[SubmissionRow], _: _SystemScores) -> None:
+def _write_wmt26(path: Path, rows: Sequence[SubmissionRow]) -> None:
     items: dict[str, dict[str, Any]] = {}
     for row in rows:
         source, target = row.lp.split("-", 1)
@@ -272,10 +272,6 @@ def cell_text(text: str) -> str:
     return one_line(text).replace("\t", " ")
 
 
-#: Lowest and highest Score(E), this package's own scores.
-_SCORE_RANGE = (-25.0, 0.0)
-
-
 def write_submission(
     path: str | Path,
     form: str,
@@ -297,17 +293,16 @@ def write_submission(
             of 0 to 100, of one; by default, one without error spans.
     """
     rows: list[SubmissionRow] = []
-    systems: dict[tuple[str, str], float] = {}
     for test_set in test_sets:
         of_people = metric == "gold" or any(ratings.name == metric for ratings in test_set.ratings)
         name, stored = (_gold if of_people else _metric)(test_set, metric)
         if SUBMISSION_FORMATS[form].spans and not stored.annotations:
             raise InputError(f"{name} has no error spans in {test_set.lp}, and {form} is made of them")
-        rows_of_pair = list(_rows(test_set, stored, form, gold=of_people))
-        rows += rows_of_pair
-        for system in dict.fromkeys(row.system for row in rows_of_pair):
-            scores = [row.score for row in rows_of_pair if row.system == system and row.score is not None]
-            systems[test_set.lp, system] = stored.system_scores.get(system, sum(scores) / max(1, len(scores)))
+        for system in sorted(stored.scores):
+            of_system = list(_rows(test_set, system, stored, form, gold=of_people))
+            scores = [row.score for row in of_system if row.score is not None]
+            score = stored.system_scores.get(system, sum(scores) / max(1, len(scores)))
+            rows += (replace(row, system_score=score) for row in of_system)
     if not rows:
         raise OptionError(f"{metric} has no translation")
     if isinstance(error_free, ErrorFreeModel):
@@ -318,7 +313,7 @@ def write_submission(
         rows = list(_to_hundred(rows, score_range))
     if isinstance(error_free, int | float):
         rows = [replace(row, clean=row.score is not None and row.score >= error_free) for row in rows]
-    SUBMISSION_FORMATS[form].write(Path(path), rows, systems)
+    SUBMISSION_FORMATS[form].write(Path(path), rows)
     return len(rows)
 
 
@@ -338,27 +333,34 @@ def _gold(test_set: TestSet, raters: str) -> tuple[str, MetricFiles]:
     return "gold", MetricFiles(scores, {s: list(row) for one in sets for s, row in one.annotations.items()})
 
 
-def _rows(test_set: TestSet, stored: MetricFiles, form: str, gold: bool) -> Iterator[SubmissionRow]:
-    reference = test_set.references.get(test_set.info.standard_reference or "")
-    gold_scores = dict(zip(test_set.systems, test_set.gold, strict=True))
+def _rows(test_set: TestSet, system: str, stored: MetricFiles, form: str, gold: bool) -> Iterator[SubmissionRow]:
+    """The rows of a system, in the order of the test set; none of the standard reference, or where gold is missing."""
+    reference = test_set.references.get(standard := test_set.info.standard_reference or "")
+    rated = dict(zip(test_set.systems, ~np.isnan(test_set.gold), strict=True))
     task_systems, labels = _task_names(test_set)
     kind = test_set.info.gold.split("-")[0].upper()
-    for system in sorted(test_set.outputs):
-        if system == test_set.info.standard_reference or system not in stored.scores:
+    if system == standard or system not in test_set.outputs or (gold and system not in rated):
+        return
+    annotations = stored.annotations.get(system, [None] * test_set.segments)
+    for number, (document, place) in enumerate(_places(test_set)):
+        text, spans = test_set.outputs[system][number], annotations[number]
+        if gold and (not rated[system][number] or (stored.annotations and spans is None)):
             continue
-        for number, (document, place) in enumerate(_places(test_set)):
-            if gold and (system not in gold_scores or math.isnan(gold_scores[system][number])):
-                continue
-            text = test_set.outputs[system][number]
-            spans = stored.annotations[system][number] if system in stored.annotations else None
-            if gold and stored.annotations and spans is None:
-                continue  # rated, but not by these
-            name = task_systems.get(system, system)
-            label = labels[number] if labels else str(place if form == "wmt26" else number + 1)
-            cut = None if spans is None else fit_to_text(spans, len(text or ""))
-            score, domain = stored.scores[system][number], test_set.documents[number][0]
-            texts = (test_set.sources[number], text, reference[number] if reference else None)
-            yield SubmissionRow(test_set.lp, name, document, place, label, cut, score, domain, *texts, kind)
+        label = labels[number] if labels else str(place if form == "wmt26" else number + 1)
+        yield SubmissionRow(
+            lp=test_set.lp,
+            system=task_systems.get(system, system),
+            document=document,
+            place=place,
+            label=label,
+            spans=fit_to_text(spans, len(text or "")),
+            score=stored.scores[system][number],
+            domain=test_set.documents[number][0],
+            source=test_set.sources[number],
+            translation=text,
+            reference=reference[number] if reference else None,
+            method=kind,
+        )
 
 
 def _task_names(test_set: TestSet) -> tuple[dict[str, str], list[str]]:
@@ -378,7 +380,7 @@ def _places(test_set: TestSet) -> list[tuple[str, int]]:
 
 
 def _to_hundred(rows: Sequence[SubmissionRow], score_range: tuple[float, float] | None) -> Iterator[SubmissionRow]:
-    low, high = score_range or _SCORE_RANGE
+    low, high = score_range or (-25.0, 0.0)  # of Score(E)
     if score_range is None and any(row.spans is None for row in rows):
         raise OptionError("WMT26's scores go from 0 to 100; say where the metric's lie: --range LOW HIGH")
     for row in rows:
@@ -456,7 +458,7 @@ def _cells(
             )
         if number in cells.setdefault(system, {}):
             raise InputError(f"{where}: a second row for segment {number + 1} of system {system}; leave one out")
-        cells[system][number] = replace(row, spans=None if row.spans is None else fit_to_text(row.spans, len(text)))
+        cells[system][number] = replace(row, spans=fit_to_text(row.spans, len(text)))
     return cells
 
 

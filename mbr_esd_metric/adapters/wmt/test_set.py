@@ -236,7 +236,7 @@ def load_test_set(
     Args:
         data: the folder that holds the test sets; None for the folder of the toolkit's download.
         test_set, lp: such as "wmt24" and "en-de".
-        reference: the standard reference, if it differs from the table's (`MQM_TEST_SETS`).
+        reference: the standard reference, if it differs from the table's (`TEST_SETS`).
         gold: the name of the gold scores, if it differs from the table's.
         choice: which systems are evaluated.
         blind: whether gold may be missing, as before a task has ended; nothing is rated then.
@@ -264,7 +264,7 @@ def load_test_set(
     else:
         systems, gold_scores = _gold(layout, info, outputs, len(sources), choice)
     # A merged set has the single raters' spans again: the notes count those that are evaluated.
-    files = layout.human_ratings()
+    files = layout.human_files("rating")
     evaluated = choose_ratings(files, info.gold)
     faults: Counter[str] = Counter()
     ratings = tuple(
@@ -291,8 +291,7 @@ def _info(layout: Layout, gold: str | None, notes: list[str]) -> TestSetInfo:
     if gold:
         return replace(info, gold=gold)
     if not layout.human_scores(info.gold, "seg").is_file():
-        names = layout.human_score_names()
-        instead = preferred_gold(names) or (names[0] if len(names) == 1 else None)
+        instead = preferred_gold(layout.human_files("score"))
         if instead is not None:
             notes.append(f"no gold scores {info.gold} in {layout.lp}: {instead} take their place")
             return replace(info, gold=instead)
@@ -351,7 +350,7 @@ def _gold(
 ) -> tuple[tuple[str, ...], FloatMatrix]:
     path = layout.human_scores(info.gold, "seg")
     if not path.is_file():
-        names = ", ".join(layout.human_score_names())
+        names = ", ".join(layout.human_files("score"))
         fix = "`mbr-esd leaderboard --gold` takes one" if names else "import human ratings first: mbr-esd wmt import"
         raise InputError(f"{path}: no such gold scores; there are: {names or 'none'}; {fix}")
     stored = read_scores(path)
