@@ -172,12 +172,10 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
     cells = joined_records(test_set, ((row.place, row) for row in rows), str(path))
     scores = np.array([[np.nan if cell is None else _score(cell, path) for cell in row] for row in cells])
     faults: Counter[str] = Counter()
+    annotations = [[cell.annotation if cell else None for cell in row] for row in cells]
     both = {
-        system: tuple(
-            fit_to_text(cell.annotation if cell else None, length, faults)
-            for cell, length in zip(row, lengths, strict=True)
-        )
-        for system, row, lengths in zip(test_set.systems, cells, test_set.lengths.tolist(), strict=True)
+        system: tuple(fit_to_text(annotation, length, faults) for annotation, length in zip(row, lengths, strict=True))
+        for system, row, lengths in zip(test_set.systems, annotations, test_set.lengths.tolist(), strict=True)
     }
     notes = fault_note(f"{name}, {test_set.lp}", faults)
     covered = sum(cell is not None for row in cells for cell in row)
