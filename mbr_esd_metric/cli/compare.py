@@ -18,7 +18,7 @@ from mbr_esd_metric.files.paths import check_distinct, system_names
 from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, render_all, table_of
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.metaeval.comparison import SampledScore, SystemPair
+    from mbr_esd_metric.metaeval.comparison import SampledScore, SystemMean, SystemPair
 
 #: How often the candidates of a segment are drawn anew, and the seed.
 _RESAMPLES, _SEED = 20, 0
@@ -169,7 +169,7 @@ def _check(systems: Mapping[str, _System], level: float) -> Check:
 
 def _means(systems: Mapping[str, _System], sampled: bool) -> Table:
     """Each system's mean score and MQM score."""
-    from mbr_esd_metric.metaeval.comparison import SampledScore, compare
+    from mbr_esd_metric.metaeval.comparison import mean_score
     from mbr_esd_metric.metric.cards import limits
 
     score = Column("score", "score", digits=4)
@@ -182,17 +182,17 @@ def _means(systems: Mapping[str, _System], sampled: bool) -> Table:
             left_out.append(f"{name}: {number_of(len(missing), 'segment')} without a score ({first_of(missing)})")
         penalties = [row.mqm for row in scored if row.mqm is not None]
         with labelled(name):
-            pair = compare([SampledScore(0.0, 0.0)] * len(scored), [row.score for row in scored])
+            mean = mean_score([row.score for row in scored])
         rows.append(
             {
                 Column("system", "system"): name,
                 Column("segments", "segments"): len(scored),
-                score: pair.difference,
+                score: mean.mean,
                 Column("mqm", "MQM"): math.fsum(penalties) / len(penalties) if penalties else None,
-                **_intervals(pair, sampled, ""),
+                **_intervals(mean, sampled, ""),
             }
         )
-    notes = ["95% intervals of the mean score; a score is in [0, 1]", *left_out]
+    notes = ["95% intervals of the mean score (bootstrap over segments); a score is in [0, 1]", *left_out]
     models = _models(systems)
     if len(models) > 1:
         notes.append(f"scores of several models ({first_of(models)}) cannot be compared")
@@ -226,9 +226,9 @@ def _pairs(systems: Mapping[str, _System], sampled: bool) -> Table:
     return table_of("pairs of systems", rows)
 
 
-def _intervals(pair: SystemPair, sampled: bool, sign: str) -> TableRow:
+def _intervals(of: SystemMean | SystemPair, sampled: bool, sign: str) -> TableRow:
     """The 95% interval of a mean or a difference, and of candidates that of sampling the same segments anew."""
-    intervals = {Column("interval", "95% interval"): pair.interval}
+    intervals = {Column("interval", "95% interval"): of.interval}
     if sampled:
-        intervals[Column("sampling_interval", "of sampling alone")] = pair.sampling_interval
+        intervals[Column("sampling_interval", "of sampling alone")] = of.sampling_interval
     return {column: f"{low:{sign}.4f} to {high:{sign}.4f}" for column, (low, high) in intervals.items()}

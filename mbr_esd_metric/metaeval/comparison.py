@@ -11,7 +11,8 @@ part that comes from the segments is ``v_all - v_same``; adding v_same to v_all 
 bootstrap: candidates are drawn again from the given ones, with replacement, and decided again.
 
 Whether systems differ on other segments is told by the paired t-test, ``t = mean(d) / sqrt(v_all)`` with K - 1 degrees
-of freedom, as in comet-compare.
+of freedom, as in comet-compare. The interval of one system's mean is that of a bootstrap over its segments, which never
+passes the highest score.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ from mbr_esd_metric.core.decision import CandidateColumns, Decision
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import blank_decision, decide_segment
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
+from mbr_esd_metric.metaeval.matrices import percentile_interval
 
 #: The quantile of the normal distribution for an interval of 95%.
 _Z = 1.959964
 #: Scores that differ by less are equal: sums are rounded, and models compute in single precision.
 TOLERANCE = 1e-6
+#: Resamples of the segments of a system, and their seed.
+_DRAWS, _SEED = 1000, 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,30 @@ class SystemPair:
         return (
             f"no difference shown; more candidates would not show one here (+-{best:.3g} at best), more segments might"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class SystemMean:
+    """The mean score of a system over at least two segments, and 95% intervals of it.
+
+    `interval` is for other segments of the same kind: the middle 95% of the means of 1,000 resamples of the segments.
+    `sampling_interval` is for new samples of the same segments, cut where a score of candidates ends: at 0 and 1.
+    """
+
+    mean: float
+    interval: tuple[float, float]
+    sampling_interval: tuple[float, float]
+
+
+def mean_score(scores: Sequence[SampledScore]) -> SystemMean:
+    """The mean score of a system. Raises `InputError` if it has fewer than two segments."""
+    if len(scores) < 2:
+        raise InputError(f"an interval needs two or more segments with a score, not {len(scores)}")
+    values, rng = np.array([one.score for one in scores]), np.random.default_rng(_SEED)
+    means = [values[rng.integers(0, len(values), len(values))].mean() for _ in range(_DRAWS)]
+    mean, half = float(values.mean()), _Z * math.sqrt(sum(one.variance for one in scores)) / len(values)
+    sampling = (max(mean - half, min(mean, 0.0)), min(mean + half, max(mean, 1.0)))
+    return SystemMean(mean, percentile_interval(means), sampling)
 
 
 def compare(a: Sequence[SampledScore], b: Sequence[SampledScore]) -> SystemPair:

@@ -16,7 +16,7 @@ from mbr_esd_metric.core.decision import CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import write_records
-from mbr_esd_metric.metaeval.comparison import SampledScore, compare, sampled_score
+from mbr_esd_metric.metaeval.comparison import SampledScore, compare, mean_score, sampled_score
 from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
 
@@ -80,6 +80,24 @@ def test_the_intervals_hold_what_they_promise() -> None:
         assert 0 < pair.sampling_share < 1
     assert 0.92 <= same / 300 <= 0.98
     assert 0.91 <= other / 300 <= 0.98
+
+
+@pytest.mark.parametrize("scores", [[1.0, 0.45], [1.0, 1.0, 0.98], [0.0, 0.0, 0.3], [0.2] * 5])
+def test_the_interval_of_a_mean_passes_no_score(scores: list[float]) -> None:
+    """Student's t would go up to 4.2 for the first of them."""
+    mean = mean_score([SampledScore(score, 0.1) for score in scores])
+    low, high = mean.interval
+    assert min(scores) - 1e-12 <= low <= mean.mean <= high <= max(scores) + 1e-12
+    assert 0 <= mean.sampling_interval[0] < mean.mean < mean.sampling_interval[1] <= 1
+
+
+def test_the_interval_of_a_mean_is_that_of_a_bootstrap() -> None:
+    scores = np.random.default_rng(3).beta(8, 2, 200)
+    bootstrap = scipy.stats.bootstrap((scores,), np.mean, method="percentile", n_resamples=9999, random_state=1)
+    mean = mean_score([SampledScore(float(score), 0.0) for score in scores])
+    assert mean.interval == pytest.approx(tuple(bootstrap.confidence_interval), abs=0.003)
+    with pytest.raises(InputError, match="two or more segments with a score, not 1"):
+        mean_score([SampledScore(1.0, 0.0)])
 
 
 def test_the_verdict() -> None:
