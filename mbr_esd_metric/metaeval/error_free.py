@@ -1,17 +1,13 @@
 """Detection of translations without error (WMT26's task 3): a yes or no for each translation.
 
 Gold says yes if no rater marked an error and the score reaches a threshold (85 of 100 for ESA). The task's measure is
-Matthews' correlation coefficient,
+Matthews' correlation coefficient, with "without error" as the positive class; 0 if a factor is 0:
 
     MCC = (tp tn - fp fn) / sqrt((tp + fp)(tp + fn)(tn + fp)(tn + fn))
 
-with "without error" as the positive class; 0 if a factor is 0.
-
-`ErrorFreeModel` learns the yes or no from signals of a metric: its score, Score(E) of its spans, their mass (the share
-of characters in a span, minor ones counting half), the highest confidence of a span, and the log of the length; without
-spans, the score and the length. A logistic regression of them and of the language pair, with a ridge penalty, gives a
-probability. The answer is yes where that reaches the threshold: the one with the highest MCC, or the lowest one with
-the precision that is asked for.
+`ErrorFreeModel` learns the answer from signals of a metric: its score, Score(E) of its spans, their mass (the share of
+characters in a span, minor ones counting half), the highest confidence of a span, and the log of the length; without
+spans, the score and the length. A logistic regression of them and of the language pair gives a probability.
 """
 
 from __future__ import annotations
@@ -40,8 +36,6 @@ ESA_THRESHOLD = 85.0
 
 _WITH_SPANS = ("score", "span score", "span mass", "confidence", "log length")
 _WITHOUT = ("score", "log length")
-#: Weight of the ridge penalty on standardised signals, and the rounds of Newton's method.
-_RIDGE, _ROUNDS = 1.0, 25
 #: Parts of a cross-validation, and resamples of its intervals.
 _FOLDS, _DRAWS = 5, 1000
 
@@ -89,11 +83,10 @@ class ErrorFree:
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """The best result that a score can reach with one threshold, chosen on the same translations.
+    """The best result of a score of at least `threshold`, chosen on the same translations; infinity predicts none.
 
-    A score of at least `threshold` predicts "without error"; infinity predicts it for none. `auc` is the area under
-    the ROC curve: the probability that a translation without error scores above one with errors, where a tie counts
-    half; NaN if only one of the two kinds occurs.
+    `auc` is the probability that a translation without error scores above one with errors, where a tie counts half;
+    NaN if only one of the two kinds occurs.
     """
 
     threshold: float
@@ -106,8 +99,7 @@ def gold_labels(
 ) -> FloatMatrix:
     """1 if a translation is without error, 0 if it is not, NaN if nobody rated it; (systems, segments).
 
-    `gold` is a gold matrix (`matrices`), `threshold` that of its scores, such as 85 for ESA, and 0 for MQM. Without
-    error spans of raters, the score alone decides.
+    `gold` is a gold matrix (`matrices`), `threshold` that of its scores; without spans of raters they alone decide.
     """
     scores = np.asarray(gold, dtype=np.float64)
     labels: FloatMatrix = np.where(np.isnan(scores), np.nan, (scores >= threshold).astype(np.float64))
@@ -125,10 +117,7 @@ def unmarked(predicted: AnnotationMatrix) -> FloatMatrix:
 
 
 def error_free(labels: npt.ArrayLike, predicted: npt.ArrayLike) -> ErrorFree:
-    """Compare labels of `gold_labels` with those of a metric, which has one wherever gold has one.
-
-    Raises `InputError` for no rating, or a prediction that is missing where gold has one.
-    """
+    """Labels of `gold_labels` against a metric's. Raises `InputError` for no rating, or a missing prediction."""
     gold, values = _paired(labels, predicted)
     return ErrorFree(*(int(cell.sum()) for cell in _cells(gold > 0.5, values > 0.5)))
 
@@ -143,20 +132,26 @@ def best_threshold(labels: npt.ArrayLike, scores: npt.ArrayLike) -> Calibrated:
 
     Raises `InputError` for no rating, or a score that is missing where gold has a label.
     """
+    from scipy.stats import rankdata
+
     gold, values = _paired(labels, scores)
-    positive = gold > 0.5
-    order = np.argsort(-values, kind="stable")
+    results = _results(gold, values)
+    best = max(results, key=lambda threshold: results[threshold].mcc)
+    clean, others = int((gold > 0.5).sum()), int((gold <= 0.5).sum())
+    wins = float(rankdata(values)[gold > 0.5].sum()) - clean * (clean + 1) / 2
+    return Calibrated(best, results[best], wins / (clean * others) if clean and others else math.nan)
+
+
+def _results(gold: FloatVector, values: FloatVector) -> dict[float, ErrorFree]:
+    """Threshold -> what it reaches, from infinity, which predicts "without error" for none, down to the least value."""
+    positive, order = gold > 0.5, np.argsort(-values, kind="stable")
     ranked = values[order]
     last = np.append(ranked[1:] != ranked[:-1], True)  # one past it, the threshold is a lower score
-    tp = np.append(0, np.cumsum(positive[order])[last])
-    fp = np.append(0, np.cumsum(~positive[order])[last])
-    clean, others = int(positive.sum()), int((~positive).sum())
-    results = [ErrorFree(t, f, clean - t, others - f) for t, f in zip(tp.tolist(), fp.tolist(), strict=True)]
-    best = max(range(len(results)), key=lambda at: results[at].mcc)
-    thresholds = np.append(np.inf, ranked[last])
-    area = float((np.diff(fp) * (tp[1:] + tp[:-1]) / 2).sum())
-    auc = area / (clean * others) if clean and others else math.nan
-    return Calibrated(float(thresholds[best]), results[best], auc)
+    tp = np.append(0, np.cumsum(positive[order])[last]).tolist()
+    fp = np.append(0, np.cumsum(~positive[order])[last]).tolist()
+    thresholds = [math.inf, *ranked[last].tolist()]
+    counts = zip(thresholds, tp, fp, strict=True)
+    return {threshold: ErrorFree(t, f, tp[-1] - t, fp[-1] - f) for threshold, t, f in counts}
 
 
 def _paired(labels: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[FloatMatrix, FloatMatrix]:
@@ -171,10 +166,9 @@ def _paired(labels: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[FloatMatri
 
 @dataclass(frozen=True, slots=True)
 class ScoredTranslation:
-    """A metric's output for one translation of `length` characters.
+    """A metric's output for one translation of `length` characters; the annotation is None if it has no spans.
 
-    The score may be on any scale, higher is better. The annotation is None if the metric has no spans. A
-    cross-validation keeps the translations of a document together.
+    The score may be on any scale, higher is better. A cross-validation keeps a document together.
     """
 
     score: float
@@ -240,10 +234,11 @@ class ErrorFreeModel:
                 raise InputError(
                     f"a score of {one.score:g}, and the scores it was learnt on go from {low:g} to {high:g}"
                 )
+        from scipy.special import expit
+
         table = _table(translations, self.signals)
         logits = ((table - self.mean) / self.scale) @ np.array(self.weights) + self.bias
-        logits += [self.languages.get(one.lp, 0.0) for one in translations]
-        return np.asarray(1.0 / (1.0 + np.exp(-np.clip(logits, -30, 30))))
+        return np.asarray(expit(logits + [self.languages.get(one.lp, 0.0) for one in translations]))
 
     def clean(self, translations: Sequence[ScoredTranslation]) -> BoolMatrix:
         """A yes or no for each translation; raises what `probabilities` raises."""
@@ -256,12 +251,12 @@ class ErrorFreeModel:
         labels: Sequence[bool],
         precision: float | None = None,
         learnt_on: str = "",
-        thresholds: FloatVector | None = None,
+        probabilities: FloatVector | None = None,
     ) -> ErrorFreeModel:
         """Learn from rated translations, and from whether each is without error.
 
-        The threshold has the highest MCC, or is the lowest one with that precision; on `thresholds`, probabilities from
-        elsewhere, if given, else on those of the model itself.
+        The threshold has the highest MCC, or is the lowest one with that precision; on `probabilities` from elsewhere,
+        if given, else on those of the model itself.
 
         Raises:
             InputError: only one kind of translation, or no threshold with that precision.
@@ -275,34 +270,27 @@ class ErrorFreeModel:
         mean, scale = table.mean(axis=0), np.where(table.std(axis=0) > 0, table.std(axis=0), 1.0)
         pairs = sorted({one.lp for one in translations})
         pairs = pairs if len(pairs) > 1 else []
-        of_pair = np.array([[float(one.lp == pair) for pair in pairs] for one in translations]).reshape(
-            len(translations), -1
-        )
-        inputs = np.hstack([(table - mean) / scale, of_pair, np.ones((len(translations), 1))])
-        weights = _regression(inputs, gold).tolist()
+        of_pair = [[*(float(one.lp == pair) for pair in pairs), 1.0] for one in translations]
+        weights = _regression(np.hstack([(table - mean) / scale, of_pair]), gold).tolist()
         values = table[:, names.index("score")]
         model = cls(
-            names,
-            tuple(mean.tolist()),
-            tuple(scale.tolist()),
-            tuple(weights[: len(names)]),
-            weights[-1],
-            dict(zip(pairs, weights[len(names) : -1], strict=True)),
-            0.5,
-            (float(values.min()), float(values.max())),
-            "mcc" if precision is None else f"precision {precision:g}",
-            learnt_on,
+            signals=names,
+            mean=tuple(mean.tolist()),
+            scale=tuple(scale.tolist()),
+            weights=tuple(weights[: len(names)]),
+            bias=weights[-1],
+            languages=dict(zip(pairs, weights[len(names) : -1], strict=True)),
+            threshold=0.5,
+            scores=(float(values.min()), float(values.max())),
+            aim="mcc" if precision is None else f"precision {precision:g}",
+            learnt_on=learnt_on,
         )
-        probabilities = model.probabilities(translations) if thresholds is None else thresholds
+        probabilities = model.probabilities(translations) if probabilities is None else probabilities
         return replace(model, threshold=_threshold(gold, probabilities, precision))
 
     @classmethod
     def from_json(cls, value: Any) -> ErrorFreeModel:
-        """The model of a decoded file.
-
-        Raises:
-            InputError, KeyError, ValueError, TypeError: it is no such object.
-        """
+        """The model of a decoded file; raises `InputError`, `KeyError`, `ValueError` or `TypeError` if it is none."""
         if not isinstance(value, Mapping) or value.get("kind") != "error-free":
             raise InputError("not what `mbr-esd calibrate --error-free` saves")
         lists = {key: tuple(map(finite, value[key])) for key in ("mean", "scale", "weights", "scores")}
@@ -387,20 +375,19 @@ def cross_validated(
 
 def _threshold(gold: FloatVector, values: FloatVector, precision: float | None) -> float:
     """The least value of a yes: halfway to the next lower one."""
-    ranked = np.unique(values)
+    results = _results(gold, values)
+    thresholds = list(results)
     if precision is None:
-        best = best_threshold(gold, values).threshold
-        if math.isinf(best):
-            return float(ranked[-1]) + 1.0
+        best = max(thresholds, key=lambda threshold: results[threshold].mcc)
     else:
-        precisions = {value: float(gold[values >= value].mean()) for value in ranked.tolist()}
-        reached = [value for value, share in precisions.items() if share >= precision]
+        precisions = {threshold: results[threshold].precision for threshold in thresholds[1:]}
+        reached = [threshold for threshold, share in precisions.items() if share >= precision]
         if not reached:
             most = max(precisions.values())
             raise InputError(f"no threshold has a precision of {precision:g}; the highest is {most:.3f}")
-        best = min(reached)
-    below = ranked[ranked < best]
-    return float((best + below[-1]) / 2) if len(below) else float(best)
+        best = reached[-1]
+    at = thresholds.index(best)
+    return thresholds[1] + 1.0 if at == 0 else float(np.mean(thresholds[at : at + 2]))
 
 
 def _table(translations: Sequence[ScoredTranslation], names: Sequence[str]) -> FloatMatrix:
@@ -414,16 +401,15 @@ def _table(translations: Sequence[ScoredTranslation], names: Sequence[str]) -> F
 
 
 def _regression(inputs: FloatMatrix, gold: FloatVector) -> FloatVector:
-    """Weights of a logistic regression with a ridge penalty on all but the last, by Newton's method."""
-    penalty = np.full(inputs.shape[1], _RIDGE)
-    penalty[-1] = 1e-6
-    weights = np.zeros(inputs.shape[1])
-    for _ in range(_ROUNDS):
-        chances = 1.0 / (1.0 + np.exp(-np.clip(inputs @ weights, -30, 30)))
-        slope = inputs.T @ (gold - chances) - penalty * weights
-        curvature = (inputs * (chances * (1 - chances))[:, None]).T @ inputs + np.diag(penalty)
-        step = np.linalg.solve(curvature, slope)
-        weights += step
-        if np.abs(step).max() < 1e-9:
-            break
-    return weights
+    """Weights w of a logistic regression, and the bias as the last of them: the least -log P(gold) + |w|^2 / 2."""
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
+    penalty = np.append(np.ones(inputs.shape[1] - 1), 1e-6)
+
+    def loss(weights: FloatVector) -> tuple[float, FloatVector]:
+        logits = inputs @ weights
+        value = np.logaddexp(0, logits).sum() - gold @ logits + penalty @ weights**2 / 2
+        return float(value), np.asarray(inputs.T @ (expit(logits) - gold) + penalty * weights)
+
+    return np.asarray(minimize(loss, np.zeros(len(penalty)), jac=True, method="BFGS", options={"gtol": 1e-7}).x)

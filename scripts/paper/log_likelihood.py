@@ -26,7 +26,7 @@ from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_segment
-from mbr_esd_metric.errors import InputError, NoValidCandidateError
+from mbr_esd_metric.errors import InputError, labelled
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates
 from mbr_esd_metric.generation.embedded import with_weights
 from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, EngineOptions, Request
@@ -58,8 +58,6 @@ class Likelihood:
 
 #: The requests of segments.
 Requester = Callable[[Sequence[Segment]], Mapping[Pair, Request]]
-#: What says how likely answers are.
-Scorer = Callable[[Sequence[Answer]], Iterator[Likelihood]]
 
 
 def answers_of(
@@ -67,8 +65,7 @@ def answers_of(
 ) -> list[Answer]:
     """The answers of people, of MAP and MBR, and "no error", for the translations that are in both files.
 
-    Raises:
-        InputError: no translation is in both; or a rater's annotation that the answer format cannot say at all.
+    Raises `InputError`: no translation is in both; or an annotation that the answer format cannot say at all.
     """
     human: dict[tuple[str, str], list[Annotation]] = defaultdict(list)
     for rating in read_mqm_tsv(ratings):
@@ -98,10 +95,8 @@ def _chosen(record: CandidateRecord, rule: str, utility: str) -> tuple[Annotatio
     """The annotation that a rule chooses among the candidates, and its answer."""
     options = DecisionOptions(rule, utility)
     source = options.source_of(record.src, record.columns.format)
-    try:
+    with labelled(record.label):
         decision = decide_segment(record.columns, record.mt, options, source=source)
-    except NoValidCandidateError as error:
-        raise InputError(f"{record.label}: {error}") from None
     assert decision.index is not None
     return Annotation(decision.annotation), record.texts[decision.index]
 
@@ -115,36 +110,33 @@ def _tokens(tokenizer: Any, answer: Answer) -> tuple[list[int], list[int]]:
     return prompt, [*tokens, tokenizer.eos_token_id]
 
 
-def by_transformers(options: EngineOptions) -> Scorer:
-    """One forward pass an answer."""
+def likelihoods_of(options: EngineOptions, answers: Sequence[Answer]) -> Iterator[Likelihood]:
+    """By transformers, one forward pass an answer."""
     import torch
 
     from mbr_esd_metric.generation.pretrained import load_merged
 
     model, tokenizer = load_merged(options)
     model.set_attn_implementation("sdpa")
-
-    def score(answers: Sequence[Answer]) -> Iterator[Likelihood]:
-        for answer in answers:
-            prompt, tokens = _tokens(tokenizer, answer)
-            with torch.inference_mode():
-                logits = model(torch.tensor([prompt + tokens], device=model.device)).logits[0].float()
-            logits = logits[len(prompt) - 1 : -1]
-            targets = torch.tensor(tokens, device=logits.device)[:, None]
-            yield Likelihood(len(tokens), float((logits.gather(1, targets)[:, 0] - logits.logsumexp(1)).sum()))
-
-    return score
+    for answer in answers:
+        prompt, tokens = _tokens(tokenizer, answer)
+        with torch.inference_mode():
+            logits = model(torch.tensor([prompt + tokens], device=model.device)).logits[0].float()
+        logits = logits[len(prompt) - 1 : -1]
+        targets = torch.tensor(tokens, device=logits.device)[:, None]
+        yield Likelihood(len(tokens), float((logits.gather(1, targets)[:, 0] - logits.logsumexp(1)).sum()))
 
 
 def table(answers: Sequence[Answer], likelihoods: Sequence[Likelihood], utility: str) -> list[TableRow]:
     """One row for each kind of answer."""
-    likeliest: dict[str, float] = defaultdict(lambda: -np.inf)
-    for answer, one in zip(answers, likelihoods, strict=True):
+    both = list(zip(answers, likelihoods, strict=True))
+    likeliest: dict[str, float] = {}
+    for answer, one in both:
         if answer.by == HUMAN:
-            likeliest[answer.request.key] = max(likeliest[answer.request.key], one.value)
+            likeliest[answer.request.key] = max(likeliest.get(answer.request.key, -np.inf), one.value)
     rows: list[TableRow] = []
     for by in dict.fromkeys(answer.by for answer in answers):
-        of_kind = [(a, one) for a, one in zip(answers, likelihoods, strict=True) if a.by == by]
+        of_kind = [pair for pair in both if pair[0].by == by]
         alike = [a.similarity for a, _ in of_kind if not np.isnan(a.similarity)]
         likelier = [one.value > likeliest[a.request.key] for a, one in of_kind]
         row: dict[Column, float | int | str | None] = {
@@ -173,7 +165,7 @@ def main() -> None:
     requested = partial(build_requests, card, source.engine.identity)
     answer_format = get_format(card.decision.format)
     answers = answers_of(args.ratings, args.candidates, requested, answer_format, args.utility)
-    likelihoods = list(by_transformers(with_weights(card.engine_options))(answers))
+    likelihoods = list(likelihoods_of(with_weights(card.engine_options), answers))
     translations = len({answer.request.key for answer in answers})
     note = (
         f"{translations} translations; log M: nats, the mean over answers; likelier than people: the share of "

@@ -23,7 +23,7 @@ from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmRating
 from mbr_esd_metric.core.annotation import WEIGHTS, Annotation
 from mbr_esd_metric.metaeval.spa import spa
-from mbr_esd_metric.metaeval.span_measures import span_measure
+from mbr_esd_metric.metaeval.spans import evaluate_spans
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.run import annotate
 from mbr_esd_metric.metric.sources import Segment
@@ -49,21 +49,14 @@ class Text:
     translation: str
     annotations: Mapping[str, Annotation]
 
-    @classmethod
-    def of(cls, place: tuple[str, int], segments: Sequence[Mapping[str, MqmRating]]) -> Text:
-        """The text of consecutive segments, from their ratings, each by rater."""
-        first = [next(iter(one.values())) for one in segments]
-        raters = set.intersection(*(set(one) for one in segments)) or {"any"}
-        return cls(
-            first[0].system,
-            place,
-            " ".join(one.source for one in first),
-            " ".join(one.target for one in first),
-            {
-                rater: _joined([segment.get(rater, one) for segment, one in zip(segments, first, strict=True)])
-                for rater in sorted(raters)
-            },
-        )
+
+def text_of(place: tuple[str, int], segments: Sequence[Mapping[str, MqmRating]]) -> Text:
+    """The text of consecutive segments, from their ratings, each by rater."""
+    first = [next(iter(one.values())) for one in segments]
+    raters = sorted(set.intersection(*(set(one) for one in segments)) or {"any"})
+    ratings = {rater: [one.get(rater, any_) for one, any_ in zip(segments, first, strict=True)] for rater in raters}
+    source, translation = " ".join(one.source for one in first), " ".join(one.target for one in first)
+    return Text(first[0].system, place, source, translation, {rater: _joined(of) for rater, of in ratings.items()})
 
 
 def _joined(ratings: Sequence[MqmRating]) -> Annotation:
@@ -85,7 +78,7 @@ def texts(path: str, join: int, most: int | None = None) -> Iterator[Text]:
     for (_, document), by_segment in documents.items():
         segments = list(by_segment.values())[:most]
         for first in range(0, len(segments) - join + 1, join):
-            yield Text.of((document, first), segments[first : first + join])
+            yield text_of((document, first), segments[first : first + join])
 
 
 #: Scores of a text, given the penalties of each of its sentences, each at most 0.
@@ -125,9 +118,8 @@ def people(paths: Sequence[str]) -> None:
                     sentences.append(len(each))
             if len(truth) < 50:
                 continue
-            print(
-                f"  {join} joined: {len(truth)} pairs, {np.mean(words):.0f} words, {np.mean(sentences):.1f} sentences"
-            )
+            mean_words, mean_sentences = np.mean(words), np.mean(sentences)
+            print(f"  {join} joined: {len(truth)} pairs, {mean_words:.0f} words, {mean_sentences:.1f} sentences")
             for name, values in scored.items():
                 floor = np.mean(np.array(values) <= MQM.floor)
                 print(f"    {name:30} rho {spearmanr(values, truth)[0]:.3f}  at -25: {floor:.1%}")
@@ -152,7 +144,7 @@ def _row(some: Sequence[Text], join: int, unit: str, name: str) -> str:
     start = time.process_time()
     decisions = annotate(card, segments).decisions
     seconds = time.process_time() - start
-    gold = [next(iter(one.annotations.values())) for one in some]
+    gold, lengths = [next(iter(one.annotations.values())) for one in some], [len(one.translation) for one in some]
     words = [word_count(one.translation) for one in some]
     marks = sum(len(one.annotation.on("translation")) for one in decisions)
     scores = [one.score for one in decisions]
@@ -161,16 +153,10 @@ def _row(some: Sequence[Text], join: int, unit: str, name: str) -> str:
     matrices = np.full((2, len(systems), len(places)), np.nan)
     for one, score, true in zip(some, scores, truth, strict=True):
         matrices[:, systems.index(one.system), places.index(one.place)] = true, score
-    spans = []
-    for measure in map(span_measure, ("softdice-corpus", "mpp-corpus")):
-        rows = [
-            measure.statistics(decision.annotation.on("translation"), one.on("translation"), len(text.translation))
-            for decision, one, text in zip(decisions, gold, some, strict=True)
-        ]
-        spans.append(float(measure.value(np.array(rows).sum(axis=0))))
+    spans = evaluate_spans([[d.annotation for d in decisions]], [[gold]], [lengths], ("softdice-corpus", "mpp-corpus"))
     cells = [
         str(join), f"{np.mean(words):.0f}", unit, f"{spearmanr(scores, truth)[0]:.3f}", f"{spa(*matrices):.3f}",
-        *(f"{value:.3f}" for value in spans), f"{100 * marks / sum(words):.2f}",
+        *(f"{value:.3f}" for value in spans.values.values()), f"{100 * marks / sum(words):.2f}",
         f"{np.mean(np.array(scores) <= 0):.0%}", f"{100 * seconds / sum(words):.2f}",
     ]  # fmt: skip
     return f"| {' | '.join(cells)} |"

@@ -3,8 +3,8 @@
 
     python scripts/paper/miniature.py --size full --data FOLDER --work FOLDER      (about FOLDER: --help)
 
-Stages: data, sft, sample, decide, evaluate, pairs, dpo, distilled, table. A stage whose result is in the work
-folder is not run again, sampling and training go on where they were stopped, so the same command resumes after a kill.
+Stages: data, sft, sample, decide, pairs, dpo, distilled, table. A stage whose result is in the work folder is not run
+again, sampling and training go on where they were stopped, so the same command resumes after a kill.
 TRL's own command trains. Needs the extras transformers and train.
 """
 
@@ -14,16 +14,16 @@ import argparse
 import dataclasses
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+import numpy as np
 from miniature_data import BIO, CARD, COLUMNS, LP, SIZES, TED, TRAINED, WMT, Corpus, Size, TestSet, load_corpus
 
 from mbr_esd_metric.core.annotation import Annotation
@@ -34,23 +34,21 @@ from mbr_esd_metric.distill.training_rows import TrainingRow, examples_signature
 from mbr_esd_metric.errors import InputError, MbrEsdError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
 from mbr_esd_metric.generation.engine import Refused
-from mbr_esd_metric.metaeval import Evaluation, perm_both
 from mbr_esd_metric.metaeval.choosing import Sampled, choose_all, oracle
 from mbr_esd_metric.metaeval.evaluation import score_matrix
-from mbr_esd_metric.metaeval.leaderboard import paired_bootstrap
+from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
+from mbr_esd_metric.metaeval.score_statistics import MetricEntry, MetricSet
 from mbr_esd_metric.metric.card import ModelCard, with_options
-from mbr_esd_metric.metric.cards import card_names, get_card, load_card
+from mbr_esd_metric.metric.cards import get_card, load_card
 from mbr_esd_metric.metric.run import sample
 from mbr_esd_metric.metric.sources import Segment
+from mbr_esd_metric.report.leaderboard_table import leaderboard_table
+from mbr_esd_metric.report.tables import render_all
 
 #: The base model.
 DEMO_MODEL = get_card("mbr-esd-demo").model
-STAGES = ("data", "sft", "sample", "decide", "evaluate", "pairs", "dpo", "distilled", "table")
 #: Rules of the tables; `mbr` is followed by its utility.
 RULES = ("map", "majority", "mbr scoresim", "mbr f1", "mbr softf1", "mbr softdice", "mbr-corpus")
-BASELINES = ("map", "majority")
-#: Span measures whose differences are tested, besides SPA and acc_eq*.
-TESTED = ("softf1", "softdice-corpus")
 
 
 @dataclass(frozen=True)
@@ -58,14 +56,13 @@ class Run:
     """A work folder and what is done in it."""
 
     size: Size
-    name: str
     data: Path
     work: Path
 
     @cached_property
     def corpus(self) -> Corpus:
         """The annotations, read once."""
-        return load_corpus(self.data, self.size.corpus, self.base)
+        return load_corpus(self.data, self.size, self.base)
 
     @property
     def base(self) -> ModelCard:
@@ -77,22 +74,14 @@ class Run:
         return self.work / name
 
     def card(self, model: str, **options: object) -> ModelCard:
-        """A model, or that in a folder of the work folder, with this run's store."""
-        fixed = {
-            "engine": "transformers",
-            "lp": LP,
-            "dtype": "bfloat16",
-            **CARD,
-            "max_tokens": self.size.max_tokens,
-        }
-        return with_options(
-            load_card(model if model in card_names() else str(self.path(model))),
-            {**fixed, **options, "store": str(self.path("candidates.sqlite"))},
-        )
+        """The model in a folder of the work folder, with this run's store."""
+        fixed = {"engine": "transformers", "lp": LP, "dtype": "bfloat16", **CARD, "max_tokens": self.size.max_tokens}
+        store = {"store": str(self.path("candidates.sqlite"))}
+        return with_options(load_card(str(self.path(model))), {**fixed, **options, **store})
 
 
 def run_data(run: Run) -> None:
-    """data.json: how much there is on each side."""
+    """data.json: how much there is on each side; of the tests the systems, sources and raters."""
     corpus = run.corpus
     learnt = {row.source for part in corpus.examples for row in part.rows}
     learnt |= {segment.source for segment in corpus.paired}
@@ -104,17 +93,7 @@ def run_data(run: Run) -> None:
         "without_error": sum(part.clean for part in corpus.examples),
         "inexpressible_errors": sum(part.inexpressible for part in corpus.examples),
         "paired_translations": len(corpus.paired),
-        "tests": {
-            test.name: {
-                "translations": len(test.flat),
-                "systems": len(test.systems),
-                "sources": len(test.segments[0]),
-                "raters": len(test.raters),
-                "clean_annotations": sum(a is not None and not a for r in test.raters for row in r for a in row),
-                "annotations": sum(a is not None for r in test.raters for row in r for a in row),
-            }
-            for test in corpus.tests
-        },
+        "tests": {t.name: [len(t.systems), len(t.segments[0]), len(t.raters)] for t in corpus.tests},
     }
     _write(run.path("data.json"), summary)
 
@@ -177,8 +156,13 @@ def run_sample(run: Run) -> None:
 
 
 def _candidates(run: Run, name: str, card: ModelCard, segments: Sequence[Segment]) -> None:
+    """Sample, and write the candidates of every translation."""
     _sample(card, segments)
-    _write_candidates(run, name, card, segments)
+    records = [
+        CandidateRecord(str(number), segment.source, segment.translation, CandidateColumns.of(row), lp=LP)
+        for number, (segment, row) in enumerate(zip(segments, _stored(card, segments), strict=True))
+    ]
+    write_records(run.path(f"{name}.candidates.jsonl"), records)
 
 
 def _sample(card: ModelCard, segments: Sequence[Segment]) -> None:
@@ -189,14 +173,6 @@ def _sample(card: ModelCard, segments: Sequence[Segment]) -> None:
 
 def _stored(card: ModelCard, segments: Sequence[Segment]) -> list[list[Candidate]]:
     return [row for _, row in sample(card, segments) if not isinstance(row, Refused)]
-
-
-def _write_candidates(run: Run, name: str, card: ModelCard, segments: Sequence[Segment]) -> None:
-    records = [
-        CandidateRecord(str(number), segment.source, segment.translation, CandidateColumns.of(row), lp=LP)
-        for number, (segment, row) in enumerate(zip(segments, _stored(card, segments), strict=True))
-    ]
-    write_records(run.path(f"{name}.candidates.jsonl"), records)
 
 
 def _records(run: Run, name: str) -> Iterator[CandidateRecord]:
@@ -246,70 +222,15 @@ def _usable(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
     return candidates
 
 
-def run_evaluate(run: Run) -> None:
-    """evaluation.json: test set -> row -> measures, and p-values against the baselines."""
-    _write(run.path("evaluation.json"), _evaluated(run, json.loads(run.path("decisions.json").read_text("utf-8"))))
-
-
 def run_distilled(run: Run) -> None:
-    """distilled.json: the distilled model's greedy answers, and all rows evaluated again with it."""
+    """distilled.json: the decisions, and the distilled model's greedy answers."""
     decisions = json.loads(run.path("decisions.json").read_text("utf-8"))
     card = run.card("dpo/lora")
     for test in run.corpus.tests:
         _sample(card, test.flat)
         rows = _sampled(test, _stored(card, test.flat))
-        decisions[test.name]["distill greedy"] = _as_json(choose_all(rows, DecisionOptions("map")))
-    _write(run.path("distilled.json"), _evaluated(run, decisions))
-
-
-def _evaluated(run: Run, decisions: Mapping[str, Any]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for test in run.corpus.tests:
-        matrices = {name: [[Annotation(a) for a in row] for row in rows] for name, rows in decisions[test.name].items()}
-        evaluations = {name: test.evaluator.evaluate(matrix) for name, matrix in matrices.items()}
-        scores = {name: score_matrix(matrix) for name, matrix in matrices.items()}
-        result[test.name] = {
-            name: _row(evaluation)
-            | {"p": {b: _p_values(test, name, b, scores, evaluations) for b in _baselines(name, matrices)}}
-            for name, evaluation in evaluations.items()
-        }
-    return result
-
-
-def _baselines(name: str, rows: Iterable[str]) -> list[str]:
-    """Rows that a row is tested against: MAP and majority at its N; the distilled model against greedy."""
-    if name == "distill greedy":
-        return ["greedy"]
-    if not name.startswith("mbr"):
-        return []
-    size = name.rpartition(" ")[2]
-    return [f"{baseline} {size}" for baseline in BASELINES if f"{baseline} {size}" in rows]
-
-
-def _row(evaluation: Evaluation) -> dict[str, Any]:
-    spans = evaluation.spans
-    assert spans is not None  # the test sets have span annotations
-    return {
-        "spa": evaluation.spa,
-        "acc_eq": evaluation.acc_eq,
-        **spans.values,
-        "major": evaluation.major,
-        "minor": evaluation.minor,
-    }
-
-
-def _p_values(
-    test: TestSet, name: str, baseline: str, scores: Mapping[str, Any], evaluations: Mapping[str, Evaluation]
-) -> dict[str, float]:
-    """That the row beats the baseline: permutation tests of SPA and acc_eq*, paired bootstrap of span measures."""
-    values: dict[str, float] = {}
-    agreement: tuple[Literal["spa", "acc_eq"], ...] = ("spa", "acc_eq")
-    for statistic in agreement:
-        values[statistic] = perm_both(test.gold, scores[baseline], scores[name], statistic=statistic, k=1000).p_value
-    a, b = evaluations[baseline].spans, evaluations[name].spans
-    if a is not None and b is not None:
-        values |= {measure: paired_bootstrap({"a": a, "b": b}, measure).p_value("a", "b") for measure in TESTED}
-    return values
+        decisions[test.name]["distilled greedy"] = _as_json(choose_all(rows, DecisionOptions("map")))
+    _write(run.path("distilled.json"), decisions)
 
 
 def run_pairs(run: Run) -> None:
@@ -328,36 +249,23 @@ def run_dpo(run: Run) -> None:
 
 
 def run_table(run: Run) -> None:
-    """table.md: the result as tables."""
-    rows = json.loads(run.path("distilled.json").read_text("utf-8"))
-    data = json.loads(run.path("data.json").read_text("utf-8"))
-    lines = [
-        f"Command: `python scripts/paper/miniature.py --size {run.name} --data DATA --work WORK`. Machine: "
-        f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}.",
-        "",
-    ]
-    spent = json.loads(run.path("time.json").read_text("utf-8"))
-    lines += ["| stage | minutes |", "|---|--:|", *(f"| {s} | {spent[s] / 60:.1f} |" for s in STAGES if s in spent), ""]
-    for test, measured in rows.items():
-        about = data["tests"][test]
-        lines += [
-            f"### {test}: {about['translations']} translations, {about['systems']} systems, {about['raters']} raters",
-            "",
-            "| decision | SPA | acc_eq* | " + " | ".join(COLUMNS) + " | major | minor |",
-            "|---|" + "--:|" * (len(COLUMNS) + 4),
-        ]
-        for name, row in measured.items():
-            cells = [f"{row[c]:.3f}{_dagger(row['p'], c)}" for c in ("spa", "acc_eq", *COLUMNS)]
-            lines.append(f"| {name} | " + " | ".join(cells) + f" | {row['major']} | {row['minor']} |")
-        lines.append("")
-    run.path("table.md").write_text("\n".join(lines), encoding="utf-8")
-    print("\n".join(lines))
-
-
-def _dagger(p_values: Mapping[str, Mapping[str, float]], column: str) -> str:
-    """† where the row beats every baseline with p < 0.05."""
-    tested = [values[column] for values in p_values.values() if column in values]
-    return "†" if tested and max(tested) < 0.05 else ""
+    """table.json and table.md: a leaderboard of each test set; a dagger is better than MAP and majority at this N."""
+    settings = LeaderboardSettings(measures=COLUMNS, against=("map", "majority"))
+    tables = []
+    for test in run.corpus.tests:
+        decisions = json.loads(run.path("distilled.json").read_text("utf-8"))[test.name]
+        entries = []
+        for name, rows in decisions.items():
+            rule, _, size = name.rpartition(" ")
+            spans = [[Annotation(cell) for cell in row] for row in rows]
+            signature = f"d:{rule.split()[0]}|n:{size}" if size.isdigit() else None
+            entries.append(MetricEntry(name, False, score_matrix(spans), spans, signature))
+        lengths = np.array([[len(segment.translation) for segment in row] for row in test.segments])
+        data = MetricSet(LP, np.array(test.gold), lengths, test.raters, entries)
+        tables.append(leaderboard_table(compute_leaderboard(test.name, [data], settings), "column"))
+    for form, ending in (("json", "json"), ("markdown", "md")):
+        run.path(f"table.{ending}").write_text(render_all(tables, form), encoding="utf-8")
+    print(render_all(tables))
 
 
 def _write(path: Path, value: object) -> None:
@@ -372,7 +280,6 @@ _STAGES: dict[str, tuple[Callable[[Run], None], str]] = {
     "sft": (run_sft, "sft.json"),
     "sample": (run_sample, "sampled"),
     "decide": (run_decide, "decisions.json"),
-    "evaluate": (run_evaluate, "evaluation.json"),
     "pairs": (run_pairs, "pairs.txt"),
     "dpo": (run_dpo, "dpo.json"),
     "distilled": (run_distilled, "distilled.json"),
@@ -386,11 +293,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--size", choices=list(SIZES), default="ci", help="how much (default: %(default)s)")
     parser.add_argument("--data", type=Path, required=True, help=f"folder of {WMT}, {TED} and {BIO}")
     parser.add_argument("--work", type=Path, required=True, help="folder of everything that is made")
-    parser.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES, help="default: all, in this order")
+    parser.add_argument(
+        "--stages", nargs="+", choices=_STAGES, default=list(_STAGES), help="default: all, in this order"
+    )
     parser.add_argument("--again", action="store_true", help="run the named stages although their results are there")
     args = parser.parse_args(argv)
     args.work.mkdir(parents=True, exist_ok=True)
-    run = Run(SIZES[args.size], args.size, args.data, args.work)
+    run = Run(SIZES[args.size], args.data, args.work)
     clock = run.path("time.json")
     for stage in args.stages:
         work, done = _STAGES[stage]

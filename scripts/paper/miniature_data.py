@@ -7,7 +7,6 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from mbr_esd_metric.adapters.ratings import MqmRating
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.distill.training_rows import Examples, HumanAnnotation, select
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.metaeval import Evaluator
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.sources import Segment
 
@@ -31,18 +29,20 @@ HELD_BACK = 22
 
 
 @dataclass(frozen=True)
-class CorpusSize:
-    """Numbers of annotations and translations.
+class Size:
+    """Numbers and settings of one size.
 
     Attributes:
-        sft: annotations to learn from, of WMT23, TED and bio; with the longest translation of each, in characters.
+        annotations: to learn from, of WMT23, TED and bio; `lengths` are the longest translation of each, in characters.
         characters: longest translation that is tested on or paired.
-        sources, systems: of the WMT23 test; the rest of the short sources is trained on.
-        ted_sources, ted_systems: of the TED test.
-        pair_segments: translations that preference pairs are made of.
+        sources, systems: of the WMT23 test; the rest of the short sources is trained on. `ted_` ones likewise.
+        pair_segments: translations that preference pairs are made of; `pair_n` are the candidates of each.
+        n, ted_n: sizes of the candidate lists that rules are compared at.
+        max_tokens: longest answer.
+        sft, dpo: settings of TRL that differ from those of its configuration file.
     """
 
-    sft: tuple[int, int, int]
+    annotations: tuple[int, int, int]
     lengths: tuple[int, int, int]
     characters: int
     sources: int
@@ -50,22 +50,6 @@ class CorpusSize:
     ted_sources: int
     ted_systems: int
     pair_segments: int
-
-
-@dataclass(frozen=True)
-class Size:
-    """Numbers and settings of one size.
-
-    Attributes:
-        corpus: of the annotations.
-        n: sizes of the candidate lists that rules are compared at.
-        ted_n: candidates of a TED translation.
-        pair_n: candidates of a translation that pairs are made of.
-        max_tokens: longest answer.
-        sft, dpo: settings of TRL that differ from those of its configuration file.
-    """
-
-    corpus: CorpusSize
     n: tuple[int, ...]
     ted_n: int
     pair_n: int
@@ -74,58 +58,25 @@ class Size:
     dpo: Mapping[str, object]
 
 
+def _trl(rate: float, batch: int, epochs: int, every: float | None = None, **more: object) -> dict[str, object]:
+    """Settings of TRL; it evaluates and saves after each such share of the updates."""
+    steps = {} if every is None else {"eval_steps": every, "save_steps": every}
+    fixed = {"learning_rate": rate, "per_device_train_batch_size": batch, "num_train_epochs": epochs}
+    return {**fixed, **steps, **more}
+
+
 SIZES = {
     "ci": Size(
-        CorpusSize((8, 16, 8), (120, 80, 80), 80, sources=2, systems=3, ted_sources=1, ted_systems=2, pair_segments=7),
-        n=(4, 8),
-        ted_n=4,
-        pair_n=8,
-        max_tokens=64,
-        sft={
-            "learning_rate": 2e-3,
-            "warmup_steps": 2,
-            "per_device_train_batch_size": 4,
-            "num_train_epochs": 1,
-            "eval_steps": 0.5,
-            "save_steps": 0.5,
-        },
-        dpo={
-            "learning_rate": 5e-4,
-            "warmup_steps": 1,
-            "per_device_train_batch_size": 2,
-            "num_train_epochs": 3,
-            "eval_steps": 0.5,
-            "save_steps": 0.5,
-        },
+        annotations=(8, 16, 8), lengths=(120, 80, 80), characters=80, sources=2, systems=3, ted_sources=1,
+        ted_systems=2, pair_segments=7, n=(4, 8), ted_n=4, pair_n=8, max_tokens=64,
+        sft=_trl(2e-3, 4, 1, 0.5, warmup_steps=2), dpo=_trl(5e-4, 2, 3, 0.5, warmup_steps=1),
     ),
     "full": Size(
-        CorpusSize(
-            (400, 880, 500),
-            (350, 170, 150),
-            350,
-            sources=20,
-            systems=10,
-            ted_sources=6,
-            ted_systems=8,
-            pair_segments=120,
-        ),
-        n=(16, 64),
-        ted_n=16,
-        pair_n=16,
-        max_tokens=128,
-        sft={"learning_rate": 1e-3, "per_device_train_batch_size": 8, "num_train_epochs": 1},
-        dpo={
-            "learning_rate": 2e-5,
-            "warmup_steps": 4,
-            "weight_decay": 0,
-            "per_device_train_batch_size": 4,
-            "gradient_accumulation_steps": 4,
-            "num_train_epochs": 3,
-            "eval_steps": 0.33,
-            "save_steps": 0.33,
-        },
+        annotations=(400, 880, 500), lengths=(350, 170, 150), characters=350, sources=20, systems=10, ted_sources=6,
+        ted_systems=8, pair_segments=120, n=(16, 64), ted_n=16, pair_n=16, max_tokens=128, sft=_trl(1e-3, 8, 1),
+        dpo=_trl(2e-5, 4, 3, 0.33, warmup_steps=4, weight_decay=0, gradient_accumulation_steps=4),
     ),
-}
+}  # fmt: skip
 #: What all sizes say to TRL on a processor.
 TRAINED: Mapping[str, object] = {
     "use_cpu": "true",
@@ -158,12 +109,6 @@ class TestSet:
         """All translations, system by system."""
         return [segment for row in self.segments for segment in row]
 
-    @cached_property
-    def evaluator(self) -> Evaluator:
-        """Span measures against every rater (their mean), Score(E) against the raters' mean score."""
-        lengths = [[len(segment.translation) for segment in row] for row in self.segments]
-        return Evaluator(self.gold, self.raters, lengths, COLUMNS)
-
     def matrix(self, flat: Sequence[Any]) -> list[list[Any]]:
         """One value a translation, as systems x segments."""
         width = len(self.segments[0])
@@ -179,7 +124,7 @@ class Corpus:
     tests: tuple[TestSet, ...]
 
 
-def load_corpus(folder: Path, size: CorpusSize, card: ModelCard) -> Corpus:
+def load_corpus(folder: Path, size: Size, card: ModelCard) -> Corpus:
     """Split by source: no source that is tested on is learnt from or paired; the examples are those of the card.
 
     Raises:
@@ -204,7 +149,7 @@ def load_corpus(folder: Path, size: CorpusSize, card: ModelCard) -> Corpus:
         [r for r in bio if r.lp == LP and r.source not in tested],
     )
     parts = []
-    for ratings, count, characters in zip(learnt, size.sft, size.lengths, strict=True):
+    for ratings, count, characters in zip(learnt, size.annotations, size.lengths, strict=True):
         annotations = (HumanAnnotation(r.source, r.target, LP, r.annotation) for r in ratings)
         parts.append(select(annotations, card, count, max_characters=characters))
     pool = {

@@ -16,7 +16,7 @@ from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_segment, read_annotations
-from mbr_esd_metric.errors import InputError, NoValidCandidateError
+from mbr_esd_metric.errors import labelled
 from mbr_esd_metric.files.records import read_candidates
 from mbr_esd_metric.prompting.parse import Invalid
 
@@ -96,31 +96,19 @@ class PaperCandidates:
                     else Candidate(c.text, annotation, c.logprob)
                     for c, annotation in zip(record.candidates, read, strict=True)
                 ]
+                raters = [a for human in humans if (a := human[system][segment]) is not None]
                 for spec in specs:
                     needs_humans = spec.options.rule_instance.needs_references
                     if spec.samples > fewest or (needs_humans and not humans):
                         continue
                     matrix = chosen.setdefault(spec, [[None] * test_set.segments for _ in test_set.systems])
-                    raters = [human[system][segment] for human in humans] if needs_humans else []
-                    try:
-                        matrix[system][segment] = self._decided(translation, source, candidates, spec, raters)
-                    except (NoValidCandidateError, InputError) as error:
-                        raise InputError(f"{path}, {record.label}, {spec.name}: {error}") from None
+                    options = replace(spec.options, invalid=self._invalid)
+                    references = raters if needs_humans and raters else None
+                    few = candidates[: spec.samples]
+                    with labelled(f"{path}, {record.label}, {spec.name}"):
+                        decision = decide_segment(few, translation, options, source=source, references=references)
+                    matrix[system][segment] = decision.annotation
         return {spec: matrix for spec, matrix in chosen.items() if spec.samples <= fewest}
-
-    def _decided(
-        self,
-        translation: str,
-        source: str | None,
-        candidates: Sequence[Candidate],
-        spec: RowSpec,
-        raters: Sequence[Annotation | None],
-    ) -> Annotation:
-        references = [rater for rater in raters if rater is not None]
-        options = replace(spec.options, invalid=self._invalid)
-        few = candidates[: spec.samples]
-        chosen = decide_segment(few, translation, options, source=source, references=references or None)
-        return chosen.annotation
 
 
 def no_human(where: str) -> str:

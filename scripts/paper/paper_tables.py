@@ -25,7 +25,6 @@ from paper_figures import (
     EMPTY_ROW,
     MBR_SOFTF1,
     PAPER,
-    PAPER_DAGGERS,
     TABLES,
     TITLES,
     RowSpec,
@@ -33,7 +32,7 @@ from paper_figures import (
     sweep_name,
     xcomet_name,
 )
-from synthetic import EDITS, SEVERITY_NAMES, decline_ratio
+from synthetic import EDITS, SEVERITY_NAMES, decline_ratio, rated
 
 from mbr_esd_metric.adapters.wmt import Ratings, StoredMetric, TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.test_set import base_name
@@ -208,14 +207,13 @@ class Study:
         same = language_pairs == [("wmt24", lp) for lp in ("en-de", "en-es", "ja-zh")]
         body = []
         for row in rows:
-            cells = [Cell(row.name)]
+            cells, printed = [Cell(row.name)], PAPER[name].get(row.paper or row.name, {})
             for key in measures:
-                place = (name, row.paper or row.name, key)
-                ours, paper = row.values.get(key), PAPER.get(place)
-                printed = Cell(paper, dagger=paper is not None and place in PAPER_DAGGERS)
+                ours, paper = row.values.get(key), printed.get(key)
                 comparable = same or key not in _COUNTS
                 difference = None if ours is None or paper is None or not comparable else ours - paper
-                cells += [Cell(ours, dagger=key in row.daggers), printed, Cell(difference)]
+                marked = Cell(paper, dagger=key in printed.get("daggers", ()))
+                cells += [Cell(ours, dagger=key in row.daggers), marked, Cell(difference)]
             body.append((*cells, Cell(row.missing or None)))
         notes = [self._fix] if any("candidates" in str(cells[-1].value) for cells in body) else []
         if any(cell.dagger for cells in body for cell in cells):
@@ -310,12 +308,10 @@ class Study:
     def _synthetic(self, title: str) -> Table:
         """Decline ratio on the human annotations; needs no model."""
         originals, lengths = [], []
-        for test_set, humans in zip(self.test_sets, self._human, strict=True):
-            for human in humans:
-                for row, of in zip(human, test_set.lengths.tolist(), strict=True):
-                    rated = [(a, length) for a, length in zip(row, of, strict=True) if a is not None and length]
-                    originals += [a for a, _ in rated]
-                    lengths += [length for _, length in rated]
+        for test_set in self.test_sets if not self._unrated else ():
+            annotations, of = rated(test_set)
+            originals += annotations
+            lengths += of
         rows: dict[str, dict[str, float]] = {}
         for edit in EDITS:
             results = [] if self._unrated else decline_ratio(originals, lengths, edit, _EDITED)
@@ -323,7 +319,7 @@ class Study:
                 for severity in SEVERITY_NAMES:
                     values = rows.setdefault(edit_name(edit, clean, severity), {})
                     for result in results:
-                        tally = result.by_severity[severity][0 if clean else 1]
+                        tally = result.of(marked=not clean, severity=severity)
                         values["edits"] = float(tally.edits)
                         if tally.edits:
                             values[result.similarity] = tally.ratio

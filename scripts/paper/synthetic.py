@@ -22,13 +22,12 @@ from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.cli.shared_options import folder_and_name
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, Severity, as_annotation
 from mbr_esd_metric.core.similarities import get_similarity
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.errors import InputError, labelled
 from mbr_esd_metric.files.streams import progress_bar
 from mbr_esd_metric.report.tables import TABLE_FORMATS, Column, TableRow, render_all, table_of
 
 Edit = Literal["add", "delete"]
 EDITS: tuple[Edit, ...] = ("add", "delete")
-
 SEVERITY_NAMES: tuple[Severity, ...] = ("major", "minor")
 
 #: The length of a new error is drawn from 1 to at least this, even in a shorter stretch; it is then cut to the stretch.
@@ -37,46 +36,29 @@ _LONGEST = 8
 
 @dataclass(frozen=True, slots=True)
 class Declines:
-    """Numbers of edits, and of those after which a similarity fell.
+    """Numbers of edits, and of those after which the similarity was strictly lower than before."""
 
-    Attributes:
-        edits: the number of edits.
-        falls: the number of edits after which the similarity was strictly lower than before.
-    """
-
-    edits: int
-    falls: int
+    edits: int = 0
+    falls: int = 0
 
     @property
     def ratio(self) -> float:
         """Falls per edit; NaN if no edit was possible."""
         return self.falls / self.edits if self.edits else float("nan")
 
-    def __add__(self, other: Declines) -> Declines:
-        return Declines(self.edits + other.edits, self.falls + other.falls)
-
 
 @dataclass(frozen=True, slots=True)
 class DeclineRatio:
-    """Decline ratio of one similarity under one kind of edit.
-
-    Attributes:
-        similarity, edit: their names.
-        clean: over translations that had no error.
-        marked: over translations that had some.
-        by_severity: severity of the error that was added or deleted -> the same two.
-    """
+    """The edits of one kind, for one similarity, by the error's severity and by whether the original had errors."""
 
     similarity: str
     edit: Edit
-    clean: Declines
-    marked: Declines
-    by_severity: Mapping[Severity, tuple[Declines, Declines]]
+    declines: Mapping[tuple[Severity, bool], Declines]
 
-    @property
-    def ratio(self) -> float:
-        """Over all translations."""
-        return (self.clean + self.marked).ratio
+    def of(self, *, marked: bool | None = None, severity: Severity | None = None) -> Declines:
+        """All edits, or those of originals with errors or without, and of errors of one severity."""
+        some = [d for (s, m), d in self.declines.items() if marked in (m, None) and severity in (s, None)]
+        return Declines(sum(d.edits for d in some), sum(d.falls for d in some))
 
 
 def decline_ratio(
@@ -88,19 +70,9 @@ def decline_ratio(
     seed: int = 0,
     progress: bool = False,
 ) -> list[DeclineRatio]:
-    """The decline ratio of several similarities under the same edits.
+    """One result for each similarity, all under the same edits of the originals, whose translations have these lengths.
 
-    Args:
-        annotations: the originals, such as human ratings.
-        lengths: characters of each translation.
-        edit: "add" or "delete".
-        similarities: names, or means of them.
-        edits: the most edits of a translation; there are fewer if no free stretch, or no error, is left.
-        seed: of the edits.
-        progress: show a bar on standard error.
-
-    Returns:
-        One result for each similarity.
+    There are fewer than `edits` edits of an original if no free stretch, or no error, is left.
 
     Raises:
         InputError: an annotation ends past its length.
@@ -108,28 +80,21 @@ def decline_ratio(
     """
     measures = [get_similarity(similarity) for similarity in similarities]
     rng = np.random.default_rng(seed)
-    # For each similarity: (severity, whether there were errors) -> tally.
-    tallies = [{(s, m): Declines(0, 0) for s in SEVERITY_NAMES for m in (False, True)} for _ in measures]
+    tallies = [{(s, m): Declines() for s in SEVERITY_NAMES for m in (False, True)} for _ in measures]
     pairs = progress_bar(edit, iterable=list(zip(annotations, lengths, strict=True)), shown=progress)
     for number, (spans, length) in enumerate(pairs, 1):
         original = as_annotation(spans).on("translation")
-        try:
+        with labelled(f"annotation {number}"):
             original.check_length(length)
-        except InputError as error:
-            raise InputError(f"annotation {number}: {error}") from None
-        chain = list(_edited(original, length, edit, edits, rng))
-        majors = [annotation.count("major") for annotation in (original, *chain)]
+        chain = [original, *_edited(original, length, edit, edits, rng)]
+        majors = [annotation.count("major") for annotation in chain]
         edited: list[Severity] = ["minor" if before == after else "major" for before, after in pairwise(majors)]
         for tally, measure in zip(tallies, measures, strict=True):
-            values = [measure.scalar(annotation, original, length) for annotation in (original, *chain)]
-            for severity, before, after in zip(edited, values, values[1:], strict=False):
-                tally[severity, len(original) > 0] += Declines(1, int(after < before))
-    results = []
-    for measure, tally in zip(measures, tallies, strict=True):
-        by_severity = {severity: (tally[severity, False], tally[severity, True]) for severity in SEVERITY_NAMES}
-        clean, marked = (sum((pair[i] for pair in by_severity.values()), Declines(0, 0)) for i in (0, 1))
-        results.append(DeclineRatio(str(measure), edit, clean, marked, by_severity))
-    return results
+            values = pairwise(measure.scalar(annotation, original, length) for annotation in chain)
+            for severity, (before, after) in zip(edited, values, strict=True):
+                seen = tally[severity, len(original) > 0]
+                tally[severity, len(original) > 0] = Declines(seen.edits + 1, seen.falls + (after < before))
+    return [DeclineRatio(str(measure), edit, tally) for measure, tally in zip(measures, tallies, strict=True)]
 
 
 def _edited(
@@ -147,8 +112,7 @@ def _edited(
 def add_error(annotation: Annotation, length: int, rng: np.random.Generator) -> Annotation | None:
     """The annotation with one more error, in a stretch without errors; None if there is no such stretch.
 
-    The stretch, the place in it and the severity are drawn uniformly. The length is drawn from 1 to the longer of 8 and
-    the stretch, and then cut to the stretch.
+    The stretch, the place in it and the severity are drawn uniformly.
     """
     stretches = free_stretches(annotation, length)
     if not stretches:
@@ -156,7 +120,7 @@ def add_error(annotation: Annotation, length: int, rng: np.random.Generator) -> 
     start, end = stretches[rng.integers(len(stretches))]
     size = min(int(rng.integers(1, max(_LONGEST, end - start) + 1)), end - start)
     first = int(rng.integers(start, end - size + 1))
-    severity: Literal["major", "minor"] = "major" if rng.integers(2) else "minor"
+    severity: Severity = "major" if rng.integers(2) else "minor"
     return Annotation.of_rater([*annotation, ErrorSpan(first, first + size, severity)])
 
 
@@ -170,23 +134,16 @@ def delete_error(annotation: Annotation, rng: np.random.Generator) -> Annotation
 
 def free_stretches(annotation: Annotation, length: int) -> list[tuple[int, int]]:
     """The maximal stretches [start, end) of the translation that no error covers, in order."""
-    stretches = []
-    at = 0
-    for span in annotation:  # by start
-        if span.start > at:
-            stretches.append((at, span.start))
-        at = max(at, span.end)
-    if at < length:
-        stretches.append((at, length))
+    stretches, at = [], 0
+    for start, end in [*((span.start, span.end) for span in annotation), (length, length)]:  # by start
+        if start > at:
+            stretches.append((at, start))
+        at = max(at, end)
     return stretches
 
 
 def rated(test_set: TestSet, raters: Sequence[str] = ()) -> tuple[list[Annotation], list[int]]:
-    """Every rater's annotation of every translation, and the translation's length.
-
-    Raises:
-        InputError: there is none.
-    """
+    """Every rater's annotation of every translation, and its length. Raises `InputError` if there is none."""
     pairs = [
         (annotation, int(test_set.lengths[system, segment]))
         for matrix in test_set.human(raters).values()
@@ -202,15 +159,14 @@ def rated(test_set: TestSet, raters: Sequence[str] = ()) -> tuple[list[Annotatio
 def rows_of(test_set: TestSet, similarities: Sequence[str], raters: Sequence[str], seed: int) -> list[TableRow]:
     """One row for each similarity and kind of edit."""
     annotations, lengths = rated(test_set, raters)
+    groups = {"clean": ("no error", False), "marked": ("some errors", True), "all": ("all", None)}
     rows: list[TableRow] = []
     for edit in EDITS:
-        for decline in decline_ratio(annotations, lengths, edit, similarities, 6, seed, True):
-            both = decline.clean + decline.marked
-            tallies = {"clean": decline.clean, "marked": decline.marked, "all": both}
-            titles = {"clean": "no error", "marked": "some errors", "all": "all"}
-            shown = {Column(k, titles[k]): t.ratio if t.edits else None for k, t in tallies.items()}
-            named = {Column("similarity", "similarity"): decline.similarity, Column("edit", "edit"): decline.edit}
-            rows.append({**named, **shown, Column("edits", "edits"): both.edits})
+        for result in decline_ratio(annotations, lengths, edit, similarities, 6, seed, True):
+            tallies = {Column(key, title): result.of(marked=marked) for key, (title, marked) in groups.items()}
+            named = {Column("similarity", "similarity"): result.similarity, Column("edit", "edit"): edit}
+            shown = {column: tally.ratio if tally.edits else None for column, tally in tallies.items()}
+            rows.append({**named, **shown, Column("edits", "edits"): result.of().edits})
     return rows
 
 

@@ -72,7 +72,7 @@ def test_a_sampled_answer_is_as_likely_as_the_engine_says(files: tuple[str, str]
 
     (first, *_) = answers_of(files)
     options = with_weights(load_card("mbr-esd-demo").engine_options)
-    (likelihood,) = log_likelihood.by_transformers(options)([first])
+    (likelihood,) = log_likelihood.likelihoods_of(options, [first])
     model, tokenizer = load_merged(options)
     model.set_attn_implementation("eager")
     prompt, tokens = log_likelihood._tokens(tokenizer, first)

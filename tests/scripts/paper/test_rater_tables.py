@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import rater_tables
-from rater_tables import CORPUS_RULES, Item
+from rater_tables import CORPUS_RULES, Cases
 
 from mbr_esd_metric.metaeval.calibration import calibration_error
-from mbr_esd_metric.metaeval.span_measures import span_measure
 
 
 @pytest.fixture(scope="module")
-def items(mqm_folder: Path) -> list[Item]:
-    return rater_tables.read(str(mqm_folder / "sxs_mqm_generalMT2023_ende.3raters.tsv"))
+def cases(mqm_folder: Path) -> Cases:
+    """Two of three raters, against the third."""
+    rated = rater_tables.read(str(mqm_folder / "sxs_mqm_generalMT2023_ende.3raters.tsv"))
+    return rater_tables.cases_of(rated, rater_tables.THIRDS)
 
 
-def test_mbr_corpus_beats_every_rule_that_decides_a_segment_at_a_time(items: list[Item]) -> None:
-    cases = rater_tables.cases_of(items[::4])[::3]  # two of the three raters, against the third
-    measure = span_measure("softdice-corpus")
-    reached = {}
-    for row, chosen in rater_tables.choices(cases).items():
-        scored = rater_tables.scored(cases, chosen)
-        sums = np.sum([measure.statistics(predicted, gold, len(item.text)) for item, predicted, gold in scored], axis=0)
-        reached[row] = float(measure.value(sums))
+def test_mbr_corpus_beats_every_rule_that_decides_a_segment_at_a_time(cases: Cases) -> None:
+    some = [row[::4] for row in cases[::3]]
+    scores = rater_tables.evaluated(some, rater_tables.choices(some), ["softdice-corpus"])
+    reached = {row: one.values["softdice-corpus"] for row, one in scores.items()}
     corpus = {rule: reached.pop(rule) for rule in CORPUS_RULES}
     # To mark all that either rater does is no rule for candidates; here it is what mbr-corpus comes down to.
     assert reached.pop("always the union") == pytest.approx(corpus[CORPUS_RULES[0]], abs=1e-4)
@@ -33,7 +29,7 @@ def test_mbr_corpus_beats_every_rule_that_decides_a_segment_at_a_time(items: lis
     assert min(corpus.values()) > max(reached.values()) + 0.005
 
 
-def test_confidences_are_right_after_a_map_learnt_on_other_sources(items: list[Item]) -> None:
-    before, after = rater_tables.calibrated(rater_tables.cases_of(items), "span")
+def test_confidences_are_right_after_a_map_learnt_on_other_sources(cases: Cases) -> None:
+    before, after = rater_tables.calibrated(cases, "span")
     assert calibration_error(before) > 0.2
     assert calibration_error(after) < 0.05

@@ -13,7 +13,7 @@ import pytest
 import synthetic
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from synthetic import Edit, add_error, decline_ratio, delete_error, free_stretches
+from synthetic import Declines, Edit, add_error, decline_ratio, delete_error, free_stretches
 
 from mbr_esd_metric import Annotation, ErrorSpan
 from mbr_esd_metric.cli.main import main
@@ -67,39 +67,38 @@ def test_soft_measures_see_every_edit_and_f1_has_its_plateau(edit: Edit) -> None
     marked = [Annotation([ErrorSpan(3 * i, 3 * i + 2, "minor")]) for i in range(8)]
     originals = [Annotation()] * 100 + marked
     soft, hard, dice = decline_ratio(originals, [120] * 108, edit, ["softf1", "f1", "softdice"], seed=1)
-    assert (soft.similarity, soft.edit, soft.ratio, dice.ratio) == ("softf1", edit, 1.0, 1.0)
+    assert (soft.similarity, soft.edit, soft.of().ratio, dice.of().ratio) == ("softf1", edit, 1.0, 1.0)
     if edit == "add":
-        assert hard.clean.falls == 100
-        assert 1 / 6 <= hard.clean.ratio < 0.19
-        assert hard.marked.ratio == 1.0
+        assert hard.of(marked=False).falls == 100
+        assert 1 / 6 <= hard.of(marked=False).ratio < 0.19
+        assert hard.of(marked=True).ratio == 1.0
     else:
-        assert (hard.clean.edits, hard.marked.edits) == (0, 8)
-        assert math.isnan(hard.clean.ratio)
+        assert (hard.of(marked=False).edits, hard.of(marked=True).edits) == (0, 8)
+        assert math.isnan(hard.of(marked=False).ratio)
 
 
 def test_edits_depend_on_the_seed_and_end_where_no_room_is_left() -> None:
     originals = [Annotation([ErrorSpan(3, 9, "minor")])] * 50
     results = [decline_ratio(originals, [LENGTH] * 50, "add", ["f1"], seed=seed)[0] for seed in (1, 1, 2)]
     assert results[0] == results[1]
-    assert results[0].marked.edits != results[2].marked.edits
+    assert results[0].of().edits != results[2].of().edits
     full = Annotation([ErrorSpan(0, LENGTH, "major")])
-    assert decline_ratio([full], [LENGTH], "add")[0].marked.edits == 0
+    assert decline_ratio([full], [LENGTH], "add")[0].of().edits == 0
 
 
 def test_an_edit_counts_for_the_severity_of_its_error() -> None:
     for severity, other in (("major", "minor"), ("minor", "major")):
         three = Annotation([ErrorSpan(at, at + 2, severity) for at in (0, 4, 8)])  # type: ignore[arg-type]
         (result,) = decline_ratio([three], [LENGTH], "delete", ["softdice"])
-        assert [one.edits for one in result.by_severity[severity]] == [0, 3]  # type: ignore[index]
-        assert [one.edits for one in result.by_severity[other]] == [0, 0]  # type: ignore[index]
+        edits = [result.of(severity=of, marked=True).edits for of in (severity, other)]  # type: ignore[arg-type]
+        assert edits == [3, 0]
 
 
-def test_at_most_six_edits_each_on_top_of_the_last() -> None:
+@pytest.mark.parametrize(("options", "edits"), [({}, 6), ({"edits": 20}, 10)])
+def test_at_most_six_edits_each_on_top_of_the_last(options: dict[str, int], edits: int) -> None:
     many = Annotation([ErrorSpan(3 * i, 3 * i + 1, "minor") for i in range(10)])
-    (result,) = decline_ratio([many], [LENGTH], "delete", ["scoresim"])
-    assert (result.marked.edits, result.marked.falls) == (6, 6)
-    (result,) = decline_ratio([many], [LENGTH], "delete", ["scoresim"], edits=20)
-    assert (result.marked.edits, result.marked.falls) == (10, 10)
+    (result,) = decline_ratio([many], [LENGTH], "delete", ["scoresim"], **options)  # type: ignore[arg-type]
+    assert result.of() == Declines(edits, edits)
 
 
 def test_a_span_marked_twice_is_two_errors() -> None:
