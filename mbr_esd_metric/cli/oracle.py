@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mbr_esd_metric.cli.shared_options import add_measures, check_plot_of, load_test_sets, print_tables
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval.choosing import choose_all, choosing_rules, oracle
+from mbr_esd_metric.metaeval.choosing import choose_all, choosing_rules
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.report.plots import plot_curves, save
 from mbr_esd_metric.report.tables import Column
@@ -99,7 +99,7 @@ def _evaluate(
         )
     sampled = read_sampled(test_set, args.candidates)
     everybody = measuring.evaluator(test_set, None if args.sizes else list(human.values()))
-    raters, sizes = list(human.values()), args.sizes or [None]
+    raters, sizes, oracle = list(human.values()), args.sizes or [None], DecisionOptions("oracle", args.utility)
 
     def row(name: str, size: int | None) -> Row:
         return (name,) if size is None else (name, size)
@@ -109,12 +109,12 @@ def _evaluate(
         for rule in args.rules
         for size in sizes
     }
-    evaluations |= {row("oracle", n): everybody.evaluate(oracle(sampled, raters, args.utility, n)) for n in sizes}
+    evaluations |= {row("oracle", n): everybody.evaluate(choose_all(sampled, oracle, n, raters)) for n in sizes}
     if len(human) > 1 and not args.sizes:
         for name, matrix in human.items():
             try:
                 alone = measuring.evaluator(test_set, [matrix])
-                evaluations[(f"oracle {name}",)] = alone.evaluate(oracle(sampled, [matrix], args.utility))
+                evaluations[(f"oracle {name}",)] = alone.evaluate(choose_all(sampled, oracle, None, [matrix]))
             except InputError as error:
                 notes.append(f"oracle {name} is left out in {test_set.lp}: {error}")
     return evaluations

@@ -38,8 +38,7 @@ class Predicted:
     """Spans of a metric beside those of humans.
 
     Attributes:
-        confidence: c of each predicted span, in [0, 1], shape (n,).
-        confirmed: y of each predicted span, in [0, 1], shape (n,).
+        confidence, confirmed: c and y of each predicted span, in [0, 1], shape (n,).
         segment: the place of its translation, counted over all systems one after the other, shape (n,).
         reached: for each thing that humans mark, the highest confidence of a predicted span over it, or -1; shape (m,).
         weight: of each of these things, shape (m,).
@@ -63,9 +62,8 @@ def predicted_spans(
 ) -> Predicted:
     """The predicted spans of a metric about every translation that somebody rated; arguments as of `evaluate_spans`.
 
-    Raises:
-        InputError: a rated translation without prediction, or a span without confidence or past the end of its
-            translation; names system and segment (from 1).
+    Raises `InputError`: a rated translation without prediction, or a span without confidence or past the end of its
+    translation; names system and segment (from 1).
     """
     sizes = np.asarray(lengths, dtype=np.int64)
     rows: list[tuple[float, float, int]] = []
@@ -113,11 +111,11 @@ class Bin:
 def reliability(predicted: Predicted) -> list[Bin]:
     """The predicted spans in ten bins of equal width, without the empty ones."""
     at = np.minimum((predicted.confidence * _BINS + 1e-12).astype(np.intp), _BINS - 1)
-    filled, of, count = np.unique(at, return_inverse=True, return_counts=True)
-    c = np.bincount(of, predicted.confidence) / count
-    y = np.bincount(of, predicted.confirmed) / count
-    edges = ((k / _BINS, (k + 1) / _BINS) for k in filled.tolist())
-    return [Bin(*edge, *means) for edge, *means in zip(edges, count.tolist(), c.tolist(), y.tolist(), strict=True)]
+    bins = []
+    for k in np.unique(at).tolist():
+        c, y = predicted.confidence[at == k], predicted.confirmed[at == k]
+        bins.append(Bin(k / _BINS, (k + 1) / _BINS, len(c), float(c.mean()), float(y.mean())))
+    return bins
 
 
 def calibration_error(predicted: Predicted) -> float:

@@ -7,14 +7,13 @@ with several it is the multi-annotator bound that the paper leaves to future wor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike
 from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.core.rules import rules
-from mbr_esd_metric.core.similarities import Similarity, get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment
 from mbr_esd_metric.errors import InputError, OptionError, labelled, unknown
@@ -38,8 +37,6 @@ class Sampled:
 #: Systems x segments; None if there are no candidates.
 SampledMatrix: TypeAlias = Sequence[Sequence[Sampled | None]]
 
-_T = TypeVar("_T")
-
 
 def choosing_rules() -> list[str]:
     """Names of the rules that do not know the raters, except those that take the only candidate."""
@@ -47,85 +44,46 @@ def choosing_rules() -> list[str]:
 
 
 def choose_all(
-    sampled: SampledMatrix, options: DecisionOptions, size: int | None = None
+    sampled: SampledMatrix, options: DecisionOptions, size: int | None = None, human: Sequence[AnnotationMatrix] = ()
 ) -> list[list[Annotation | None]]:
-    """The choice of one of `choosing_rules` for each translation, None if there are no candidates.
+    """The choice of a rule for each translation, None if there are no candidates.
 
-    `size` uses only the first candidates of each; the rule "map" needs log-probabilities.
+    Args:
+        options: with one of `choosing_rules`, or "oracle"; the rule "map" needs log-probabilities.
+        size: use only the first candidates of each.
+        human: of the oracle, which chooses where somebody rated; of several raters the mean similarity counts.
 
     Raises:
-        InputError: a translation has fewer candidates than `size`, or no valid one; names it.
+        InputError: a translation has fewer candidates than `size`, or no valid one, or is rated and has none; names it.
         OptionError: another rule.
     """
-    if options.rule not in choosing_rules():
+    if options.rule not in [*choosing_rules(), *(["oracle"] if human else [])]:
         raise unknown("rule", options.rule, choosing_rules())
-    prefixes = _each(
-        sampled,
-        lambda cell, i, j: replace(
-            cell, candidates=_prefix(cell.candidates, size), label=cell.label or cell_name(i, j)
-        ),
-    )
-    if not options.whole_set:
-        return _each(
-            prefixes,
-            lambda cell, *_: decide_segment(cell.candidates, cell.translation, options, source=cell.source).annotation,
-        )
-    cells = [cell for row in prefixes for cell in row if cell is not None]
-    pairs = [(cell.candidates, cell.translation) for cell in cells]
-    sources, labels = [cell.source for cell in cells], [cell.label for cell in cells]
-    chosen = iter(decide_corpus(pairs, options, sources=sources, labels=labels).decisions)
-    return _each(prefixes, lambda *_: next(chosen).annotation)
-
-
-def oracle(
-    sampled: SampledMatrix,
-    human: Sequence[AnnotationMatrix],
-    utility: str | Similarity = "softf1",
-    size: int | None = None,
-) -> list[list[Annotation | None]]:
-    """The candidate of each translation that is most similar to its human annotations, None if nobody rated it.
-
-    Of several raters the mean counts. `size` uses only the first candidates of each.
-
-    Raises:
-        InputError: a rated translation without candidates, with fewer than `size`, or without a valid one.
-    """
-    options = DecisionOptions("oracle", get_similarity(utility))
-
-    def chosen(cell: Sampled, i: int, j: int) -> Annotation | None:
-        if not (references := _references(human, i, j)):
-            return None
-        prefix = _prefix(cell.candidates, size)
-        return decide_segment(prefix, cell.translation, options, source=cell.source, references=references).annotation
-
-    for i, row in enumerate(sampled):
-        for j, cell in enumerate(row):
-            if cell is None and _references(human, i, j):
-                raise InputError(f"no candidates for {cell_name(i, j)}, which is rated")
-    return _each(sampled, chosen)
-
-
-def _references(human: Sequence[AnnotationMatrix], i: int, j: int) -> list[AnnotationLike]:
-    return [annotation for rater in human if (annotation := rater[i][j]) is not None]
-
-
-def _prefix(candidates: Sequence[Candidate], size: int | None) -> Sequence[Candidate]:
     if size is not None and size < 1:
         raise OptionError(f"{size} candidates are too few to choose from; give 1 or more")
-    if size is not None and len(candidates) < size:
-        raise InputError(f"there are {len(candidates)} candidates, fewer than {size}")
-    return candidates[:size]
-
-
-def _each(sampled: SampledMatrix, of: Callable[[Sampled, int, int], _T]) -> list[list[_T | None]]:
-    """`of` of every cell and its place, in order; None where there is no cell. Errors name the cell."""
-    matrix: list[list[_T | None]] = []
-    for system, row in enumerate(sampled):
-        matrix.append([])
-        for segment, cell in enumerate(row):
-            if cell is None:
-                matrix[-1].append(None)
+    chosen: list[list[Annotation | None]] = [[None] * len(row) for row in sampled]
+    cells: list[tuple[int, int, str, Sampled, list[AnnotationLike]]] = []
+    for i, row in enumerate(sampled):
+        for j, cell in enumerate(row):
+            references = [annotation for rater in human if (annotation := rater[i][j]) is not None]
+            if cell is None and references:
+                raise InputError(f"no candidates for {cell_name(i, j)}, which is rated")
+            if cell is None or (human and not references):
                 continue
-            with labelled(cell.label or cell_name(system, segment)):
-                matrix[-1].append(of(cell, system, segment))
-    return matrix
+            label = cell.label or cell_name(i, j)
+            if size is not None and len(cell.candidates) < size:
+                raise InputError(f"{label}: there are {len(cell.candidates)} candidates, fewer than {size}")
+            cells.append((i, j, label, cell, references))
+    if options.whole_set:
+        pairs = [(cell.candidates[:size], cell.translation) for *_, cell, _ in cells]
+        sources, labels = [cell.source for *_, cell, _ in cells], [label for _, _, label, *_ in cells]
+        decisions = decide_corpus(pairs, options, sources=sources, labels=labels).decisions
+        for (i, j, *_), decision in zip(cells, decisions, strict=True):
+            chosen[i][j] = decision.annotation
+        return chosen
+    for i, j, label, cell, references in cells:
+        few, source = cell.candidates[:size], cell.source
+        with labelled(label):
+            decision = decide_segment(few, cell.translation, options, source=source, references=references or None)
+        chosen[i][j] = decision.annotation
+    return chosen

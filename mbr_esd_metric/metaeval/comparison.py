@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,23 +57,19 @@ def sampled_score(
 ) -> SampledScore:
     """The score of a segment, and its variance between draws of N from its N candidates, with replacement.
 
-    The variance is 0 with a single candidate, because a greedy decision does not vary; for a blank translation, which
-    no candidate decides; and for a rule over the whole test set.
+    The variance is 0 with a single candidate, for a blank translation, and for a rule over the whole test set.
     """
-    score = decision.score
     n = len(candidates)
     if n < 2 or options.whole_set or blank_decision(source, translation, options) is not None:
-        return SampledScore(score, 0.0)
+        return SampledScore(decision.score, 0.0)
     left_out_of = options.source_of(source, candidates.format)
     scores = []
     for _ in range(resamples):
-        of = rng.integers(0, n, n).tolist()
-        try:
-            scores.append(decide_segment(candidates.picked(of), translation, options, source=left_out_of).score)
-        except NoValidCandidateError:
-            continue
+        drawn = candidates.picked(rng.integers(0, n, n).tolist())
+        with suppress(NoValidCandidateError):
+            scores.append(decide_segment(drawn, translation, options, source=left_out_of).score)
     # The variance of a mean of N that a bootstrap sees is (N - 1) / N of what it stands for.
-    return SampledScore(score, float(np.var(scores, ddof=1)) * n / (n - 1) if len(scores) > 1 else 0.0)
+    return SampledScore(decision.score, float(np.var(scores, ddof=1)) * n / (n - 1) if len(scores) > 1 else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +106,8 @@ class SystemPair:
         """Two-sided p-value of the difference on other segments of the same kind, of the paired t-test."""
         from scipy.special import stdtr
 
-        if self._equal:
-            return 1.0
-        if not self.total_sd:
-            return 0.0
+        if not self.total_sd or self._equal:
+            return float(self._equal)
         return 2 * float(stdtr(self.segments - 1, -abs(self.difference) / self.total_sd))
 
     @property
@@ -137,9 +132,7 @@ class SystemPair:
         best = self._t * self.total_sd * math.sqrt(1 - self.sampling_share)
         if abs(self.difference) > best:
             return f"no difference shown; N may be too small: without sampling noise the interval is +-{best:.3g}"
-        return (
-            f"no difference shown; more candidates would not show one here (+-{best:.3g} at best), more segments might"
-        )
+        return f"no difference shown; more candidates show none either (+-{best:.3g} at best), more segments might"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,15 @@
 """Agreement of metric scores with gold scores, equal to mt-metrics-eval's ``AverageCorrelation`` and (acc_eq*)
 ``KendallWithTiesOpt``.
 
-Scores of segments are compared in one of three ways:
-
-* "none": all rated translations as two long vectors;
-* "item": one correlation a segment, over its systems, averaged over the segments;
-* "system": one correlation a system, over its segments, averaged over the systems.
+Scores of segments are compared as two long vectors of all rated translations ("none"), or by one correlation a segment
+over its systems ("item") or a system over its segments ("system"), averaged.
 
     Pearson   sum (x - mean x)(y - mean y) / (|x - mean x| |y - mean y|)
     Spearman  Pearson of the ranks; ties share the mean of theirs
     Kendall   tau-b: (concordant - discordant) / sqrt((pairs - tied in x)(pairs - tied in y))
 
-A group has no correlation if gold or the metric is constant in it, or if it has a single rating. It is then left out of
-the average. If no group is left, the result is 0, as in the toolkit.
+A group in which gold or the metric is constant, or with a single rating, is left out of the average. If no group is
+left, the result is 0, as in the toolkit.
 
 acc_eq* is pairwise accuracy with tie calibration (Deutsch et al. 2023). In each segment, the metric earns a credit for
 every pair of rated systems that it orders as gold does, or that is a tie in both. Metric scores that are at most
@@ -33,7 +30,6 @@ import numpy.typing as npt
 from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, FloatVector, check_matrices
 
-#: Which correlation.
 Coefficient = Literal["pearson", "spearman", "kendall"]
 COEFFICIENTS: tuple[Coefficient, ...] = get_args(Coefficient)
 
@@ -45,31 +41,10 @@ GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
 _FEW = 128
 
 
-@dataclass(frozen=True, slots=True)
-class Correlation:
-    """A mean correlation in [-1, 1], higher is better, and the number of its groups; 0 and 0 if no group has one."""
-
-    value: float
-    groups: int
-
-
-@dataclass(frozen=True, slots=True)
-class PairwiseAccuracy:
-    """The share of pairs of systems that a metric orders as gold does, and their number (Kocmi et al. 2021)."""
-
-    accuracy: float
-    pairs: int
-
-
 def correlation(
     gold: npt.ArrayLike, metric: npt.ArrayLike, coefficient: Coefficient = "pearson", by: Grouping = "none"
-) -> Correlation:
-    """Correlation of segment scores.
-
-    Args:
-        gold, metric: score matrices (`matrices`).
-        coefficient: "pearson", "spearman" or "kendall" (tau-b).
-        by: "none", "item" or "system", see above.
+) -> float:
+    """The correlation of segment scores, of score matrices (`matrices`), in [-1, 1].
 
     Raises:
         InputError: for matrices that do not fit.
@@ -80,31 +55,24 @@ def correlation(
     if by not in GROUPINGS:
         raise unknown("grouping", by, GROUPINGS)
     data = check_matrices(gold, {"metric": metric}, systems=2 if by == "item" else 1)
-    every = [coefficient_of(x, y, coefficient) for x, y in _groups(data.gold, data.metrics["metric"], by)]
-    values = [value for value in every if value is not None]
-    return Correlation(sum(values) / len(values), len(values)) if values else Correlation(0.0, 0)
+    groups = _groups(data.gold, data.metrics["metric"], by)
+    varied = [(x, y) for x, y in groups if len(x) > 1 and np.ptp(x) != 0 and np.ptp(y) != 0]
+    values = [_COEFFICIENTS[coefficient](x, y) for x, y in varied]
+    return sum(values) / len(values) if values else 0.0
 
 
-def coefficient_of(gold: FloatVector, metric: FloatVector, coefficient: Coefficient) -> float | None:
-    """The correlation of two vectors of the same length; None for fewer than two values, or a constant vector."""
-    varied = len(gold) > 1 and np.ptp(gold) != 0 and np.ptp(metric) != 0
-    return _COEFFICIENTS[coefficient](gold, metric) if varied else None
-
-
-def system_correlation(gold: npt.ArrayLike, metric: npt.ArrayLike, coefficient: Coefficient = "pearson") -> Correlation:
+def system_correlation(gold: npt.ArrayLike, metric: npt.ArrayLike, coefficient: Coefficient = "pearson") -> float:
     """Correlation of one score a system. Raises `InputError` for vectors that do not fit."""
     data = check_matrices(np.atleast_2d(gold).T, {"metric": np.atleast_2d(metric).T})
     return correlation(data.gold, data.metrics["metric"], coefficient)
 
 
-def pairwise_accuracy(scores: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]) -> PairwiseAccuracy:
-    """Pairwise accuracy of system scores, over the pairs of one or several language pairs together.
+def pairwise_accuracy(scores: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]) -> float:
+    """The share of pairs of systems that a metric orders as gold does, in one or several language pairs together
+    (Kocmi et al. 2021); a tie counts as a third order.
 
-    A pair agrees if the differences of gold and of the metric have the same sign; a tie counts as a third sign.
-    `scores` are (gold, metric) of each language pair, shape (systems,) each; gold may be NaN.
-
-    Raises:
-        InputError: for vectors that do not fit, or no pair at all.
+    `scores` are (gold, metric) of each language pair, shape (systems,) each; gold may be NaN. Raises `InputError` for
+    vectors that do not fit, or no pair at all.
     """
     agreeing = pairs = 0
     for gold, metric in scores:
@@ -115,7 +83,7 @@ def pairwise_accuracy(scores: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]) -> 
         pairs += len(upper[0])
     if not pairs:
         raise InputError("there is no pair of systems with gold scores")
-    return PairwiseAccuracy(agreeing / pairs, pairs)
+    return agreeing / pairs
 
 
 def system_means(scores: npt.ArrayLike) -> FloatVector:
@@ -173,12 +141,10 @@ _COEFFICIENTS: Mapping[Coefficient, Callable[[FloatVector, FloatVector], float]]
 
 @dataclass(frozen=True, slots=True)
 class AccEq:
-    """A calibrated pairwise accuracy in [0, 1], its tie threshold, and the numbers of segments and pairs behind it."""
+    """A calibrated pairwise accuracy in [0, 1], and its tie threshold."""
 
     accuracy: float
     epsilon: float
-    segments: int
-    pairs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +152,7 @@ class GoldPairs:
     """The pairs of rated systems, by segment, and in each segment in the order (0, 1), (0, 2), ..., (1, 2), ...
 
     Attributes:
-        rated: (segments, all pairs), whether a pair is rated; the arrays below have one entry for each rated pair.
+        rated: (segments, all pairs), whether a pair is rated; `row` and `sign` have one entry for each rated pair.
         row: index into `sizes` of the pair's segment.
         sign: sign of gold's difference, 0 for a tie.
         sizes: pairs per segment, for segments that have any.
@@ -223,11 +189,8 @@ def gold_pairs(gold: FloatMatrix) -> GoldPairs:
 def acc_eq(gold: npt.ArrayLike, metric: npt.ArrayLike) -> AccEq:
     """Pairwise accuracy of `metric` with tie calibration, every pair used (sample rate 1.0).
 
-    For P pairs this takes O(P log P) time and O(P) memory, with one sort and two cumulative sums. The thresholds are
-    the pairs' metric differences in ascending order; each pair becomes a tie at its own difference.
-
-    Raises:
-        InputError: for score matrices (`matrices`) that do not fit, or no pair of ratings.
+    For P pairs this takes O(P log P) time: a pair becomes a tie at its own difference, so one sort and two cumulative
+    sums give all thresholds. Raises `InputError` for score matrices (`matrices`) that do not fit, or no pair.
     """
     data = check_matrices(gold, {"metric": metric})
     pairs = gold_pairs(data.gold)
@@ -260,7 +223,7 @@ def calibrate_ties(pairs: GoldPairs, differences: npt.NDArray[np.float64]) -> Ac
     if thresholds[0] != 0.0:
         thresholds, values = np.append(0.0, thresholds), np.append(total / rows, values)
     best = int(np.argmax(values))
-    return AccEq(float(values[best]), float(thresholds[best]), rows, len(gaps))
+    return AccEq(float(values[best]), float(thresholds[best]))
 
 
 def credits(pairs: GoldPairs, differences: npt.NDArray[np.float64], epsilon: float) -> npt.NDArray[np.int64]:

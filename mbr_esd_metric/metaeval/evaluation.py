@@ -8,9 +8,8 @@ Two analyses use the spans' confidences:
 
       area = sum_k (R_k - R_{k-1}) P_k
 
-  with the thresholds in falling order, beginning with no span at all (R = 0). This is average precision, without
-  interpolation. Every confidence that occurs is a threshold, so nothing is rounded. A span without a confidence counts
-  at every threshold. (`calibration` asks another question: is a confidence of 0.7 confirmed in 70 of 100 cases?)
+  with the thresholds in falling order, beginning with no span at all (R = 0). This is average precision. Every
+  confidence that occurs is a threshold. A span without a confidence counts at every threshold.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.core.annotation import Annotation, MqmWeights, as_annotation, mqm_score
+from mbr_esd_metric.core.annotation import as_annotation, mqm_score
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.correlation import calibrate_ties, gold_pairs
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, cell_name, check_matrices
@@ -33,7 +32,7 @@ from mbr_esd_metric.metaeval.span_measures import (
     corpus_recall,
     span_measure,
 )
-from mbr_esd_metric.metaeval.spans import AnnotationMatrix, SpanEvaluator, SpanScores
+from mbr_esd_metric.metaeval.spans import AnnotationMatrix, SpanEvaluator, SpanScores, spans_above
 
 #: 0.0, 0.1, ..., 1.0
 LAMBDAS = tuple(step / 10 for step in range(11))
@@ -44,7 +43,7 @@ class Evaluation:
     """The evaluation of one prediction.
 
     Attributes:
-        spa, acc_eq, epsilon: of Score(E), as in the functions `spa` and `acc_eq`.
+        spa, acc_eq: of Score(E).
         major, minor: predicted spans in the translations that have a gold score.
         spans: against human annotations; None without any.
         constant: whether Score(E) is the same for all translations with gold; SPA then says nothing.
@@ -52,7 +51,6 @@ class Evaluation:
 
     spa: float
     acc_eq: float
-    epsilon: float
     major: int
     minor: int
     spans: SpanScores | None
@@ -65,8 +63,7 @@ class Evaluator:
     Args:
         gold: a gold matrix (`matrices`).
         human, lengths, measures: as of `spans.evaluate_spans`; without raters no span measure is computed.
-        weights: MQM weights of Score(E).
-        exact_spa: whether SPA is that of infinitely many permutations, see `spa`.
+        exact_spa: see `spa`.
 
     Raises:
         InputError: for matrices that do not fit, or no rating.
@@ -79,13 +76,11 @@ class Evaluator:
         human: Sequence[AnnotationMatrix] = (),
         lengths: npt.ArrayLike | None = None,
         measures: Sequence[str] = DEFAULT_MEASURES,
-        weights: str | MqmWeights = "paper",
         exact_spa: bool = False,
     ) -> None:
         data = check_matrices(gold, {})
         self._gold, self._rated = data.gold, data.rated
         self._pairs = gold_pairs(data.gold)
-        self._weights = weights
         self._exact = exact_spa
         self._spans: SpanEvaluator | None = None
         if len(human):
@@ -95,14 +90,13 @@ class Evaluator:
 
     def evaluate(self, predicted: AnnotationMatrix) -> Evaluation:
         """Evaluate spans, systems x segments; None is allowed only where nobody rated."""
-        scores = score_matrix(predicted, self._weights)
+        scores = score_matrix(predicted)
         check_matrices(self._gold, {"Score(E) of the prediction": scores})
         agreement = calibrate_ties(self._pairs, self._pairs.differences(scores))
         counted = [as_annotation(predicted[i][j] or ()) for i, j in np.argwhere(self._rated)]
         return Evaluation(
             spa(self._gold, scores, missing="pairs", exact=self._exact),
             agreement.accuracy,
-            agreement.epsilon,
             sum(annotation.count("major") for annotation in counted),
             sum(annotation.count("minor") for annotation in counted),
             self._spans.evaluate(predicted) if self._spans else None,
@@ -110,12 +104,10 @@ class Evaluator:
         )
 
 
-def score_matrix(predicted: AnnotationMatrix, weights: str | MqmWeights = "paper") -> FloatMatrix:
+def score_matrix(predicted: AnnotationMatrix) -> FloatMatrix:
     """Score(E) of each translation, (systems, segments), NaN for None. E is a set: a repeated span counts once."""
     annotations = [[None if spans is None else as_annotation(spans) for spans in row] for row in predicted]
-    return np.array(
-        [[np.nan if a is None else mqm_score(a.with_spans(a), weights) for a in row] for row in annotations]
-    )
+    return np.array([[np.nan if a is None else mqm_score(a.with_spans(a)) for a in row] for row in annotations])
 
 
 def lambda_sweep(
@@ -127,13 +119,11 @@ def lambda_sweep(
         InputError: a span without a confidence in [0, 1], or a rated translation without a prediction.
         OptionError: a threshold outside [0, 1].
     """
-    for threshold in lambdas:
-        if not 0 <= threshold <= 1:
-            raise OptionError(f"lambda is {threshold}; a confidence, and so its threshold, is in [0, 1]")
-    annotations = [[None if cell is None else as_annotation(cell) for cell in row] for row in predicted]
-    for system, row in enumerate(annotations):
-        for segment, annotation in enumerate(row):
-            for span in annotation or ():
+    if wrong := [threshold for threshold in lambdas if not 0 <= threshold <= 1]:
+        raise OptionError(f"lambda is {wrong[0]}; a confidence, and so its threshold, is in [0, 1]")
+    for system, row in enumerate(predicted):
+        for segment, cell in enumerate(row):
+            for span in as_annotation(cell or ()):
                 if span.confidence is None or not 0 <= span.confidence <= 1:
                     raise InputError(
                         f"{cell_name(system, segment)}: error span [{span.start}, {span.end}) has the confidence "
@@ -141,16 +131,14 @@ def lambda_sweep(
                         "writes it"
                     )
     return {
-        threshold: evaluator.evaluate([[_above(cell, threshold) for cell in row] for row in annotations])
+        threshold: evaluator.evaluate(
+            [
+                [None if cell is None else spans_above(as_annotation(cell), threshold) for cell in row]
+                for row in predicted
+            ]
+        )
         for threshold in lambdas
     }
-
-
-def _above(annotation: Annotation | None, threshold: float) -> Annotation | None:
-    if annotation is None:
-        return None
-    spans = [span for span in annotation if (span.confidence or 0.0) >= threshold]
-    return annotation if len(spans) == len(annotation) else Annotation.of_rater(spans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +175,9 @@ def precision_recall_curve(
     lengths: npt.ArrayLike,
     measure: str = "f1-corpus",
 ) -> PrecisionRecallCurve:
-    """The curve of predicted spans, with confidences, against those of one or several raters.
+    """The curve of predicted spans against those of one or several raters; arguments and errors as of `evaluate_spans`.
 
-    `measure` is one of a corpus: "f1-corpus", "f1-wmt25-corpus", "mpp-corpus" or "softdice-corpus"; any other one
-    is an `OptionError`. The other arguments, and the errors, are those of `spans.evaluate_spans`.
+    Raises `OptionError` for a measure that is not of a corpus.
     """
     if span_measure(measure).name not in CORPUS_MEASURES:
         raise OptionError(f"{measure}: a curve needs a measure of the corpus, such as f1-corpus or mpp-corpus")

@@ -57,8 +57,7 @@ class Result:
     """The figures of one metric, in one language pair or on average; without ranks and intervals if nothing was tested.
 
     Attributes:
-        values: measure -> its value in [0, 1], higher is better: "spa", "acc_eq" and, for a metric with error
-            spans, those of `span_measures`.
+        values: statistic or span measure -> its value in [0, 1], higher is better.
         ranks: statistic or measure -> significance cluster from 1.
         counts: numbers of error spans, added up over the language pairs; None if the metric has no spans.
         intervals: span measure -> the middle 95% of its bootstrap.
@@ -72,13 +71,8 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardRow:
-    """One metric, as in `MetricEntry`.
-
-    Attributes:
-        results: one for each language pair, None if the metric is missing.
-        average: over the language pairs, None if one is missing.
-        daggers: the measures in which it beats every baseline significantly in every language pair.
-    """
+    """One metric: its result in each language pair, None where it is missing; their average, None if one is missing;
+    and the measures in which it beats every baseline significantly in every language pair."""
 
     name: str
     uses_reference: bool
@@ -103,9 +97,8 @@ class Leaderboard:
         measures: the span measures, in the order in which they are shown.
         human: major and minor spans of the humans in each language pair, None if there are no human spans.
         baselines, alpha, settings: as in `LeaderboardSettings`, the last one in words.
-        notes: what was repaired or left out.
-        comparisons: "average", where there are several language pairs, and each pair -> statistic or measure -> the
-            comparison of its metrics, whose names end in "-src" or "-ref"; empty if nothing was tested.
+        comparisons: language pair, or "average" of several -> statistic or measure -> the comparison of its metrics,
+            whose names end in "-src" or "-ref"; empty if nothing was tested.
     """
 
     test_set: str
@@ -135,7 +128,6 @@ class LeaderboardSettings:
     Attributes:
         draws: k of PERM-BOTH and of the bootstrap; 0 tests nothing.
         alpha: a difference with a p-value up to this is significant.
-        measures, exact: as in `span_measures` and `spa`.
         against: baselines for daggers: metrics by name, or decision rules such as "map", which stand for the metric
             of the same model and number of candidates under that rule.
         bootstrap: what a resample of the error spans draws.
@@ -167,10 +159,7 @@ def compute_leaderboard(
     """Evaluate every metric in every language pair, rank, average, and test against baselines.
 
     `progress` gets the number of further draws of SPA's tests, which take nearly all of the time, and that of all.
-
-    Raises:
-        InputError: data that do not fit.
-        OptionError: an unknown measure or baseline.
+    Raises `InputError` for data that do not fit, `OptionError` for an unknown measure or baseline.
     """
     settings = settings or LeaderboardSettings()
     draws = sum(math.comb(len(one.entries), 2) for one in sets) * settings.draws
@@ -188,24 +177,21 @@ def compute_leaderboard(
         baselines = _baselines(key, keys, signatures, settings.against)
         average, daggers = _average(results, _text(key), averaged), _daggers(key, baselines, evaluated, settings)
         rows.append(LeaderboardRow(*key, signatures[key], results, average, daggers))
-    comparisons = {data.lp: one.comparisons for data, one in zip(sets, evaluated, strict=True)}
-    if len(sets) > 1:
-        comparisons = {"average": averaged, **comparisons}
     rows.sort(key=lambda row: (-row.average.values["spa"] if row.average else 1.0, row.name, row.uses_reference))
+    comparisons = {"average": averaged} if len(sets) > 1 else {}
+    comparisons |= {data.lp: one.comparisons for data, one in zip(sets, evaluated, strict=True)}
+    notes = [note for one in sets for note in one.notes]
     return Leaderboard(
         test_set,
-        tuple(one.lp for one in sets),
-        tuple(rows),
-        settings.measures if any(one.spans for one in evaluated) else (),
-        tuple(one.human for one in evaluated),
-        settings.against if settings.draws else (),
-        settings.alpha,
-        str(settings),
-        (
-            *(note for one in sets for note in one.notes),
-            *constant_notes({one.lp: one.constant for one in sets}, settings.exact),
-        ),
-        comparisons if settings.draws else {},
+        lps=tuple(one.lp for one in sets),
+        rows=tuple(rows),
+        measures=settings.measures if any(one.spans for one in evaluated) else (),
+        human=tuple(one.human for one in evaluated),
+        baselines=settings.against if settings.draws else (),
+        alpha=settings.alpha,
+        settings=str(settings),
+        notes=(*notes, *constant_notes({one.lp: one.constant for one in sets}, settings.exact)),
+        comparisons=comparisons if settings.draws else {},
     )
 
 
@@ -243,13 +229,12 @@ class _Evaluated:
             self.comparisons[measure] = Comparison(ranking, bootstrap)
         self.results: dict[Key, Result] = {}
         for key in self.entries:
-            name = _text(key)
+            name, scores = _text(key), self.spans.get(_text(key))
             values: dict[str, float] = {what: self.comparisons[what].ranking.value(name) for what in STATISTICS}
-            scores = self.spans.get(name)
             # As evaluated: sums in another order differ in the last bit.
             values |= scores.values if scores else {}
-            ranks, intervals = _tested(name, self.comparisons) if settings.draws else ({}, {})
-            self.results[key] = Result(values, ranks, scores.counts if scores else None, intervals)
+            tested = self.comparisons if settings.draws else {}
+            self.results[key] = _result(name, values, scores.counts if scores else None, tested)
 
 
 def _text(key: Key) -> str:
@@ -278,17 +263,17 @@ def _average(results: Sequence[Result | None], name: str, averaged: Mapping[str,
     counts = [astuple(result.counts) for result in present if result.counts is not None]
     total = SpanCounts(*map(sum, zip(*counts, strict=True))) if len(counts) == len(present) else None
     values = {what: sum(result.values[what] for result in present) / len(present) for what in shared}
-    ranks, intervals = _tested(name, averaged)
-    return Result(values, ranks, total, intervals)
+    return _result(name, values, total, averaged)
 
 
-def _tested(name: str, comparisons: Mapping[str, Comparison]) -> tuple[dict[str, int], dict[str, tuple[float, float]]]:
-    """Clusters and intervals of one metric; the only one with error spans has no cluster in their measures."""
-    ranked = {what: one for what, one in comparisons.items() if name in one.ranking.names}
-    ranks = {
-        what: one.ranking.rank(name) for what, one in ranked.items() if what in STATISTICS or len(one.ranking.names) > 1
-    }
-    return ranks, {what: one.resampled.interval(name) for what, one in ranked.items() if one.resampled is not None}
+def _result(
+    name: str, values: Mapping[str, float], counts: SpanCounts | None, tested: Mapping[str, Comparison]
+) -> Result:
+    """With clusters and intervals; the only metric with error spans has no cluster in their measures."""
+    ranked = {what: one for what, one in tested.items() if name in one.ranking.names}
+    several = {what: one.ranking for what, one in ranked.items() if what in STATISTICS or len(one.ranking.names) > 1}
+    intervals = {what: one.resampled.interval(name) for what, one in ranked.items() if one.resampled is not None}
+    return Result(values, {what: ranking.rank(name) for what, ranking in several.items()}, counts, intervals)
 
 
 def _baselines(
@@ -305,34 +290,25 @@ def _baselines(
                     f"--against {name}: no metric of that name, and none that decides by it; "
                     f"there are: {', '.join(sorted({k[0] for k in keys}))}"
                 )
-            named = [k for k in ruled if _same_model(signatures[k], signatures[key])]
+            fields = [[signature_field(signatures[k], field) for field in _CANDIDATES] for k in (key, *ruled)]
+            named = [k for k, of in zip(ruled, fields[1:], strict=True) if of == fields[0]]
         if not named:
             return []  # another model, or none of ours: there is nothing to beat
         baselines += named
     return baselines
 
 
-def _same_model(a: str | None, b: str | None) -> bool:
-    """Whether two metrics choose among the same candidates."""
-    fields_of_candidates = ("model", "adapter", "n", "t", "k", "p", "seed", "max", "prompt", "grounded", "candidates")
-    return all(signature_field(a, name) == signature_field(b, name) for name in fields_of_candidates)
-
-
 def _daggers(
     key: Key, baselines: Sequence[Key], evaluated: Sequence[_Evaluated], settings: LeaderboardSettings
 ) -> frozenset[str]:
     """Measures in which `key` beats every baseline in every language pair."""
-    others = [baseline for baseline in baselines if baseline != key]
-    if not others or len(others) < len(baselines) or not settings.draws:
+    if not baselines or key in baselines or not settings.draws:
         return frozenset()
+    rivals = [(one, _text(baseline)) for one in evaluated for baseline in baselines]
     return frozenset(
         measure
         for measure in (*STATISTICS, *settings.measures)
-        if all(
-            _beats(one, measure, _text(key), _text(baseline), settings.alpha)
-            for one in evaluated
-            for baseline in others
-        )
+        if all(_beats(one, measure, _text(key), baseline, settings.alpha) for one, baseline in rivals)
     )
 
 
@@ -346,6 +322,8 @@ def _beats(one: _Evaluated, measure: str, name: str, baseline: str, alpha: float
     return i < j and bool(comparison.ranking.p_values[i, j] <= alpha)
 
 
+#: The fields of a signature that say among which candidates a metric chooses.
+_CANDIDATES = ("model", "adapter", "n", "t", "k", "p", "seed", "max", "prompt", "grounded", "candidates")
 #: What a resample draws.
 Units = Literal["segment", "instance"]
 UNITS: tuple[Units, ...] = ("segment", "instance")
@@ -374,9 +352,7 @@ class Resampled:
 class SpanContest(Contest):
     """Metrics by one span measure, against the same raters; a draw swaps whole segments.
 
-    Raises:
-        InputError: metrics that are not evaluated on the same translations.
-        OptionError: an unknown measure.
+    Raises `InputError` for metrics that are not evaluated on the same translations.
     """
 
     def __init__(self, scores: Mapping[str, SpanScores], measure: str) -> None:
@@ -385,7 +361,7 @@ class SpanContest(Contest):
         self._totals = {name: sums.sum(axis=0) for name, sums in self._sums.items()}
         self.values = {name: float(self._value(total)) for name, total in self._totals.items()}
 
-    def _sampler(self, k: int, seed: int) -> NextDraws:
+    def _sampler(self, seed: int) -> NextDraws:
         rng = np.random.default_rng(seed)
         segments = len(next(iter(self._sums.values())))
 
@@ -406,9 +382,7 @@ def paired_bootstrap(
 ) -> Resampled:
     """Paired bootstrap of several metrics: k resamples of the units.
 
-    Raises:
-        InputError: metrics that are not evaluated on the same translations.
-        OptionError: an unknown measure, or k < 1.
+    Raises `InputError` for metrics that are not evaluated on the same translations, `OptionError` for k < 1.
     """
     if k < 1:
         raise OptionError(f"k is {k}; a bootstrap needs at least one resample")

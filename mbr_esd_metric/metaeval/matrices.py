@@ -47,12 +47,7 @@ def percentile_interval(values: FloatVector | Sequence[float]) -> tuple[float, f
 
 
 def check_matrices(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike], systems: int = 2) -> ScoreMatrices:
-    """Gold and metrics as float64 matrices that fit together.
-
-    Args:
-        gold: systems x segments; NaN or None = unrated.
-        metrics: name -> systems x segments; NaN or None is allowed only where gold has it.
-        systems: the least number of systems; what ranks systems needs two.
+    """Gold and metrics as float64 matrices that fit together; `systems` is the least number of systems.
 
     Raises:
         InputError: for other shapes, fewer systems, no rating at all, or a metric without a finite score
@@ -75,10 +70,10 @@ def check_matrices(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike], sy
     for name, metric in metrics.items():
         values = _matrix(name, metric)
         if values.shape != scores.shape:
-            raise InputError(
-                f"{name} is {_shape(values)} and gold is {_shape(scores)}; "
-                "both are systems x segments in the same order"
+            shapes = (
+                f"{name} is {values.shape[0]} x {values.shape[1]} and gold is {scores.shape[0]} x {scores.shape[1]}"
             )
+            raise InputError(f"{shapes}; both are systems x segments in the same order")
         missing = rated & ~np.isfinite(values)
         if missing.any():
             raise InputError(
@@ -94,13 +89,11 @@ def pack_rated(data: ScoreMatrices, missing: Missing = "toolkit") -> ScoreMatric
 
     If all systems are rated on the same segments, as in every MQM set of WMT so far, these are the rated columns.
     Otherwise "pairs" leaves NaN where nobody rated, so that each pair of systems is compared on the segments that both
-    have. "toolkit" does what mt-metrics-eval does: it moves each system's rated scores together, so that a column may
-    hold different segments.
+    have. "toolkit" moves each system's rated scores together, as mt-metrics-eval does: a column may mix segments.
 
     Raises:
-        InputError: with "toolkit", systems with different numbers of ratings (mt-metrics-eval either fails there or
-            mixes systems); with "pairs", no segment that is rated for two systems; scores whose sums 32-bit numbers,
-            with which SPA is computed, cannot hold.
+        InputError: with "toolkit", systems with different numbers of ratings; with "pairs", no segment that is rated
+            for two systems; scores whose sums 32-bit numbers cannot hold.
         OptionError: another word.
     """
     if missing not in ("toolkit", "pairs"):
@@ -144,7 +137,3 @@ def _matrix(name: str, values: npt.ArrayLike) -> FloatMatrix:
     if matrix.ndim != 2:
         raise InputError(f"{name} has {matrix.ndim} dimension(s); give systems x segments")
     return matrix
-
-
-def _shape(values: FloatMatrix) -> str:
-    return " x ".join(map(str, values.shape))

@@ -21,8 +21,9 @@ Parts of a test set (domains, documents, lengths) are evaluated each by itself, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, cast
 
 import numpy as np
@@ -49,6 +50,8 @@ from mbr_esd_metric.metaeval.spans import AnnotationMatrix, SpanEvaluator, SpanS
 
 #: Scores of systems, documents or segments are compared. SPA compares systems by their segments' scores.
 StatisticLevel = Literal["sys", "doc", "seg"]
+#: The years whose tasks are known.
+TASK_SETS = ("wmt23", "wmt24", "wmt25")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +85,14 @@ class ScoreStatistic:
             return acc_eq(gold, metric).accuracy
         if self.level == "sys":
             return self.of_systems([(system_means(gold), system_means(metric))])
-        return correlation(gold, metric, cast(Coefficient, self.kind), self.by).value
+        return correlation(gold, metric, cast(Coefficient, self.kind), self.by)
 
     def of_systems(self, scores: Iterable[tuple[FloatVector, FloatVector]]) -> float:
         """The value for (gold, metric) scores of systems; only the accuracy takes several language pairs."""
         if self.kind == "accuracy":
-            return pairwise_accuracy(scores).accuracy
+            return pairwise_accuracy(scores)
         ((gold, metric),) = scores
-        return system_correlation(gold, metric, cast(Coefficient, self.kind)).value
+        return system_correlation(gold, metric, cast(Coefficient, self.kind))
 
 
 #: Every statistic by name.
@@ -114,12 +117,10 @@ def score_statistic(name: str) -> ScoreStatistic:
 
 
 def evaluate(statistic: ScoreStatistic, sets: Sequence[ScoredSet], *, exact: bool = False) -> dict[Key, float]:
-    """One statistic of every metric that has the scores it needs in every language pair.
+    """One statistic of every metric that has the scores it needs in every language pair; `exact` is for SPA.
 
-    The accuracy of systems takes several sets, whose pairs are counted together. `exact` is for SPA.
-
-    Raises:
-        InputError: several language pairs for another statistic, or scores that do not fit.
+    The accuracy of systems takes several sets, whose pairs are counted together. Raises `InputError`: several language
+    pairs for another statistic, or scores that do not fit.
     """
     if len(sets) != 1 and statistic.kind != "accuracy":
         raise InputError(f"{statistic} is of one language pair, not of {len(sets)}")
@@ -160,22 +161,22 @@ def _of_documents(data: ScoredSet, metric: Scores) -> tuple[FloatMatrix | None, 
     Gold is its own score of a document where it is stored, and the metric's then the mean of all its segments; else
     both are means of the segments that are rated.
     """
-    rated, scores = data.gold.segments, metric.segments
-    if scores is None or (data.gold.documents is None and rated is None):
-        return None, None
-    if data.gold.documents is None and rated is not None:
-        scores = np.where(np.isnan(rated), np.nan, scores)
     each = [[document == name for document in data.documents] for name in dict.fromkeys(data.documents)]
-    means = [
-        None if matrix is None else np.stack([system_means(matrix[:, of]) for of in each], axis=1)
-        for matrix in (rated, scores)
-    ]
-    return means[0] if data.gold.documents is None else data.gold.documents, means[1]
+
+    def means(matrix: FloatMatrix) -> FloatMatrix:
+        return np.stack([system_means(matrix[:, of]) for of in each], axis=1)
+
+    stored, rated, scores = data.gold.documents, data.gold.segments, metric.segments
+    if scores is None or (stored is None and rated is None):
+        return None, None
+    if stored is not None or rated is None:
+        return stored, means(scores)
+    return means(rated), means(np.where(np.isnan(rated), np.nan, scores))
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One comparison of metrics; only the accuracy takes several language pairs. The weights of a set add up to 1."""
+    """One comparison of metrics; only the accuracy takes several language pairs. The weights of a year add up to 1."""
 
     statistic: ScoreStatistic
     lps: tuple[str, ...]
@@ -197,26 +198,28 @@ class Overall:
 
 
 def wmt_tasks(name: str, sets: Sequence[ScoredSet]) -> tuple[Task, ...]:
-    """The tasks of a year, for these language pairs. Raises `OptionError`: an unknown task set."""
+    """The tasks of a year, one of `TASK_SETS`, for these language pairs. Raises `OptionError`: another year."""
     if name not in TASK_SETS:
         raise unknown("set of tasks", name, TASK_SETS)
-    return TASK_SETS[name](tuple(one.lp for one in sets))
+    lps = tuple(one.lp for one in sets)
+    if name == "wmt23":
+        accuracy = Task(score_statistic("sys-accuracy"), lps, 1 / 4)
+        each, weight = ("sys-pearson", "seg-pearson-none", "acc_eq"), 1 / (4 * len(lps))
+        return (accuracy, *(Task(score_statistic(name), (lp,), weight) for lp in lps for name in each))
+    return tuple(Task(score_statistic(name), (lp,), 1 / (2 * len(lps))) for lp in lps for name in STATISTICS)
 
 
 def overall(tasks: Sequence[Task], sets: Sequence[ScoredSet], *, exact: bool = False) -> Overall:
-    """Evaluate every metric in every task, and average by weights; `exact` is for SPA.
-
-    Raises `InputError` for scores that do not fit.
-    """
+    """Evaluate every metric in every task, and average by weights; `exact` is for SPA."""
     by_name = {one.lp: one for one in sets}
     columns = [evaluate(task.statistic, [by_name[name] for name in task.lps], exact=exact) for task in tasks]
     keys = dict.fromkeys(key for one in sets for key in one.metrics)
     values = {key: tuple(column.get(key) for column in columns) for key in keys}
     averages = {}
     for key, row in values.items():
-        lowest = [task.statistic.lowest for task in tasks]
-        shares = [(value - low) / (1 - low) for value, low in zip(row, lowest, strict=True) if value is not None]
-        if len(shares) == len(tasks):
+        complete = [(task, value) for task, value in zip(tasks, row, strict=True) if value is not None]
+        if len(complete) == len(tasks):
+            shares = [(value - t.statistic.lowest) / (1 - t.statistic.lowest) for t, value in complete]
             averages[key] = sum(task.weight * share for task, share in zip(tasks, shares, strict=True))
     ordered = dict(sorted(averages.items(), key=lambda item: (-item[1], item[0])))
     return Overall(tuple(tasks), values, ordered)
@@ -245,36 +248,12 @@ def clusters(
         data = by_name[task.lps[0]]
         if data.gold.segments is None:
             raise InputError(f"no gold scores of segments in {data.lp}")
-        scores = {name: data.metrics[key].segments for name, key in keys.items() if key in data.metrics}
-        segments = {name: matrix for name, matrix in scores.items() if matrix is not None}
-        statistic: Statistic = "spa" if task.statistic.kind == "spa" else "acc_eq"
-        rankings.append(rank_metrics(data.gold.segments, segments, statistic, k, seed, missing="pairs", exact=exact))
+        metrics = ((name, data.metrics.get(key)) for name, key in keys.items())
+        scores = {name: one.segments for name, one in metrics if one is not None and one.segments is not None}
+        kind = cast(Statistic, task.statistic.kind)
+        rankings.append(rank_metrics(data.gold.segments, scores, kind, k, seed, missing="pairs", exact=exact))
     mean = average_ranking(rankings, [task.weight for task in tasks])
     return {keys[name]: rank for name, rank in zip(mean.names, mean.ranks, strict=True)}
-
-
-def _wmt23(lps: tuple[str, ...]) -> tuple[Task, ...]:
-    total = 4 * len(lps)
-    return (
-        Task(score_statistic("sys-accuracy"), lps, len(lps) / total),
-        *(
-            Task(score_statistic(name), (lp,), 1 / total)
-            for lp in lps
-            for name in ("sys-pearson", "seg-pearson-none", "acc_eq")
-        ),
-    )
-
-
-def _wmt24(lps: tuple[str, ...]) -> tuple[Task, ...]:
-    return tuple(Task(score_statistic(name), (lp,), 1 / (2 * len(lps))) for lp in lps for name in STATISTICS)
-
-
-#: Name -> the tasks of some language pairs.
-TASK_SETS: Mapping[str, Callable[[tuple[str, ...]], tuple[Task, ...]]] = {
-    "wmt23": _wmt23,
-    "wmt24": _wmt24,
-    "wmt25": _wmt24,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,7 +275,6 @@ def breakdown(
     """Evaluate every metric on every part. `exact` is as in `spa`.
 
     Args:
-        data: the metrics of one language pair.
         labels: the name of each segment's part; parts come in the order of their first segment.
         measures: statistics of `score_statistics` and measures of `span_measures`.
 
@@ -330,19 +308,19 @@ def breakdown(
 
 def length_labels(lengths: Sequence[int]) -> list[str]:
     """The bucket of each length, of four that hold about as many each: "0-49", "50-99", "100-"."""
-    quartiles = {int(np.ceil(edge)) for edge in np.quantile(lengths, [0.25, 0.5, 0.75])}
-    edges = sorted(edge for edge in quartiles if edge > min(lengths))
-    starts = [0, *edges]
-    names = [f"{low}-{high - 1}" for low, high in zip(starts, edges, strict=False)] + [f"{starts[-1]}-"]
-    return [names[int(np.searchsorted(edges, length, side="right"))] for length in lengths]
+    quartiles = np.unique(np.ceil(np.quantile(lengths, [0.25, 0.5, 0.75])).astype(int))
+    starts = [0, *quartiles[quartiles > min(lengths)].tolist()]
+    names = [f"{low}-{high - 1}" for low, high in pairwise(starts)] + [f"{starts[-1]}-"]
+    return [names[at - 1] for at in np.searchsorted(starts, lengths, side="right").tolist()]
 
 
 def _of_scores(name: str, gold: FloatMatrix, scores: FloatMatrix, exact: bool) -> float | None:
+    """None where there are too few ratings, or systems are rated on different segments."""
     rows = ~np.isnan(gold).all(axis=1)
     try:
         return score_statistic(name).of_segments(gold[rows], scores[rows], exact=exact)
     except InputError:
-        return None  # too few ratings, or systems rated on different segments
+        return None
 
 
 def _of_spans(scores: SpanScores | None, name: str, columns: BoolMatrix) -> float | None:
@@ -364,7 +342,6 @@ class MetricEntry:
 
     Attributes:
         name: base name, the same in every language pair.
-        uses_reference: whether it saw a reference.
         scores: a score matrix (`matrices`).
         spans: systems x segments; None if the metric has no error spans.
         signature: what the scores depend on, if known.
@@ -378,20 +355,14 @@ class MetricEntry:
 
     @property
     def key(self) -> Key:
-        """Entries with the same key share a row."""
+        """Base name, and whether a reference was used."""
         return (self.name, self.uses_reference)
 
 
 @dataclass(frozen=True, eq=False)
 class MetricSet:
-    """All metrics of one language pair, such as "en-de", on the same translations.
-
-    Attributes:
-        gold: a gold matrix (`matrices`).
-        lengths: systems x segments, characters of each translation.
-        human: one or several sets of human spans, systems x segments each.
-        notes: what readers of the table should know.
-    """
+    """All metrics of one language pair, on the same translations: with a gold matrix (`matrices`), the characters of
+    each translation (systems x segments), the spans of each rater, and what readers of a table should know."""
 
     lp: str
     gold: Floats
@@ -417,12 +388,11 @@ class MetricSet:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Scores of gold or a metric.
+    """Scores of gold or a metric, NaN where there is none.
 
     Attributes:
-        segments: systems x segments, NaN if there is none; None if only systems are scored.
-        systems: one score for each system, shape (systems,), NaN if there is none; None where the means of segments
-            count.
+        segments: systems x segments; None if only systems are scored.
+        systems: one score a system; None where the means of segments count.
         documents: systems x documents, where they are scored by themselves; else the mean of the rated segments counts.
     """
 
@@ -433,10 +403,7 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class ScoredSet:
-    """Scores of one language pair over the same translations; the systems have the same order in all of them.
-
-    `documents` are those of each segment, `notes` what readers of a table should know.
-    """
+    """Scores of one language pair over the same translations; `documents` are those of each segment."""
 
     lp: str
     documents: tuple[str, ...]

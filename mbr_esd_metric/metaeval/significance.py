@@ -13,9 +13,9 @@ A ranking orders metrics and puts them in significance clusters, as its ``Assign
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, islice
+from itertools import combinations
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -83,11 +83,9 @@ def perm_both(
 
     Args:
         gold, a, b: score matrices (`matrices`).
-        statistic: "spa" or "acc_eq".
         k: draws; the p-value's standard error is at most ``0.5 / sqrt(k)``.
         stop: when to draw fewer; None draws all k.
-        missing, exact: for SPA, see `matrices.packed` and `spa`; if exact, permutations that just reach a lead count
-            half.
+        missing, exact: for SPA, see `pack_rated` and `spa`; if exact, permutations that just reach a lead count half.
 
     Raises:
         InputError: for matrices that do not fit.
@@ -104,12 +102,7 @@ def prepare(
     missing: Missing = "toolkit",
     exact: bool = False,
 ) -> Contest:
-    """A `Contest` of `metrics` on `gold`.
-
-    Raises:
-        InputError: matrices that do not fit.
-        OptionError: an unknown statistic.
-    """
+    """A `Contest` of `metrics` on `gold`; raises what `perm_both` does."""
     data = check_matrices(gold, metrics)
     if statistic == "spa":
         return SpaContest(pack_rated(data, missing), exact)
@@ -127,42 +120,36 @@ class Contest(ABC):
     def tests(
         self, pairs: Sequence[MetricPair], k: int, seed: int, stop: EarlyStop | None, progress: DrawsDone | None = None
     ) -> dict[MetricPair, PermBoth]:
-        """`perm_both` for each pair (a, b) by name; all share their draws, as they share the seed.
+        """`perm_both` for each pair (a, b) by name; all share the seed, and so the draws.
 
         `progress` is called with numbers of draws that were made, or are not needed; they add up to k for a pair.
         """
         if k < 1:
             raise OptionError(f"k is {k}; a permutation test needs at least one draw")
-        deltas = {pair: self._delta(*pair) for pair in pairs}
+        tests: dict[MetricPair, PermBoth] = {}
         draws = {pair: np.empty(0) for pair in pairs}
-        reached = dict.fromkeys(pairs, 0)
-        open_pairs = list(pairs)
-        block = k if stop is None else stop.block
-        draw = self._sampler(k, seed)
-        for start in range(0, k, block):
-            if not open_pairs:
-                break
-            count = min(block, k - start)
-            following = draw(open_pairs, count)
-            closed = set()
-            for pair in open_pairs:
-                draws[pair] = np.append(draws[pair], following[pair])
+        draw = self._sampler(seed)
+        while len(tests) < len(pairs):
+            left = [pair for pair in pairs if pair not in tests]
+            done = len(draws[left[0]])
+            count = min(k if stop is None else stop.block, k - done)
+            for pair, following in draw(left, count).items():
+                draws[pair], delta = np.append(draws[pair], following), self._delta(*pair)
                 # Equal differences must count as reached, whatever the order of their additions.
-                reached[pair] += int((following[pair] >= deltas[pair] - 1e-12).sum())
-                if stop is not None and not stop.low <= reached[pair] / len(draws[pair]) <= stop.high:
-                    closed.add(pair)
+                p_value = float((draws[pair] >= delta - 1e-12).mean())
+                if done + count == k or (stop is not None and not stop.low <= p_value <= stop.high):
+                    tests[pair] = PermBoth(p_value, delta, draws[pair])
             if progress is not None:
-                progress(count * len(open_pairs) + (k - start - count) * len(closed))
-            open_pairs = [pair for pair in open_pairs if pair not in closed]
-        return {pair: PermBoth(reached[pair] / len(draws[pair]), deltas[pair], draws[pair]) for pair in pairs}
+                progress(sum(k - done if pair in tests else count for pair in left))
+        return tests
 
     def _delta(self, a: str, b: str) -> float:
         """The observed difference, b minus a."""
         return self.values[b] - self.values[a]
 
     @abstractmethod
-    def _sampler(self, k: int, seed: int) -> NextDraws:
-        """A function that draws the next differences under the null hypothesis, for some pairs; at most k."""
+    def _sampler(self, seed: int) -> NextDraws:
+        """A function that draws the next differences under the null hypothesis, for some pairs."""
 
 
 def coins(rng: np.random.Generator, draws: int, systems: int, segments: int) -> BoolMatrix:
@@ -176,13 +163,13 @@ def coins(rng: np.random.Generator, draws: int, systems: int, segments: int) -> 
 class AccEqContest(Contest):
     """Swaps credits, independently for each pair of systems.
 
-    Only the pairs on which a and b differ change the difference, each by +-1 / (pairs of its segment * segments). So a
-    draw needs one binomial number for each distinct segment size, whatever the number of pairs.
+    Only the pairs on which a and b differ change the difference, each by +-1 / (pairs of its segment * segments), so a
+    draw needs one binomial number for each distinct number of pairs in a segment.
     """
 
     def __init__(self, pairs: GoldPairs, metrics: Mapping[str, FloatMatrix]) -> None:
-        self._size = pairs.sizes[pairs.row]
-        self._segments = len(pairs.sizes)
+        sizes, self._group = np.unique(pairs.sizes[pairs.row], return_inverse=True)
+        self._weight: FloatVector = 1.0 / (sizes * len(pairs.sizes))
         self.values = {}
         self._credits = {}
         for name, scores in metrics.items():
@@ -192,29 +179,20 @@ class AccEqContest(Contest):
             self._credits[name] = credits(pairs, differences, best.epsilon)
 
     def _delta(self, a: str, b: str) -> float:
-        _, weight, gain = self._gain(a, b)
-        return float(gain @ weight)
+        return float(np.bincount(self._group, weights=self._credits[b] - self._credits[a]) @ self._weight)
 
-    def _gain(self, a: str, b: str) -> tuple[npt.NDArray[np.int64], FloatVector, FloatVector]:
-        """For each number of pairs in a segment: pairs on which a and b differ, what one counts, and b's lead."""
-        gain = self._credits[b] - self._credits[a]
-        sizes, group = np.unique(self._size, return_inverse=True)
-        differing = np.bincount(group, weights=gain != 0).astype(np.int64)
-        lead = np.bincount(group, weights=gain).astype(np.float64)
-        return differing, np.asarray(1.0 / (sizes * self._segments)), lead
+    def _sampler(self, seed: int) -> NextDraws:
+        streams: dict[MetricPair, np.random.Generator] = {}
 
-    def _sampler(self, k: int, seed: int) -> NextDraws:
-        streams: dict[MetricPair, Iterator[np.float64]] = {}
+        def drawn(pair: MetricPair, count: int) -> FloatVector:
+            rng = streams.setdefault(pair, np.random.default_rng(seed))
+            a, b = (self._credits[name] for name in pair)
+            differing = np.bincount(self._group, weights=a != b).astype(np.int64)
+            return np.asarray(
+                (2 * rng.binomial(differing, 0.5, size=(count, len(differing))) - differing) @ self._weight
+            )
 
-        def draw(pairs: Sequence[MetricPair], count: int) -> dict[MetricPair, FloatVector]:
-            for pair in pairs:
-                if pair not in streams:
-                    differing, weight, _ = self._gain(*pair)
-                    heads = np.random.default_rng(seed).binomial(differing, 0.5, size=(k, len(differing)))
-                    streams[pair] = iter((2 * heads - differing) @ weight)
-            return {pair: np.fromiter(islice(streams[pair], count), np.float64, count) for pair in pairs}
-
-        return draw
+        return lambda pairs, count: {pair: drawn(pair, count) for pair in pairs}
 
 
 #: Draws of SPA that are computed together: few enough that their data stay in the processor's cache.
@@ -224,10 +202,9 @@ _BLOCK = 20
 class SpaContest(Contest):
     """Swaps standardised scores, independently for each system and segment, and computes SPA of both results.
 
-    All tests share the coins of a draw, so one matrix product for each metric gives the sums, over the segments with a
-    negative sign, of the scores that a draw swaps. The sums of both results follow from these by additions, for each
-    pair of metrics. Scores are rounded to whole multiples of a small unit, so that the sums are exact in single
-    precision, whatever the order of the additions.
+    All tests share the coins of a draw, so one matrix product for each metric gives the sums of the scores that a draw
+    swaps, over the segments with a negative sign. Those of both results follow by additions, for each pair of metrics.
+    Scores are whole multiples of a small unit, so that the sums are exact in single precision, in whatever order.
 
     A row is a system. Where systems are rated on different segments, it is a system on the segments that it shares with
     another one, so that each pair of systems has two rows of its own.
@@ -272,7 +249,7 @@ class SpaContest(Contest):
     def _delta(self, a: str, b: str) -> float:
         return self._standard_values[b] - self._standard_values[a]
 
-    def _sampler(self, k: int, seed: int) -> NextDraws:
+    def _sampler(self, seed: int) -> NextDraws:
         rng = np.random.default_rng(seed)
         segments = len(self._flipped)
 
@@ -319,11 +296,8 @@ class SpaContest(Contest):
 
 
 def _standardised(scores: FloatMatrix, rated: BoolMatrix) -> FloatMatrix:
-    """The rated scores shifted and scaled to mean zero and unit deviation, 0 elsewhere; a constant metric becomes zero.
-
-    (mt-metrics-eval divides by zero there. Every comparison with NaN is then false, and the p-value is 0 or 1 by
-    accident.)
-    """
+    """The rated scores with mean zero and unit deviation, 0 elsewhere. A constant metric becomes zero, where
+    mt-metrics-eval divides by zero, and the p-value is 0 or 1 by accident."""
     values = scores[rated]
     if (values == values[0]).all():
         return np.zeros_like(scores)
@@ -331,10 +305,7 @@ def _standardised(scores: FloatMatrix, rated: BoolMatrix) -> FloatMatrix:
 
 
 def _unit(matrices: Iterable[FloatMatrix]) -> float:
-    """The number of steps in 1, on a grid so fine that rounding changes no sum, and so coarse that sums are exact.
-
-    Single precision holds whole numbers up to 2^24. The sums of two matrices are added, and rounding adds a little.
-    """
+    """The number of steps in 1, as fine as sums of two matrices are exact in single precision, which holds 2^24."""
     largest = max((float(np.abs(matrix).sum(axis=1).max()) for matrix in matrices), default=0.0)
     return float(2.0 ** np.floor(np.log2((1 << 22) / largest))) if largest else 1.0
 
@@ -344,7 +315,7 @@ class Ranking:
     """Metrics ordered by a statistic, best first; metrics of equal value by name.
 
     Attributes:
-        names, values, ranks: one entry per metric; `ranks` are significance clusters from 1.
+        ranks: significance clusters from 1.
         p_values: (metrics, metrics), for i < j the p-value that metric i beats metric j; 0 elsewhere.
         draws: (i, j) -> differences i - j under the null hypothesis, by name; empty if nothing was tested.
     """
@@ -377,17 +348,15 @@ def rank_metrics(
     exact: bool = False,
     progress: DrawsDone | None = None,
 ) -> Ranking:
-    """Order `metrics` by `statistic`, test every pair as `perm_both` does, and put them in clusters.
+    """Order `metrics`, test every pair as `perm_both` does (so its other arguments and errors), put them in clusters.
 
     Args:
-        gold, statistic, seed, missing, exact: as of `perm_both`; errors too.
-        metrics: name -> score matrix (`matrices`).
         k: draws of each test; 0 tests nothing, and every metric is a cluster of its own.
         alpha: two metrics differ if the p-value is at most this.
         stop: when to draw fewer; the default is that of mt-metrics-eval's WMT tasks, None draws all k.
         progress: see `Contest.tests`.
     """
-    contest = prepare(gold, dict(metrics), statistic, missing, exact)
+    contest = prepare(gold, metrics, statistic, missing, exact)
     return rank_contest(contest, k, seed, alpha=alpha, stop=stop, progress=progress)
 
 
@@ -400,7 +369,7 @@ def rank_contest(
     stop: EarlyStop | None = None,
     progress: DrawsDone | None = None,
 ) -> Ranking:
-    """The ranking of metrics that are prepared for tests; arguments as of `rank_metrics`."""
+    """`rank_metrics` of metrics that are prepared for tests."""
     values = dict(sorted(contest.values.items(), key=lambda item: (-item[1], item[0])))
     pairs = list(combinations(values, 2)) if k else []
     # The test asks whether the better one beats the other.
@@ -425,11 +394,10 @@ def _ranked(
 def average_ranking(
     rankings: Sequence[Ranking], weights: Sequence[float] | None = None, *, alpha: float = 0.05
 ) -> Ranking:
-    """The ranking by the weighted mean of several rankings' values, such as SPA and acc_eq over three language pairs.
+    """The ranking by the weighted mean of several rankings' values, of the metrics that are in all of them.
 
-    Metrics that are not in all rankings are left out. The weights, one per ranking, add up to 1; None weighs them
-    alike. The draws of the single tests are added up, draw by draw, into draws of the mean. If a test stopped early,
-    its draws are repeated.
+    The weights, one per ranking, add up to 1; None weighs them alike. The draws of the single tests are added up, draw
+    by draw, into draws of the mean. If a test stopped early, its draws are repeated.
 
     Raises:
         InputError: for no ranking, no common metric, or the wrong number of weights.

@@ -6,8 +6,7 @@ and once from the metric; SPA is one minus their mean absolute difference,
     SPA = 1 - mean_{i<j} |p_gold[i, j] - p_metric[i, j]|
 
 The order of the systems matters, because only the pairs i < j are used, and draws that just reach the observed lead
-count for i. It changes SPA by up to .015 if scores are whole numbers, such as those of error spans, and otherwise in
-the fifth digit. mt-metrics-eval takes the order of its data; the reader of the data folder sorts systems by name.
+count for i: by up to .015 if scores are whole numbers, such as those of error spans, and otherwise in the fifth digit.
 
 Exact SPA is the limit of infinitely many permutations: no seed, no rounding, no order of systems. For a pair of systems
 with differences d, the test asks how often a random sum ``S = sum(s * d)`` reaches the observed ``T = sum(d)``. The
@@ -15,8 +14,7 @@ signs s = +-1 are fair and independent. Here
 
     p[i, j] = P(S > T) + P(S = T) / 2,        p[j, i] = 1 - p[i, j]
 
-The half makes the order of the systems irrelevant; the usual p-value counts all of P(S = T) for the system that comes
-first. A metric with the same score for everything has p = 1/2 everywhere.
+The half makes the order of the systems irrelevant. A metric with the same score for everything has p = 1/2 everywhere.
 
 How p is computed depends on d:
 
@@ -63,11 +61,10 @@ SignMatrix = npt.NDArray[np.float32]
 
 
 def spa(gold: npt.ArrayLike, metric: npt.ArrayLike, *, missing: Missing = "toolkit", exact: bool = False) -> float:
-    """Soft Pairwise Accuracy of `metric` against `gold`, in [0, 1], higher is better.
+    """Soft Pairwise Accuracy of `metric` against `gold`, score matrices (`matrices`), in [0, 1], higher is better.
 
     Args:
-        gold, metric: score matrices (`matrices`).
-        missing: what to do if systems are rated on different segments, see `matrices.packed`.
+        missing: what to do if systems are rated on different segments, see `pack_rated`.
         exact: take the limit of infinitely many permutations, which no order of the systems changes.
 
     Raises:
@@ -102,15 +99,11 @@ def exact_notes(exact: bool) -> list[str]:
 
 
 def pairwise_p_values(scores: FloatMatrix) -> FloatMatrix:
-    """P-values of "system i is better than system j" for i < j; NaN elsewhere.
+    """P-values of "system i is better than system j" for i < j, (systems, systems); NaN elsewhere.
 
     With signs s = +-1 per segment, p[i, j] is the share of the permutations with
-    ``sum(s * (x_i - x_j)) >= sum(x_i - x_j)``. All pairs share the signs, so one matrix product is enough for all. The
-    arithmetic is float32 and in mt-metrics-eval's order: if scores are whole numbers, the two sums often tie, and
-    rounding decides.
-
-    Scores are (systems, segments), p-values (systems, systems). Where scores are NaN, each pair is compared on the
-    segments that both have, and the p-value of a pair without any is NaN.
+    ``sum(s * (x_i - x_j)) >= sum(x_i - x_j)``, of the segments that both have; NaN if there are none. The arithmetic is
+    float32 and in mt-metrics-eval's order: if scores are whole numbers, the two sums often tie, and rounding decides.
     """
     systems, segments = scores.shape
     p_values = np.full((systems, systems), np.nan)

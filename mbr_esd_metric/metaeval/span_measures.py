@@ -10,8 +10,8 @@
       f1-corpus        2 sum C / sum (S(Ec) + S(Es)): the character F1 of the WMT quality estimation tasks
       f1-wmt25-corpus  the same as the WMT25 task counts it, where a character counts for each span over it
 
-* Any of these followed by "-precision" or "-recall" ("f1-corpus-precision"): how much of the prediction is right, and
-  how much of the gold spans is found. Means of several similarities and scoresim have no such parts.
+* Any of these followed by "-precision" or "-recall": how much of the prediction is right, and how much of the gold
+  spans is found. Means of several similarities and scoresim have no such parts.
 
       f1, f1-corpus      P = C / S(Ec)                         R = C / S(Es)
       mpp, mpp-corpus    P = credits / spans predicted         R = credits / gold spans
@@ -37,7 +37,7 @@ from mbr_esd_metric.core.similarities.mpp import Mpp, share
 from mbr_esd_metric.errors import OptionError, unknown
 from mbr_esd_metric.metaeval.matrices import FloatMatrix
 
-#: The measures that tables show by default, in this order.
+#: The measures that tables show by default.
 DEFAULT_MEASURES = ("softf1", "f1", "softdice", "mpp-corpus", "softdice-corpus", "f1-corpus")
 
 #: Suffixes of the parts of a measure.

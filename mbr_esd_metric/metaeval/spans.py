@@ -16,7 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ AnnotationMatrix: TypeAlias = "Sequence[Sequence[AnnotationLike | None]]"
 
 @dataclass(frozen=True, slots=True)
 class SpanCounts:
-    """Numbers of error spans in the rated translations; if several rated one, the mean of their gold spans counts."""
+    """Numbers of error spans in the rated translations; of several raters' gold spans the mean."""
 
     major: float
     minor: float
@@ -48,14 +48,8 @@ class SpanCounts:
 
 @dataclass(frozen=True, slots=True)
 class SpanScores:
-    """Predicted spans against gold.
-
-    Attributes:
-        values: measure -> its value in [0, 1], higher is better.
-        rated: the number of translations that somebody rated.
-        statistics: measure -> the statistics behind its value, (systems, segments, width of the measure); NaN if
-            unrated.
-    """
+    """Predicted spans against gold, on `rated` translations: of each measure its value in [0, 1], higher is better, and
+    the statistics behind it, (systems, segments, width of the measure), NaN if unrated."""
 
     values: Mapping[str, float]
     counts: SpanCounts
@@ -72,8 +66,7 @@ def evaluate_spans(
     """Evaluate predicted spans on every translation that somebody rated; of several raters the mean counts.
 
     Args:
-        predicted: systems x segments; needed wherever a rater has one.
-        gold: the annotations of one or more raters, systems x segments each; None if that rater did not rate.
+        gold: the annotations of one or more raters.
         lengths: systems x segments, characters of each translation.
         measures: names, see `span_measures`.
 
@@ -88,6 +81,12 @@ def evaluate_spans(
 def confidence_of(span: ErrorSpan) -> float:
     """A span's confidence; 1 if it has none."""
     return 1.0 if span.confidence is None else span.confidence
+
+
+def spans_above(annotation: Annotation, threshold: float) -> Annotation:
+    """The annotation without the spans of a lower confidence."""
+    spans = [span for span in annotation if confidence_of(span) >= threshold]
+    return annotation if len(spans) == len(annotation) else Annotation.of_rater(spans)
 
 
 def rater_agreement(
@@ -133,11 +132,12 @@ class SpanEvaluator:
                     self._gold.setdefault(cell, []).append(annotation)
         if not self._gold:
             raise InputError("no rater has rated any translation")
+        major, minor = (
+            sum(sum(one.count(severity) for one in raters) / len(raters) for raters in self._gold.values())
+            for severity in get_args(Severity)
+        )
         #: Major and minor spans of the raters; if several rated a translation, their mean.
-        self.gold_counts = (self._gold_count("major"), self._gold_count("minor"))
-
-    def _gold_count(self, severity: Severity) -> float:
-        return sum(sum(one.count(severity) for one in raters) / len(raters) for raters in self._gold.values())
+        self.gold_counts = (float(major), float(minor))
 
     def evaluate(self, predicted: AnnotationMatrix) -> SpanScores:
         """See `evaluate_spans`."""
@@ -169,7 +169,7 @@ class SpanEvaluator:
             for level in (math.inf, *sorted({confidence_of(span) for span in annotation}, reverse=True)):
                 cells.append(cell)
                 levels.append(level)
-                remaining.append(Annotation.of_rater(span for span in annotation if confidence_of(span) >= level))
+                remaining.append(spans_above(annotation, level))
         statistics = self._statistics(cells, remaining)[measure]
         # Of each translation, the first level as it is, and of the others what they add to the one before.
         added = np.diff(statistics, axis=0, prepend=0.0)
@@ -194,8 +194,7 @@ class SpanEvaluator:
     def _statistics(
         self, cells: Sequence[tuple[int, int]], annotations: Sequence[Annotation]
     ) -> dict[str, FloatMatrix]:
-        """Measure -> the statistics of each annotation of these translations, (annotations, width); several raters as
-        one."""
+        """Measure -> the statistics of each annotation, (annotations, width); of several raters the mean."""
         every: dict[str, list[tuple[float, ...]]] = {name: [] for name in self._measures}
         for cell, annotation in zip(cells, annotations, strict=True):
             # One pair of annotations after the other: measures share what they count.
@@ -226,8 +225,8 @@ class OmissionScores:
     """Predicted omissions against gold; several raters of a translation count as several translations.
 
     Attributes:
-        predicted, right: spans that are predicted, and those of them that share a character with a human one.
-        gold, recalled: human spans, and those of them that share a character with a predicted one.
+        right: of the predicted spans, those that share a character with a human one; `recalled`, of the gold spans,
+            those that share one with a predicted one.
         unplaced: predicted omissions without a place.
         rated: translations that somebody rated.
     """
@@ -251,8 +250,7 @@ class OmissionScores:
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of precision and recall, ``(right + recalled) / (predicted + gold)`` where each span meets one
-        of the other side at most; 0 if neither has a right span, NaN without any span."""
+        """Harmonic mean of precision and recall; 0 if no span is right, NaN without any span."""
         if not (self.predicted or self.gold):
             return math.nan
         if not (self.right and self.recalled):
@@ -263,10 +261,7 @@ class OmissionScores:
 def evaluate_omissions(predicted: AnnotationMatrix, gold: Sequence[AnnotationMatrix]) -> OmissionScores:
     """Evaluate predicted omissions, the spans of the source's side, on every translation that somebody rated.
 
-    Arguments as of `evaluate_spans`.
-
-    Raises:
-        InputError: shapes that differ, a rated translation without prediction, or no rating at all.
+    Raises `InputError`: shapes that differ, a rated translation without prediction, or no rating at all.
     """
     counts: Counter[str] = Counter()
     for rater, matrix in enumerate(gold, 1):

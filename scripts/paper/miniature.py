@@ -34,7 +34,7 @@ from mbr_esd_metric.distill.training_rows import TrainingRow, examples_signature
 from mbr_esd_metric.errors import InputError, MbrEsdError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
 from mbr_esd_metric.generation.engine import Refused
-from mbr_esd_metric.metaeval.choosing import Sampled, choose_all, oracle
+from mbr_esd_metric.metaeval.choosing import Sampled, choose_all
 from mbr_esd_metric.metaeval.evaluation import score_matrix
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
 from mbr_esd_metric.metaeval.score_statistics import MetricEntry, MetricSet
@@ -202,7 +202,9 @@ def run_decide(run: Run) -> None:
                 kind, _, utility = rule.partition(" ")
                 rows[f"{rule} {size}"] = choose_all(sampled, DecisionOptions(kind, utility or "softf1"))
             for utility in ("softf1", "softdice"):
-                rows[f"oracle {utility} {size}"] = oracle(sampled, test.raters, utility)
+                rows[f"oracle {utility} {size}"] = choose_all(
+                    sampled, DecisionOptions("oracle", utility), None, test.raters
+                )
         result[test.name] = {name: _as_json(matrix) for name, matrix in rows.items()}
     _write(run.path("decisions.json"), result)
 

@@ -72,11 +72,11 @@ def rated_cells(sources: Sequence[tuple[str, Rated]], scores: Sequence[Mapping[s
     for j, ((_, rated), of) in enumerate(zip(sources, scores, strict=True)):
         for name, score in of.items():
             gold[systems.index(name), j], metric[systems.index(name), j] = rated[name][1], score
-    flat = correlation(gold, metric, "spearman").value
+    flat = correlation(gold, metric, "spearman")
     if len(systems) == 1:
         return ["-", "-", f"{flat:.3f}"]
-    accuracy = pairwise_accuracy([(system_means(gold), system_means(metric))]).accuracy
-    return [f"{value:.3f}" for value in (correlation(gold, metric, "kendall", "item").value, accuracy, flat)]
+    accuracy = pairwise_accuracy([(system_means(gold), system_means(metric))])
+    return [f"{value:.3f}" for value in (correlation(gold, metric, "kendall", "item"), accuracy, flat)]
 
 
 def with_reference(sources: Sequence[tuple[str, Rated]], reference: str) -> dict[str, list[dict[str, float]]]:

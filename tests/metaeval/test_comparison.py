@@ -108,7 +108,7 @@ def test_the_verdict() -> None:
     assert of(1.0, 0.5, 0.1) == "they differ; N is enough"
     assert of(0.0, 1.0, 0.01).startswith("no difference shown; N is enough")
     assert "N may be too small" in of(0.15, 1.0, 0.49)
-    assert "more candidates would not show one" in of(0.0, 1.0, 0.3)
+    assert "more candidates show none either" in of(0.0, 1.0, 0.3)
     with pytest.raises(InputError, match="two or more segments"):
         compare([SampledScore(0.0, 0.0)], [SampledScore(0.0, 0.0)])
 

@@ -45,15 +45,12 @@ def test_counts_and_measures_are_their_definitions() -> None:
     assert result.mcc == pytest.approx(np.corrcoef(labels[0, :7], predicted[0, :7])[0, 1], abs=1e-12)
     assert (result.precision, result.recall, result.f1) == (pytest.approx(2 / 3),) * 3
     assert result.accuracy == pytest.approx(5 / 7)
-    labels = np.array([[1, 0, 0]])
-    wrong = error_free(labels, [[0, 1, 0]])
+    wrong, none = error_free([[1, 0, 0]], [[0, 1, 0]]), error_free([[1, 0, 0]], [[0, 0, 0]])
     assert (wrong.precision, wrong.recall, wrong.f1) == (0.0, 0.0, 0.0)
-    assert (error_free(labels, [[0, 0, 0]]).mcc, error_free(labels, [[0, 0, 0]]).precision) == (0.0, 1.0)
-    assert error_free(labels, [[1, 1, 1]]).recall == 1.0
-    assert error_free([[0.0]], [[0.0]]).recall == 1.0
+    assert (none.mcc, none.precision, error_free([[0.0]], [[0.0]]).recall) == (0.0, 1.0, 1.0)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_the_threshold_is_the_best_and_the_area_that_of_the_definition(seed: int) -> None:
     rng = np.random.default_rng(seed)
     labels = (rng.random((3, 12)) < 0.3).astype(float)
@@ -70,9 +67,9 @@ def test_the_threshold_is_the_best_and_the_area_that_of_the_definition(seed: int
     assert math.isnan(best_threshold([[1.0, 1.0]], [[0.0, 1.0]]).auc)
 
 
-def _data(count: int = 400, spans: bool = True, seed: int = 0) -> tuple[list[ScoredTranslation], list[bool]]:
+def _data(count: int = 400) -> tuple[list[ScoredTranslation], list[bool]]:
     """Translations whose error grows with their length and falls with the score; the second pair has more errors."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     judged, labels = [], []
     for number in range(count):
         lp, length, score = ("en-de", "en-zh")[number % 2], int(rng.integers(5, 200)), float(rng.uniform(0, 1))
@@ -80,7 +77,7 @@ def _data(count: int = 400, spans: bool = True, seed: int = 0) -> tuple[list[Sco
         clean = rng.uniform() < 1 / (1 + math.exp(-odds))
         marked = not clean and rng.uniform() < 0.3
         annotation = Annotation([ErrorSpan(0, 3, "major", None, 0.6)] if marked else ())
-        judged.append(ScoredTranslation(score, annotation if spans else None, length, lp, f"d{number // 8}"))
+        judged.append(ScoredTranslation(score, annotation, length, lp, f"d{number // 8}"))
         labels.append(bool(clean))
     return judged, labels
 
@@ -101,13 +98,12 @@ def test_it_learns_what_scores_and_spans_alone_do_not_say() -> None:
 
 
 def test_weights_are_those_of_the_penalised_likelihood() -> None:
-    """A plain reference: no step of any size in any direction makes the likelihood better."""
+    """A plain reference: no step in any direction makes the likelihood better."""
     judged, labels = _data(120)
     model = ErrorFreeModel.fit(judged, labels)
     table = np.array([[one.signals[name] for name in model.signals] for one in judged])
-    inputs = np.hstack(
-        [(table - model.mean) / model.scale, [[one.lp == lp for lp in model.languages] for one in judged]]
-    )
+    languages = [[one.lp == lp for lp in model.languages] for one in judged]
+    inputs = np.hstack([(table - model.mean) / model.scale, languages])
     weights = np.array([*model.weights, *model.languages.values()])
 
     def loss(weights: np.ndarray, bias: float) -> float:
@@ -115,11 +111,8 @@ def test_weights_are_those_of_the_penalised_likelihood() -> None:
         return float(np.logaddexp(0, np.where(labels, -logits, logits)).sum() + (weights**2).sum() / 2)
 
     best = loss(weights, model.bias)
-    for at in range(len(weights)):
-        for step in (-0.01, 0.01):
-            other = weights.copy()
-            other[at] += step
-            assert loss(other, model.bias) > best
+    for step in (*0.001 * np.eye(len(weights)), *-0.001 * np.eye(len(weights))):
+        assert loss(weights + step, model.bias) > best
     assert model.probabilities(judged) == pytest.approx(1 / (1 + np.exp(-(inputs @ weights + model.bias))))
 
 
@@ -138,7 +131,6 @@ def test_files_and_messages(tmp_path: Path) -> None:
     model = ErrorFreeModel.fit(judged, labels, learnt_on="60 translations")
     write_error_free(tmp_path / "e.json", model)
     assert read_error_free(tmp_path / "e.json") == model
-    assert read_error_free(tmp_path / "e.json").digest == model.digest
     with pytest.raises(InputError, match=r"a score of -25, and the scores it was learnt on go from 0"):
         model.clean([ScoredTranslation(-25.0, Annotation(), 5)])
     with pytest.raises(InputError, match="no span score: it was learnt on a metric with error spans"):

@@ -1,9 +1,10 @@
-"""WMT's tasks: which there are, what they weigh, and the overall score, against the toolkit's numbers for WMT23."""
+"""WMT's tasks and the overall score, against the toolkit's numbers for WMT23; parts of a test set."""
 
 from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,30 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval import acc_eq, average_ranking, correlation, rank_metrics, system_correlation
+from mbr_esd_metric.metaeval import (
+    acc_eq,
+    average_ranking,
+    correlation,
+    evaluate_spans,
+    rank_metrics,
+    spa,
+    system_correlation,
+)
 from mbr_esd_metric.metaeval.score_statistics import (
+    MetricEntry,
+    MetricSet,
     ScoredSet,
     Scores,
+    breakdown,
     clusters,
     evaluate,
+    length_labels,
     overall,
     score_statistic,
     wmt_tasks,
 )
 from mbr_esd_metric.metaeval.significance import STATISTICS
+from tests.helpers.annotations import matrix
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "overall_wmt23.json").read_text(encoding="utf-8"))
 
@@ -72,8 +86,8 @@ def test_the_overall_score_is_the_scaled_mean() -> None:
         gold: Any = data.gold
         metric: Any = data.metrics[key]
         values = (
-            system_correlation(gold.systems, metric.systems).value,
-            correlation(gold.segments, metric.segments).value,
+            system_correlation(gold.systems, metric.systems),
+            correlation(gold.segments, metric.segments),
             acc_eq(gold.segments, metric.segments).accuracy,
         )
         assert scores.values[key][1 + 3 * number : 4 + 3 * number] == tuple(exactly(value) for value in values)
@@ -125,3 +139,54 @@ def test_the_overall_scores_of_wmt23_are_the_toolkits() -> None:
         golden = GOLDEN["metrics"][name if uses_reference else f"{name}[noref]"]
         assert value == exactly(golden["overall"])
         assert scores.values[name, uses_reference] == tuple(exactly(one) for one in golden["tasks"])
+
+
+LENGTH = 20
+PARTS = ["a"] * 6 + ["b"] * 5 + ["a"] * 3 + ["c"]
+
+
+@pytest.fixture(scope="module")
+def metrics() -> MetricSet:
+    rng = np.random.default_rng(1)
+
+    human = matrix(rng, 4, len(PARTS), LENGTH, most=2)
+    gold = np.array([[float(-len(a)) for a in row] for row in human])
+    gold[:, 2] = np.nan
+    gold[:, 14] = np.nan
+    rated = [[None if np.isnan(g) else a for g, a in zip(gs, row, strict=True)] for gs, row in zip(gold, human)]  # noqa: B905
+    predicted = matrix(rng, 4, len(PARTS), LENGTH, most=2)
+    scores = np.array([[float(-len(a)) for a in row] for row in predicted])
+    entries = [MetricEntry("spans", False, scores, predicted), MetricEntry("noise", True, rng.normal(size=gold.shape))]
+    return MetricSet("en-de", gold, np.full(gold.shape, LENGTH), [rated], entries)
+
+
+def test_each_part_is_evaluated_alone(metrics: MetricSet) -> None:
+    measures = ("spa", "acc_eq", "seg-kendall-item", "f1-corpus", "softf1")
+    *parts, unrated = breakdown(metrics, PARTS, measures)
+    assert [(part.name, part.segments, part.rated) for part in parts] == [("a", 9, 32), ("b", 5, 20)]
+    assert (unrated.name, unrated.rated, {*unrated.values["spans", False].values()}) == ("c", 0, {None})
+    for part in parts:
+        columns = [at for at, label in enumerate(PARTS) if label == part.name]
+        gold = metrics.gold[:, columns]
+        for entry in metrics.entries:
+            scores = entry.scores[:, columns]
+            values = part.values[entry.key]
+            assert values["spa"] == spa(gold, scores)
+            assert values["acc_eq"] == acc_eq(gold, scores).accuracy
+            assert values["seg-kendall-item"] == correlation(gold, scores, "kendall", "item")
+        predicted, human = (
+            [[row[c] for c in columns] for row in m] for m in (metrics.entries[0].spans, metrics.human[0])
+        )
+        alone = evaluate_spans(predicted, [human], metrics.lengths[:, columns], ["f1-corpus", "softf1"]).values
+        assert {name: part.values["spans", False][name] for name in alone} == pytest.approx(alone)
+        assert part.values["noise", True]["softf1"] is None
+    without, *_ = breakdown(replace(metrics, human=[]), PARTS, ("acc_eq", "softf1"))
+    for key, values in without.values.items():
+        assert values == {"acc_eq": parts[0].values[key]["acc_eq"], "softf1": None}
+
+
+def test_buckets_of_lengths() -> None:
+    assert length_labels([1, 2, 3, 4]) == ["0-1", "2-2", "3-3", "4-"]
+    labels = length_labels(range(1, 101))
+    assert [labels.count(label) for label in dict.fromkeys(labels)] == [25, 25, 25, 25]
+    assert set(length_labels([7] * 9)) == {"0-"}

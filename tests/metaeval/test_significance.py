@@ -110,7 +110,7 @@ def test_spa_swaps_every_score_apart(rated: float) -> None:
         assert test.delta == pytest.approx(delta, abs=1e-12)
         plain = float(np.mean([draw >= delta for draw in draws]))
         assert standard_errors(test.p_value, plain, 2000, 400) < 4
-        # Not only where it meets delta: the whole null distribution has the same centre and width.
+        # The whole null distribution has the same centre and width.
         assert abs(np.mean(draws) - test.draws.mean()) < 4 * np.std(draws) / math.sqrt(400)
         assert np.std(draws) == pytest.approx(test.draws.std(), rel=0.2)
 
@@ -132,12 +132,13 @@ def test_a_good_metric_beats_noise_and_silence_and_not_itself(statistic: Statist
 def test_early_stopping_looks_at_the_end_of_each_block(statistic: Statistic) -> None:
     gold, _, _ = pair(2)
     noise = np.random.default_rng(0).normal(size=gold.shape)
-    clear = perm_both(gold, noise, gold, statistic, stop=EarlyStop())
-    assert (len(clear.draws), clear.p_value) == (100, 0.0)
-    hopeless = perm_both(gold, gold, noise, statistic, stop=EarlyStop(block=40))
-    assert (len(hopeless.draws), hopeless.p_value) == (40, 1.0)
-    never = perm_both(gold, noise, gold, statistic, k=250, stop=EarlyStop(low=0.0, high=1.0))
-    assert len(never.draws) == 250
+    for a, b, k, stop, ended in (
+        (noise, gold, 1000, EarlyStop(), (100, 0.0)),
+        (gold, noise, 1000, EarlyStop(block=40), (40, 1.0)),
+        (noise, gold, 250, EarlyStop(low=0.0, high=1.0), (250, 0.0)),
+    ):
+        test = perm_both(gold, a, b, statistic, k, stop=stop)
+        assert (len(test.draws), test.p_value) == ended
 
 
 def test_arguments_are_checked() -> None:
@@ -178,7 +179,6 @@ def test_a_ranking_is_its_single_tests(statistic: Statistic) -> None:
     ranking = rank_metrics(gold, metrics, statistic, k=200, seed=3, stop=None)
     assert ranking.names[0] == "gold"
     assert ranking.rank("gold") == 1
-    assert list(ranking.values) == sorted(ranking.values, reverse=True)
     # Equal values in the order of names.
     assert ranking.names.index("a") + 1 == ranking.names.index("copy of a")
     for i, j in itertools.combinations(range(4), 2):
