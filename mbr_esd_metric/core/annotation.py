@@ -106,9 +106,8 @@ class ErrorSpan:
         for name, text in (("category", self.category), ("correction", self.correction), ("reason", self.reason)):
             if text is not None and not isinstance(text, str):
                 raise InputError(f"an error span's {name} is a text or None, not {text!r}")
-        shares: dict[str, Any] = {"confidence": self.confidence, "agreement": self.agreement}
-        for name, share in shares.items():
-            if share is not None and not (isinstance(share, Real) and -1e-6 <= float(share) <= 1 + 1e-6):
+        for name, share in (("confidence", self.confidence), ("agreement", self.agreement)):
+            if share is not None and not _is_share(share):
                 raise InputError(f"an error span's {name} is a number in [0, 1] or None, not {share!r}")
         if self.side not in SIDES:
             raise InputError(f"an error span's side is 'translation' or 'source', not {self.side!r}")
@@ -168,12 +167,8 @@ class Annotation:
 
     @classmethod
     def of_rater(cls, spans: AnnotationLike) -> Annotation:
-        """The spans of a rater, or of a submission, with several errors of one severity on the same characters; those
-        of a person differ in their categories. Raises as `Annotation` does.
-
-        Each error counts in the score, in span counts and in MPP. Measures of characters see the set of spans,
-        because a character is covered or not. Equality compares the sets too.
-        """
+        """The spans of a rater, or of a submission, with several errors of one severity on the same characters. Each
+        counts in the score, in span counts and in MPP; measures of characters and equality see the set of spans."""
         if isinstance(spans, Annotation):
             return spans
         errors = (_as_span(item, number) for number, item in enumerate(spans, 1))
@@ -181,7 +176,7 @@ class Annotation:
 
     @classmethod
     def of_keys(cls, by_key: Mapping[SpanKey, ErrorSpan]) -> Annotation:
-        """The annotation of these spans, given by key. For code that makes many annotations and knows the keys."""
+        """The annotation of these spans by key, for code that makes many annotations and knows the keys."""
         annotation = cls.__new__(cls)
         key = tuple(sorted(by_key)) if len(by_key) > 1 else tuple(by_key)
         _fill(annotation, key, tuple(map(by_key.__getitem__, key)))
@@ -213,11 +208,8 @@ class Annotation:
         return bool(self.spans) and self.spans[-1].side == "source"
 
     def concatenate_sides(self, length: int) -> Annotation:
-        """The same over one text, the translation, of this length, followed by the source.
-
-        Raises:
-            InputError: a span ends past the translation.
-        """
+        """The same over one text, the translation, of this length, followed by the source. Raises `InputError` if a
+        span ends past the translation."""
         self.on("translation").check_length(length)
         if not self.sided:
             return self
@@ -326,6 +318,10 @@ def _whole(offset: object) -> int:
         raise InputError(f"an error span's start and end are whole numbers, not {offset!r}") from None
 
 
+def _is_share(value: object) -> bool:
+    return isinstance(value, Real) and -1e-6 <= float(value) <= 1 + 1e-6
+
+
 def _as_span(item: ErrorSpan | Mapping[str, Any], number: int) -> ErrorSpan | None:
     if isinstance(item, ErrorSpan):
         return item
@@ -378,11 +374,8 @@ class MqmWeights:
         return self.minor_punctuation if "punctuation" in category else self.minor
 
     def total(self, spans: Iterable[ErrorSpan]) -> float:
-        """The sum of the penalties, without the floor.
-
-        They are added one after the other, as WMT's gold scores were. From Python 3.12 on `sum` rounds otherwise, and
-        ties between scores would depend on the Python.
-        """
+        """The sum of the penalties, without the floor."""
+        # One after the other, as WMT's gold scores were: `sum` rounds otherwise from Python 3.12 on.
         return reduce(operator.add, map(self.of, spans), 0.0)
 
 
@@ -404,15 +397,12 @@ def weights_of(weights: str | MqmWeights) -> MqmWeights:
 
 
 def mqm_score(annotation: AnnotationLike, weights: str | MqmWeights = "paper") -> float:
-    """Score(E) in [-25, 0] of an annotation, or an iterable of spans, by the weights "paper", "google" or others.
-
-    Higher is better. Omissions without a place (`Annotation.unplaced`) count as well.
-    """
+    """Score(E) in [-25, 0] of an annotation, or an iterable of spans, by the weights "paper", "google" or others;
+    higher is better. Omissions without a place (`Annotation.unplaced`) count as well."""
     table = weights_of(weights)
     annotation = as_annotation(annotation)
-    placed = table.total(annotation)
-    without = sum(table.major if severity == "major" else table.minor for severity in annotation.unplaced)
-    return max(placed + without, table.floor)
+    unplaced = sum(table.major if severity == "major" else table.minor for severity in annotation.unplaced)
+    return max(table.total(annotation) + unplaced, table.floor)
 
 
 def unit_score(score: float, weights: str | MqmWeights = "paper") -> float:

@@ -1,13 +1,13 @@
 """The choices over a whole test set that maximise the ratio behind the corpus softdice.
 
-With hypothesis h of segment k,
+`mbr-corpus` chooses among the candidates. With hypothesis h of segment k,
 
     a_k(h) = E_s[2 sum_i min(v_h[i], v_s[i])],    b_k(h) = |v_h|_1 + E_s[|v_s|_1]
 
-and the choice that maximises ``F = sum_k a_k / sum_k b_k`` is found by Dinkelbach's iteration: take the hypothesis
-with the largest ``a - F b`` in each segment, then compute F again, until it no longer changes. F rises monotonically
-and ends at the maximum over all combinations. A segment enters by its pairs (a, b) alone, and of these only the ones on
-its Pareto front can ever be chosen.
+and the choice that maximises ``F = sum_k a_k / sum_k b_k`` is found by Dinkelbach's iteration (1967): take the
+hypothesis with the largest ``a - F b`` in each segment, then compute F again, until it no longer changes. F rises
+monotonically and ends at the maximum over all combinations. A segment enters by its pairs (a, b) alone, and of these
+only the ones on its Pareto front can ever be chosen.
 
 `consensus-corpus` finds the annotations whose corpus softdice is expected to be highest among *all* annotations.
 
@@ -17,19 +17,16 @@ the levels t_j), write p_ij for the weight of the supports with ``v_s[i] >= t_j`
     A(E) = E_s[2 sum_i min(v_E[i], v_s[i])] = sum over i, j of  2 h_j p_ij 1[v_E[i] >= t_j]
     B(E) = |v_E|_1 + E_s[|v_s|_1]           = sum over i, j of  h_j (1[v_E[i] >= t_j] + p_ij)
 
-and the ratio of their sums over a test set is maximal at the F at which ``max_E sum (A - F B)`` is 0 (Dinkelbach 1967).
-For a given F that maximum falls apart into single characters and levels:
+and the ratio of their sums over a test set is maximal at the F at which ``max_E sum (A - F B)`` is 0. For a given F
+each character and level has its own term of that maximum:
 
     A - F B = const + sum over i, j of  h_j (2 p_ij - F) 1[v_E[i] >= t_j]
 
 so character i takes level j exactly where ``p_ij > F / 2``. Higher levels are less likely (p_i1 >= p_i2 >= p_i3), so
-what is taken is always an annotation: minor from the first level, major from the second, both from the third. Nothing
-changes within an elementary interval, so it has one threshold a level. As F goes from 0 to 1 a segment so passes
-through a chain of annotations, one for each different p (`best_options`). Only these can be optimal, and the choice
-among them for a whole test set is that of `mbr-corpus` among candidates.
-
-A span never reaches over a bound over which no candidate's span does, so touching errors that no candidate joined stay
-two.
+what is taken is always an annotation: minor from the first level, major from the second, both from the third. As F
+goes from 0 to 1 a segment passes through a chain of annotations, one for each different p (`best_options`). Only these
+can be optimal, and the iteration chooses among them. A span never reaches over a bound over which no candidate's span
+does, so touching errors that no candidate joined stay two.
 """
 
 from __future__ import annotations
@@ -60,11 +57,6 @@ class CorpusChoice:
     chosen: npt.NDArray[np.intp]
     ratios: tuple[float, ...]
 
-    @property
-    def ratio(self) -> float:
-        """The last one."""
-        return self.ratios[-1]
-
 
 @dataclass(frozen=True)
 class Shortlist:
@@ -76,10 +68,8 @@ class Shortlist:
 
 
 def overlap_and_size(problem: DecisionProblem) -> Floats:
-    """(a, b) of each hypothesis, shape (n, 2).
-
-    E_s[min(v_h, v_s)] is linear in the supports' level indicators, so no pair of annotations is formed.
-    """
+    """(a, b) of each hypothesis, shape (n, 2)."""
+    # E_s[min(v_h, v_s)] is linear in the supports' level indicators, so no pair of annotations is formed.
     indicators, widths = problem.table.levels
     mean = (problem.weights @ indicators[problem.columns]) * widths
     overlap = 2 * (indicators[problem.rows] @ mean)
@@ -88,11 +78,8 @@ def overlap_and_size(problem: DecisionProblem) -> Floats:
 
 
 def candidates_front(problem: DecisionProblem, statistics: Floats) -> Shortlist:
-    """The Pareto front: hypotheses that no other beats for any F in [0, 1], in the order of ties.
-
-    A hypothesis is beaten if another one has more overlap and is not larger, or has at least the same overlap and is
-    smaller.
-    """
+    """The Pareto front, in the order of ties: hypotheses such that no other one has more overlap and is not larger, or
+    has at least the same overlap and is smaller."""
     overlap, size = statistics.T
     by_size = np.argsort(size, kind="stable")
     sizes = size[by_size]
@@ -116,11 +103,8 @@ def annotations_front(problem: DecisionProblem) -> Shortlist:
 
 
 def _voted(problem: DecisionProblem, key: SpanKey) -> ErrorSpan:
-    """A span that no candidate has, with the category that most supports gave to its characters.
-
-    A vote counts the support's weight times the characters that the two spans share; equal votes go to the category
-    that is first in the alphabet.
-    """
+    """A span that no candidate has, with the category that most supports gave to its characters: a vote counts the
+    support's weight times the characters that the two spans share, and in a tie the alphabet decides."""
     start, end, _ = key
     votes: dict[str, float] = {}
     for annotation, weight in zip(problem.supports.annotations, problem.weights.tolist(), strict=True):
@@ -132,10 +116,8 @@ def _voted(problem: DecisionProblem, key: SpanKey) -> ErrorSpan:
 
 
 def maximise_ratio(segments: Sequence[Floats]) -> CorpusChoice:
-    """Dinkelbach's iteration over segments; where no annotation has any span the ratio is 1.
-
-    Each segment has a and b of its options (at least one), shape (options, 2), in the order in which ties are resolved.
-    """
+    """Dinkelbach's iteration over segments, each with a and b of its options (at least one), shape (options, 2), in the
+    order in which ties are resolved. Where no annotation has any span the ratio is 1."""
     if not len(segments):
         return CorpusChoice(np.zeros(0, dtype=np.intp), (1.0,))
     lengths = [len(options) for options in segments]
@@ -158,8 +140,7 @@ def maximise_ratio(segments: Sequence[Floats]) -> CorpusChoice:
 
 def best_options(table: AnnotationTable, columns: slice, weights: Floats) -> tuple[list[tuple[SpanKey, ...]], Floats]:
     """The sorted spans of every annotation that is the best one at some F in [0, 1] among all, those that mark more
-    first; and A and B of each, shape (options, 2). Arguments are as of `with_confidence`.
-    """
+    first; and A and B of each, shape (options, 2). Arguments are as of `with_confidence`."""
     both = np.zeros_like(table.marked) if table.both is None else table.both
     # p of each level in each of K elementary intervals: all that the optimum depends on. It falls with the level.
     parts = [weights @ part[columns] for part in (table.marked, table.covers[0], both)]
@@ -177,11 +158,8 @@ def best_options(table: AnnotationTable, columns: slice, weights: Floats) -> tup
 def level_spans(
     bounds: Sequence[int], joined: npt.NDArray[np.bool_], levels: npt.NDArray[np.intp]
 ) -> tuple[SpanKey, ...]:
-    """The spans of the annotation that reaches these levels: each as long as can be; sorted.
-
-    `levels` are those of each interval, from 0 (no error) to 3 (minor and major span), shape (K,). The K + 1 bounds,
-    and whether a span may reach over each, are as in `AnnotationTable`.
-    """
+    """The sorted spans, each as long as can be, of the annotation with these levels, from 0 (no error) to 3 (minor and
+    major span), shape (K,). The K + 1 bounds, and whether a span may reach over each, are as in `AnnotationTable`."""
     spans: list[SpanKey] = []
     inner = joined[1:-1]
     severities: tuple[Severity, ...] = ("major", "minor")

@@ -38,8 +38,8 @@ class Proposal:
 def proposals(
     annotations: Iterable[Annotation | None], weights: Sequence[float], logprobs: Sequence[float | None]
 ) -> dict[Place, list[Proposal]]:
-    """The corrections of each place by the candidates with these annotations, whatever its severity; None for an
-    invalid one. The arguments have one value for each candidate."""
+    """The corrections of each place, whatever its severity. The arguments have one value for each candidate; the
+    annotation of an invalid one is None."""
     found: dict[Place, list[Proposal]] = {}
     for index, (annotation, weight, logprob) in enumerate(zip(annotations, weights, logprobs, strict=True)):
         for span in annotation or ():

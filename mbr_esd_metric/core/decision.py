@@ -20,8 +20,8 @@ _T = TypeVar("_T")
 #: How candidates are weighted as supports; see `Hypotheses.weights`.
 WEIGHTINGS = ("uniform", "model")
 
-#: What a decision's score is: that of the chosen annotation, or the mean over the supports of their scores, of the
-#: scores that the model expects at each word given their prefixes, or of those that the answers state themselves.
+#: What a decision's score is: that of the chosen annotation, or the mean over the supports of their scores, or of those
+#: that the answers state themselves.
 SCORES = ("chosen", "expected", "given")
 
 
@@ -120,20 +120,15 @@ class CandidateColumns:
 
     @classmethod
     def of(cls, candidates: Candidates) -> CandidateColumns:
-        """The columns of these candidates.
-
-        Raises:
-            InputError: texts in several formats; or an item, counted from 1, that is no candidate, a text that is not a
-                string, or a log-probability that is not a number.
-        """
+        """The columns of these candidates. Raises `InputError` for texts in several formats, and for an item, counted
+        from 1, that is no candidate, a text that is not a string, or a log-probability that is not a number."""
         if isinstance(candidates, CandidateColumns):
             return candidates
         if not isinstance(candidates, Sequence):
             raise InputError(f"candidates are {type(candidates).__name__}; give a list of Candidates")
-        if set(map(type, candidates)) - {Candidate}:
-            for number, candidate in enumerate(candidates, 1):
-                if not isinstance(candidate, Candidate):
-                    raise InputError(f"candidate {number} is {type(candidate).__name__}; give a Candidate")
+        for number, candidate in enumerate(candidates, 1):
+            if not isinstance(candidate, Candidate):
+                raise InputError(f"candidate {number} is {type(candidate).__name__}; give a Candidate")
         texts = [candidate.text for candidate in candidates]
         logprobs = [candidate.logprob for candidate in candidates]
         columns: list[tuple[str, Sequence[object], type, str]]

@@ -1,7 +1,7 @@
 """One segment as a decision rule sees it: hypotheses, weighted supports, and the utility that compares them.
 
-Duplicates are folded first: candidates with the same spans are one *hypothesis* with a weight, and everything is
-computed over distinct hypotheses.
+Candidates with the same spans are one *hypothesis* with a weight. *Supports* are what hypotheses are compared with: the
+candidates themselves, unless others are given.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ class Hypotheses:
 
     Args:
         annotations: None if it is invalid.
-        logprobs, outputs: where they are known; the weights "model" add up different outputs only.
-        self_reported_scores: the scores in the candidates themselves, where there are any.
+        logprobs, outputs, self_reported_scores: where they are known; the weights "model" add up different outputs.
 
     Attributes:
         hypothesis_of_candidate: the hypothesis of each candidate, -1 for an invalid one.
@@ -53,9 +52,9 @@ class Hypotheses:
         outputs: Sequence[Hashable | None] | None = None,
         self_reported_scores: Sequence[float | None] | None = None,
     ) -> None:
-        self._logprobs = logprobs
-        self._scores = self_reported_scores
-        self._outputs = outputs
+        unknown = [None] * len(annotations)
+        self._logprobs, self._outputs = logprobs or unknown, outputs or unknown
+        self._scores = self_reported_scores or unknown
         by_object: dict[int, int] = {}
         by_spans: dict[object, int] = {}
         # Each object is compared only once; a parser returns the same object for the same spans.
@@ -73,7 +72,7 @@ class Hypotheses:
             )
         self.index: list[int] = [-1] * n
         best = [-math.inf] * n
-        values = [-math.inf if value is None else value for value in logprobs or [None] * len(annotations)]
+        values = [-math.inf if value is None else value for value in self._logprobs]
         for i, (h, value) in enumerate(zip(self.hypothesis_of_candidate, values, strict=True)):
             if not value <= 1e-3:
                 raise InputError(f"candidate {i + 1}: {value!r} is not a log-probability (a number <= 0)")
@@ -82,8 +81,7 @@ class Hypotheses:
                 self.index[h] = i
         self.annotations: list[Annotation] = [annotations[i] for i in self.index]  # type: ignore[misc]
         self.logprobs: Floats = np.array(best)
-        hypotheses = self.hypothesis_of_candidate
-        valid = hypotheses if min(hypotheses) >= 0 else [h for h in hypotheses if h >= 0]
+        valid = [h for h in self.hypothesis_of_candidate if h >= 0]
         self.counts: npt.NDArray[np.intp] = np.bincount(valid, minlength=n)
 
     def __len__(self) -> int:
@@ -106,20 +104,18 @@ class Hypotheses:
         return shares
 
     def candidate_weights(self, weighting: str = "uniform") -> Floats:
-        """Weights of the candidates as supports, shape (N,), of sum 1; 0 for an invalid one. Raises as `weights` does.
-
-        Those of a hypothesis sum to its weight. With "model", candidates with one output share the output's weight.
-        """
+        """Weights of the candidates as supports, shape (N,), of sum 1; 0 for an invalid one. Those of a hypothesis sum
+        to its weight. With "model", candidates with one output share the output's weight. Raises as `weights` does."""
         hypotheses = self.hypothesis_of_candidate
         shares: Floats = np.zeros(len(hypotheses))
         valid = [i for i, hypothesis in enumerate(hypotheses) if hypothesis >= 0]
         if weighting == "uniform":
             shares[valid] = 1 / len(valid)
             return shares
-        outputs = [(hypotheses[i], self._outputs[i] if self._outputs is not None else None) for i in valid]
+        outputs = [(hypotheses[i], self._outputs[i]) for i in valid]
         chances: dict[tuple[int, Hashable], float] = {}
         for i, output in zip(valid, outputs, strict=True):
-            logprob = self._logprobs[i] if self._logprobs is not None else None
+            logprob = self._logprobs[i]
             if logprob is None:
                 raise InputError(f"candidate {i + 1} has no log-probability, which weights 'model' needs")
             chances[output] = max(chances.get(output, -math.inf), logprob)
@@ -133,21 +129,15 @@ class Hypotheses:
 
     @property
     def self_reported_scores(self) -> list[float]:
-        """The score that each candidate states, in [-25, 0]; 0 for an invalid one, which weighs nothing.
-
-        Raises `InputError` if a valid candidate states none.
-        """
-        scores: list[float] = []
-        hypotheses = self.hypothesis_of_candidate
-        reported = self._scores or [None] * len(hypotheses)
-        for i, (one, hypothesis) in enumerate(zip(reported, hypotheses, strict=True), 1):
-            if one is None and hypothesis >= 0:
+        """The score that each candidate states, in [-25, 0]; 0 for an invalid one, which weighs nothing. `InputError`
+        if a valid one states none."""
+        for i, (score, hypothesis) in enumerate(zip(self._scores, self.hypothesis_of_candidate, strict=True), 1):
+            if score is None and hypothesis >= 0:
                 raise InputError(
                     f"candidate {i} states no score, which score=given needs; take format=esa, gemba-mqm or tags, or "
                     "another score"
                 )
-            scores.append(one or 0.0)
-        return scores
+        return [score or 0.0 for score in self._scores]
 
     def best(self, values: Floats) -> int:
         """The hypothesis with the highest value. In a tie the likelier one wins, then the lower candidate index."""
@@ -196,16 +186,12 @@ class DecisionProblem:
 
     @cached_property
     def expected(self) -> Floats:
-        """The expected utility of each hypothesis, ``U(h) = sum_s w(s) u(h, s)``, shape (n,).
-
-        Memory is bounded by a block of rows; O(n m) in time.
-        """
+        """The expected utility of each hypothesis, ``U(h) = sum_s w(s) u(h, s)``, shape (n,), in O(n m) time."""
         return self.utility.expected(self.table, self.rows, self.columns, self.weights)
 
     def score(self, score: str, mqm: str | MqmWeights) -> tuple[float, float]:
         """Mean and standard deviation over the weighted supports: of their MQM scores by these weights ("expected"), or
-        of the scores that they state themselves ("given"). Raises `InputError` if one states none.
-        """
+        of the scores that they state themselves ("given"). Raises `InputError` if one states none."""
         if score == "expected":
             weights = self.weights
             scores = np.array([mqm_score(annotation, mqm) for annotation in self.supports.annotations])
@@ -218,9 +204,7 @@ class DecisionProblem:
 
     def evaluate_external(self, annotation: Annotation, value: float | None = None) -> tuple[Annotation, float]:
         """An annotation that is no candidate's, with its confidences; and its expected utility, unless `value` is it.
-
-        Raises `InputError` if a span ends past the translation.
-        """
+        Raises `InputError` if a span ends past the translation."""
         table, columns = self.table, self.columns
         on_grid = all(start in table.index_of_bound and end in table.index_of_bound for start, end, _ in annotation.key)
         if value is None or not on_grid:
@@ -233,15 +217,14 @@ class DecisionProblem:
 
 def with_confidence(annotation: Annotation, table: AnnotationTable, columns: slice, weights: Floats) -> Annotation:
     """The annotation, one of the table's, each span with the mean over its characters of the weight of supports that
-    mark them. `columns` are the supports in the table, and `weights`, shape (C,), of sum 1, theirs.
-    """
+    mark them. `columns` are the supports in the table, and `weights`, shape (C,), of sum 1, theirs."""
     if not annotation.spans:
         return annotation
     marked = ((weights @ table.marked[columns]) * table.widths).tolist()
-    place = table.index_of_bound
+    at = table.index_of_bound
     spans = []
     for span in annotation:
-        share = sum(marked[place[span.start] : place[span.end]]) / (span.end - span.start)
+        share = sum(marked[at[span.start] : at[span.end]]) / (span.end - span.start)
         spans.append(replace(span, confidence=min(max(share, 0.0), 1.0)))
     return annotation.with_spans(spans)
 
@@ -266,19 +249,17 @@ def decided(
     """
     hypotheses = problem.hypotheses
     by_hypothesis = [*values.tolist(), math.nan]
+    if isinstance(chosen, Annotation) and chosen in hypotheses.annotations:
+        chosen = hypotheses.annotations.index(chosen)
+    index: int | None = None
     if isinstance(chosen, Annotation):
-        chosen = next((h for h, one in enumerate(hypotheses.annotations) if one == chosen), chosen)
-    index: int | None
-    if isinstance(chosen, Annotation):
-        index = None
         annotation, value = problem.evaluate_external(chosen, value)
     else:
         index, value = hypotheses.index[chosen], by_hypothesis[chosen]
         annotation = with_confidence(hypotheses.annotations[chosen], problem.table, problem.columns, problem.weights)
     mean, deviation = (mqm_score(annotation, mqm), None) if score == "chosen" else problem.score(score, mqm)
     invalid = hypotheses.hypothesis_of_candidate.count(-1)
-    sizes = [*map(len, hypotheses.annotations)]
-    counts: list[int] = hypotheses.counts.tolist()
+    sizes, counts = [*map(len, hypotheses.annotations)], hypotheses.counts.tolist()
     return Decision(
         index=index,
         annotation=annotation,

@@ -21,11 +21,10 @@ them exactly as long as the sums stay below 2**23 (checked; longer translations 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property, wraps
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
 from itertools import chain
-from operator import is_
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +34,6 @@ from mbr_esd_metric.core.annotation import Annotation, Severity, SpanKey
 Floats: TypeAlias = npt.NDArray[np.float64]
 _Reals: TypeAlias = npt.NDArray[Any]
 _Indices: TypeAlias = npt.NDArray[np.intp]
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
 
 #: Penalty of a character in a major span, and in a minor one (paper, Section 5.1); 0 < gamma < beta.
 BETA = 1.0
@@ -47,32 +44,7 @@ EPS = 1.0
 _SINGLE_LENGTH = 5_000_000
 
 
-def lru_by_identity(size: int) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
-    """A decorator: the last `size` results are given again for the very same positional arguments, by identity.
-
-    The arguments must not change, and nobody may change a result. Equality is not enough: equal annotations may repeat
-    a span.
-    """
-
-    def decorate(function: Callable[_P, _T]) -> Callable[_P, _T]:
-        results: tuple[tuple[tuple[object, ...], _T], ...] = ()
-
-        @wraps(function)
-        def remembering(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-            nonlocal results
-            for former, result in results:
-                if all(map(is_, former, args)):
-                    return result
-            result = function(*args, **kwargs)
-            results = ((args, result), *results[: size - 1])
-            return result
-
-        return remembering
-
-    return decorate
-
-
-@lru_by_identity(4)
+@lru_cache(maxsize=4)
 def covered(annotation: Annotation, length: int, severity: Severity) -> npt.NDArray[np.bool_]:
     """Whether each of the `length` characters is in a span of this severity; `InputError` if a span ends past them."""
     annotation.check_length(length)
@@ -84,7 +56,7 @@ def covered(annotation: Annotation, length: int, severity: Severity) -> npt.NDAr
     return mask
 
 
-@lru_by_identity(2)
+@lru_cache(maxsize=2)
 def severity_vector(annotation: Annotation, length: int) -> npt.NDArray[np.float64]:
     """v, of shape (length,), with values 0, 0.5, 1 or 1.5; `InputError` if a span ends past the text."""
     vector = np.zeros(length, np.float64)
@@ -95,15 +67,13 @@ def severity_vector(annotation: Annotation, length: int) -> npt.NDArray[np.float
 
 
 class AnnotationTable:
-    """n annotations of one translation of L = `length` characters, on a common grid of K elementary intervals.
-
-    Fold duplicates first, because each row costs time. Raises `InputError` if a span ends past the translation.
-    """
+    """n annotations of one translation of L = `length` characters, on a common grid of K elementary intervals. Raises
+    `InputError` if a span ends past the translation."""
 
     def __init__(self, annotations: Sequence[Annotation], length: int) -> None:
         self.annotations = annotations
         self.length = length
-        # The spans of each annotation; a rater may have marked the same one more than once.
+        # A rater may have marked a span more than once.
         self._keys = [a.key if len(a.key) == len(a.spans) else tuple(span.key for span in a.spans) for a in annotations]
         #: The number of each of the S distinct spans of all annotations.
         self.column = {key: index for index, key in enumerate(dict.fromkeys(chain.from_iterable(self._keys)))}
@@ -131,11 +101,8 @@ class AnnotationTable:
 
     @cached_property
     def overlap_groups(self) -> tuple[_Indices, list[tuple[SpanKey, ...]]]:
-        """Groups of spans such that spans of two groups never overlap, in any of the annotations.
-
-        First the number of each annotation's variant of each group, shape (groups, n), 0 if it has no span of it; then
-        the spans of each variant.
-        """
+        """Groups of spans such that spans of two groups never overlap, in any of the annotations: the number of each
+        annotation's variant of each group, shape (groups, n), 0 if it has no span of it; and each variant's spans."""
         group: dict[SpanKey, int] = {}
         reach, last = 0, -1
         for key in sorted(self.column):
@@ -191,11 +158,8 @@ class AnnotationTable:
 
     @cached_property
     def levels(self) -> tuple[_Reals, _Reals]:
-        """The threshold decomposition: indicators (n, M) and the weight of each column (M,), interval widths
-        included.
-
-        Their `products` are the sums over characters of min(vc, vs), exactly.
-        """
+        """The threshold decomposition: indicators (n, M) and the weight of each column (M,), interval widths included.
+        Their `products` are the sums over characters of min(vc, vs), exactly."""
         parts = [self.marked, self.covers[0]]
         steps = [GAMMA, BETA - GAMMA]
         if self.both is not None:

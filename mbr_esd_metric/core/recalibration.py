@@ -2,10 +2,8 @@
 
     minimise  sum_i w_i (y_i - f(c_i))^2   over all f that never fall,
 
-c the confidences, y in [0, 1] how far each was confirmed, w weights. Pooling adjacent violators (Ayer et al. 1955;
-`scipy.optimize.isotonic_regression`) solves it exactly: wherever a mean is below the one before it, the two are pooled.
-f is then constant on blocks of confidences; between blocks it is interpolated linearly, outside them it stays as at the
-nearest.
+c the confidences, y in [0, 1] how far each was confirmed, w weights. f is constant on blocks of confidences; between
+blocks it is interpolated linearly, outside them it stays as at the nearest.
 """
 
 from __future__ import annotations
@@ -44,11 +42,8 @@ class Recalibration:
         weight: npt.ArrayLike | None = None,
         learnt_on: str = "",
     ) -> Recalibration:
-        """Learn f from c and y in [0, 1], and w > 0 (1 each where none are given), shape (n,) each.
-
-        Raises:
-            InputError: no confidence at all, or values outside [0, 1].
-        """
+        """Learn f from c and y in [0, 1], and w > 0 (1 each where none are given), shape (n,) each. Raises `InputError`
+        for no confidence at all, and for values outside [0, 1]."""
         from scipy.optimize import isotonic_regression
 
         c, y = np.asarray(confidence, dtype=np.float64), np.asarray(confirmed, dtype=np.float64)
@@ -83,11 +78,8 @@ class Recalibration:
 
     def to_json(self) -> dict[str, object]:
         """The object of a file."""
-        return {
-            "recalibration": "isotonic",
-            "learnt_on": self.learnt_on,
-            "confidence": list(self.confidence),
-            "confirmed": list(self.confirmed),
+        return {"recalibration": "isotonic", "learnt_on": self.learnt_on} | {
+            name: list(getattr(self, name)) for name in ("confidence", "confirmed")
         }
 
     @classmethod

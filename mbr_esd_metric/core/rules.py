@@ -1,8 +1,7 @@
 """Decision rules: which of the candidate annotations is the answer (paper, Section 3).
 
-A new rule is one class here, or one that another package offers by an entry point; `decide`, the option `rule` of model
-names, evaluation and command line then find it by its name. What computes is imported when a rule chooses: naming and
-describing the rules loads no numpy.
+A new rule is one class here, or one that another package offers by an entry point, and is found by its name. What
+computes is imported when a rule chooses: naming and describing the rules loads no numpy.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 class Rule(ABC):
     """A choice of one annotation for a segment."""
 
-    #: The name in options: `decide(..., rule=NAME)`, `--rule NAME`, `?rule=NAME`.
+    #: The name in options.
     name: ClassVar[str]
     #: A few words for `--help`.
     description: ClassVar[str]
@@ -48,10 +47,11 @@ class Rule(ABC):
         """Raise `InputError` if the segment lacks what the rule needs."""
         if self.needs_references and not problem.has_external_supports:
             raise InputError(f"the rule {self.name!r} needs human annotations as references")
-        if self.candidates == "one" and len(problem.hypotheses.hypothesis_of_candidate) > 1:
+        number = len(problem.hypotheses.hypothesis_of_candidate)
+        if self.candidates == "one" and number > 1:
             raise InputError(
-                f"the rule {self.name!r} takes one candidate, decoded at temperature 0, not "
-                f"{len(problem.hypotheses.hypothesis_of_candidate)}; use 'map' for the likeliest of several"
+                f"the rule {self.name!r} takes one candidate, decoded at temperature 0, not {number}; "
+                "use 'map' for the likeliest of several"
             )
         if self.needs_logprobs and not (problem.hypotheses.logprobs > -math.inf).any():
             raise InputError(f"the rule {self.name!r} needs the candidates' log-probabilities; choose another")
@@ -65,18 +65,13 @@ class SegmentRule(Rule):
 
     @abstractmethod
     def choose(self, problem: DecisionProblem) -> int | Annotation:
-        """The hypothesis that is the answer, or an annotation that need not be a candidate's.
-
-        `DecisionProblem.expected` holds the expected utilities, `Hypotheses.best` resolves ties.
-        """
+        """The hypothesis that is the answer, or an annotation that need not be a candidate's. `Hypotheses.best`
+        resolves ties."""
 
 
 class CorpusRule(Rule):
-    """A rule that chooses for all segments of a test set together.
-
-    A segment enters by a few numbers of each possible answer, its *statistics*, so that the texts need not stay in
-    memory.
-    """
+    """A rule that chooses for all segments of a test set together. A segment enters by a few numbers of each possible
+    answer, its *statistics*, so that the texts need not stay in memory."""
 
     @abstractmethod
     def statistics(self, problem: DecisionProblem) -> Floats:
@@ -165,10 +160,8 @@ class Empty(SegmentRule):
 
 
 class MbrCorpus(CorpusRule):
-    """The choice over a whole test set that maximises the ratio behind the corpus softdice; see `core.corpus_choice`.
-
-    The statistics of a hypothesis are its a and b.
-    """
+    """The choice over a whole test set that maximises the ratio behind the corpus softdice; the statistics of a
+    hypothesis are its a and b (see `core.corpus_choice`)."""
 
     name = "mbr-corpus"
     description = "the highest expected corpus softdice, over the whole test set"
@@ -176,22 +169,22 @@ class MbrCorpus(CorpusRule):
     fixed_utility = "softdice"
 
     def statistics(self, problem: DecisionProblem) -> Floats:
-        from mbr_esd_metric.core.corpus_choice import overlap_and_size
+        from mbr_esd_metric.core import corpus_choice
 
-        return overlap_and_size(problem)
+        return corpus_choice.overlap_and_size(problem)
 
     def shortlist(self, problem: DecisionProblem, statistics: Floats) -> Shortlist:
-        from mbr_esd_metric.core.corpus_choice import candidates_front
+        from mbr_esd_metric.core import corpus_choice
 
-        return candidates_front(problem, statistics)
+        return corpus_choice.candidates_front(problem, statistics)
 
     def settle(self, statistics: Sequence[Floats]) -> CorpusChoice:
-        from mbr_esd_metric.core.corpus_choice import maximise_ratio
+        from mbr_esd_metric.core import corpus_choice
 
-        return maximise_ratio(statistics)
+        return corpus_choice.maximise_ratio(statistics)
 
     def values(self, statistics: Floats, choice: CorpusChoice) -> Floats:
-        values: Floats = statistics[:, 0] - choice.ratio * statistics[:, 1]
+        values: Floats = statistics[:, 0] - choice.ratios[-1] * statistics[:, 1]
         return values
 
 
@@ -202,9 +195,9 @@ class ConsensusCorpus(MbrCorpus):
     description = "the highest expected corpus softdice among all annotations, over the whole test set"
 
     def shortlist(self, problem: DecisionProblem, statistics: Floats) -> Shortlist:
-        from mbr_esd_metric.core.corpus_choice import annotations_front
+        from mbr_esd_metric.core import corpus_choice
 
-        return annotations_front(problem)
+        return corpus_choice.annotations_front(problem)
 
 
 #: Entry points of other packages: ``mbr_esd_metric.rules``.

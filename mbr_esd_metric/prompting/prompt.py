@@ -1,7 +1,5 @@
-"""The question to the model: a zero-shot MQM prompt in the manner of GEMBA-MQM. It has versions and can be replaced.
-
-A template file can replace the built-in prompt (`prompt=PATH`). It may use those of `PLACEHOLDERS`; each is replaced
-once, and all other braces stay as they are.
+"""The question to the model: a zero-shot MQM prompt in the manner of GEMBA-MQM, in versions, or a template file
+(`prompt=PATH`). Each of `PLACEHOLDERS` in it is replaced once; all other braces stay as they are.
 """
 
 from __future__ import annotations
@@ -66,7 +64,7 @@ major errors before the minor ones.
 
 #: Built-in prompt texts of `format=json` by version.
 #: A text never changes once released: a better one gets a new version.
-TEMPLATES = {"v1": _V1, "automqm-v1": _AUTOMQM_V1, "eaprompt-v1": _EAPROMPT_V1}
+TEMPLATES: Mapping[str, str] = {"v1": _V1, "automqm-v1": _AUTOMQM_V1, "eaprompt-v1": _EAPROMPT_V1}
 
 _OMISSIONS_V1 = f"""\
 You check translations as a professional MQM annotator. Mark the errors in the translation below, and what it leaves \
@@ -78,10 +76,10 @@ omitted_span: words whose meaning is missing from the translation, copied exactl
 {KEYS_V1}"""
 
 #: Those of `format=json-omissions`.
-OMISSION_TEMPLATES = {"v1": _OMISSIONS_V1}
+OMISSION_TEMPLATES: Mapping[str, str] = {"v1": _OMISSIONS_V1}
 
-#: The text around the question about one part of a text: the whole text first, so that all its parts share the
-#: beginning of a prompt that a server keeps, and the place of the part last.
+#: The text around the question about one part of a text: the whole text first, so that the prompts of all its parts
+#: begin alike and a server keeps the beginning, and the place of the part last.
 CONTEXT_VERSION = "context-v1"
 _BEFORE_V1 = """\
 Below is a text with its translation, in numbered parts. Then you are asked about one of the parts; the others are \
@@ -120,7 +118,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The text around the part that a model judges: passages, the last with the part, and the number of the part among
+    """The text around the part that a model marks: passages, the last with the part, and the number of the part among
     all their parts, from 1."""
 
     passages: tuple[Passage, ...]
@@ -189,8 +187,7 @@ def load_prompt(name: str = "v1", templates: Mapping[str, str] = TEMPLATES) -> P
     if not path.is_file():
         if path.suffix or len(path.parts) > 1:
             raise OptionError(f"{name}: there is no such prompt file (in the folder {Path.cwd()})")
-        error = unknown("prompt", name, templates)
-        raise OptionError(f"{error}, or the path of a template file")
+        raise OptionError(f"{unknown('prompt', name, templates)}, or the path of a template file")
     try:
         template = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Parts of a segment that are judged one by one: its sentences, each with the source sentences that it translates.
+"""Parts of a segment that are marked one by one: its sentences, each with the source sentences that it translates.
 
 Sentences are those of the package `sentencex`. They are aligned by their lengths: Gale and Church, "A Program for
 Aligning Sentences in Bilingual Corpora" (Computational Linguistics 19(1), 1993), whose constants are below. With l_s
@@ -133,7 +133,7 @@ Cut = tuple[int, int]
 
 
 def align(source: Sequence[str], translation: Sequence[str]) -> list[tuple[Cut, Cut]]:
-    """Groups of sentences that belong together, in order, each from one cut to the next; none lacks a side. Both texts
+    """Groups of sentences that belong together, in order, each from one cut to the next and with both sides. Both texts
     have at least one sentence."""
     costs = PairCosts(source, translation)
     if len(source) == len(translation):

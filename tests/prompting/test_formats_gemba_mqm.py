@@ -133,24 +133,6 @@ def test_what_is_cut_or_in_another_form_is_never_no_error(text: str) -> None:
     assert isinstance(read(text), Invalid)
 
 
-@pytest.mark.parametrize(
-    ("text", "score"),
-    [
-        (NOTHING, 0),
-        (ANSWER, -11),
-        ("", 0),  # whatever cannot be read has no error there
-        ("The translation is fine.", 0),
-        ('Critical:\naccuracy - "a"', -25),
-        ('Minor:\nnon-translation - "a"', -25),
-        ("Minor:\n" + "\n".join(f'style - "{i}"' for i in range(9)), -5),  # five errors count
-        ("Major:\n" + "\n".join(f'style - "{i}"' for i in range(9)), -25),
-        ('Major:\nno-error beside accuracy - "a"\nMinor:\nx', -1),
-    ],
-)
-def test_the_score(text: str, score: float) -> None:
-    assert gemba_score(text) == score
-
-
 def test_the_score_of_real_answers_is_that_of_gembas_parser() -> None:
     """Answers of SmolLM2-135M-Instruct to GEMBA's own question, without a grammar; scores of its `parse_mqm_answer`."""
     scores = json.loads((Path(__file__).parents[1] / "golden" / "gemba_answers.json").read_text(encoding="utf-8"))

@@ -177,9 +177,10 @@ def test_the_time_for_alignments_is_linear_where_the_numbers_of_sentences_differ
     assert groups[-1][1] == (2000, 1000)
 
 
-def test_invisible_characters_are_no_sentence() -> None:
+def test_invisible_characters_are_no_sentence_and_half_a_surrogate_pair_is_a_character() -> None:
     assert sentences("\u200b\n\nJa. \u2060\ufeff\n\n") == ("\u200b\n\nJa. \u2060\ufeff\n\n",)
     assert len(parts("One. Two.", "\u200b", "en-de")) == 1
+    assert sentences("One \ud83d. Two.", "en") == ("One \ud83d. ", "Two.")
 
 
 def test_long_pieces_are_cut_at_spaces_and_at_stops_inside_quotes() -> None:
@@ -188,7 +189,3 @@ def test_long_pieces_are_cut_at_spaces_and_at_stops_inside_quotes() -> None:
     assert all(piece.endswith(" ") and len(piece) <= LONGEST + 1 for piece in sentences(thai, "th"))
     quoted = "他说：“" + "这是一个很长的句子，没有别的。" * 60 + "”"
     assert all(piece.endswith(("。", "。”")) for piece in sentences(quoted, "zh"))
-
-
-def test_half_a_surrogate_pair_is_a_character() -> None:
-    assert sentences("One \ud83d. Two.", "en") == ("One \ud83d. ", "Two.")

@@ -26,10 +26,8 @@ _BLOCK = 16_000
 
 
 class Similarity(ABC):
-    """Similarity of a candidate annotation to a support (or gold) annotation of the same translation.
-
-    Higher is more alike; 1 for an annotation and itself.
-    """
+    """Similarity of a candidate annotation to a support (or gold) annotation of the same translation. Higher is more
+    alike; 1 for an annotation and itself."""
 
     #: The name in options: `utility=NAME`, and in sums such as "softf1+scoresim".
     name: ClassVar[str]
@@ -51,19 +49,13 @@ class Similarity(ABC):
         """The same of every pair of candidates `rows` and supports `columns` of the table, shape (R, C)."""
 
     def precision_recall(self, candidate: Annotation, support: Annotation, length: int) -> tuple[float, float] | None:
-        """Precision and recall of one pair if the similarity is made of these two; else None.
-
-        Both are in [0, 1]: how much of the candidate is right, and how much of the support is found. Arguments as for
-        `scalar`.
-        """
+        """Precision and recall of one pair, in [0, 1], if the similarity is made of these two; else None: how much of
+        the candidate is right, and how much of the support is found. Arguments as for `scalar`."""
         return None
 
     def expected(self, table: AnnotationTable, rows: slice, columns: slice, weights: Floats) -> Floats:
-        """The expected similarity of each candidate, ``sum_s weights[s] * similarity(c, s)``, shape (R,).
-
-        The weights of the supports, shape (C,), have the sum 1. Work is done in blocks of candidates, so that memory
-        does not grow with their number.
-        """
+        """The expected similarity of each candidate, ``sum_s weights[s] * similarity(c, s)``, shape (R,), with weights
+        of the supports, shape (C,), of sum 1. Blocks of candidates bound the memory."""
         import numpy as np
 
         start, stop, _ = rows.indices(len(table))
@@ -122,15 +114,14 @@ SIMILARITIES = Catalog(
 
 
 def similarity_names() -> list[str]:
-    """The names that `get_similarity` takes, apart from their means."""
+    """The names that `get_similarity` takes, without means of them."""
     return SIMILARITIES.names()
 
 
 @cache
 def get_similarity(expression: str | Similarity) -> Similarity:
-    """The similarity of a name ("softf1"), or a mean of several ("softf1+scoresim", "0.7*softf1+0.3*scoresim").
-
-    Weights are divided by their sum. A `Similarity` is returned as it is.
+    """The similarity of a name ("softf1"), or a weighted mean of several ("softf1+scoresim",
+    "0.7*softf1+0.3*scoresim"). A `Similarity` is returned as it is.
 
     Raises:
         OptionError: an unknown name (with the nearest ones), or a weight that is not a number above 0.
@@ -158,8 +149,7 @@ def _terms(expression: str) -> list[tuple[float, str]]:
         except ValueError:
             weight = math.nan
         if not 0 < weight < math.inf:
-            raise OptionError(
-                f"similarity {expression!r}: {number!r} is no weight; write such as '0.7*softf1+0.3*scoresim'"
-            )
+            example = "'0.7*softf1+0.3*scoresim'"
+            raise OptionError(f"similarity {expression!r}: {number!r} is no weight; write such as {example}")
         terms.append((weight, name.strip()))
     return terms

@@ -6,42 +6,39 @@
 with m and n the indicators of a major and of a minor span over i. Two empty annotations have F1 = 1; without
 any credit F1 = 0, however near or far the spans are (the zero-credit plateau that SoftF1 was made to avoid).
 
-Of a corpus the WMT shared tasks count sums over segments first, and one F1 from them.
+The WMT shared tasks add up counts over the segments of a corpus, and compute one F1 from them:
 
     P = sum_k C_k / sum_k S_k(Ec),  R = sum_k C_k / sum_k S_k(Es),  F1 = 2 sum_k C_k / sum_k (S_k(Ec) + S_k(Es))
 
 * ``wmt23`` (QE task 2, error spans): C and S as above: a character counts once, however many spans cover it. An
-  error without characters (`Annotation.points`) marks the character before which it stands; behind the text, there is
-  room for one more.
+  error without characters (`Annotation.points`) marks the character before which it stands, or one behind the text.
 * ``wmt25`` (MT evaluation task 2): a character counts once for each span over it. Of the spans over a character, those
   that find one of the same severity on the other side earn 1, and pairs of what is left earn 0.5.
 
-Neither is a mean of segment F1. Other corpus measures need no counts here: MPP has `Mpp.counts`, and softdice uses
-the sums of its definition. Only the sums of segments matter, so a bootstrap reuses them.
+Neither is a mean of segment F1.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, Severity, as_annotation
-from mbr_esd_metric.core.kernels import BETA, GAMMA, AnnotationTable, Floats, covered, lru_by_identity, products
+from mbr_esd_metric.core.kernels import BETA, GAMMA, AnnotationTable, Floats, covered, products
 from mbr_esd_metric.core.similarities import Similarity
 
 
 def f1(candidate: AnnotationLike, support: AnnotationLike, length: int) -> float:
     """F1 of two annotations of a translation of `length` characters, in [0, 1]; symmetric. `InputError` if a span ends
     past the translation."""
-    candidate, support = as_annotation(candidate), as_annotation(support)
-    credit, size_c, size_s = f1_counts(candidate, support, length)
-    size = size_c + size_s
-    return 2 * credit / size if size else 1.0
+    credit, size_c, size_s = f1_counts(as_annotation(candidate), as_annotation(support), length)
+    return 2 * credit / (size_c + size_s) if size_c + size_s else 1.0
 
 
-@lru_by_identity(1)
+@lru_cache(maxsize=1)
 def f1_counts(candidate: Annotation, support: Annotation, length: int) -> tuple[float, int, int]:
     """Credit C, and the characters that each side marks, S(Ec) and S(Es)."""
     major_c, minor_c = covered(candidate, length, "major"), covered(candidate, length, "minor")

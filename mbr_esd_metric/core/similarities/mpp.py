@@ -22,12 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, Severity, SpanKey, as_annotation
-from mbr_esd_metric.core.kernels import AnnotationTable, Floats, lru_by_identity
+from mbr_esd_metric.core.kernels import AnnotationTable, Floats
 from mbr_esd_metric.core.similarities import Similarity
 from mbr_esd_metric.errors import OptionError
 
@@ -50,7 +51,6 @@ def mpp(
     """MPP in [0, 1]; symmetric, and 1 only where the spans (and, if they count, their severities) are the same.
 
     Args:
-        candidate, support: annotations, or iterables of spans.
         severity_penalty: in [0, 1]; what a pair of unequal severity loses.
         severity_weights: weight of "major" and of "minor" spans, instead of the penalty.
 
@@ -84,7 +84,7 @@ class MppCounts(NamedTuple):
         return _harmonic_mean(self.precision, self.recall)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Mpp(Similarity):
     """MPP; see `mpp` for the options."""
 
@@ -102,15 +102,9 @@ class Mpp(Similarity):
         if weights is not None and not all(0 <= weights.get(s, -1) < np.inf for s in ("major", "minor")):
             raise OptionError(f"MPP's severity weights need 'major' and 'minor', >= 0; got {dict(weights)!r}")
 
-    @lru_by_identity(1)
     def counts(self, candidate: Annotation, support: Annotation) -> MppCounts:
         """Credits of the best matching and the denominators."""
-        spans_c, spans_s = ([span.key for span in side.spans] for side in (candidate, support))
-        mass_c, mass_s = self.mass(spans_c), self.mass(spans_s)
-        if not (mass_c and mass_s):
-            return MppCounts(0.0, mass_c, 0.0, mass_s)
-        precision, recall = _best(self.matchings(spans_c, spans_s), mass_c, mass_s)
-        return MppCounts(precision, mass_c, recall, mass_s)
+        return _counts(self, *(tuple(span.key for span in side.spans) for side in (candidate, support)))
 
     def scalar(self, candidate: Annotation, support: Annotation, length: int) -> float:
         return self.counts(candidate, support).f_score
@@ -169,6 +163,15 @@ class Mpp(Similarity):
                         reward *= 1 - self.severity_penalty
                     edges[-1].append((at, reward / (end - start), reward / (last - first)))
         return _matchings(edges)
+
+
+@lru_cache(maxsize=1)
+def _counts(mpp: Mpp, candidate: tuple[SpanKey, ...], support: tuple[SpanKey, ...]) -> MppCounts:
+    mass_c, mass_s = mpp.mass(candidate), mpp.mass(support)
+    if not (mass_c and mass_s):
+        return MppCounts(0.0, mass_c, 0.0, mass_s)
+    precision, recall = _best(mpp.matchings(candidate, support), mass_c, mass_s)
+    return MppCounts(precision, mass_c, recall, mass_s)
 
 
 def _matchings(edges: _Edges) -> list[_Credits]:

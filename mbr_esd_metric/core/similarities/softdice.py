@@ -6,13 +6,9 @@ SoftF1 is close to an accuracy over characters, most of which are fine, so it ra
 professional. Here, characters that neither annotation marks do not count. With D = |vc - vs|_1 and T =
 |vc|_1 + |vs|_1, min(a, b) = (a + b - |a - b|) / 2 gives SoftDice = 1 - D / (T + eps), and so:
 
-* It is symmetric, at most 1, and 1 only where D = 0; above 0, since D <= T < T + eps. So it has no plateau at
-  0.
-* It falls strictly under every Add and every Delete edit that starts from equality or adds to former ones.
-  Add marks x > 0 of severity where neither vector has any: D and T both grow by x, and D / (T + eps) grows,
-  as D < T + eps.
-* Delete removes x > 0 of severity on which the vectors agree: D grows and T falls by x, so D / (T + eps)
-  grows.
+* It is symmetric, at most 1, and 1 only where D = 0; above 0, since D <= T < T + eps. So it has no plateau at 0.
+* It falls strictly under every edit that adds a mark of severity x > 0 where neither vector has any (D and T grow by
+  x, and D < T + eps), or deletes one on which they agree (D grows and T falls by x).
 """
 
 from __future__ import annotations

@@ -25,7 +25,6 @@ def soft_f1(
     """SoftF1 in [0, 1]; symmetric, and 1 only for equal severity vectors.
 
     Args:
-        candidate, support: annotations, or iterables of spans.
         length: L, the translation's characters.
         clip: False gives the formula without the clipping, as the authors' released code has it (0 where
             P + R <= 0).

@@ -41,44 +41,29 @@ class AnswerFormat(ABC):
     engine: ClassVar[str] = ""
     #: Whether a model that nothing holds to the grammar answers in this form often enough.
     free: ClassVar[bool] = False
-    #: Whether an answer also says what the translation leaves out, as spans of the source. Annotations are then
-    #: compared over both texts, whether or not one has such a span.
+    #: Whether an answer also says what the translation leaves out, as spans of the source. Annotations are then always
+    #: compared over both texts.
     both_sides: ClassVar[bool] = False
     #: Whether errors have corrections.
     corrections: ClassVar[bool] = False
 
     def prompt(self, name: str) -> Prompt:
-        """The built-in prompt of that version, or the template file at that path.
-
-        Raises:
-            OptionError: neither a version nor a file.
-            InputError: a template that is not UTF-8, or that shows the model no source or no translation.
-        """
+        """The built-in prompt of that version, or the template file at that path. Raises as `load_prompt`."""
         return load_prompt(name, self.templates)
 
     @abstractmethod
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
-        """The regular expression of a whole answer.
-
-        Args:
-            translation, source: of the segment; only formats of both sides use the source.
-            grounded: only words that stand in the translation can be error spans, and in the source omissions.
-        """
+        """The regular expression of a whole answer. With `grounded`, only words that stand in the translation can be
+        error spans, and only words of the source omissions, in formats of both sides."""
 
     def usual_tokens(self, translation: str) -> int:
-        """A guess at the tokens of an answer, for estimates before there is one. In JSON it is the mean of the demo
-        model on TED talks."""
-        return 64
+        """A guess at the tokens of an answer, for estimates before there is one."""
+        return 64  # JSON: the mean of the demo model on TED talks
 
     def parser(
         self, translation: str, location: str = "first", source: str = "", unplaced: bool = False
     ) -> AnswerParser:
-        """The reader of the candidates of one segment; for the arguments see `AnswerParser`.
-
-        Raises:
-            InputError: the translation is no text.
-            OptionError: another location than "first" and "successive".
-        """
+        """The reader of the candidates of one segment; arguments and what raises are those of `AnswerParser`."""
         return self.reader(translation, location, source if self.both_sides else None, unplaced)
 
     @abstractmethod

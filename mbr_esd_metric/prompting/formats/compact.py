@@ -18,8 +18,8 @@ from mbr_esd_metric.prompting.prompt import TEXTS_V1
 from mbr_esd_metric.prompting.text import grounded_spans, writable
 
 NONE = "none"
-#: The most errors of an answer. Without a limit a model that repeats one goes on until it is cut. No annotation of the
-#: WMT22 sets of quality estimation has more than 11.
+#: The most errors of an answer: without a limit a model that repeats one goes on until it is cut. People's annotations
+#: in WMT22's quality estimation have at most 11.
 MOST = 12
 #: Sentences of the question, for formats of one side and of both.
 _ERRORS_V1 = """\
@@ -100,12 +100,10 @@ class CompactFormat(AnswerFormat):
         return f"({NONE}|{error}( {error}){{0,{MOST - 1}}})"
 
     def usual_tokens(self, translation: str) -> int:
-        """A quarter of JSON's, as 13 to 51 on TED en-de in Gemma's tokens."""
-        return 16
+        return 16  # a quarter of JSON's, as 13 to 51 on TED en-de in Gemma's tokens
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
-        """At most `MOST` errors in the order of the text. One cannot be written if its words also stand earlier in the
-        text."""
+        """At most `MOST` errors in the order of the text, without those whose words also stand earlier in it."""
         errors: list[str] = []
         annotation = Annotation(annotation if self.both_sides else annotation.on("translation"))
         for span, text in spans_by_text(annotation, translation, source):

@@ -66,9 +66,8 @@ class GembaMqmParser(AnswerParser):
         """The range of a span is its line; the severity is that of its list. Texts that cannot be read have GEMBA's
         score as well."""
         errors = self._errors(text)
-        if isinstance(errors, Invalid):
-            return Invalid(errors.reason, gemba_score(text))
-        return replace(self.located(errors), self_reported_score=gemba_score(text))
+        parsed = errors if isinstance(errors, Invalid) else self.located(errors)
+        return replace(parsed, self_reported_score=gemba_score(text))
 
     def _errors(self, text: str) -> list[Written] | Invalid:
         errors: list[Written] = []
@@ -120,8 +119,7 @@ class GembaMqmFormat(AnswerFormat):
         return "\\n".join(f"{name.capitalize()}:\\n{listed}" for name in _LISTS)
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
-        """The lists of errors, none critical. An error cannot be written if its words also stand earlier in the
-        text."""
+        """The lists of errors, none critical, without errors whose words also stand earlier in the text."""
         lists: dict[str, list[str]] = {name: [] for name in _LISTS}
         for span, text in spans_by_text(Annotation(annotation), translation, source):
             words = writable(text, _ESCAPES)
@@ -149,9 +147,8 @@ def gemba_score(text: str) -> float:
         max(-25, -sum of the penalties of the first five errors)
 
     The penalty of a critical error is 25, of a major one 5, of a minor one 1; critical errors come first. An error is
-    any line of a list that does not hold "no-error" or "no error"; it counts whatever it says, so one without quoted
-    words does as well. A line that names non-translation is critical in every list. Lines outside of the lists count
-    nothing, so an answer in another form has no error.
+    any line of a list that does not hold "no-error" or "no error", also one without quoted words. A line that names
+    non-translation is critical in every list. Lines outside of the lists count nothing.
     """
     counts: dict[str, int] = dict.fromkeys(_LISTS, 0)
     severity: str | None = None

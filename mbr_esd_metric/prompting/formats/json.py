@@ -1,8 +1,7 @@
 """`format=json`: the error list of the paper, in exactly the spacing of Python's ``json.dumps``.
 
-A grammar with free whitespace lets a model at temperature 2.0 wander for hundreds of tokens; a fully compact one makes
+A grammar with free white space lets a model at temperature 2.0 wander for hundreds of tokens; a fully compact one makes
 models close the list at once. Both would bias what is sampled, so the spacing is fixed to what models write by habit.
-
 `json-omissions` also says what is left out.
 """
 
@@ -36,8 +35,8 @@ _NOT_LETTERS = re.compile(r"[^a-z]+")
 
 
 def output_grammar(error_span: str | None = ANY_WORDS, omitted_span: str | None = None, *, more: str = "") -> str:
-    """The regular expression of an answer, ``{"errors": [...]}``. Its arguments are regular expressions for the inside
-    of the JSON strings of error spans and of omitted words; None where there can be none; and for more keys."""
+    """The regular expression of an answer, ``{"errors": [...]}``, from those for the inside of the JSON strings of
+    error spans and of omitted words, None where there can be none, and for more keys."""
     spans = [f'"{key}": "{words}"' for key, words in ((KEYS[0], error_span), (OMITTED_KEY, omitted_span)) if words]
     if not spans:
         return r'\{"errors": \[\]\}'
@@ -49,8 +48,8 @@ def output_grammar(error_span: str | None = ANY_WORDS, omitted_span: str | None 
 
 
 def output_schema(omissions: bool = False, more: Sequence[str] = ()) -> dict[str, Any]:
-    """The answer, with omissions or without, as a JSON schema for servers that take no grammar. It is strict: every
-    key, and every one of `more`, is required, and no other is allowed."""
+    """The answer, with omissions or without, as a strict JSON schema for servers that take no grammar: every key, and
+    every one of `more`, is required, and no other is allowed."""
     items = []
     for first in (KEYS[0], OMITTED_KEY) if omissions else (KEYS[0],):
         error = {
@@ -87,7 +86,7 @@ class JsonFormat(AnswerFormat):
         return output_grammar(*(grounded_spans(text, ESCAPES) if grounded else ANY_WORDS for text in texts))
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
-        """The errors in the order of the text. One cannot be written if its words also stand earlier in the text."""
+        """The errors in the order of the text, without those whose words also stand earlier in it."""
         errors = []
         annotation = Annotation(annotation if self.both_sides else annotation.on("translation"))
         for span, text in spans_by_text(annotation, translation, source):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from types import MappingProxyType
 
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.prompting.formats.json import ANY_WORDS, ESCAPES, JsonFormat, output_grammar, output_schema
@@ -23,11 +24,8 @@ error_span: the wrong words, copied exactly from the translation.
 correction: the words that should stand in the place of error_span, and nothing around them; empty to delete it.
 reason: why, in one short sentence.
 {KEYS_V1}"""
-_TEMPLATES = {"v1": _V1}
 #: The inside of a JSON string that may be empty.
 _TEXT = ANY_WORDS.removesuffix("+") + "*"
-
-
 #: Characters that no text holds, or that XML and terminals must not see.
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -46,7 +44,7 @@ class JsonCorrectionsFormat(JsonFormat):
     """The answer of `json`, each error with "correction" and "reason"."""
 
     name = "json-corrections"
-    templates = _TEMPLATES
+    templates = MappingProxyType({"v1": _V1})
     reader = CorrectionsParser
     schema = json.dumps(output_schema(more=_KEYS))
     corrections = True
@@ -56,8 +54,7 @@ class JsonCorrectionsFormat(JsonFormat):
         return output_grammar(words, more="".join(f', "{key}": "{_TEXT}"' for key in _KEYS))
 
     def usual_tokens(self, translation: str) -> int:
-        """JSON's times 1.6, as of three answers with one error in the demo model's tokens."""
-        return 100
+        return 100  # JSON's times 1.6, as three answers with one error in the demo model's tokens
 
     def more(self, span: ErrorSpan, words: str) -> dict[str, str]:
         """The correction, the words themselves where there is none, and the reason."""

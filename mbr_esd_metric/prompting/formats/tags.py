@@ -124,13 +124,12 @@ class TagsFormat(AnswerFormat):
     both_sides = True
 
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
-        """Every answer is grounded: it has no other words than those of the texts."""
+        # Every answer is grounded: it has no other words than those of the texts.
         words = "".join(escaped(text) + r"(=|-|\+)" for text in tagged_texts(translation, source))
         return (words or _NO_WORDS) + r"(\nScore: -?[0-9]{1,2}(\.[0-9]{1,6})?)?"
 
     def usual_tokens(self, translation: str) -> int:
-        """One for the tag of each word."""
-        return max(len(words_of(translation)), 1)
+        return max(len(words_of(translation)), 1)  # one for each tag
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
         """The tag of each word, and the MQM score of the annotation."""
