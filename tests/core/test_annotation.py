@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 from mbr_esd_metric import Annotation, ErrorSpan, f1, mqm_score, soft_dice, soft_f1
-from mbr_esd_metric.core.annotation import unit_score
+from mbr_esd_metric.core.annotation import Severity, unit_score
 from mbr_esd_metric.errors import InputError
 
 SPANS = (ErrorSpan(0, 2, "major"), ErrorSpan(3, 5, "minor"), ErrorSpan(4, 6, "major"))
@@ -88,30 +88,29 @@ def test_a_severity_that_nobody_knows_is_a_warning() -> None:
         assert Annotation([{"start": 0, "end": 2, "severity": "Neutral"}]) == Annotation()
 
 
-#: Severity and category of one span -> its penalty under "paper" and under "google".
-PENALTIES = {
-    ("major", "accuracy/mistranslation"): (-5.0, -5.0),
-    ("minor", "accuracy/mistranslation"): (-1.0, -1.0),
-    ("minor", "Fluency/Punctuation"): (-1.0, -0.1),
-    ("major", "fluency/punctuation"): (-5.0, -5.0),
-    ("major", "Non-translation!"): (-5.0, -25.0),
-    ("minor", "non-translation"): (-1.0, -1.0),
-    ("major", None): (-5.0, -5.0),
-    ("minor", None): (-1.0, -1.0),
-}
-
-
-@pytest.mark.parametrize(("severity", "category"), PENALTIES)
-def test_each_span_costs_what_the_weights_say(severity: str, category: str | None) -> None:
-    annotation = Annotation([ErrorSpan(0, 2, severity, category)])  # type: ignore[arg-type]
-    paper, google = PENALTIES[severity, category]
+@pytest.mark.parametrize(
+    ("severity", "category", "paper", "google"),
+    [
+        ("major", "accuracy/mistranslation", -5.0, -5.0),
+        ("minor", "accuracy/mistranslation", -1.0, -1.0),
+        ("minor", "Fluency/Punctuation", -1.0, -0.1),
+        ("major", "fluency/punctuation", -5.0, -5.0),
+        ("major", "Non-translation!", -5.0, -25.0),
+        ("minor", "non-translation", -1.0, -1.0),
+        ("major", None, -5.0, -5.0),
+        ("minor", None, -1.0, -1.0),
+    ],
+)
+def test_each_span_costs_what_the_weights_say(
+    severity: Severity, category: str | None, paper: float, google: float
+) -> None:
+    annotation = [ErrorSpan(0, 2, severity, category)]
     assert (mqm_score(annotation), mqm_score(annotation, "google")) == (paper, google)
 
 
 @pytest.mark.parametrize("weights", ["paper", "google"])
 def test_the_sum_ends_at_the_floor(weights: str) -> None:
-    spans = [ErrorSpan(at, at + 1, "major") for at in range(7)]
-    scores = [mqm_score(Annotation(spans[:count]), weights) for count in range(8)]
+    scores = [mqm_score([ErrorSpan(at, at + 1, "major") for at in range(n)], weights) for n in range(8)]
     assert scores == [0.0, -5.0, -10.0, -15.0, -20.0, -25.0, -25.0, -25.0]
     assert [unit_score(score, weights) for score in scores[:6]] == pytest.approx([1.0, 0.8, 0.6, 0.4, 0.2, 0.0])
 
