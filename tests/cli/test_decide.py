@@ -179,16 +179,6 @@ def test_malformed_lines(
     assert "line 5, segment 'x': none of the 1 candidates is valid (1 not JSON)" in message
 
 
-def test_invalid_empty_and_google_weights(tmp_path: Path, out: Path, run: Command) -> None:
-    path = tmp_path / "c.jsonl"
-    comma = answer(",", severity="minor").replace("accuracy", "fluency").replace("mistranslation", "punctuation")
-    write_records(path, [record("s", "a, b", comma, "?", "?")])
-    run(path, "--mqm google")
-    assert (rows(out)[0]["mqm"], rows(out)[0]["valid"], rows(out)[0]["invalid"]) == (-0.1, 1, 2)
-    run(path, "--invalid empty")
-    assert (rows(out)[0]["index"], rows(out)[0]["error_spans"], rows(out)[0]["distinct"]) == (1, [], 2)
-
-
 def test_mbr_corpus_is_that_of_the_library(source: Path, out: Path) -> None:
     summary = decide_file(source, out, DecisionOptions(rule="mbr-corpus"))
     read = list(read_candidates(source))
@@ -252,13 +242,3 @@ def test_candidates_in_another_format_name_the_option(tmp_path: Path, run: Comma
     message = run(candidates, status=1).err
     assert "they are in the format compact, and were read as json: say so with --format compact" in message
     run(candidates, "--format compact")
-
-
-def test_where_every_score_is_the_same_it_says_so(tmp_path: Path, run: Command) -> None:
-    path = tmp_path / "candidates.jsonl"
-    clean = [answer(), answer()]
-    write_records(path, [record("a", "a b", *clean), record("a", "a b", *clean, answer("b"), number=2)])
-    assert "all 2 segments have the score 1; --score expected takes the mean" in run(path).err
-    assert "have the score" not in run(path, "--score expected").err
-    write_records(path, [record("a", "a b", answer("c"), answer())])
-    assert "1 error span not found in the translation" in run(path).err

@@ -69,6 +69,7 @@ def test_the_rated_translations_of_a_test_set(files: Path, mbr_esd: Command) -> 
     [
         ("-o out.jsonl", "say what to sample"),
         ("-s src.txt -t mt.txt -o no/out.jsonl", "the folder does not exist"),
+        ("-s src.txt -t mt.txt -o .", "is a folder; give the name of a file"),
         ("-s src.txt -t mt.txt ./mt.txt -o out.jsonl", "-t ./mt.txt is given twice"),
         ("--test-set tiny -o out.jsonl", "give its language pair with --lp"),
         (f"-t mt.txt {TINY} -o out.jsonl", "--translations changes nothing with --test-set; leave it out"),
