@@ -185,21 +185,23 @@ def test_marks_stand_round_the_words(parts: list[tuple[str, str]], data: st.Data
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "unit"), [("p.xlf", ONE, 1), ("p.xliff", TWO, 1), ("t.csv", "source,target\nYes,Ja\n", 0)]
+    ("name", "content"),
+    [("p.xlf", ONE), ("p.xliff", TWO), ("t.csv", "source,target\nYes,Ja\n"), ("p.po", 'msgid "Yes"\nmsgstr "Ja"\n')],
 )
-def test_what_a_model_wrote_stays_harmless(tmp_path: Path, name: str, content: str, unit: int) -> None:
+def test_what_a_model_wrote_stays_harmless(tmp_path: Path, name: str, content: str) -> None:
     """Markup, control characters and line ends in a correction and its reason; neither is written where none is."""
     document = _read(tmp_path, name, content)
     span = ErrorSpan(0, 1, "major", correction='<b>"&\x00\x1b[31m\n', reason="=cmd|'x'\r\n-->", agreement=0.5)
-    annotations = [Annotation()] * len(document.units)
-    annotations[unit] = Annotation([span])
+    annotations = [*[Annotation()] * (len(document.units) - 1), Annotation([span])]
     marked = _mark(document, tmp_path / f"o{name}", *annotations).decode()
     assert read_document(tmp_path / f"o{name}").units == document.units
     if name == "t.csv":
         assert {"correction", "reason", "agreement"} <= set(json.loads(next(csv.reader([marked.split("\n")[1]]))[3])[0])
     else:
-        comments = [value for one in ElementTree.fromstring(marked).iter() for value in one.attrib.values()]
-        assert any(' -> "<b>"&\u2400' in value and "(=cmd|'x'  -->)" in value for value in comments)
+        elements = [] if name == "p.po" else ElementTree.fromstring(marked).iter()
+        comments = [value for one in elements for value in one.attrib.values()] or marked.split("\n")
+        (comment,) = (re.sub(" +", " ", one) for one in comments if "mbr-esd: " in one or " -> " in one)
+        assert comment.endswith(""" -> "<b>"&\u2400\u241b[31m " (=cmd|'x' -->)""")
     plain = _mark(document, tmp_path / f"o{name}", *[Annotation([ErrorSpan(0, 1, "major")])] * len(annotations))
     assert b" -> " not in plain
     assert b"correction" not in plain

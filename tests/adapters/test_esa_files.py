@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +27,6 @@ EXPECTED = {
     ("Alpha", 1): SegmentRating((MqmError("minor", "", "target", 5, 6),), 80.0, "a2"),
     ("Beta", 1): SegmentRating((MqmError("minor", "omission", "source"),), 60.0, "a2"),
 }
-
-
-def left_out(data: EsaData) -> Counter[str]:
-    """Reason -> how often, over the language pairs."""
-    return sum(map(Counter, data.left_out.values()), Counter())
 
 
 def unified(path: Path, **changes: Any) -> Path:
@@ -92,21 +86,21 @@ def test_one_segment_a_line(tmp_path: Path) -> None:
     data = read_esa([unified(tmp_path / "wmt25-genmt-humeval.jsonl")])
     check(data)
     assert data.segments[0].outputs == {system: rows[0] for system, rows in TEXTS.items()}
-    assert list(data.left_out.values()) == [{"error that is missing from the translation: has no span": 1}]
+    assert data.left_out == {"en-cs": {"error that is missing from the translation: has no span": 1}}
 
 
 def test_an_error_that_is_no_span_is_left_out(tmp_path: Path) -> None:
     errors = [{"start_i": 0, "end_i": 1, "severity": severity} for severity in ("undecided", "major")]
     data = read_esa([unified(tmp_path / "a.jsonl", scores={"Alpha": [{"score": 9, "errors": errors}]})])
     assert [len(s.ratings["Alpha"][0].errors or ()) for s in data.segments] == [1, 1]
-    assert left_out(data) == {"error of severity 'undecided': left out, it is no span and has no penalty": 2}
+    assert data.left_out == {"en-cs": {"error of severity 'undecided': left out, it is no span and has no penalty": 2}}
 
 
 def test_a_table_of_the_task(tmp_path: Path) -> None:
     data = read_esa([table(tmp_path / "task.tsv")])
     check(data)
     assert data.segments[1].outputs["refA"] == TEXTS["refA"][1]
-    assert left_out(data)["row of a challenge set"] == 1
+    assert data.left_out["en-cs"]["row of a challenge set"] == 1
     without = read_esa([table(tmp_path / "spans.tsv", overall=False)])
     assert {a.score for s in without.segments for each in s.ratings.values() for a in each} == {None}
 
@@ -118,7 +112,7 @@ def test_of_what_a_person_rated_several_times_the_last_counts(tmp_path: Path) ->
     path.write_text("\n".join(map(json.dumps, [*again, *rest])) + "\n", encoding="utf-8")
     data = read_esa([path])
     assert data.segments[0].ratings["Alpha"] == [SegmentRating((), 60.0, "a1")]
-    assert left_out(data)["annotation that the same person gave anew: the last one counts"] == 2
+    assert data.left_out["en-cs"]["annotation that the same person gave anew: the last one counts"] == 2
     # In another file it is another annotation.
     both = read_esa([path, single(tmp_path / "second.jsonl")])
     assert [one.score for one in both.segments[0].ratings["Alpha"]] == [60.0, 95.0]

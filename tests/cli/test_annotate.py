@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import time
@@ -131,39 +130,28 @@ def test_messages(scored: None, mbr_esd: Command) -> None:
         assert message in mbr_esd("annotate import", wrong, "-o r.jsonl", status=1).err
 
 
-def pearmut() -> str:
-    """The command, or a skip."""
-    command = os.environ.get("MBR_ESD_PEARMUT") or shutil.which("pearmut")
-    if command is None:
-        pytest.skip("pearmut is not installed (scripts/setup_pearmut.sh FOLDER, and set MBR_ESD_PEARMUT)")
-    return command
-
-
 class Server:
     """Pearmut with one campaign."""
 
     def __init__(self, folder: Path, campaign: Path) -> None:
-        self.folder, self._command = folder, pearmut()
-        folder.mkdir()
-        (folder / "data").mkdir()
-        subprocess.run([self._command, "add", str(campaign)], cwd=folder, env=self._env, check=True)
+        command = os.environ.get("MBR_ESD_PEARMUT") or shutil.which("pearmut")
+        if command is None:
+            pytest.skip("pearmut is not installed (scripts/setup_pearmut.sh FOLDER, and set MBR_ESD_PEARMUT)")
+        (folder / "data").mkdir(parents=True)
+        self.folder, self._env = folder, {**os.environ, "PEARMUT_ROOT": str(folder)}
+        subprocess.run([command, "add", str(campaign)], cwd=folder, env=self._env, check=True)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
-
-    @property
-    def _env(self) -> dict[str, str]:
-        return {**os.environ, "PEARMUT_ROOT": str(self.folder)}
+            port = free.getsockname()[1]
+        self.address, self._run = f"http://127.0.0.1:{port}", [command, "run", "--port", str(port)]
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [self._command, "run", "--port", str(self.port)], cwd=self.folder, env=self._env, stdout=log, stderr=log
-            )
+            self._process = subprocess.Popen(self._run, cwd=self.folder, env=self._env, stdout=log, stderr=log)
         for _ in range(300):
             try:
-                with urllib.request.urlopen(self.url("/annotate"), timeout=1):
+                with urllib.request.urlopen(f"{self.address}/annotate", timeout=1):
                     return
             except (URLError, OSError):
                 assert self._process.poll() is None, (self.folder / "log").read_text()
@@ -172,23 +160,19 @@ class Server:
 
     def kill(self) -> None:
         """End it as a power cut would; its lock stays behind, and goes."""
-        self._process.send_signal(signal.SIGKILL)
+        self._process.kill()
         self._process.wait()
         (self.folder / "data" / ".lock").unlink(missing_ok=True)
 
-    def url(self, path: str) -> str:
-        """The address of a page."""
-        return f"http://127.0.0.1:{self.port}{path}"
-
 
 class Person:
-    """An annotator in a browser window."""
+    """An annotator in a browser window, who looks at the only segment of each screen."""
 
     def __init__(self, driver: Any, server: Server, campaign: str, name: str) -> None:
         self.driver = driver
         driver.switch_to.new_window("tab")
         self._window = driver.current_window_handle
-        self._url = server.url(f"/annotate?campaign_id={campaign}&user_id={name}")
+        self._url = f"{server.address}/annotate?campaign_id={campaign}&user_id={name}"
         self.open()
 
     def open(self) -> None:
@@ -197,40 +181,38 @@ class Person:
         self.driver.get(self._url)
         self._until("return document.querySelectorAll('.output_candidate').length > 0")
 
-    def systems(self) -> list[str]:
-        """The names that the browser has for the outputs of the first segment."""
-        return list(
-            self._run(
-                "return [...document.querySelectorAll('.output_block')[0].querySelectorAll("
-                "'.output_candidate')].map(e => e.dataset.model)"
-            )
+    def shown(self) -> tuple[str, list[str]]:
+        """The source, and the names that the browser has for the outputs."""
+        script = (
+            "return [document.querySelector('.output_src').textContent,"
+            "[...document.querySelectorAll('.output_candidate')].map(e => e.dataset.model)]"
         )
+        source, systems = self._run(script)
+        return source, systems
 
-    def sources(self) -> list[str]:
-        """The sources of the screen."""
-        return list(self._run("return [...document.querySelectorAll('.output_src')].map(e => e.textContent)"))
-
-    def mark(self, item: int, system: str, first: int, last: int, severity: str) -> None:
+    def mark(self, system: str, first: int, last: int, severity: str) -> None:
         """Click on the first and the last unit of an error, and on its severity."""
-        self._click(self._unit(item, system, first))
-        if last != first or not self._special(item, system, first):
-            self._click(self._unit(item, system, last))
-        self._in_toolbox(item, system, first, f".error_{severity}")
+        unit = self._unit(system, first)
+        self._click(unit)
+        if last != first or "special_token" not in unit.get_attribute("class"):
+            self._click(self._unit(system, last))
+        self.press(system, first, f".error_{severity}")
 
-    def delete(self, item: int, system: str, first: int) -> None:
-        """Remove the error that begins there."""
-        self._in_toolbox(item, system, first, ".error_delete")
+    def press(self, system: str, first: int, button: str) -> None:
+        """Press a button for the error that begins there: one for its severity, or to delete it."""
+        from selenium.webdriver.common.action_chains import ActionChains
 
-    def change(self, item: int, system: str, first: int, severity: str) -> None:
-        """Give the error that begins there another severity."""
-        self._in_toolbox(item, system, first, f".error_{severity}")
+        ActionChains(self.driver).move_to_element(self._unit(system, first)).perform()
+        self._until("return [...document.querySelectorAll('.span_toolbox_parent')].some(e => e.offsetHeight)")
+        open_ = [e for e in self.driver.find_elements("css selector", ".span_toolbox_parent") if e.is_displayed()]
+        self._click(open_[-1].find_element("css selector", button))
 
-    def score(self, item: int, system: str, value: int) -> None:
+    def score(self, system: str, value: int) -> None:
         """Move the slider."""
         self._run(
-            "const e = arguments[0].querySelector('input[type=range]'); e.value = arguments[1];"
+            "const e = document.querySelector(arguments[0]); e.value = arguments[1];"
             "for (const name of ['input', 'change']) e.dispatchEvent(new Event(name, {bubbles: true}))",
-            self._candidate(item, system),
+            f".output_candidate[data-model='{system}'] input[type=range]",
             value,
         )
 
@@ -245,32 +227,12 @@ class Person:
         )
         return bool(self._run("return document.querySelector('#button_next').value != 'Finished'"))
 
-    def picture(self, path: Path) -> None:
-        """A screenshot."""
+    def _unit(self, system: str, unit: int) -> Any:
         self._focus()
-        self.driver.save_screenshot(str(path))
-
-    def _candidate(self, item: int, system: str) -> Any:
-        self._focus()
-        block = self.driver.find_elements("css selector", ".output_block")[item]
-        return block.find_element("css selector", f".output_candidate[data-model='{system}']")
-
-    def _unit(self, item: int, system: str, unit: int) -> Any:
-        return self._candidate(item, system).find_element("css selector", f".tgt_char[data-i='{unit}']")
-
-    def _special(self, item: int, system: str, unit: int) -> bool:
-        return "special_token" in self._unit(item, system, unit).get_attribute("class")
-
-    def _in_toolbox(self, item: int, system: str, first: int, button: str) -> None:
-        from selenium.webdriver.common.action_chains import ActionChains
-
-        ActionChains(self.driver).move_to_element(self._unit(item, system, first)).perform()
-        self._until("return [...document.querySelectorAll('.span_toolbox_parent')].some(e => e.offsetHeight)")
-        open_ = [e for e in self.driver.find_elements("css selector", ".span_toolbox_parent") if e.is_displayed()]
-        self._click(open_[-1].find_element("css selector", button))
+        place = f".output_candidate[data-model='{system}'] .tgt_char[data-i='{unit}']"
+        return self.driver.find_element("css selector", place)
 
     def _click(self, element: Any) -> None:
-        self._focus()
         self._run("arguments[0].scrollIntoView({block: 'center'})", element)
         element.click()
 
@@ -301,45 +263,41 @@ def people(scored: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[t
     server.kill()
 
 
-def test_what_people_click_comes_back(people: tuple[Server, Any], tmp_path: Path, mbr_esd: Command) -> None:
+def test_what_people_click_comes_back(people: tuple[Server, Any], mbr_esd: Command) -> None:
     """Two annotators take turns on seven screens of two systems; the server dies in the middle."""
     server, driver = people
     made = json.loads(Path("round1.json").read_text(encoding="utf-8"))
     code = {name: code for code, name in made["mbr_esd"]["systems"].items()}
     a, b = code["A"], code["B"]
     two = {name: Person(driver, server, "round1", name) for name in ("anna", "ben")}
-    done = dict.fromkeys(two, 0)
     for turn in range(7):
         for name, person in two.items():
-            items = made["data"][made["info"]["users"].index(name)][turn]
+            (item,) = made["data"][made["info"]["users"].index(name)][turn]
             if turn == 3 and name == "anna":
                 server.kill()
                 server.start()
                 person.open()
-            assert person.sources() == [item["src"] for item in items]
-            check = "validation" in items[0]
-            number = SOURCES.index(items[0]["src"])
-            for system in person.systems():
-                person.score(0, system, 50 + number if system == a else 40 + number)
-            if check and name == "ben":  # passes; anna sees nothing
-                ((system, rule),) = items[0]["validation"].items()
-                at = rule["error_spans"][0]["end_i"][0]
-                person.mark(0, system, at, at, "major")
-            elif not check and name == "anna" and number == 0:
-                first = utf16_units(B[0], B[0].index("nördlich"))
-                person.delete(0, b, first)
+            source, systems = person.shown()
+            assert source == item["src"]
+            number = SOURCES.index(source)
+            for system in systems:
+                person.score(system, 50 + number if system == a else 40 + number)
+            if "validation" in item:
+                if name == "ben":  # passes; anna sees nothing
+                    ((system, rule),) = item["validation"].items()
+                    at = rule["error_spans"][0]["end_i"][0]
+                    person.mark(system, at, at, "major")
+            elif name == "anna" and number == 0:
+                person.press(b, utf16_units(B[0], B[0].index("nördlich")), ".error_delete")
                 start = utf16_units(A[0], A[0].index("überflutete"))
-                person.mark(0, a, start, start + len("überflutete") - 1, "minor")
-                person.picture(tmp_path / "added.png")
-            elif not check and name == "anna" and number == 1:
-                person.change(0, b, utf16_units(B[1], B[1].index("Orte")), "minor")
-                person.mark(0, a, utf16_units(A[1], len(A[1])), utf16_units(A[1], len(A[1])), "major")
-            elif not check and name == "anna" and number == 2:
+                person.mark(a, start, start + len("überflutete") - 1, "minor")
+            elif name == "anna" and number == 1:
+                person.press(b, utf16_units(B[1], B[1].index("Orte")), ".error_minor")
+                person.mark(a, utf16_units(A[1], len(A[1])), utf16_units(A[1], len(A[1])), "major")
+            elif name == "anna" and number == 2:
                 smile = utf16_units(A[2], A[2].index("😀"))
-                person.mark(0, a, smile, smile, "major")  # the half of it that can be clicked
-            done[name] += 1
+                person.mark(a, smile, smile, "major")  # the half of it that can be clicked
             assert person.next() == (turn < 6)
-    assert done == {"anna": 7, "ben": 7}
 
     output = mbr_esd("annotate import", server.folder, "-o ratings.jsonl").out
     assert "24 ratings of 2 annotators" in output
@@ -359,8 +317,7 @@ def test_what_people_click_comes_back(people: tuple[Server, Any], tmp_path: Path
         assert one.score == (50 if system == "A" else 40) + number
         assert one.rating.target == (A if system == "A" else B)[number]
         assert one.seconds > 0
-        assert one.rating.lp == "en-de"
-        assert one.checks == ((0, 1) if name == "anna" else (1, 1))
+        assert (one.rating.lp, one.checks) == ("en-de", (0, 1) if name == "anna" else (1, 1))
         if name == "ben":
             marked = [("Orte", "major"), ("nördlich davon", "minor")] if system == "B" and number < 5 else []
             assert words(one) == marked
@@ -375,7 +332,7 @@ def test_what_people_click_comes_back(people: tuple[Server, Any], tmp_path: Path
 
     # The two downloads say the same as the folder.
     for kind in ("annotations", "campaigns"):
-        with urllib.request.urlopen(server.url(f"/download-{kind}?campaign_id=round1")) as reply:
+        with urllib.request.urlopen(f"{server.address}/download-{kind}?campaign_id=round1") as reply:
             Path(f"{kind}.json").write_bytes(reply.read())
     mbr_esd("annotate import campaigns.json annotations.json -o again.jsonl")
     assert Path("again.jsonl").read_bytes() == Path("ratings.jsonl").read_bytes()
@@ -393,8 +350,7 @@ def test_what_people_click_comes_back(people: tuple[Server, Any], tmp_path: Path
 
 def test_two_systems_of_one_name_are_no_one_system(workdir: Path, mbr_esd: Command) -> None:
     for name in ("old", "new"):
-        rows = [{"src": f"s{n}", "mt": f"{name} {n}", "COMET": 0.5} for n in range(3)]
-        Path(f"{name}.json").write_text(json.dumps({"mt.txt": rows}))
+        Path(f"{name}.json").write_text(json.dumps({"mt.txt": [{"src": "s", "mt": name, "COMET": 0.5}]}))
     export = "annotate export old.json new.json --lp en-de --prefill none -o c.json"
     assert "two files have a system mt, with two translations" in mbr_esd(export, status=1).err
 
