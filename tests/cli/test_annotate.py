@@ -86,21 +86,6 @@ def test_documents_keep_together_and_annotators_take_turns(scored: None) -> None
     assert [next(item["document"] for item in screen) for screen in made["data"][1]] == ["one", "two", "three"]
 
 
-def test_an_attention_check_is_another_screen_with_an_error(scored: None) -> None:
-    made = _export("--annotators 2 --checks 1")
-    checks = [screen for screen in _screens(made) if "validation" in screen[0]]
-    assert len(checks) == 2
-    assert len(_screens(made)) == 8
-    for (item,) in checks:
-        ((code, rule),) = item["validation"].items()
-        n = SOURCES.index(item["src"])
-        assert item["tgt"][code] not in (A[n], B[n])
-        assert not item["error_spans"][code]
-        (place,) = rule["error_spans"]
-        last, start = place["start_i"][1], place["end_i"][0]
-        assert 0 <= start <= last < utf16_units(item["tgt"][code], len(item["tgt"][code]))
-
-
 def test_a_test_set_brings_its_documents_and_a_metric_its_spans(tmp_path: Path, mbr_esd: Command) -> None:
     """Segments that nobody has rated are there as well, in order."""
     write_folder(tmp_path / "data", "made", "en-de")

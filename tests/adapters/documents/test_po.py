@@ -49,13 +49,19 @@ def test_every_byte_of_po_but_the_comments_stays(tmp_path: Path, ending: str) ->
         ("many[1]", "%d dogs", "%d Hunde"),
     ]
     assert _mark(document, tmp_path / "o.po") == path.read_bytes()
-    lines = _mark(document, tmp_path / "o.po", umenu="Feuer", umany0="Hund", u3="ein").split(ending.encode())
+    marked = _mark(document, tmp_path / "o.po", umenu="Feuer", umany0="Hund", umany1="e", u3="ein")
+    lines = marked.split(ending.encode())
     ours = [line for line in lines if line.startswith(b"# mbr-esd: ")]
     assert [line for line in lines if line not in ours] == path.read_bytes().split(ending.encode())
-    assert lines[lines.index(ours[2]) + 1] == b"#, c-format"
+    assert lines[lines.index(ours[3]) + 1] == b"#, c-format"
     again = read_document(tmp_path / "o.po")
     assert again.units == document.units
     assert _mark(again, tmp_path / "p.po") == path.read_bytes()
+    # A form that is not judged keeps its comment, and the other forms lose theirs.
+    again.mark([*[Checked(Annotation(), 1.0)] * 3, None], tmp_path / "p.po")
+    assert re.findall(b'# mbr-esd: .*e"', (tmp_path / "p.po").read_bytes()) == [
+        b'# mbr-esd: [1] major, accuracy/mistranslation: "e"'
+    ]
 
 
 def test_po_in_an_encoding_with_an_n(tmp_path: Path) -> None:
@@ -124,14 +130,3 @@ def test_a_message_of_every_kind_is_read_as_gettext_reads_it(tmp_path: Path) -> 
     for broken in ('msgid "a', 'msgid "a "b" c"', "nonsense", '"a"'):
         with pytest.raises(InputError, match="p.po, line 1: not PO that can be read"):
             _read(tmp_path, "p.po", broken)
-
-
-def test_forms_of_one_message_are_marked_by_themselves(tmp_path: Path) -> None:
-    document = _read(tmp_path, "p.po", _plurals("nplurals=2; plural=n != 1;", 2))
-    once = _mark(document, tmp_path / "1.po", u10="0", u11="1").decode()
-    assert re.findall("# mbr-esd: .*", once) == [
-        f'# mbr-esd: [{form}] major, accuracy/mistranslation: "{form}"' for form in range(2)
-    ]
-    again = read_document(tmp_path / "1.po")
-    again.mark([Checked(Annotation(), 1.0), None], tmp_path / "2.po")
-    assert re.findall("# mbr-esd: .*", (tmp_path / "2.po").read_text()) == re.findall("# mbr-esd: .*", once)[1:]

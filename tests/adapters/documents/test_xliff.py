@@ -194,16 +194,6 @@ def test_codes_that_differ_are_a_data_warning(tmp_path: Path, source: str, targe
     assert one.data_warning == warning
 
 
-def test_units_of_codes_alone_are_left_out(tmp_path: Path) -> None:
-    code = '<x id="ICU" equiv-text="{x}"/>'
-    content = ROOT.format(
-        f'<trans-unit id="1"><source>{code}</source><target>{code}</target></trans-unit>'
-        "<trans-unit id='2'><source>Yes</source><target>Ja</target></trans-unit>"
-    )
-    document = _read(tmp_path, "p.xlf", content)
-    assert (len(document.units), document.empty) == (1, ("f/1",))
-
-
 def test_a_unit_that_is_not_judged_keeps_its_marks(tmp_path: Path) -> None:
     """New marks have numbers of their own."""
     unit = "<trans-unit id='{0}'><source>Source</source><target>Ziel</target></trans-unit>"
@@ -230,12 +220,14 @@ def test_units_of_xliff_that_are_not_ready(tmp_path: Path) -> None:
         + _unit(3, ready, translate="no")
         + f'<group id="g" translate="no">{_unit(4, ready)}{_unit(5, ready, translate="yes")}</group>'
         + _unit(6, f"{ready}<target>Zweite</target>")
+        + _unit(8, '<target><x id="ICU" equiv-text="{x}"/></target>')
         + _unit(7, '<target>Der <mrk mtype="x-sdl-deleted" sdl:revid="r">alte</mrk>neue</target>')
         + "</body></file></xliff>"
     ).replace("<xliff", '<xliff xmlns:sdl="urn:s"')
     document = _read(tmp_path, "p.sdlxliff", one)
     units = [(unit.id, unit.document, unit.translation) for unit in document.units]
     assert units == [("5", "g", "Er"), ("7", "", "Der neue")]
+    assert document.empty == ("8",)  # codes alone
     states = {"1": 'state="new"', "2": 'state="needs-translation"', "6": "a second target"}
     assert document.unready == states | dict.fromkeys("34", 'translate="no"')
     every = read_document(tmp_path / "p.sdlxliff", every=True)

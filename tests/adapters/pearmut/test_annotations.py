@@ -288,30 +288,28 @@ def test_spans_that_pearmut_cannot_show_apart_are_not_marked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "before", "behind", "length"),
+    ("texts", "kept", "length"),
     [
-        (["a0 a1 a2 a3 a4 a5 a6", "b0 b1 b2 b3 b4"], 2, 2, 3),
-        ([" ".join(f"{name}{n}" for n in range(12)) for name in "ab"], 4, 4, 4),
-        (["昨天我们去了北京看朋友。", "明天他和她的三个孩子要来。"], 4, 4, 4),
+        (["a0 a1 a2 a3 a4 a5 a6", "b0 b1 b2 b3 b4"], 2, 3),
+        ([" ".join(f"{name}{n}" for n in range(12)) for name in "ab"], 4, 4),
+        (["昨天我们去了北京看朋友。", "明天他和她的三个孩子要来。"], 4, 4),
     ],
 )
-def test_an_attention_check_has_words_of_another_segment(
-    texts: list[str], before: int, behind: int, length: int
-) -> None:
+def test_an_attention_check_has_words_of_another_segment(texts: list[str], kept: int, length: int) -> None:
+    """They replace `length` words between those that are `kept`; a system with marked spans is left alone."""
     marked = {"B": Output("not this one", Annotation([ErrorSpan(0, 3, "minor")]))}
     screens = [Screen("d", tuple(Item(str(n), f"s{n}", {"A": Output(text), **marked}) for n, text in enumerate(texts)))]
     checks = attention_checks(screens, 2, random.Random(7))
     assert checks == attention_checks(screens, 2, random.Random(7))
-    assert sorted(item.id for check in checks for item in check.items) == ["0", "1"]
-    (item,) = next(check.items for check in checks if check.items[0].id == "0")
-    assert item.outputs["B"] == marked["B"]
-    output, separator = item.outputs["A"], " " if " " in texts[0] else ""
+    items = sorted((item for check in checks for item in check.items), key=lambda item: item.id)
+    assert [(item.id, item.outputs["B"]) for item in items] == [("0", marked["B"]), ("1", marked["B"])]
+    output, separator = items[0].outputs["A"], " " if " " in texts[0] else ""
     assert output.check is not None
     run = output.text[output.check.start : output.check.end]
     words = texts[0].split() if separator else list(texts[0])
     assert run in texts[1]
     assert len(run.split() if separator else run) == length
-    assert output.text == separator.join([*words[:before], run, *words[-behind:]])
+    assert output.text == separator.join([*words[:kept], run, *words[-kept:]])
 
 
 def test_an_attention_check_changes_the_text() -> None:
