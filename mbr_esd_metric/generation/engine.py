@@ -1,7 +1,7 @@
 """Engines: their requests, samples and promises.
 
-An engine turns `Request`s into `Generated` batches. It may return them in any order, and it may return the samples of
-one request in several parts, so that each part can be stored as it arrives. Engines never parse, decide or store.
+An engine turns `Request`s into `Generated` parts, in any order, each of which can be stored as it arrives. Engines
+never parse, decide or store.
 """
 
 from __future__ import annotations
@@ -20,11 +20,8 @@ from mbr_esd_metric.errors import encodable
 from mbr_esd_metric.plugins import Catalog
 
 #: Arguments that every engine gives to a model's chat template. Without them, some templates (Llama 3) write today's
-#: date into the prompt, so that the candidates would change every day. Others (Qwen 3) let the model think first,
-#: which the grammar does not allow.
-CHAT_TEMPLATE_ARGUMENTS: Mapping[str, object] = MappingProxyType(
-    {"date_string": "26 Jul 2024", "enable_thinking": False}
-)
+#: date into the prompt, and others (Qwen 3) let the model think first, which the grammar does not allow.
+CHAT_TEMPLATE_ARGUMENTS = MappingProxyType({"date_string": "26 Jul 2024", "enable_thinking": False})
 #: The context that vLLM and Ollama reserve: room for the prompt, a long segment and its answer.
 DEFAULT_CONTEXT = 4096
 
@@ -51,11 +48,8 @@ class Sampling:
         return self.temperature == 0
 
     def seed_of(self, request: Request) -> int:
-        """Seed of a request's first sample.
-
-        vLLM draws the samples of one request with this seed, the next higher one, and so on. So sample i is the same
-        however N is split over requests, and a run that goes on draws new samples, not copies.
-        """
+        """Seed of a request's first sample. vLLM draws the others with the next higher ones, so that sample i is the
+        same however N is split over requests."""
         digest = hashlib.sha256(f"{self.seed}:{request.key}".encode()).digest()
         return int.from_bytes(digest[:6], "big") + request.first
 
@@ -183,20 +177,15 @@ class Engine(ABC):
     @property
     @abstractmethod
     def problem(self) -> str | None:
-        """Why this engine cannot run this model on this machine, and the command that helps; None if it can.
-
-        This is cheap. It looks at installed packages, memory and GPUs, or asks the server. It loads no model.
-        """
+        """Why this engine cannot run this model on this machine, and the command that helps; None if it can. It looks
+        at packages, memory and GPUs, or asks the server; it loads no model."""
 
     @property
     @abstractmethod
     def identity(self) -> Mapping[str, str]:
-        """Everything about engine and model that can change a candidate, and nothing else (part of the store's key).
-
-        That is the engine's name, the model's hub id and revision (or a hash of its folder), the adapter and the dtype;
-        never batch sizes, URLs or devices. It is known without loading the model, so a run whose candidates are all
-        stored loads no model.
-        """
+        """Everything about engine and model that can change a candidate, and nothing else (part of the store's key):
+        the engine's name, the model's hub id and revision (or a hash of its folder), the adapter and the dtype; never
+        batch sizes, URLs or devices. It is known without loading the model."""
 
     @abstractmethod
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
@@ -252,11 +241,8 @@ class Engine(ABC):
         return None
 
     def missing_capability(self, *, logprobs: bool, grammar: bool) -> str | None:
-        """An ability that a run needs and the engine lacks, and how to help; None if it can do everything.
-
-        A run may need log-probabilities as `Candidate.logprob` has them, or a regular expression of its own for each
-        segment.
-        """
+        """An ability that a run needs and the engine lacks, and how to help; None if it lacks none: log-probabilities
+        as `Candidate.logprob` has them, or a regular expression of its own for each segment."""
         return None
 
     def unsupported_settings(self, sampling: Sampling) -> tuple[str, ...]:

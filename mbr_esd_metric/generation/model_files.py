@@ -34,11 +34,8 @@ _SUFFIXES = {".safetensors", ".bin", ".json", ".model", ".txt", ".jinja"}
 
 
 def cache_folder() -> Path:
-    """The folder of the variable ``MBR_ESD_CACHE``, else ``mbr-esd`` in the platform's cache folder.
-
-    That is ``$XDG_CACHE_HOME`` or ``~/.cache`` on Linux, ``~/Library/Caches`` on macOS, ``%LOCALAPPDATA%`` on
-    Windows. The folder need not exist yet.
-    """
+    """The folder of the variable ``MBR_ESD_CACHE``, else ``mbr-esd`` in the platform's cache folder, such as
+    ``$XDG_CACHE_HOME`` or ``~/.cache`` on Linux. It need not exist yet."""
     folder = os.environ.get("MBR_ESD_CACHE")
     return Path(folder).expanduser() if folder else user_cache_path("mbr-esd", appauthor=False, opinion=False)
 
@@ -100,25 +97,18 @@ def model_identity(options: EngineOptions) -> dict[str, str]:
     if options.revision is not None:
         identity["revision"] = options.revision
     if options.adapter is not None:
-        identity["adapter"] = _digest(_adapter(options.adapter))
+        check_adapter(options.adapter)
+        identity["adapter"] = _digest(Path(options.adapter))
     if arguments := [one for one in options.vllm if one.partition(":")[0].partition(".")[0] in ANSWER_ARGUMENTS]:
         identity["vllm"] = ",".join(arguments)
     return identity
 
 
-def _adapter(path: str) -> Path:
-    folder = Path(path)
-    if not folder.is_dir():
-        raise EngineError(f"adapter={path} is no folder; give the folder that holds adapter_config.json")
-    return folder
-
-
 def model_name(options: EngineOptions) -> str:
     """A name that tells models apart. `mbr-esd serve` offers the model under it, and signatures contain it.
 
-    It is the hub id, with ``@REVISION`` if one is given; or, for a folder on this machine, its name and eight digits of
-    its content's SHA-256. An adapter is added in the same way, as ``+ADAPTER``, and vLLM's arguments that change
-    candidates as ``@KEY:VALUE``.
+    It is the hub id, with ``@REVISION`` if one is given, or a folder's name and eight digits of its content's SHA-256.
+    An adapter is added in the same way, as ``+ADAPTER``, and vLLM's arguments that change candidates as ``@KEY:VALUE``.
     """
     identity = model_identity(options)
     name = options.model
@@ -133,10 +123,16 @@ def model_name(options: EngineOptions) -> str:
     return name
 
 
+def check_adapter(path: str) -> None:
+    """Raise `EngineError` if the path of an adapter is no folder."""
+    if not Path(path).is_dir():
+        raise EngineError(f"adapter={path} is no folder; give the folder that holds adapter_config.json")
+
+
 def check_model_folder(options: EngineOptions) -> None:
     """Raise `EngineError` if the adapter, or a model given as a path, is no folder; a hub id passes."""
     if options.adapter is not None:
-        _adapter(options.adapter)
+        check_adapter(options.adapter)
     folder = Path(options.model)
     if folder.is_dir():
         if not (folder / "config.json").is_file():

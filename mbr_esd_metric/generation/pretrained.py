@@ -53,13 +53,10 @@ class PretrainedEngine(Engine):
         import torch
 
         size = options.weights_gb * (2 if options.dtype == "float32" else 1)
+        place, room = "memory", memory()
         if options.device != "cpu" and torch.cuda.is_available():
-            place, room = (
-                "free GPU memory",
-                sum(torch.cuda.mem_get_info(i)[0] for i in range(torch.cuda.device_count())),
-            )
-        else:
-            place, room = "memory", memory()
+            place, gpus = "free GPU memory", range(torch.cuda.device_count())
+            room = sum(torch.cuda.mem_get_info(number)[0] for number in gpus)
         if room is None or size * 1e9 < room:
             return None
         return (
@@ -106,19 +103,14 @@ def load_merged(options: EngineOptions) -> tuple[Any, Any]:
 
 
 def in_fast_type(model: Any, options: EngineOptions) -> Any:
-    """The model in float32 where bfloat16 would be slow; otherwise as it is.
-
-    That is with `dtype` "auto", on a processor without bfloat16 instructions (six times slower there), if float32
-    takes at most half of the memory.
-    """
+    """The model, with `dtype` "auto" in float32 where the processor has no bfloat16 instructions, which makes it six
+    times slower, and float32 takes at most half of the memory."""
     import torch
 
     if options.dtype != "auto" or model.device.type != "cpu" or model.dtype != torch.bfloat16 or bf16_works("cpu"):
         return model
-    room = memory()
-    if room is None or 4 * sum(p.numel() for p in model.parameters()) > room / 2:
-        return model
-    return model.float()
+    fits = 4 * sum(p.numel() for p in model.parameters()) <= (memory() or 0) / 2
+    return model.float() if fits else model
 
 
 def bf16_works(device: str) -> bool:
@@ -133,19 +125,23 @@ def bf16_works(device: str) -> bool:
 @contextmanager
 def loading(options: EngineOptions) -> Iterator[None]:
     """No progress bars of transformers; its errors say what to do."""
-    import torch
     import transformers
 
     quiet = transformers.utils.logging.is_progress_bar_enabled()
     transformers.utils.logging.disable_progress_bar()
     try:
         yield
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        raise EngineError(out_of_memory(options.model)) from error
     except EngineError:
         raise
     except Exception as error:  # transformers' errors for a damaged or unknown model have no common base
-        raise EngineError(_cannot_load(options, error)) from error
+        if exhausts_memory(error):
+            raise EngineError(out_of_memory(options.model)) from error
+        raise EngineError(
+            f"cannot load {options.model}: {' '.join(str(error).split())[:300]}; check model= and adapter= in the "
+            "model's options, and the versions (mbr-esd models --check). A gated model needs its licence accepted at "
+            f"https://huggingface.co/{options.model}, then `hf auth login`; without network take model=FOLDER, which "
+            f"`hf download {options.model} --local-dir FOLDER` makes elsewhere"
+        ) from error
     finally:
         if quiet:
             transformers.utils.logging.enable_progress_bar()
@@ -162,24 +158,12 @@ def placement(device: str) -> dict[str, Any]:
     return {"device_map": "balanced" if torch.cuda.device_count() > 1 else "cuda"}
 
 
-def _cannot_load(options: EngineOptions, error: Exception) -> str:
-    reason = " ".join(str(error).split())
-    lower = reason.lower()
-    if "gated" in lower or "401" in reason or "403" in reason:
-        fix = (
-            f"its licence must be accepted at https://huggingface.co/{options.model} with a user account, then: "
-            "hf auth login"
-        )
-    elif "not enough memory" in lower or "can't allocate memory" in lower:
-        return out_of_memory(options.model)
-    elif "connect" in lower or "offline" in lower or "couldn't reach" in lower or "cached files" in lower:
-        fix = (
-            f"on a machine with network: hf download {options.model} --local-dir FOLDER; then here model=FOLDER "
-            "in the model's options"
-        )
-    else:
-        fix = "check model= and adapter= in the model's options, and the versions: mbr-esd models --check"
-    return f"cannot load {options.model}: {reason[:300]}; {fix}"
+def exhausts_memory(error: BaseException) -> bool:
+    """Whether torch or Python found no memory for something."""
+    import torch
+
+    words = ("allocate memory", "not enough memory")
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(one in str(error) for one in words)
 
 
 def out_of_memory(what: str) -> str:
@@ -211,14 +195,12 @@ def merged_folder(options: EngineOptions) -> Path:
 
 
 def wait_passively() -> None:
-    """Let torch's threads sleep while they wait, even if torch was loaded before; called where a model is loaded.
+    """Let torch's threads sleep while they wait, unless the user set a policy; called where a model is loaded.
 
-    By default the threads spin. When another process uses one of their cores, this made sampling ten times slower
-    (measured on two cores). An environment variable changes it, but ``comet-score`` loads torch before this package, so
-    the variable comes too late. GNU's OpenMP library spins 300,000 rounds, but only 100 while a program has more OpenMP
-    threads than cores (its manual, under ``GOMP_SPINCOUNT``). So this function starts one more team of threads, which
-    sleeps until the program ends. It leaves other OpenMP libraries (macOS, Windows) as they are, and also a policy that
-    the user set.
+    By default they spin, which made sampling ten times slower where another process used one of two cores (measured).
+    An environment variable changes it, but ``comet-score`` loads torch, and GNU's OpenMP library with it, before this
+    package. That library spins 300,000 rounds, but only 100 while a program has more OpenMP threads than cores (its
+    manual, under ``GOMP_SPINCOUNT``). So one more team of threads is started, which sleeps until the program ends.
     """
     if POLICY in os.environ:
         return

@@ -55,9 +55,7 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
     """Samples by request key and index. Use as a context manager, in the thread that opened it.
 
     On a network file system, give each machine a store of its own, because SQLite's locks do not work across machines.
-
-    No other code opens the file: when a process closes a file, the system forgets all locks that the process has there,
-    those of SQLite among them.
+    No other code opens the file: where a process closes a file, the system forgets the locks that SQLite has there.
 
     Attributes:
         path: the file; None if the store is in memory.

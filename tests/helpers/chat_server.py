@@ -150,37 +150,27 @@ class Failure:
 
 @dataclass(eq=False)
 class FakeServer(LocalServer):
-    """Serves `model` in a dialect.
-
-    Attributes:
-        key: the API key it wants, if any.
-        context: longest prompt in characters.
-        most: largest n that it takes.
-        refuse: an error message for every request, if any.
-        plain: ignore the grammar.
-        delay: seconds that a reply takes.
-        turned_away: requests that are answered with 429 first.
-        retry_after: what such an answer says of the time to wait, if anything.
-        spoil: changes a reply before it is sent, given the number of the request, or returns another one; `Failure` has
-            a status and headers.
-        slots: what a llama.cpp server says of the samples that it works on at once; None: it says nothing.
-        bodies, arrivals: of each request for candidates, and the time when it came.
-        keys: what each request of any kind had as Authorization.
-        busiest: most requests that were under way at once.
-    """
+    """Serves `model` in a dialect. It notes of each request for candidates the body and the time when it came, of each
+    request of any kind its Authorization, and how many were under way at most (`busiest`)."""
 
     model: str = "test-model"
     _: KW_ONLY
     dialect: str = "vllm"
+    #: The API key that it wants.
     key: str | None = None
+    #: The longest prompt in characters, and the largest n, that it takes.
     context: int = 100_000
     most: int = 1000
-    refuse: str | None = None
+    #: Ignore the grammar.
     plain: bool = False
+    #: Seconds that a reply takes.
     delay: float = 0.0
+    #: Requests that are answered with 429 first, and what such an answer says of the time to wait.
     turned_away: int = 0
     retry_after: str | None = None
+    #: Changes a reply before it is sent, given the number of the request, or returns another one or a `Failure`.
     spoil: Any = None
+    #: What a llama.cpp server says of the samples that it works on at once; None: it says nothing.
     slots: int | None = None
 
     def __post_init__(self) -> None:
@@ -244,7 +234,7 @@ class FakeServer(LocalServer):
         self.bodies.append(body)
         if body["model"] != self.model:
             return 404, {"error": {"message": f"The model `{body['model']}` does not exist.", "code": 404}}
-        message = refused(self.dialect, body) or self.refuse
+        message = refused(self.dialect, body)
         if len(prompt) > self.context:
             message = f"This model's maximum context length is {self.context} tokens."
         if n > self.most:

@@ -25,17 +25,10 @@ from mbr_esd_metric.files.streams import locked, write_whole
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.model_files import cache_folder
+from mbr_esd_metric.generation.server import http
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.client import ADVICE, Job, RetryPolicy
-from mbr_esd_metric.generation.server.detection import listed
-from mbr_esd_metric.generation.server.http import (
-    Http,
-    RequestRejected,
-    Response,
-    TransientError,
-    classify,
-    run_coroutine,
-)
+from mbr_esd_metric.generation.server.detection import listed, run_coroutine
 from mbr_esd_metric.generation.server.replies import read_reply
 
 #: The most requests and bytes in one batch; OpenAI takes 50,000 and 200 MB.
@@ -174,9 +167,9 @@ class BatchEngine(ServerEngine):
                 part = wanted.part(name)
                 try:
                     if status != 200:
-                        raise classify(status, answer, address)
+                        raise http.classify(status, answer, address)
                     samples = read_reply(job.query(part), answer, address).samples
-                except (TransientError, RequestRejected, EngineError) as error:
+                except (http.TransientError, http.RequestRejected, EngineError) as error:
                     if part.key not in refused:
                         refused.add(part.key)
                         yield Refused(part.key, str(error))
@@ -205,7 +198,7 @@ class BatchEngine(ServerEngine):
             raise EngineError(f"{self.addresses[0]} answers {path.partition('?')[0]} with no object")
         return value
 
-    def _ask(self, path: str, body: object = None, tries: int = 0) -> Response:
+    def _ask(self, path: str, body: object = None, tries: int = 0) -> http.Response:
         """A reply with the status 200, to a POST if there is a body; temporary failures are tried again."""
         tries, where = tries or self.policy.tries, f"{self.addresses[0]}{path.partition('?')[0]}"
         for number in range(1, tries + 1):
@@ -220,7 +213,7 @@ class BatchEngine(ServerEngine):
                     raise _NotFoundError(f"{where}: {reason}")
                 if response.status not in (408, 409, 429) and response.status < 500:
                     raise EngineError(f"{where}: {reason}")
-            except TransientError as error:
+            except http.TransientError as error:
                 reason = str(error)
             if number < tries:
                 time.sleep(self.policy.wait(number))
@@ -329,7 +322,7 @@ class _Ledger:
         self._path.chmod(0o600)
 
 
-async def _request(address: Address, path: str, body: object) -> Response:
+async def _request(address: Address, path: str, body: object) -> http.Response:
     """The reply; bytes are sent as the file of a form, and an object as JSON."""
     data: Any = None
     if isinstance(body, bytes):
@@ -339,8 +332,8 @@ async def _request(address: Address, path: str, body: object) -> Response:
         data.add_field("file", io.BytesIO(body), filename="requests.jsonl", content_type="application/jsonl")
     elif body is not None:
         data = json.dumps(body).encode("ascii")
-    async with Http() as http:
-        return await http.request(address, path, data, RESULTS, 600.0)
+    async with http.connections() as session:
+        return await http.fetch(session, address, path, data, RESULTS, 600.0)
 
 
 def _groups(job: Job, parts: Iterable[Request]) -> Iterator[dict[str, bytes]]:

@@ -34,16 +34,14 @@ class ServerEngine(Engine):
 
     # What asks a server is loaded when there is something to ask.
     def _spoken(self) -> str:
-        from mbr_esd_metric.generation.server.detection import spoken_dialect
-        from mbr_esd_metric.generation.server.http import run_coroutine
+        from mbr_esd_metric.generation.server import detection
 
-        return run_coroutine(spoken_dialect(self.addresses))
+        return detection.run_coroutine(detection.spoken_dialect(self.addresses))
 
     def _served(self, model: str) -> str:
-        from mbr_esd_metric.generation.server.detection import served_model
-        from mbr_esd_metric.generation.server.http import run_coroutine
+        from mbr_esd_metric.generation.server import detection
 
-        return run_coroutine(served_model(self.addresses, self.dialect, model))
+        return detection.run_coroutine(detection.served_model(self.addresses, self.dialect, model))
 
     @cached_property
     def addresses(self) -> list[Address]:
@@ -163,5 +161,5 @@ class ServerEngine(Engine):
             asked = f"{self.addresses[0]} is asked in dialect={dialect.name}{hot}"
             logger.info(f"{asked}; left out: {', '.join(left_out)}")
         self._progress, policy = self._progress or Progress(), self._policy or RetryPolicy()
-        prices = (options.price, options.max_cost)
-        return Job(self.addresses, dialect, self.model, sampling, policy, *prices, options.concurrency, self._progress)
+        limits = (options.price, options.max_cost, options.concurrency)
+        return Job(self.addresses, dialect, self.model, sampling, policy, *limits, self._progress)

@@ -25,7 +25,13 @@ from mbr_esd_metric.core.decision import Candidate, TokenLogprobs
 from mbr_esd_metric.errors import EngineError, no_effect_error
 from mbr_esd_metric.generation.embedded import with_weights
 from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, Generated, Request, Sampling
-from mbr_esd_metric.generation.pretrained import PretrainedEngine, in_fast_type, load_merged, out_of_memory
+from mbr_esd_metric.generation.pretrained import (
+    PretrainedEngine,
+    exhausts_memory,
+    in_fast_type,
+    load_merged,
+    out_of_memory,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -86,9 +92,8 @@ class TransformersEngine(PretrainedEngine):
                 if len(tokens) + sampling.max_tokens > self._context:
                     raise EngineError(
                         f"{request.label or 'a segment'}: its prompt has {len(tokens)} tokens, and with "
-                        f"max_tokens={sampling.max_tokens} for the answer that is more than the model's context of "
-                        f"{self._context} tokens; split the segment, lower max_tokens, or take a model with a longer "
-                        "context"
+                        f"max_tokens={sampling.max_tokens} that is more than the model's context of {self._context} "
+                        "tokens; split the segment, lower max_tokens, or take a model with a longer context"
                     )
                 grammar = self._grammar(request.grammar)
                 logits = self._cache.read(self._model, tokens)
@@ -220,13 +225,10 @@ def _choose(scores: Tensor, uniform: Sequence[float], sampling: Sampling) -> Ten
 @contextmanager
 def _reported(request: Request) -> Iterator[None]:
     """If the memory is exhausted, raise an error that names the segment."""
-    import torch
-
     try:
         yield
     except (RuntimeError, MemoryError) as error:
-        full = isinstance(error, torch.OutOfMemoryError | MemoryError)
-        if not full and "allocate memory" not in str(error) and "not enough memory" not in str(error):
+        if not exhausts_memory(error):
             raise
         raise EngineError(out_of_memory(request.label or "a segment")) from error
 

@@ -16,26 +16,29 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from mbr_esd_metric.errors import EngineError, logger
 from mbr_esd_metric.generation.engine import Generated, Refused, Request, Sampling
+from mbr_esd_metric.generation.server import http
 from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.dialects import Dialect, Query
-from mbr_esd_metric.generation.server.http import (
-    Http,
-    InvalidResponse,
-    RequestRejected,
-    RequestTimeout,
-    SchemaViolation,
-    TransientError,
-    token_count,
-)
 from mbr_esd_metric.generation.server.replies import read_reply
+
+if TYPE_CHECKING:
+    from aiohttp import ClientSession
 
 #: Requests in progress at the same time, for each server: 32 x 16 sequences keep a large GPU busy.
 CONCURRENCY = 32
 #: The most replies that wait for the reader. A slow disk then slows the connections, and memory stays bounded.
 WAITING = 256
+#: The most seconds that a server may ask the client to wait (``Retry-After``) before the run ends.
+LONGEST_REST = 3600.0
+#: A run without an answer ends when so many of its first segments are refused.
+REFUSALS = 20
+#: Seconds that requests under way have when a run ends with an error, as they may be paid for; a tenth of it where the
+#: run had no answer.
+ENDING = 120.0
 #: The end of messages about a run that did not get everything.
 ADVICE = "What was sampled is kept; the same command asks for the rest"
 
@@ -47,14 +50,9 @@ class RetryPolicy:
     Attributes:
         timeout: after which a request counts as stalled; each further try has twice as long.
         first_wait, longest_wait: before the second try, and the limit up to which waits double with each further try.
-        tries: of one request, before the client gives up. With the defaults it waits about ten minutes in all, which is
-            enough to restart a server with a 70B model.
+        tries: of one request. The defaults make about ten minutes, enough to restart a server with a 70B model.
         bad_replies: tries of a request whose replies are complete and wrong, or do not come in time.
-        longest_rest: the most that a server may ask the client to wait (``Retry-After``) before the run ends.
         no_answer: after which a run ends that had no answer at all, where no server asked it to wait.
-        refusals: a run without an answer ends when so many of its first segments are refused.
-        ending: time that requests under way have when a run ends with an error, as they may be paid for; a tenth of it
-            where the run had no answer.
     """
 
     timeout: float = 600.0
@@ -62,10 +60,7 @@ class RetryPolicy:
     longest_wait: float = 60.0
     tries: int = 15
     bad_replies: int = 3
-    longest_rest: float = 3600.0
     no_answer: float = 50.0
-    refusals: int = 20
-    ending: float = 120.0
 
     def wait(self, failures: int) -> float:
         """Seconds before the next try, shortened at random by up to half, so that requests do not come all at once."""
@@ -81,8 +76,8 @@ def cost(price: tuple[float, float], prompt: str | int, answers: int) -> float:
 
 @dataclass(slots=True)
 class Progress:
-    """What happened so far in all runs of an engine: whether any request had an answer, how many were sent again, what
-    was spent (also on lost replies), and whether a reply named another model."""
+    """What happened in all runs of an engine: whether any request had an answer, how many were sent again, what was
+    spent (also on lost replies), and whether a reply named another model."""
 
     answered: bool = False
     retries: int = 0
@@ -92,8 +87,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The settings of a run; `concurrency` is the number of requests in progress at once, None for the default of
-    `CONCURRENCY` a server, or what a server says that it works on."""
+    """The settings of a run; `concurrency` is the number of requests in progress at once, None for `CONCURRENCY` a
+    server, or what a server says that it works on."""
 
     servers: Sequence[Address]
     dialect: Dialect
@@ -174,17 +169,15 @@ class Client:
         """Let workers send all parts. After an error, what is under way has some time to come in."""
         job = self._job
         try:
-            async with Http() as http:
-                limits = [await self._limit(http, address) for address in job.servers]
-                self._servers = [
-                    _Server(*pair) for pair in zip(job.servers, map(asyncio.Semaphore, limits), strict=True)
-                ]
-                count = job.concurrency or sum(limits)
-                workers = [asyncio.create_task(self._work(http)) for _ in range(count)]
+            async with http.connections() as session:
+                limits = {address: await self._limit(session, address) for address in job.servers}
+                self._servers = [_Server(address, asyncio.Semaphore(limit)) for address, limit in limits.items()]
+                count = job.concurrency or sum(limits.values())
+                workers = [asyncio.create_task(self._work(session)) for _ in range(count)]
                 try:
                     done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
                     self._ended.set()
-                    await asyncio.wait(workers, timeout=job.policy.ending / (1 if self._progress.answered else 10))
+                    await asyncio.wait(workers, timeout=ENDING / (1 if self._progress.answered else 10))
                     for worker in done:
                         worker.result()
                 finally:
@@ -194,19 +187,19 @@ class Client:
         finally:
             self._results.put(None)
 
-    async def _limit(self, http: Http, address: Address) -> int:
+    async def _limit(self, session: ClientSession, address: Address) -> int:
         """The number of requests that a server gets at once."""
         job, slots = self._job, self._job.dialect.slots
         if job.concurrency is not None or slots is None:
             return job.concurrency or CONCURRENCY
-        with suppress(TransientError, EngineError, KeyError, TypeError):
+        with suppress(http.TransientError, EngineError, KeyError, TypeError):
             if isinstance(slots, tuple):
-                slots = token_count((await http.request(address, slots[0])).json()[slots[1]])
+                slots = http.token_count((await http.fetch(session, address, slots[0])).json()[slots[1]])
             if slots:  # one more waits there, so that the server need not wait for it
                 return min(CONCURRENCY, slots + 1)
         return CONCURRENCY
 
-    async def _work(self, http: Http) -> None:
+    async def _work(self, session: ClientSession) -> None:
         """Send one part after the other, each until all of its samples are in or it is given up."""
         job, progress = self._job, self._progress
         while not self._ended.is_set() and (part := next(self._parts, None)) is not None:
@@ -217,15 +210,15 @@ class Client:
                     f"max_cost={job.max_cost:g} is reached: {progress.spent:.4f} were spent, and what is "
                     f"under way comes on top. {ADVICE}, with a max_cost of its own"
                 )
-            if len(self._first) < job.policy.refusals:
+            if len(self._first) < REFUSALS:
                 self._first.add(part.key)
             tries, left = _Tries(), None if part.key in self._refused else part
             self._under_way.add(tries)
             while left is not None and not self._ended.is_set():
-                left = await self._attempt(http, left, tries)
+                left = await self._attempt(session, left, tries)
             self._under_way.discard(tries)
 
-    async def _attempt(self, http: Http, part: Request, tries: _Tries) -> Request | None:
+    async def _attempt(self, session: ClientSession, part: Request, tries: _Tries) -> Request | None:
         """Send a part once; returns the part that is to be sent next, None where nothing is."""
         job, progress, server = self._job, self._progress, await self._free_server(part)
         async with server.places:
@@ -238,17 +231,17 @@ class Client:
             limit = (1 << 20) + 2048 * sent.n * job.sampling.max_tokens
             seconds = job.policy.timeout * 2**tries.bad_replies
             try:
-                response = await http.request(server.address, job.dialect.path, body, limit, seconds)
+                response = await http.fetch(session, server.address, job.dialect.path, body, limit, seconds)
                 if response.status != 200:
                     raise response.failure(server.address)
                 reply = read_reply(query, response.json(), server.address)
-            except RequestRejected as error:
+            except http.RequestRejected as error:
                 if sent.n > 1 and not self._takes_several:
                     tries.single = True
                     return part
                 self._refuse(part, str(error))
                 return None
-            except TransientError as error:
+            except http.TransientError as error:
                 failure = error
                 progress.spent += job.spend(sent) if error.sent else 0.0
             else:
@@ -280,16 +273,16 @@ class Client:
                 await asyncio.wait_for(self._ended.wait(), server.rests_until - now)
 
     async def _back_off(
-        self, failure: TransientError, server: _Server, part: Request, tries: _Tries, started: float
+        self, failure: http.TransientError, server: _Server, part: Request, tries: _Tries, started: float
     ) -> Request | None:
         """Wait after a failure; returns the part if it is to be sent again, None if it is given up."""
         policy, dialect, progress, address = self._job.policy, self._job.dialect, self._progress, server.address
-        if isinstance(failure, (InvalidResponse, RequestTimeout)):
+        if isinstance(failure, (http.InvalidResponse, http.RequestTimeout)):
             tries.bad_replies += 1
         else:  # a server that is busy with other requests of this run has not failed
             tries.failures += not (failure.busy and self._last_success > started)
         self._told_to_wait |= failure.busy
-        if failure.wait is not None and failure.wait > policy.longest_rest:
+        if failure.wait is not None and failure.wait > LONGEST_REST:
             raise EngineError(f"{address} asks to be left alone for {failure.wait:.0f} s ({failure}). {ADVICE}")
         seconds, now = max(policy.wait(max(tries.failures, 1)), failure.wait or 0.0), time.monotonic()
         # Without an answer, with nobody who asks to wait, and where all that is under way has failed before.
@@ -299,23 +292,23 @@ class Client:
             progress.retries += 1
             if progress.retries == 1:
                 logger.warning(f"{address}: {failure}; tried again in {seconds:.0f} s, later at longer intervals")
-            if isinstance(failure, InvalidResponse):
+            if isinstance(failure, http.InvalidResponse):
                 await asyncio.sleep(min(seconds, 1.0))
             else:  # all requests leave the server alone
                 server.rests_until = max(server.rests_until, now + seconds)
             return part
-        if isinstance(failure, SchemaViolation) and not server.guided:
+        if isinstance(failure, http.SchemaViolation) and not server.guided:
+            fix = f"for dialect={dialect.name} use a server that has guided output, without a reasoning parser"
             raise EngineError(
-                f"{address} does not obey the field {dialect.guide}: {failure}. For "
-                f"dialect={dialect.name} use a server that has guided output, without a reasoning parser (mbr-esd "
-                "serve starts one); dialect=plain asks for none, and counts what is malformed"
+                f"{address} does not obey the field {dialect.guide}: {failure}; {fix} (mbr-esd serve starts one); "
+                "dialect=plain asks for none, and counts what is malformed"
             )
         message = f"{address} failed {tries.failures + tries.bad_replies} times in a row, the last time by: {failure}"
-        if isinstance(failure, InvalidResponse) or self._last_success > tries.since:
+        if isinstance(failure, http.InvalidResponse) or self._last_success > tries.since:
             self._refuse(part, message)
             return None
         fix = "see whether the server still runs, and start it again"
-        if isinstance(failure, RequestTimeout):
+        if isinstance(failure, http.RequestTimeout):
             fix = "ask a slow server for less at once (concurrency=N)"
         raise EngineError(f"{message}; {fix}. {ADVICE}")
 
@@ -324,7 +317,7 @@ class Client:
         if part.key in self._refused:
             return
         self._refused.add(part.key)
-        all_refused = len(self._first) >= self._job.policy.refusals and self._first <= self._refused
+        all_refused = len(self._first) >= REFUSALS and self._first <= self._refused
         if all_refused and not self._progress.answered:
             raise EngineError(f"all of the first {len(self._first)} segments are refused, {part.label} so: {reason}")
         self._results.put(Refused(part.key, reason))

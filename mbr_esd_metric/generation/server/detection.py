@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mbr_esd_metric.errors import EngineError, first_of
 from mbr_esd_metric.generation.model_files import read_cache, write_cache
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.dialects import DIALECTS, DIALECTS_FILE, Dialect
-from mbr_esd_metric.generation.server.http import Http, TransientError, key_refused
+from mbr_esd_metric.generation.server.http import TransientError, connections, fetch, key_refused
+
+if TYPE_CHECKING:
+    from aiohttp import ClientSession
+
+_Result = TypeVar("_Result")
 
 
 async def spoken_dialect(addresses: Sequence[Address]) -> str:
     """The dialect that the servers speak, which are asked. One that does not answer speaks the one of an earlier run;
     servers that were never seen count as vLLM. `EngineError` if they speak several."""
     earlier, spoken = read_cache(DIALECTS_FILE), dict[str, str]()
-    async with Http() as http:
+    async with connections() as session:
         for address in addresses:
             with suppress(TransientError, EngineError):
-                if name := await _dialect_at(http, address):
+                if name := await _dialect_at(session, address):
                     spoken[address.url] = name
     known = earlier | spoken
     if known != earlier:
@@ -41,10 +48,10 @@ async def served_model(addresses: Sequence[Address], dialect: Dialect, model: st
     answers, or one that does refuses the key, does not serve the model, or serves several where none is named."""
     path, field, key = dialect.models
     answered, problem = False, ""
-    async with Http() as http:
+    async with connections() as session:
         for address in addresses:
             try:
-                response = await http.request(address, path)
+                response = await fetch(session, address, path)
                 models = listed(response.json(), field) if response.status == 200 else None
                 if models is None and response.status in (401, 403):
                     raise key_refused(address, response.reason)
@@ -81,11 +88,11 @@ def _shown(names: Sequence[str]) -> str:
     return first_of([repr(excerpt(name, 100)) for name in dict.fromkeys(names)], 20)
 
 
-async def _dialect_at(http: Http, address: Address) -> str | None:
+async def _dialect_at(session: ClientSession, address: Address) -> str | None:
     """The dialect of one server, None if it does not say what it serves."""
     if address.is_openai:
         return "openai"
-    response = await http.request(address, "/models")
+    response = await fetch(session, address, "/models")
     models = listed(response.json(), "data") if response.status == 200 else None
     owners = {str(model.get("owned_by", "")) for model in models or ()} - {""}
     for name, dialect in DIALECTS.items():
@@ -95,7 +102,7 @@ async def _dialect_at(http: Http, address: Address) -> str | None:
         if dialect.probe is not None:
             path, marker = dialect.probe
             with suppress(TransientError):
-                if marker in (await http.request(address, path)).body:
+                if marker in (await fetch(session, address, path)).body:
                     return name
     return None if models is None else "plain"
 
@@ -104,3 +111,13 @@ def listed(value: object, field: str) -> list[Mapping[str, Any]] | None:
     """The objects of a list in a reply; None if there is no list."""
     items = value.get(field) if isinstance(value, Mapping) else None
     return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else None
+
+
+def run_coroutine(coroutine: Coroutine[Any, Any, _Result]) -> _Result:
+    """The coroutine's result. It works also in a thread that already runs an event loop, such as a notebook's."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()

@@ -1,21 +1,18 @@
 """The dialects of chat servers, as a table: what each can do, the fields of its requests, and how its replies differ.
 
 A setting that a dialect does not support is left out of the request; a message says so, and the store's key and the
-signature show it. `replies.py` reads what comes back.
-
-The less obvious facts behind the table:
+signature show it. The less obvious facts behind the table:
 
 - vLLM takes what a request lacks from the model's own generation settings, so all settings are always sent. Sample i
   of a request is drawn with seed + i. Its log-probabilities are over the tokens that the grammar admits.
 - SGLang uses a seed only in its deterministic mode, where all samples of a request are the same; none is sent. Its
   log-probabilities are taken after the temperature, and are not used.
-- llama.cpp draws a token from the whole distribution and applies the grammar only if it forbids that token, and its
-  log-probabilities are over the whole vocabulary: its candidates come from another distribution than vLLM's. It samples
-  by top-k and temperature alone, as the other engines do, only if `samplers` says so. The grammar takes a token that is
-  special to the model, such as ``<file_sep>``, for the characters of its name, and the text then lacks them.
+- llama.cpp applies the grammar only if it forbids a token that was drawn from the whole distribution, and its
+  log-probabilities are over the whole vocabulary. It samples by top-k and temperature alone only if `samplers` says so.
+  The grammar takes a token that is special to the model, such as ``<file_sep>``, for the characters of its name, and
+  the text then lacks them.
 - OpenAI promises no more than "best effort" of the seed. Models that reason first take no temperature.
-- Ollama cuts a prompt that is longer than `num_ctx` in silence. So a context with room for the prompt is always sent,
-  and cutting forbidden.
+- Ollama cuts a prompt that is longer than `num_ctx` in silence: one with room is always sent, and cutting forbidden.
 - ``transformers serve`` has no guidance. Without a `generation_config` it decodes by the model's own, mostly greedily.
   It lists the models of its cache, so the name cannot be checked.
 - "plain" stands for any server: only the fields that every server knows are sent, as some refuse others.
@@ -67,7 +64,7 @@ class Dialect:
             a JSON schema, which leaves spacing to the server ("schema"), or nothing ("none").
         fields: of a request, besides the model and the messages. A value of None is left out.
         guide: the field of the grammar or schema, for messages.
-        n: several samples of one prompt in a request.
+        per_request: samples of one prompt in an HTTP request.
         seed, top_k: these settings are honoured.
         logprobs: log-probabilities over the tokens that the grammar admits, at temperature 1, before top-k: the
             quantity that every engine reports. A server that gives others counts as giving none.
@@ -91,7 +88,7 @@ class Dialect:
     guidance: Literal["regex", "gbnf", "schema", "none"]
     fields: Callable[[Query], _Value] = field(repr=False)
     guide: str = ""
-    n: bool = False
+    per_request: int = 1
     seed: bool = False
     top_k: bool = False
     logprobs: bool = False
@@ -113,11 +110,6 @@ class Dialect:
         """Whether the temperature is honoured in this run."""
         return self.temperature_while_reasoning or self.reasoning_effort in (None, "none")
 
-    @property
-    def per_request(self) -> int:
-        """Samples asked for in one HTTP request."""
-        return PER_REQUEST if self.n else 1
-
 
 def _usual(query: Query) -> _Value:
     """The fields that all servers with chat completions take."""
@@ -126,11 +118,6 @@ def _usual(query: Query) -> _Value:
         "temperature": query.sampling.temperature if query.dialect.takes_temperature else None,
         "reasoning_effort": query.dialect.reasoning_effort,
     }
-
-
-def _strict_schema(query: Query) -> _Value:
-    schema = json.loads(query.request.schema)
-    return {"type": "json_schema", "json_schema": {"name": "annotation", "strict": True, "schema": schema}}
 
 
 def _generation_config(sampling: Sampling) -> str:
@@ -148,10 +135,10 @@ def _ollama_context(query: Query) -> int:
     return context
 
 
-def _gbnf(query: Query) -> str:
+def _gbnf(expression: str) -> str:
     from mbr_esd_metric.generation.server.gbnf import gbnf
 
-    return gbnf(query.request.grammar)
+    return gbnf(expression)
 
 
 def _from_ollama(value: _Value, query: Query) -> _Value:
@@ -177,7 +164,7 @@ DIALECTS: Mapping[str, Dialect] = {
             lambda q: {
                 "seed": q.sampling.seed_of(q.request) % _SEEDS, "max_tokens": q.sampling.max_tokens,
                 "temperature": q.sampling.temperature, "top_k": q.sampling.top_k, "samplers": ["top_k", "temperature"],
-                "grammar": _gbnf(q), **_TEMPLATE,
+                "grammar": _gbnf(q.request.grammar), **_TEMPLATE,
             },
             "grammar", seed=True, top_k=True, loses_tokens=True, owner="llamacpp", slots=("//props", "total_slots"),
         ),
@@ -199,9 +186,13 @@ DIALECTS: Mapping[str, Dialect] = {
             "openai", "schema",
             lambda q: {
                 **_usual(q), "n": q.request.n, "seed": q.sampling.seed_of(q.request), "max_tokens": None,
-                "max_completion_tokens": q.sampling.max_tokens, "response_format": _strict_schema(q),
+                "max_completion_tokens": q.sampling.max_tokens, "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"name": "annotation", "strict": True, "schema": json.loads(q.request.schema)},
+                },
             },
-            "response_format", n=True, seed=True, temperature_while_reasoning=False, lists_all=False, aliases=True,
+            "response_format", per_request=PER_REQUEST, seed=True, temperature_while_reasoning=False, lists_all=False,
+            aliases=True,
         ),
         Dialect("plain", "none", _usual, temperature_while_reasoning=False, version=3, aliases=True),
         Dialect(
@@ -210,7 +201,7 @@ DIALECTS: Mapping[str, Dialect] = {
                 **_usual(q), **_NO_OTHER_CUT, **_TEMPLATE, "n": q.request.n, "top_k": q.sampling.top_k or -1,
                 "regex": q.request.grammar,
             },
-            "regex", n=True, top_k=True, owner="sglang",
+            "regex", per_request=PER_REQUEST, top_k=True, owner="sglang",
         ),
         Dialect(
             "transformers", "none",
@@ -227,7 +218,7 @@ DIALECTS: Mapping[str, Dialect] = {
                 **_usual(q), **_NO_OTHER_CUT, **_TEMPLATE, "n": q.request.n, "seed": q.sampling.seed_of(q.request),
                 "top_k": q.sampling.top_k, "logprobs": True, "structured_outputs": {"regex": q.request.grammar},
             },
-            "structured_outputs", n=True, seed=True, top_k=True, logprobs=True, owner="vllm",
+            "structured_outputs", per_request=PER_REQUEST, seed=True, top_k=True, logprobs=True, owner="vllm",
         ),
     )
 }  # fmt: skip

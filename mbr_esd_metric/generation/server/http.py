@@ -15,23 +15,20 @@ import json
 import re
 import time
 import urllib.request
-from collections.abc import Coroutine, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.errors import EngineError, require
 from mbr_esd_metric.generation.server.address import Address, excerpt, shown
 
 if TYPE_CHECKING:
-    import aiohttp
+    from aiohttp import ClientSession
 
-#: Seconds that a server has to answer a question about itself, and the most bytes of that answer.
-PROBE_SECONDS, PROBE_BYTES = 10.0, 1 << 24
 #: Documented error codes: nothing is left to spend, which also comes as 429; the prompt is too long.
 _NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _TOO_LONG = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
-_Result = TypeVar("_Result")
 
 
 class TransientError(Exception):
@@ -103,74 +100,52 @@ class Response:
         return excerpt(re.sub(r"<[^<>]*>", " ", self.body[:20_000].decode("utf-8", "replace")))
 
 
-class Http:
-    """Connections to servers, an asynchronous context manager."""
+@asynccontextmanager
+async def connections() -> AsyncIterator[ClientSession]:
+    """Connections to servers."""
+    require("aiohttp", "server", "engine=server")
+    import aiohttp
 
-    _session: aiohttp.ClientSession
-
-    async def __aenter__(self) -> Http:
-        require("aiohttp", "server", "engine=server")
-        import aiohttp
-
-        connector, cookies = aiohttp.TCPConnector(limit=0), aiohttp.DummyCookieJar()
-        self._session = aiohttp.ClientSession(connector=connector, cookie_jar=cookies, auto_decompress=False)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._session.close()
-
-    async def request(
-        self, address: Address, path: str, body: Any = None, limit: int = PROBE_BYTES, seconds: float = PROBE_SECONDS
-    ) -> Response:
-        """The reply to a POST of a body, JSON as bytes or a form of aiohttp, or without one to a GET. Raises
-        `RequestTimeout` if it is not complete in time, `TransientError` if the connection is refused or lost, and
-        `EngineError` for a redirect and a reply that is compressed or has more than `limit` bytes."""
-        import aiohttp
-
-        url, scheme = address.at(path), address.url.partition(":")[0]
-        headers = {"Accept-Encoding": "identity", **address.headers()}
-        if isinstance(body, bytes):
-            headers["Content-Type"] = "application/json"
-        # aiohttp's own `trust_env` would read ``~/.netrc`` too, and send what stands there beside the key.
-        direct = urllib.request.proxy_bypass(address.url.split("/")[2])
-        sending = self._session.request(
-            "GET" if body is None else "POST",
-            url,
-            data=body,
-            headers=headers,
-            allow_redirects=False,
-            proxy=None if direct else urllib.request.getproxies().get(scheme),
-            timeout=aiohttp.ClientTimeout(total=seconds),
-        )
-        try:
-            async with sending as reply:
-                names = {name.lower(): value for name, value in reply.headers.items()}
-                if 300 <= reply.status < 400:
-                    target = excerpt(shown(names.get("location", "an address that it does not name")), 100)
-                    raise EngineError(f"{address} redirects to {target}, and nothing was sent there: give that address")
-                if names.get("content-encoding", "identity") != "identity":  # a small reply could fill the memory
-                    raise EngineError(f"{address} compresses its replies, though they were asked for as they are")
-                content = bytearray()
-                async for piece in reply.content.iter_chunked(1 << 16):
-                    content += piece
-                    if len(content) > limit:
-                        raise EngineError(f"{address} sends over {limit / 1e6:.0f} MB; see whether it is a chat server")
-                return Response(reply.status, names, bytes(content))
-        except asyncio.TimeoutError:
-            raise RequestTimeout(f"no whole reply within {seconds:g} s") from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            sent, reason = not isinstance(error, aiohttp.ClientConnectorError), excerpt(str(error), 120)
-            raise TransientError(f"connection lost ({reason or type(error).__name__})", sent=sent) from None
+    connector, cookies = aiohttp.TCPConnector(limit=0), aiohttp.DummyCookieJar()
+    async with aiohttp.ClientSession(connector=connector, cookie_jar=cookies, auto_decompress=False) as session:
+        yield session
 
 
-def run_coroutine(coroutine: Coroutine[Any, Any, _Result]) -> _Result:
-    """The coroutine's result. It works also in a thread that already runs an event loop, such as a notebook's."""
+async def fetch(
+    session: ClientSession, address: Address, path: str, body: Any = None, limit: int = 1 << 24, seconds: float = 10.0
+) -> Response:
+    """The reply to a POST of a body, JSON as bytes or a form of aiohttp; without one to a GET, such as a question about
+    the server. Raises `RequestTimeout` if it is not complete in time, `TransientError` if the connection is refused or
+    lost, and `EngineError` for a redirect and a reply that is compressed or has more than `limit` bytes."""
+    import aiohttp
+
+    method, timeout = "GET" if body is None else "POST", aiohttp.ClientTimeout(total=seconds)
+    headers = {"Accept-Encoding": "identity", **address.headers()}
+    if isinstance(body, bytes):
+        headers["Content-Type"] = "application/json"
+    # aiohttp's own `trust_env` would read ``~/.netrc`` too, and send what stands there beside the key.
+    scheme, _, host, *_ = address.url.split("/")
+    proxy = None if urllib.request.proxy_bypass(host) else urllib.request.getproxies().get(scheme[:-1])
+    options = {"allow_redirects": False, "proxy": proxy, "timeout": timeout}
     try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(coroutine)
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, coroutine).result()
+        async with session.request(method, address.at(path), data=body, headers=headers, **options) as reply:
+            names = {name.lower(): value for name, value in reply.headers.items()}
+            if 300 <= reply.status < 400:
+                target = excerpt(shown(names.get("location", "an address that it does not name")), 100)
+                raise EngineError(f"{address} redirects to {target}, and nothing was sent there: give that address")
+            if names.get("content-encoding", "identity") != "identity":  # a small reply could fill the memory
+                raise EngineError(f"{address} compresses its replies, though they were asked for as they are")
+            content = bytearray()
+            async for piece in reply.content.iter_chunked(1 << 16):
+                content += piece
+                if len(content) > limit:
+                    raise EngineError(f"{address} sends over {limit / 1e6:.0f} MB; see whether it is a chat server")
+            return Response(reply.status, names, bytes(content))
+    except asyncio.TimeoutError:
+        raise RequestTimeout(f"no whole reply within {seconds:g} s") from None
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        sent, reason = not isinstance(error, aiohttp.ClientConnectorError), excerpt(str(error), 120)
+        raise TransientError(f"connection lost ({reason or type(error).__name__})", sent=sent) from None
 
 
 def classify(status: int, value: object, address: Address, wait: float | None = None) -> Exception:

@@ -15,8 +15,6 @@ from mbr_esd_metric.generation.server.dialects import Dialect, Query
 from mbr_esd_metric.generation.server.http import InvalidResponse, SchemaViolation, classify, describe, token_count
 from mbr_esd_metric.prompting.parse import LONGEST_ANSWER
 
-#: The least log-probability: one that the store and a sum hold.
-LEAST_LOGPROB = -1e9
 #: The text that a reasoning model may write before its answer.
 _THOUGHTS = re.compile(r"\s*<(think|thinking)>.*?</\1>\s*", re.DOTALL)
 #: Fields for texts that are no answer. A parser of the server's may have taken the answer for one.
@@ -34,13 +32,8 @@ _BEHIND = 4096
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a server answered.
-
-    Attributes:
-        samples: in order from the first; perhaps fewer than were asked for.
-        billed: tokens of the prompt, and of all samples with their reasoning; None if the server says none.
-        other_model: the model that the server names, if it is another.
-    """
+    """Samples in order from the first, perhaps fewer than were asked for; the tokens that are billed of the prompt, and
+    of all samples with their reasoning, if the server says; the model that the server names, if it is another."""
 
     samples: tuple[Candidate, ...]
     billed: tuple[int, int] | None = None
@@ -189,8 +182,8 @@ def total_logprob(logprobs: Any, text: str) -> tuple[float, int]:
         raise InvalidResponse("the server returns no log-probabilities") from None
     if text and not values:
         raise InvalidResponse("a candidate has a text and no token")
-    # A bool is an int, and no number of a server's; rounding may bring a value above 0; of NaN nothing is true.
-    in_range = not set(map(type, values)) - {float, int} and min(values, default=0) >= LEAST_LOGPROB
+    # A bool is an int; rounding may bring a value above 0; of NaN nothing is true; the store and a sum hold 1e9.
+    in_range = not set(map(type, values)) - {float, int} and min(values, default=0) >= -1e9
     if not in_range or not max(values, default=0) <= 1e-3 or math.isnan(total := sum(values, 0.0)):
         raise InvalidResponse("a log-probability is not a finite number of at most 0")
     return total, len(values)

@@ -6,6 +6,7 @@ import email
 import itertools
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,26 +33,21 @@ FAST = RetryPolicy(first_wait=0.001, longest_wait=0.05, tries=3)
 
 @dataclass(eq=False)
 class FakeBatchServer(LocalServer):
-    """Files and batches.
-
-    Attributes:
-        model: the name it serves.
-        looks: how often a batch is looked at before it is over.
-        fail: prompts of which an error is reported.
-        lose: replies to the first so many submissions are lost on the way, though the batch is taken.
-        short: requests of each batch that are left without a result.
-        invalid: what is wrong with every batch as a whole, if anything.
-        nameless: replies to submissions lack the id.
-        lines: of every batch that was submitted.
-    """
+    """Files and batches; `lines` are those of every batch that was submitted."""
 
     model: str
     _: KW_ONLY
+    #: How often a batch is looked at before it is over.
     looks: int = 2
+    #: Prompts of which an error is reported.
     fail: str = "(?!)"
+    #: Replies to the first so many submissions are lost on the way, though the batch is taken.
     lose: int = 0
+    #: Requests of each batch that are left without a result.
     short: int = 0
+    #: What is wrong with every batch as a whole.
     invalid: str = ""
+    #: Replies to submissions lack the id.
     nameless: bool = False
 
     def __post_init__(self) -> None:
@@ -105,8 +101,7 @@ class FakeBatchServer(LocalServer):
         batch = self.batches[name]
         batch["looks"] += 1
         if self.invalid:
-            error = {"code": "invalid", "message": self.invalid, "param": None, "line": 1}
-            batch |= {"status": "failed", "errors": {"object": "list", "data": [error]}}
+            batch |= {"status": "failed", "errors": {"data": [{"message": self.invalid, "line": 1}]}}
         if batch["looks"] >= self.looks and batch["status"] == "in_progress":
             good, bad = [], []
             lines = self.files[batch["input_file_id"]].splitlines()
@@ -135,6 +130,10 @@ def engine(url: str, **more: object) -> BatchEngine:
     return BatchEngine(EngineOptions(model=MODEL, server=(url,), **more), FAST)  # type: ignore[arg-type]
 
 
+def texts(samples: Mapping[tuple[str, int], Candidate]) -> dict[tuple[str, int], str | None]:
+    return {place: one.text for place, one in samples.items()}
+
+
 def test_samples_are_those_of_single_requests() -> None:
     with FakeBatchServer(MODEL) as server:
         batched = collect(engine(server.url).generate(requests(5, 40), Sampling()))
@@ -144,7 +143,7 @@ def test_samples_are_those_of_single_requests() -> None:
             single = sampled(chat, 5, 40)
             options = EngineOptions(model=MODEL, server=(chat.url,), dialect="openai")
             assert BatchEngine(replace(options, dialect="auto")).identity == ServerEngine(options).identity
-    assert {key: one.text for key, one in batched.items()} == {key: one.text for key, one in single.items()}
+    assert texts(batched) == texts(single)
 
 
 def submitted(server: FakeBatchServer, *of: int) -> None:
@@ -209,18 +208,13 @@ def test_what_a_run_leaves_of_an_earlier_batch_is_kept_for_the_next(runs: list[t
     with FakeBatchServer(MODEL) as server:
         submitted(server, 5, 16)
         for begin, end, n in runs:
-            asked = [
-                part
-                for one in requests(5, n)[begin:end]
-                for part in one.only(index for index in range(n) if (one.key, index) not in stored)
-            ]
+            left = {one: [i for i in range(n) if (one.key, i) not in stored] for one in requests(5, n)[begin:end]}
+            asked = [part for one, indices in left.items() for part in one.only(indices)]
             got = collect(engine(server.url).generate(asked, Sampling()))
             assert set(got) == {(one.key, index) for one in asked for index in range(one.first, one.first + one.n)}
             stored |= got
         with server.chat as chat:
-            assert {key: one.text for key, one in stored.items()} == {
-                key: one.text for key, one in sampled(chat, 5, n).items()
-            }
+            assert texts(stored) == texts(sampled(chat, 5, n))
         assert sum(line["body"]["n"] for line in server.lines) == len(stored) == 5 * n, "something is paid for twice"
 
 
@@ -258,9 +252,7 @@ def test_large_runs_are_several_batches_and_money_is_counted_first(monkeypatch: 
 def test_it_runs_from_a_model_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BatchEngine, "default_policy", FAST)
     with FakeBatchServer("gpt-4.1") as server:
-        name = (
-            f"mbr-esd-server?model=gpt-4.1&dialect=openai&engine=batch&n=8&server={server.url}&store={tmp_path}/store"
-        )
+        name = f"mbr-esd-server?model=gpt-4.1&dialect=openai&engine=batch&n=8&server={server.url}&store={tmp_path}/s"
         run = annotate(load_card(name), [Segment("a", "ein Satz", "1")])
         assert run.decisions[0].valid + run.decisions[0].invalid == 8
         sent = len(server.lines)

@@ -106,7 +106,7 @@ def test_samples_come_once_each_and_parse_and_more_are_new_ones(name: str) -> No
     assert all(sample.truncated or re.fullmatch(output_grammar(), sample.text or "") for sample in whole.values())
     can = DIALECTS[name]
     assert ("seed" in sent.get("options", sent)) is can.seed
-    assert (sent.get("n", 1) > 1) is can.n
+    assert sent.get("n", 1) == min(24, can.per_request)
     assert all((sample.logprob is not None) is can.logprobs for sample in whole.values())
     assert sum(sample.tokens for sample in whole.values()) > 72
     if can.seed:
@@ -116,7 +116,7 @@ def test_samples_come_once_each_and_parse_and_more_are_new_ones(name: str) -> No
 @pytest.mark.parametrize("name", ALL)
 def test_faults_lose_and_double_nothing(name: str) -> None:
     """Replies are spoilt in nine ways by turns."""
-    count, share = (60, 0.3) if DIALECTS[name].n else (10, 0.15)
+    count, share = (60, 0.3) if DIALECTS[name].per_request > 1 else (10, 0.15)
     policy = dataclasses.replace(QUICK, timeout=2.5)
     with FakeServer(MODEL, dialect=name) as server:
         clean = sampled(server, count, 16)
