@@ -196,24 +196,21 @@ class ScoredTranslation:
 
 @dataclass(frozen=True, slots=True)
 class ErrorFreeModel:
-    """A logistic regression of standardised signals, and the least probability of a yes.
+    """A logistic regression, and the least probability of a yes.
 
     Attributes:
-        mean, scale: of each signal in the data.
+        weights: of each signal.
         languages: language pair -> its addend, where there are several; others add nothing.
         scores: the lowest and the highest score in the data.
         aim: of the threshold, such as "mcc" or "precision 0.95".
         learnt_on: the data, in words.
     """
 
-    signals: tuple[str, ...]
-    mean: tuple[float, ...]
-    scale: tuple[float, ...]
-    weights: tuple[float, ...]
+    weights: Mapping[str, float]
     bias: float
     languages: Mapping[str, float]
     threshold: float
-    scores: tuple[float, ...]
+    scores: tuple[float, float]
     aim: str
     learnt_on: str
 
@@ -225,23 +222,18 @@ class ErrorFreeModel:
     def probabilities(self, translations: Sequence[ScoredTranslation]) -> FloatVector:
         """The probability of each translation of being without error.
 
-        Raises:
-            InputError: a metric without spans for a model that learnt with them, or scores on another scale.
+        Raises `InputError`: a metric without spans for a model that learnt with them, or scores on another scale.
         """
-        low, high = self.scores
-        for one in translations:
-            if not low - (high - low) <= one.score <= high + (high - low):
-                raise InputError(
-                    f"a score of {one.score:g}, and the scores it was learnt on go from {low:g} to {high:g}"
-                )
         from scipy.special import expit
 
-        table = _table(translations, self.signals)
-        logits = ((table - self.mean) / self.scale) @ np.array(self.weights) + self.bias
+        low, high = self.scores
+        if other := [one.score for one in translations if not 2 * low - high <= one.score <= 2 * high - low]:
+            raise InputError(f"a score of {other[0]:g}, and the scores it was learnt on go from {low:g} to {high:g}")
+        logits = _table(translations, list(self.weights)) @ list(self.weights.values()) + self.bias
         return np.asarray(expit(logits + [self.languages.get(one.lp, 0.0) for one in translations]))
 
     def clean(self, translations: Sequence[ScoredTranslation]) -> BoolMatrix:
-        """A yes or no for each translation; raises what `probabilities` raises."""
+        """A yes or no for each translation."""
         return self.probabilities(translations) >= self.threshold
 
     @classmethod
@@ -256,32 +248,25 @@ class ErrorFreeModel:
         """Learn from rated translations, and from whether each is without error.
 
         The threshold has the highest MCC, or is the lowest one with that precision; on `probabilities` from elsewhere,
-        if given, else on those of the model itself.
-
-        Raises:
-            InputError: only one kind of translation, or no threshold with that precision.
+        if given, else on those of the model itself. Raises `InputError`: only one kind of translation, or no threshold
+        with that precision.
         """
         gold = np.asarray(labels, dtype=np.float64)
         if len(set(gold.tolist())) < 2:
             kind = "without error" if gold.all() else "with errors"
             raise InputError(f"all {len(gold)} rated translations are {kind}; learning needs both kinds")
         names = _WITH_SPANS if all(one.annotation is not None for one in translations) else _WITHOUT
-        table = _table(translations, names)
+        table, pairs = _table(translations, names), sorted({one.lp for one in translations})
         mean, scale = table.mean(axis=0), np.where(table.std(axis=0) > 0, table.std(axis=0), 1.0)
-        pairs = sorted({one.lp for one in translations})
-        pairs = pairs if len(pairs) > 1 else []
-        of_pair = [[*(float(one.lp == pair) for pair in pairs), 1.0] for one in translations]
-        weights = _regression(np.hstack([(table - mean) / scale, of_pair]), gold).tolist()
-        values = table[:, names.index("score")]
+        of_pair = [[*(float(one.lp == pair) for pair in pairs if len(pairs) > 1), 1.0] for one in translations]
+        fitted = _regression(np.hstack([(table - mean) / scale, of_pair]), gold)
+        weights = fitted[: len(names)] / scale
         model = cls(
-            signals=names,
-            mean=tuple(mean.tolist()),
-            scale=tuple(scale.tolist()),
-            weights=tuple(weights[: len(names)]),
-            bias=weights[-1],
-            languages=dict(zip(pairs, weights[len(names) : -1], strict=True)),
+            weights=dict(zip(names, weights.tolist(), strict=True)),
+            bias=float(fitted[-1] - mean @ weights),
+            languages=dict(zip(pairs, fitted[len(names) : -1].tolist(), strict=False)),
             threshold=0.5,
-            scores=(float(values.min()), float(values.max())),
+            scores=(min(one.score for one in translations), max(one.score for one in translations)),
             aim="mcc" if precision is None else f"precision {precision:g}",
             learnt_on=learnt_on,
         )
@@ -293,19 +278,11 @@ class ErrorFreeModel:
         """The model of a decoded file; raises `InputError`, `KeyError`, `ValueError` or `TypeError` if it is none."""
         if not isinstance(value, Mapping) or value.get("kind") != "error-free":
             raise InputError("not what `mbr-esd calibrate --error-free` saves")
-        lists = {key: tuple(map(finite, value[key])) for key in ("mean", "scale", "weights", "scores")}
-        signals = tuple(map(str, value["signals"]))
-        if signals not in (_WITH_SPANS, _WITHOUT) or [*map(len, lists.values())] != [*[len(signals)] * 3, 2]:
+        weights, languages = ({str(k): finite(v) for k, v in value[of].items()} for of in ("weights", "languages"))
+        if set(weights) not in (set(_WITH_SPANS), set(_WITHOUT)):
             raise InputError("its signals are not those of this version; learn it again")
-        return cls(
-            signals=signals,
-            bias=finite(value["bias"]),
-            languages={str(pair): finite(weight) for pair, weight in value["languages"].items()},
-            threshold=finite(value["threshold"]),
-            aim=str(value["aim"]),
-            learnt_on=str(value["learnt_on"]),
-            **lists,
-        )
+        (low, high), (bias, threshold) = map(finite, value["scores"]), map(finite, (value["bias"], value["threshold"]))
+        return cls(weights, bias, languages, threshold, (low, high), str(value["aim"]), str(value["learnt_on"]))
 
 
 def read_error_free(path: str | Path) -> ErrorFreeModel:
@@ -322,10 +299,8 @@ def write_error_free(path: str | Path, model: ErrorFreeModel) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """One way to tell translations without error, on translations that it was not learnt on; by language pair too.
-
-    `interval` is that of the MCC, 95%, over resampled documents.
-    """
+    """One way to tell translations without error, on those that it was not learnt on; with the 95% interval of the MCC
+    over resampled documents."""
 
     name: str
     result: ErrorFree
@@ -337,10 +312,7 @@ def cross_validated(
     translations: Sequence[ScoredTranslation], labels: Sequence[bool], precision: float | None = None
 ) -> tuple[list[Validation], FloatVector]:
     """The model beside simpler ways, each learnt on four fifths of the documents and tried on the last; and the model's
-    probabilities where it was not learnt.
-
-    Raises:
-        InputError: fewer than two documents, or as `ErrorFreeModel.fit`.
+    probabilities where it was not learnt. Raises `InputError`: fewer than two documents, or as `ErrorFreeModel.fit`.
     """
     gold = np.asarray(labels, dtype=np.bool_)
     documents, document = np.unique([one.document for one in translations], return_inverse=True)

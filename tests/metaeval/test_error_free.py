@@ -101,18 +101,18 @@ def test_weights_are_those_of_the_penalised_likelihood() -> None:
     """A plain reference: no step in any direction makes the likelihood better."""
     judged, labels = _data(120)
     model = ErrorFreeModel.fit(judged, labels)
-    table = np.array([[one.signals[name] for name in model.signals] for one in judged])
-    languages = [[one.lp == lp for lp in model.languages] for one in judged]
-    inputs = np.hstack([(table - model.mean) / model.scale, languages])
-    weights = np.array([*model.weights, *model.languages.values()])
+    table = np.array([[one.signals[name] for name in model.weights] for one in judged])
+    inputs = np.hstack([table, [[one.lp == lp for lp in model.languages] for one in judged]])
+    scale = np.append(table.std(axis=0), [1.0, 1.0])
+    weights = np.array([*model.weights.values(), *model.languages.values()])
 
     def loss(weights: np.ndarray, bias: float) -> float:
         logits = inputs @ weights + bias
-        return float(np.logaddexp(0, np.where(labels, -logits, logits)).sum() + (weights**2).sum() / 2)
+        return float(np.logaddexp(0, np.where(labels, -logits, logits)).sum() + ((weights * scale) ** 2).sum() / 2)
 
     best = loss(weights, model.bias)
     for step in (*0.001 * np.eye(len(weights)), *-0.001 * np.eye(len(weights))):
-        assert loss(weights + step, model.bias) > best
+        assert loss(weights + step / scale, model.bias) > best
     assert model.probabilities(judged) == pytest.approx(1 / (1 + np.exp(-(inputs @ weights + model.bias))))
 
 
@@ -142,6 +142,6 @@ def test_files_and_messages(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("{}")
     with pytest.raises(InputError, match="x.json: not what `mbr-esd calibrate --error-free` saves"):
         read_error_free(tmp_path / "x.json")
-    (tmp_path / "x.json").write_text(json.dumps({**asdict(model), "kind": "error-free", "signals": ["taste"]}))
+    (tmp_path / "x.json").write_text(json.dumps({**asdict(model), "kind": "error-free", "weights": {"taste": 1}}))
     with pytest.raises(InputError, match="learn it again"):
         read_error_free(tmp_path / "x.json")
