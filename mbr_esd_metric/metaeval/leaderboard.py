@@ -16,7 +16,7 @@ of sums, so that one matrix product for each metric gives all draws, of corpus m
 
       p = share of the resamples in which  measure(b) <= measure(a)
 
-  The paper draws each translation alone (`units="instance"`), which gives narrower intervals.
+  The paper draws each translation alone (`units="instance"`).
 """
 
 from __future__ import annotations
@@ -119,6 +119,16 @@ class Comparison:
 
     ranking: Ranking
     resampled: Resampled | None = None
+
+    def p_value(self, a: str, b: str) -> float:
+        """Small if metric b is better than metric a; 1 if one of them was not compared."""
+        names = self.ranking.names
+        if not {a, b} <= {*names}:
+            return 1.0
+        if self.resampled is not None:
+            return self.resampled.p_value(a, b)
+        i, j = names.index(b), names.index(a)
+        return float(self.ranking.p_values[i, j]) if i < j else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,22 +314,12 @@ def _daggers(
     """Measures in which `key` beats every baseline in every language pair."""
     if not baselines or key in baselines or not settings.draws:
         return frozenset()
-    rivals = [(one, _text(baseline)) for one in evaluated for baseline in baselines]
+    rivals = [(one.comparisons, _text(baseline)) for one in evaluated for baseline in baselines]
     return frozenset(
-        measure
-        for measure in (*STATISTICS, *settings.measures)
-        if all(_beats(one, measure, _text(key), baseline, settings.alpha) for one, baseline in rivals)
+        what
+        for what in (*STATISTICS, *settings.measures)
+        if all(what in of and of[what].p_value(rival, _text(key)) <= settings.alpha for of, rival in rivals)
     )
-
-
-def _beats(one: _Evaluated, measure: str, name: str, baseline: str, alpha: float) -> bool:
-    comparison = one.comparisons.get(measure)
-    if comparison is None or not {name, baseline} <= {*comparison.ranking.names}:
-        return False
-    if comparison.resampled is not None:
-        return comparison.resampled.p_value(baseline, name) <= alpha
-    i, j = map(comparison.ranking.names.index, (name, baseline))
-    return i < j and bool(comparison.ranking.p_values[i, j] <= alpha)
 
 
 #: The fields of a signature that say among which candidates a metric chooses.

@@ -25,10 +25,7 @@ Missing = Literal["toolkit", "pairs"]
 
 @dataclass(frozen=True, slots=True)
 class ScoreMatrices:
-    """Gold and metric scores over the same translations, checked; each (systems, segments).
-
-    Gold is NaN if unrated, and metrics are finite wherever it is not.
-    """
+    """Gold and metric scores over the same translations; gold is NaN if unrated, and metrics are finite elsewhere."""
 
     gold: FloatMatrix
     metrics: Mapping[str, FloatMatrix]

@@ -8,22 +8,18 @@
 
     overall = sum_tasks weight * (value - lowest) / (1 - lowest)
 
-So correlations (from -1 to 1) and accuracies (from 0 to 1) have the same weight, as in mt-metrics-eval's
-``TaskSetResults.AverageCorrs``.
+as in mt-metrics-eval's ``TaskSetResults.AverageCorrs``, so that correlations and accuracies weigh alike.
 
-    wmt23   pairwise accuracy of systems over all language pairs, which weighs as much as a task a pair; and for each
-            pair Pearson of systems, Pearson of segments, and acc_eq*.
-    wmt24   SPA and acc_eq* for each language pair, all alike.
-    wmt25   the same.
-
-Parts of a test set (domains, documents, lengths) are evaluated each by itself, from its own scores and spans.
+    wmt23           pairwise accuracy of systems over all language pairs, which weighs as much as a task a pair; and for
+                    each pair Pearson of systems, Pearson of segments, and acc_eq*.
+    wmt24, wmt25    SPA and acc_eq* for each language pair, all alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Literal, cast
 
 import numpy as np
@@ -63,9 +59,8 @@ class ScoreStatistic:
     by: Grouping = "none"
 
     def __str__(self) -> str:
-        if self.kind in ("spa", "acc_eq"):
-            return self.kind
-        return f"{self.level}-{self.kind}" + ("" if self.level == "sys" else f"-{self.by}")
+        by = "" if self.level == "sys" else f"-{self.by}"
+        return self.kind if self.kind in STATISTICS else f"{self.level}-{self.kind}{by}"
 
     @property
     def lowest(self) -> float:
@@ -95,7 +90,6 @@ class ScoreStatistic:
         return system_correlation(gold, metric, cast(Coefficient, self.kind))
 
 
-#: Every statistic by name.
 SCORE_STATISTICS: Mapping[str, ScoreStatistic] = {
     str(statistic): statistic
     for statistic in (
@@ -103,8 +97,8 @@ SCORE_STATISTICS: Mapping[str, ScoreStatistic] = {
         ScoreStatistic("seg", "acc_eq"),
         ScoreStatistic("sys", "accuracy"),
         *(ScoreStatistic("sys", coefficient) for coefficient in COEFFICIENTS),
-        *(ScoreStatistic("seg", coefficient, by) for coefficient in COEFFICIENTS for by in GROUPINGS),
-        *(ScoreStatistic("doc", coefficient, by) for coefficient in COEFFICIENTS for by in GROUPINGS),
+        *(ScoreStatistic("seg", *of) for of in product(COEFFICIENTS, GROUPINGS)),
+        *(ScoreStatistic("doc", *of) for of in product(COEFFICIENTS, GROUPINGS)),
     )
 }
 
@@ -185,12 +179,8 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Overall:
-    """The overall score of each metric.
-
-    Attributes:
-        values: metric -> its value in each task, None if it lacks the scores.
-        overall: metric -> the weighted average in [0, 1], of the metrics that are in every task, best first.
-    """
+    """Metric -> its value in each task, None if it lacks the scores; and, of the metrics that are in every task, the
+    weighted average in [0, 1], best first."""
 
     tasks: tuple[Task, ...]
     values: Mapping[Key, tuple[float | None, ...]]
@@ -235,9 +225,7 @@ def clusters(
 ) -> dict[Key, int]:
     """Significance clusters by the overall score, of the metrics that are in every task; as ``AverageCorrMatrix``.
 
-    Raises:
-        InputError: scores that do not fit.
-        OptionError: tasks that are not `testable`.
+    Raises `InputError` for scores that do not fit, `OptionError` for tasks that are not `testable`.
     """
     if not testable(tasks):
         raise OptionError("only SPA and acc_eq* are tested: the tasks of WMT24 and later")
@@ -258,10 +246,8 @@ def clusters(
 
 @dataclass(frozen=True, eq=False)
 class BreakdownPart:
-    """One part of a test set, with numbers of segments and of translations that have a gold score.
-
-    `values` are metric -> name of the statistic or measure -> value, None if it cannot be computed.
-    """
+    """One part of a test set, with numbers of segments and of rated translations; and metric -> statistic or measure ->
+    value, None if it cannot be computed."""
 
     name: str
     segments: int
@@ -272,15 +258,10 @@ class BreakdownPart:
 def breakdown(
     data: MetricSet, labels: Sequence[str], measures: Sequence[str], *, exact: bool = False
 ) -> tuple[BreakdownPart, ...]:
-    """Evaluate every metric on every part. `exact` is as in `spa`.
+    """Evaluate every metric on every part by itself, by statistics of scores and measures of spans.
 
-    Args:
-        labels: the name of each segment's part; parts come in the order of their first segment.
-        measures: statistics of `score_statistics` and measures of `span_measures`.
-
-    Raises:
-        InputError: spans that do not fit.
-        OptionError: an unknown measure.
+    `labels` name each segment's part; parts come in the order of their first segment. Raises `InputError` for spans
+    that do not fit, `OptionError` for an unknown measure.
     """
     for name in measures:
         if name in SCORE_STATISTICS and SCORE_STATISTICS[name].level == "doc":
@@ -324,10 +305,8 @@ def _of_scores(name: str, gold: FloatMatrix, scores: FloatMatrix, exact: bool) -
 
 
 def _of_spans(scores: SpanScores | None, name: str, columns: BoolMatrix) -> float | None:
-    if scores is None:
-        return None
-    statistics = scores.statistics[name][:, columns]
-    if np.isnan(statistics).all():
+    statistics = None if scores is None else scores.statistics[name][:, columns]
+    if statistics is None or np.isnan(statistics).all():
         return None
     return float(span_measure(name).value(np.nansum(statistics, axis=(0, 1))))
 

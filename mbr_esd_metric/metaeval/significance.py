@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -57,10 +57,8 @@ class EarlyStop:
 
 @dataclass(frozen=True, slots=True)
 class PermBoth:
-    """The outcome of one test: a p-value, small if b is better than a; and the statistic of b minus that of a.
-
-    `draws` are the k (or fewer, see `EarlyStop`) differences under the null hypothesis.
-    """
+    """The outcome of one test: a p-value, small if b is better than a; the statistic of b minus that of a; and the k
+    differences under the null hypothesis, or fewer (`EarlyStop`)."""
 
     p_value: float
     delta: float
@@ -206,7 +204,7 @@ class SpaContest(Contest):
     swaps, over the segments with a negative sign. Those of both results follow by additions, for each pair of metrics.
     Scores are whole multiples of a small unit, so that the sums are exact in single precision, in whatever order.
 
-    A row is a system. Where systems are rated on different segments, it is a system on the segments that it shares with
+    A row is a system; where systems are rated on different segments, a system on the segments that it shares with
     another one, so that each pair of systems has two rows of its own.
     """
 
@@ -259,12 +257,9 @@ class SpaContest(Contest):
                 # (rows, draws, segments)
                 swapped = coins(rng, min(_BLOCK, count - at), self._systems, segments)
                 swapped = np.ascontiguousarray(swapped.swapaxes(0, 1)[self._system])
-                # One product for each metric, or for each pair if these are fewer; the sums are exact in both.
-                names = {name for pair in pairs for name in pair}
-                few = len(pairs) < len(names)
-                moved = {} if few else {name: self._moved(self._scores[name], swapped) for name in names}
+                moved = {name: self._moved(self._scores[name], swapped) for name in set(chain(*pairs))}
                 for a, b in pairs:
-                    change = self._moved(self._scores[b] - self._scores[a], swapped) if few else moved[b] - moved[a]
+                    change = moved[b] - moved[a]
                     blocks[a, b].append(self._error(self._sums[a] + change) - self._error(self._sums[b] - change))
             return {pair: np.concatenate(parts) for pair, parts in blocks.items()}
 
@@ -284,9 +279,8 @@ class SpaContest(Contest):
     def _counts(self, sums: _Singles) -> npt.NDArray[np.int32]:
         """Twice the number of permutations that give system i at least its observed lead over j, (pairs, draws).
 
-        The lead under the signs s reaches the observed one if ``sum(s * d) >= sum(d)``, that is, if the differences of
-        the segments with a negative sign add up to at most 0. So two sums are compared, and nothing is subtracted. With
-        `exact`, permutations that just reach the lead count once, not twice.
+        The lead reaches the observed one if the differences of the segments with a negative sign add up to at most 0,
+        so two sums are compared. With `exact`, permutations that just reach the lead count once, not twice.
         """
         counts = np.empty((len(self._pairs), sums.shape[1]), dtype=np.int32)
         for at, (i, j) in enumerate(self._pairs):
@@ -346,7 +340,6 @@ def rank_metrics(
     stop: EarlyStop | None = EarlyStop(),
     missing: Missing = "toolkit",
     exact: bool = False,
-    progress: DrawsDone | None = None,
 ) -> Ranking:
     """Order `metrics`, test every pair as `perm_both` does (so its other arguments and errors), put them in clusters.
 
@@ -354,10 +347,8 @@ def rank_metrics(
         k: draws of each test; 0 tests nothing, and every metric is a cluster of its own.
         alpha: two metrics differ if the p-value is at most this.
         stop: when to draw fewer; the default is that of mt-metrics-eval's WMT tasks, None draws all k.
-        progress: see `Contest.tests`.
     """
-    contest = prepare(gold, metrics, statistic, missing, exact)
-    return rank_contest(contest, k, seed, alpha=alpha, stop=stop, progress=progress)
+    return rank_contest(prepare(gold, metrics, statistic, missing, exact), k, seed, alpha=alpha, stop=stop)
 
 
 def rank_contest(

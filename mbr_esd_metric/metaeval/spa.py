@@ -22,7 +22,7 @@ How p is computed depends on d:
   function ``phi(theta) = prod cos(d * theta)``. It has no error, unless the grid is so fine that P(S = T) < 0.001.
 * Few differing segments: all combinations of signs.
 * Other scores: Davies' (1973) inversion of phi, whose error is below 1e-6 where phi has died away after 1,024 terms. A
-  few large differences keep it alive. So the largest ones are taken out, and their signs combined one by one.
+  few large differences keep it alive, so these are taken out, and their signs combined one by one.
 * Where phi is alive even so, as with whole numbers and a little noise: the same sum with Vaaler's (1985) weights, which
   bound the error. A warning gives the bound.
 """
@@ -86,11 +86,9 @@ def constant_notes(constant: Mapping[str, Sequence[str]], exact: bool) -> list[s
     where: dict[str, list[str]] = {}
     for name in dict.fromkeys(name for names in constant.values() for name in names):
         where.setdefault(", ".join(lp for lp, names in constant.items() if name in names), []).append(name)
-    if not where:
-        return []
     why = "all its p-values are 1/2" if exact else "depends on the order of the systems"
     metrics = "; ".join(f"{', '.join(names)} in {lps}" for lps, names in where.items())
-    return [f"one score for everything, so that SPA says nothing and {why}: {metrics}"]
+    return [f"one score for everything, so that SPA says nothing and {why}: {metrics}"] if where else []
 
 
 def exact_notes(exact: bool) -> list[str]:
@@ -152,12 +150,8 @@ def exact_p_values(scores: FloatMatrix) -> FloatMatrix:
             p_values[i, j], bound = exact_p(differences, unit)
             bounds.append(bound)
     if max(bounds) > 0:
-        logger.warning(
-            "exact SPA: %d of %d p-values are approximate, with an error of at most %.2g",
-            np.count_nonzero(bounds),
-            len(bounds) - 1,
-            max(bounds),
-        )
+        warning = "exact SPA: %d of %d p-values are approximate, with an error of at most %.2g"
+        logger.warning(warning, np.count_nonzero(bounds), len(bounds) - 1, max(bounds))
     return p_values
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
-from mbr_esd_metric.metaeval.leaderboard import Leaderboard, Result
+from mbr_esd_metric.metaeval.leaderboard import Comparison, Leaderboard, Result
 from mbr_esd_metric.metaeval.score_statistics import Key, Overall, ScoreStatistic
 from mbr_esd_metric.report.tables import DAGGER, Cell, Column, Table, TableRow, Value, finite_or_empty, table_of
 
@@ -65,24 +66,21 @@ def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
         }
 
     def cells(group: str, result: Result | None, daggers: frozenset[str]) -> TableRow:
+        result = result or Result({}, {})
         row: dict[Column, Value | Cell] = {
-            measure_column(name, group): None
-            if result is None
-            else Cell(result.values.get(name), result.ranks.get(name), name in daggers, result.intervals.get(name))
+            measure_column(name, group): Cell(
+                result.values.get(name), result.ranks.get(name), name in daggers, result.intervals.get(name)
+            )
             for name in ("spa", "acc_eq", *board.measures)
         }
         if board.measures:
-            spans = result.counts if result else None
-            numbers = (float(spans.major), float(spans.minor), spans.ratio) if spans else (None, None, None)
-            row |= counts(group, *numbers)
+            spans = result.counts
+            row |= counts(group, *((spans.major, spans.minor, spans.ratio) if spans else (None, None, None)))
         return row
 
     rows: list[TableRow] = []
     for row in board.rows:
-        shown: dict[Column, Value | Cell] = {
-            **_names((row.name, row.uses_reference)),
-            **({Column("n", "N"): row.samples} if sampled else {}),
-        }
+        shown = _names((row.name, row.uses_reference)) | ({Column("n", "N"): row.samples} if sampled else {})
         # Daggers are for all language pairs together, so they are in the columns of the average.
         if several:
             shown |= cells("average", row.average, row.daggers)
@@ -94,10 +92,7 @@ def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
         counted = [human for human in board.human if human is not None]
         total = (sum(h[0] for h in counted), sum(h[1] for h in counted)) if len(counted) == len(board.human) else None
         people: dict[Column, Value | Cell] = {Column("metric", "metric"): "human"}
-        for lp, human in [
-            *([("average", total)] if several else []),
-            *zip(board.lps, board.human, strict=True),
-        ]:
+        for lp, human in [*([("average", total)] if several else []), *zip(board.lps, board.human, strict=True)]:
             people |= counts(lp, *((None, None, None) if human is None else (*human, 1.0)))
         rows.append(people)
     notes = [*_legend(board), board.settings, *board.notes]
@@ -108,14 +103,13 @@ def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
 
 def _beside(board: Leaderboard) -> dict[str, Any]:
     """For JSON: the p-values of every statistic and measure, and the intervals of differences."""
-    groups: dict[str, Any] = {}
-    for group, comparisons in board.comparisons.items():
-        of_group = groups.setdefault(group, {})
-        for what, one in comparisons.items():
-            names = one.ranking.names
-            of_group[what] = {"metrics": list(names), "p_values": one.ranking.p_values.tolist()}
-            if one.resampled is not None:
-                of_group[what]["differences"] = [[one.resampled.difference(a, b) for b in names] for a in names]
+
+    def shown(one: Comparison) -> dict[str, Any]:
+        names, by = one.ranking.names, one.resampled
+        differences = {"differences": [[by.difference(a, b) for b in names] for a in names]} if by else {}
+        return {"metrics": list(names), "p_values": one.ranking.p_values.tolist(), **differences}
+
+    groups = {group: {what: shown(one) for what, one in of.items()} for group, of in board.comparisons.items()}
     return {"comparisons": groups} if groups else {}
 
 
@@ -138,10 +132,9 @@ def statistic_title(statistic: ScoreStatistic) -> str:
     if str(statistic) in MEASURE_TITLES:
         return MEASURE_TITLES[str(statistic)]
     kind = statistic.kind if statistic.kind == "accuracy" else statistic.kind.capitalize()
-    if statistic.level == "sys":
-        return f"{kind} sys"
-    level = "docs " if statistic.level == "doc" else ""
-    return f"{kind} {statistic.level}" if statistic.by == "none" else f"{kind} {level}by {statistic.by}"
+    if statistic.level == "sys" or statistic.by == "none":
+        return f"{kind} {statistic.level}"
+    return f"{kind} {'docs ' if statistic.level == 'doc' else ''}by {statistic.by}"
 
 
 def correlation_table(
@@ -155,26 +148,23 @@ def correlation_table(
 
     `values` are those of (language pair, name of the statistic), by metric.
     """
-    several = len(lps) > 1
     keys = dict.fromkeys(key for column in values.values() for key in column)
-    means = {
-        (key, str(statistic)): _mean([values[lp, str(statistic)].get(key) for lp in lps])
-        for key in keys
-        for statistic in statistics
-    }
-
-    def row(key: Key) -> TableRow:
-        cells: dict[Column, Value | Cell] = _names(key)
-        for group in [*(["average"] if several else []), *lps]:
-            for statistic in statistics:
-                name = str(statistic)
-                value = means[key, name] if group == "average" else values[group, name].get(key)
-                cells[Column(name, statistic_title(statistic), group, best="max")] = value
-        return cells
-
-    first = str(statistics[0])
-    ordered = sorted(keys, key=lambda key: (means[key, first] is None, -(means[key, first] or 0.0), key))
-    return table_of(title, [row(key) for key in ordered], notes)
+    means: dict[tuple[str, str], dict[Key, float]] = {("average", str(statistic)): {} for statistic in statistics}
+    for (_, name), of in means.items():
+        for key in keys:
+            numbers = [values[lp, name][key] for lp in lps if key in values[lp, name]]
+            if len(numbers) == len(lps):
+                of[key] = sum(numbers) / len(lps)
+    groups = ["average", *lps] if len(lps) > 1 else lps
+    first = means["average", str(statistics[0])]
+    rows = []
+    for key in sorted(keys, key=lambda key: (key not in first, -first.get(key, 0.0), key)):
+        cells = _names(key)
+        for group, statistic in product(groups, statistics):
+            column = Column(str(statistic), statistic_title(statistic), group, best="max")
+            cells[column] = {**values, **means}[group, str(statistic)].get(key)
+        rows.append(cells)
+    return table_of(title, rows, notes)
 
 
 def _names(metric: Key) -> dict[Column, Value | Cell]:
@@ -187,24 +177,17 @@ def overall_table(
 ) -> Table:
     """One row for each metric: overall score, cluster and value of each task; metrics that miss a task come last."""
     ranks = ranks or {}
-    columns = []
-    for task in overall.tasks:
-        group = task.lps[0] if len(task.lps) == 1 else "all"
-        columns.append(Column(str(task.statistic), statistic_title(task.statistic), group, best="max"))
+    groups = [(task.statistic, task.lps[0] if len(task.lps) == 1 else "all") for task in overall.tasks]
+    columns = [Column(str(of), statistic_title(of), group, best="max") for of, group in groups]
     rows = [
         {
             **_names(key),
             Column("overall", "overall", best="max"): Cell(overall.overall.get(key), ranks.get(key)),
             **dict(zip(columns, overall.values[key], strict=True)),
         }
-        for key in [*overall.overall, *sorted(key for key in overall.values if key not in overall.overall)]
+        for key in [*overall.overall, *sorted({*overall.values} - {*overall.overall})]
     ]
     lines = [f"overall: mean of {len(overall.tasks)} tasks by their weights, each scaled to 0 to 1", *notes]
     if ranks:
         lines.insert(1, "(r): significance cluster, PERM-BOTH over all tasks together")
     return table_of(title, rows, lines)
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    numbers = [value for value in values if value is not None]
-    return sum(numbers) / len(numbers) if numbers and len(numbers) == len(values) else None

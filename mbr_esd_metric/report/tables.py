@@ -31,14 +31,8 @@ STATUS_NOTE = "*: contrastive submission, or none; _: baseline"
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell of a table, empty if its value is None.
-
-    Attributes:
-        rank: significance cluster from 1, or None.
-        dagger: whether the value is marked as a significant gain.
-        interval: lowest and highest value of a bootstrap, which TSV and JSON have.
-        status: of the metric that the cell names.
-    """
+    """One cell of a table, empty if its value is None, with what may stand beside it: a significance cluster from 1, a
+    mark of a significant gain, the ends of an interval (in TSV and JSON), the status of the metric that it names."""
 
     value: Value = None
     rank: int | None = None
@@ -54,8 +48,7 @@ class Column:
     Attributes:
         key: its name in JSON and TSV; unique within its group.
         group: heading above several columns, such as a language pair; "" for none.
-        digits: after the point, in formats for reading.
-        percent: show 100 times the value there.
+        digits, percent: after the point, and whether 100 times the value is shown, in formats for reading.
         best: "max" to mark the highest value, or None.
     """
 
@@ -119,7 +112,7 @@ def blocks(table: Table, width: int) -> list[Table]:
     """The table, or one for each group of columns, such as a language pair, where it is wider than `width` characters.
 
     The columns before the first group come again in each block; a row without a value in a block is not in it. The
-    title is that of the first, notes and the columns behind the groups are those of the last.
+    first has the title, the last the notes and the columns behind the groups.
     """
     pieces = [at for _, at in _groups(table)]
     labels = pieces.pop(0) if table.columns and not table.columns[0].group else []
@@ -305,13 +298,8 @@ def _escaped_markdown(text: str) -> str:
 
 
 _LATEX = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        DAGGER: r"$^{\dagger}$",
-        **{character: f"\\{character}" for character in "&%$#_{}"},
-    }
+    {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", DAGGER: r"$^{\dagger}$"}
+    | {character: f"\\{character}" for character in "&%$#_{}"}
 )
 
 
