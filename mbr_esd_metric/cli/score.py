@@ -77,6 +77,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Score every system; the output has the form of ``comet-score``'s."""
     from mbr_esd_metric.metric.metric import Metric
+    from mbr_esd_metric.metric.signature import model_title
     from mbr_esd_metric.metric.sources import candidate_source
 
     if args.fail_under is not None and not 0 <= args.fail_under <= 1:
@@ -124,7 +125,8 @@ def run(args: argparse.Namespace) -> int:
     logger.info(_signature(args, prediction.metadata.signature))
     if warning := warnings(data_warnings, [one.label for one in segments], metric.card.decision.blank):
         logger.warning(warning)
-    rows = _rows(segments, prediction, data_warnings, metric.card.name)
+    model = model_title(metric.card, prediction.metadata.signature)
+    rows = _rows(segments, prediction, data_warnings, model)
     data = {path: rows[at * len(sources) : (at + 1) * len(sources)] for at, path in enumerate(systems)}
     return _show(args, texts, data, metric.card.lp, warning)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,12 @@ def short(signature: str) -> str:
         field for field in fields if field.partition(":")[0] in ("model", "candidates", "n", "d", "u", "score", "v")
     ]
     return "|".join([name, *shown])
+
+
+def model_title(card: ModelCard, signature: str) -> str:
+    """What rows of scores call the model: its card's title, or the model that a server of the user's serves."""
+    served = re.search(r"\|model:([^|]+)", signature)
+    return served[1] if card.any_model and served else card.title
 
 
 def signature_of_file(path: str | Path, decision: DecisionOptions) -> str:

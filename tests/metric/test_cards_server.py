@@ -12,6 +12,7 @@ from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.estimate import estimate
 from mbr_esd_metric.metric.run import annotate
+from mbr_esd_metric.metric.signature import model_title
 from mbr_esd_metric.metric.sources import Segment, choose_engine, engine_problems
 from mbr_esd_metric.scoring.scorers import default_name
 from tests.helpers.chat_server import FakeServer
@@ -36,6 +37,9 @@ def test_the_model_may_be_left_out_where_the_server_serves_one() -> None:
     assert left_out.signature == named.signature
     assert left_out.signature.startswith("mbr-esd|model:my-model-1.5B|dialect:llamacpp|engine:server|")
     assert (one.card.title, one.stored) == ("my-model-1.5B", 8)
+    # By this name rows of two servers' models are told apart.
+    assert model_title(load_card("mbr-esd-server"), named.signature) == "my-model-1.5B"
+    assert model_title(load_card("mbr-esd-llama?n=4"), named.signature) == "mbr-esd-llama"
 
 
 @pytest.mark.parametrize("dialect", ["vllm", "plain"])

@@ -28,7 +28,7 @@ from mbr_esd_metric.generation.model_files import cache_folder
 from mbr_esd_metric.metric.data_warnings import warnings
 from mbr_esd_metric.metric.metric import load_metric
 from mbr_esd_metric.metric.model_folder import CLASS_IDENTIFIER, is_model_folder
-from mbr_esd_metric.metric.signature import short
+from mbr_esd_metric.metric.signature import model_title, short
 
 if TYPE_CHECKING:
     from comet.models.utils import Prediction
@@ -111,7 +111,7 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
         from comet.models.utils import Prediction
 
         result = self.metric.predict(samples, gpus=gpus, mc_dropout=mc_dropout, progress_bar=progress_bar)
-        add_to_json(samples, result.metadata, self.metric.card.name)
+        add_to_json(samples, result.metadata, model_title(self.metric.card, result.metadata.signature))
         if result.metadata.signature != self._signature:
             self._signature = result.metadata.signature
             with notes(progress_bar):
