@@ -83,6 +83,7 @@ def _line(card: ModelCard) -> str:
 
 def _check(name: str | None) -> int:
     """Print what works here, and what to do about the rest. Returns 1 if the named model cannot run here."""
+    from mbr_esd_metric.metric.card import ANY_MODEL
     from mbr_esd_metric.metric.cards import listed, load_card
     from mbr_esd_metric.metric.sources import engine_problems
 
@@ -90,7 +91,7 @@ def _check(name: str | None) -> int:
         _print_machine()
     works = False
     named = load_card(name) if name else None
-    for card in [named] if named else [card for card in listed() if card.model or card.any_model]:
+    for card in [named] if named else [card for card in listed() if card.model or card.name == ANY_MODEL]:
         print(card.title if named else f"\n{card.title}")
         for engine, problem in engine_problems(card).items():
             print(f"  {engine:<13} {problem or 'works here'}")

@@ -193,11 +193,6 @@ class ModelCard:
     store: str | None = _option(None, _TEXT, "file that keeps the candidates; default in the cache folder", place=True)
 
     @property
-    def any_model(self) -> bool:
-        """Whether this is the card for any model on a server of the user's."""
-        return self.name == ANY_MODEL
-
-    @property
     def title(self) -> str:
         """The name in spans, headings and tables: the card's, or that of the model that the user names."""
         if self.name not in (ANY_MODEL, LOCAL_MODEL) or not self.model:

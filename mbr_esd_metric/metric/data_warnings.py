@@ -84,7 +84,8 @@ def data_warning(source: str, translation: str, lp: str | None = None) -> str | 
         if before < _SHARE * after and after - before >= _ENOUGH:
             found.append("much longer than its source")
     failed = {span.category for span in checks(source, translation)}
-    return joined(*found, *(warning for kind, warning in _CHECKS.items() if kind in failed))
+    found += [warning for kind, warning in _CHECKS.items() if kind in failed]
+    return ", ".join(found) or None
 
 
 def joined(*data_warnings: str | None) -> str | None:

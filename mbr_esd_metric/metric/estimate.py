@@ -16,7 +16,7 @@ from mbr_esd_metric.generation.server.client import cost
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.sampler import Sampler
-from mbr_esd_metric.metric.sources import Sampled, Segment
+from mbr_esd_metric.metric.sources import Sampled, Segment, build_requests
 from mbr_esd_metric.metric.units import units_of
 from mbr_esd_metric.prompting.formats import get_format
 
@@ -122,7 +122,7 @@ def _timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing |
     card, engine = source.card, source.engine
     with CandidateStore(store_path(card.store)) as store, Sampler(engine, store) as sampler:
         engine.confirm()
-        requests = source.requests(units_of(card, segments).units)
+        requests = build_requests(card, engine.identity, units_of(card, segments).units)
         lacking = {one.key: (one, n) for one in requests.values() if (n := sum(p.n for p in sampler.missing([one])))}
         count = min(trial, len(lacking))
         if count < 2:
@@ -151,7 +151,7 @@ def estimate(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> Es
         note = f"{card.name} does not run here (mbr-esd models --check says why); counted for engine={name}"
         source = Sampled(replace(card, engine=name))
     card, engine, answers = source.card, source.engine, get_format(card.decision.format)
-    every = source.requests(units_of(card, segments).units).values()
+    every = build_requests(card, engine.identity, units_of(card, segments).units).values()
     price = card.price or (0.0, 0.0)
     per_request = engine.samples_per_request or card.samples
     stored, prompts, characters, prompt_bytes, requests = 0, 0, 0, 0, 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.core.decision import Candidate, Decision
@@ -76,9 +77,8 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
             units = units_of(card, segments)
             outcomes = units.joined(_decide(source, units.units, progress))
         refused = {number: one.reason for number, one in enumerate(outcomes) if isinstance(one, Refused)}
-        _warn_of_refused(
-            [f"{segments[number].label}: {reason}" for number, reason in refused.items()], "without a score"
-        )
+        if refused:
+            _warn_of_refused([f"{segments[at].label}: {reason}" for at, reason in refused.items()], "without a score")
         decisions = [_REFUSED if isinstance(one, Refused) else one for one in outcomes]
         if recalibration is not None:
             decisions = [replace(one, annotation=recalibration.annotation(one.annotation)) for one in decisions]
@@ -108,7 +108,12 @@ def sample(
     form = None if source.card.decision.format == "json" else source.card.decision.format
     waiting: dict[int, list[Candidate] | Refused] = {}
     following = 0
-    for numbers, candidates in _collected(source, segments, progress, source.card.samples):
+    blank = [
+        ([number], [_clean_candidate(source.card, one)] * source.card.samples)
+        for number, one in enumerate(segments)
+        if is_blank(one.translation)
+    ]
+    for numbers, candidates in chain(blank, source.collect(segments, progress)):
         if not isinstance(candidates, Refused):
             candidates = [replace(one, format=form) for one in candidates]
         waiting |= dict.fromkeys(numbers, candidates)
@@ -123,16 +128,6 @@ def signature_of(card: ModelCard) -> str:
     return signature(source.card, source.engine)
 
 
-def _collected(
-    source: CandidateSource, segments: Sequence[Segment], progress: bool, n: int
-) -> Iterator[tuple[list[int], list[Candidate] | Refused]]:
-    """The candidates of the source, after those of blank translations: n times the answer without an error."""
-    for number, one in enumerate(segments):
-        if is_blank(one.translation):
-            yield [number], [_clean_candidate(source.card, one)] * n
-    yield from source.collect(segments, progress)
-
-
 def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool) -> list[Decision | Refused]:
     """The decision of each segment, or why it has none."""
     card, options = source.card, source.card.decision
@@ -141,7 +136,10 @@ def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool
     failed: dict[str, str] = {}
     emptied: list[str] = []
     single = unexplained = 0
-    for numbers, candidates in _collected(source, segments, progress, 1):
+    blank = [
+        ([number], [_clean_candidate(card, one)]) for number, one in enumerate(segments) if is_blank(one.translation)
+    ]
+    for numbers, candidates in chain(blank, source.collect(segments, progress)):
         segment = segments[numbers[0]]
         outcome: Decision | CorpusSegment | Refused | None = None
         if isinstance(candidates, Refused):
@@ -170,24 +168,23 @@ def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool
             f"stored: ask for more (n={4 * card.samples}), allow longer answers (max_tokens={2 * card.max_tokens})"
             f"{shorter}, or count malformed candidates as no error (invalid=empty)"
         )
-    _warn_of_refused(emptied, "counted as without an error (invalid=empty)")
+    if emptied:
+        _warn_of_refused(emptied, "counted as without an error (invalid=empty)")
     if unexplained:
         logger.warning(
             f"{unexplained} of {single} answers come without their tokens' log-probabilities; the confidence of "
             "their spans is 1"
         )
     together = [(segments[at].label, one) for at, one in sorted(outcomes.items()) if isinstance(one, CorpusSegment)]
-    chosen = iter(decide_together(together).decisions)
+    chosen = iter(decide_together(together).decisions if together else ())
     ordered = [outcomes[number] for number in range(len(segments))]
     return [next(chosen) if isinstance(one, CorpusSegment) else one for one in ordered]
 
 
 def _warn_of_refused(named: Sequence[str], fate: str) -> None:
     """Warn of segments that a server refuses for good, given with its words, and say what becomes of them."""
-    if named:
-        logger.warning(
-            f"{number_of(len(named), 'segment')} {fate}, as the server will not answer: {first_of(named, between='; ')}"
-        )
+    refused = number_of(len(named), "segment")
+    logger.warning(f"{refused} {fate}, as the server will not answer: {first_of(named, between='; ')}")
 
 
 def _clean_candidate(card: ModelCard, segment: Segment) -> Candidate:

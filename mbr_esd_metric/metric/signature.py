@@ -14,7 +14,7 @@ from mbr_esd_metric.core.kernels import BETA, GAMMA
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions
 from mbr_esd_metric.generation.engine import Engine
 from mbr_esd_metric.generation.model_files import file_digest, model_name
-from mbr_esd_metric.metric.card import OPTIONS, ModelCard
+from mbr_esd_metric.metric.card import ANY_MODEL, OPTIONS, ModelCard
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.prompt import CONTEXT_VERSION
 
@@ -31,26 +31,37 @@ def signature(card: ModelCard, engine: Engine | None) -> str:
     them, so eight digits of the file's SHA-256 stand for model, engine, sampling and prompt:
     ``mbr-esd|candidates:0a1b2c3d|d:mbr|n:256|u:softf1|...``.
     """
-    decision = card.decision
+    decision, sampling = card.decision, card.sampling
+    model: dict[str, Any] = {}
     draw: dict[str, Any] = {}
+    question: dict[str, Any] = {}
     if engine is None:
-        fields = {"candidates": _digest(os.path.expanduser(card.candidates or ""))}
+        model = {"candidates": _digest(os.path.expanduser(card.candidates or ""))}
     else:
-        identity = engine.identity
-        fields = {"model": model_name(card.engine_options)}
-        fields |= {key: identity[key] for key in ("dialect", "reasoning_effort") if key in identity}
-        fields["engine"] = engine.name
-        sampling = card.sampling
+        model = {"model": model_name(card.engine_options)}
+        model |= {key: engine.identity[key] for key in ("dialect", "reasoning_effort") if key in engine.identity}
+        model["engine"] = engine.name
         draw = {"temperature": float(sampling.temperature)}
-        if not sampling.greedy:
-            draw |= {"top_k": sampling.top_k, "seed": sampling.seed}
+        draw |= {} if sampling.greedy else {"top_k": sampling.top_k, "seed": sampling.seed}
         draw |= {**dict.fromkeys(engine.unsupported_settings(sampling), "-"), "max_tokens": sampling.max_tokens}
         draw |= {} if card.dtype == "auto" else {"dtype": card.dtype}
-    fields["rule"] = decision.rule
-    fields["n"] = f"auto/{card.samples}" if card.adaptive else str(card.samples)
-    fields |= draw | _utility(decision)
-    fields |= {**(_question(card) if engine else {}), **_reading(decision)}
-    return _joined(fields | ({"cal": _digest(card.calibration)} if card.calibration else {}))
+        answers = get_format(decision.format)
+        question["prompt"] = answers.prompt(card.prompt).version
+        if (card.unit, card.context) != ("segment", "segment"):
+            question["prompt"] += "" if answers.engine else f"+{CONTEXT_VERSION}"
+            question["unit"] = f"{card.unit}/mean"  # how the scores of a segment's sentences become one
+            question |= {} if card.context == "segment" else {"context": card.context}
+        if card.shots is not None:
+            from mbr_esd_metric.metric.shots import shots_file
+
+            file, number = shots_file(card.shots)
+            question["shots"] = _digest(file) + (f"/{number}" if number else "")
+        question |= {"grounded": "true"} if card.grounded else {}
+        question |= {"lp": card.lp} if card.lp else {}
+    n = f"auto/{card.samples}" if card.adaptive else str(card.samples)
+    calibration = {"cal": _digest(card.calibration)} if card.calibration else {}
+    fields = {**model, "rule": decision.rule, "n": n, **draw, **_utility(decision), **question, **_reading(decision)}
+    return _joined(fields | calibration)
 
 
 def short(signature: str) -> str:
@@ -65,7 +76,7 @@ def short(signature: str) -> str:
 def model_title(card: ModelCard, signature: str) -> str:
     """What rows of scores call the model: its card's title, or the model that a server of the user's serves."""
     served = re.search(r"\|model:([^|]+)", signature)
-    return served[1] if card.any_model and served else card.title
+    return served[1] if card.name == ANY_MODEL and served else card.title
 
 
 def signature_of_file(path: str | Path, decision: DecisionOptions) -> str:
@@ -93,28 +104,6 @@ def _utility(decision: DecisionOptions) -> dict[str, Any]:
             "g": f"{GAMMA:g}",
         }
     return fields | {"mqm": weights_of(decision.mqm).name}
-
-
-def _question(card: ModelCard) -> dict[str, Any]:
-    answers = get_format(card.decision.format)
-    prompt = answers.prompt(card.prompt)
-    fields: dict[str, Any] = {"prompt": prompt.version}
-    if (card.unit, card.context) != ("segment", "segment"):
-        if not answers.engine:
-            fields["prompt"] = f"{prompt.version}+{CONTEXT_VERSION}"
-        fields["unit"] = f"{card.unit}/mean"  # how the scores of a segment's sentences become one
-        if card.context != "segment":
-            fields["context"] = card.context
-    if card.shots is not None:
-        from mbr_esd_metric.metric.shots import shots_file
-
-        file, number = shots_file(card.shots)
-        fields["shots"] = _digest(file) + (f"/{number}" if number else "")
-    if card.grounded:
-        fields["grounded"] = "true"
-    if card.lp:
-        fields["lp"] = card.lp
-    return fields
 
 
 def _reading(decision: DecisionOptions) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.errors import EngineError, MbrEsdError, MissingCandidatesError, OptionError, logger
 from mbr_esd_metric.generation.engine import AUTOMATIC, ENGINES, Engine, Refused, Request
 from mbr_esd_metric.generation.store import CandidateStore, store_path
-from mbr_esd_metric.metric.card import LOCAL_MODEL, ModelCard
+from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, ModelCard
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.prompt import Context
 from mbr_esd_metric.prompting.text import is_blank
@@ -125,14 +125,10 @@ class Sampled:
             return self._card
         return replace(self._card, temperature=self.engine.default_temperature)
 
-    def requests(self, segments: Sequence[Segment]) -> dict[Pair, Request]:
-        """What the engine is asked about these segments."""
-        return build_requests(self.card, self.engine.identity, segments)
-
     def collect(
         self, segments: Sequence[Segment], progress: bool
     ) -> Iterator[tuple[list[int], list[Candidate] | Refused]]:
-        requests = self.requests(segments)
+        requests = build_requests(self.card, self.engine.identity, segments)
         counts = dict.fromkeys(requests, self.card.samples)
         refused: Mapping[str, Refused] = {}
         with CandidateStore(store_path(self.card.store)) as store:
@@ -144,7 +140,7 @@ class Sampled:
                     try:
                         counts = sampler.fill(self.card, requests)
                     except IdentityChanged:
-                        requests = self.requests(segments)
+                        requests = build_requests(self.card, self.engine.identity, segments)
                         self._warn_of_other_servers(store)
                         counts = sampler.fill(self.card, requests)
                 refused = sampler.refused
@@ -301,14 +297,14 @@ def engine_problems(card: ModelCard) -> dict[str, str | None]:
     return {
         engine.name: engine_problem(card, engine)
         for engine in made
-        if _other_format(card, engine) is None and not (card.any_model and engine.loads_weights)
+        if _other_format(card, engine) is None and not (card.name == ANY_MODEL and engine.loads_weights)
     }
 
 
 def engine_problem(card: ModelCard, engine: Engine) -> str | None:
     """Why the engine cannot run the card on this machine, and what helps; None if it can."""
     if not engine.options.server and engine.name in ("server", "batch"):
-        if card.any_model:
+        if card.name == ANY_MODEL:
             return f"name your server: {card.name}?server=URL, with &model=NAME where it serves several"
         if engine.name == "server":
             name = f"'{card.name}?model={card.model}'" if card.name == LOCAL_MODEL else card.name

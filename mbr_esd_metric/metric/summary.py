@@ -41,7 +41,7 @@ def summary(
             f"{card.name} is asked with our prompt, and was trained on its authors': make theirs a file, as "
             "docs/models.md shows, and give prompt=FILE"
         )
-    if candidates >= _FEW:
+    if candidates >= _FEW and (2 * total["invalid"] > candidates or total["dropped"] > total["located"]):
         advice += _losses(card, engine, total)
     advice += _equal_scores(card, decisions, candidates, total["unmarked"])
     if not candidates:

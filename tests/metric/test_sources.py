@@ -21,7 +21,7 @@ from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.run import annotate
 from mbr_esd_metric.metric.sampler import Sampler
-from mbr_esd_metric.metric.sources import Sampled, Segment, candidate_source
+from mbr_esd_metric.metric.sources import Sampled, Segment, build_requests, candidate_source
 from tests.helpers.chat_server import FakeServer
 
 SEGMENTS, N = 30, 12
@@ -69,7 +69,7 @@ def test_runs_that_sample_other_texts_do_not_wait(tmp_path: Path, caplog: pytest
     with FakeServer(MODEL) as server, CandidateStore(tmp_path / "store") as store:
         source = Sampled(load_card(f"mbr-esd-server?model={MODEL}&n=2&store={tmp_path}/store&server={server.url}"))
         with Sampler(source.engine, store) as other:
-            other.fill(source.card, source.requests(segments[:1]))
+            other.fill(source.card, build_requests(source.card, source.engine.identity, segments[:1]))
             annotate(source.card, segments[1:])
         assert not caplog.messages
     assert [path.name for path in (tmp_path / "store.claims").iterdir()] == ["lock"]
