@@ -244,13 +244,6 @@ def test_without_tokens_or_with_several_candidates_agreement_is_the_confidence()
         assert [span.confidence for span in decide(candidates, BENCHES, supports=supports).annotation] == confidence
 
 
-def test_rules_over_a_whole_set_have_them_too() -> None:
-    candidate = in_tokens(json_answer(("sind", "style", "minor")))
-    (decision,) = decide_corpus([([candidate], BENCHES)], DecisionOptions("mbr-corpus")).decisions
-    (span,) = decision.annotation
-    assert span.confidence == pytest.approx(expected(candidate, '{"error_span": "sind"', "minor"))
-
-
 def test_tokens_that_spell_something_else_are_none() -> None:
     assert TokenLogprobs.spelling([b"ab", b"d"], [-1.0, -1.0], "abc") is None
     assert TokenLogprobs.spelling([b"ab"], [-1.0], "abc") is None

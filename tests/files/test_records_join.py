@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -89,26 +88,10 @@ def test_one_file_means_the_same_to_every_command(
     assert len(sheet.rows) == 6
     for text, distribution in zip(sheet.rows, sheet.candidates[0].distributions, strict=True):
         assert distribution is not None
-        assert sum(width for width, _, _ in distribution.runs) == len(text.translation)
+        assert sum(width for width, _, _ in distribution.runs) == len(text.translation + blank)
         (candidate,) = distribution.annotations
         at = int(text.id) - 1
         assert [text.translation[s.start : s.end] for s in candidate.annotation] == [MARKED[text.system][at]]
-
-
-def test_replay_by_files_of_systems(tmp_path: Path, mbr_esd: Command) -> None:
-    """`mbr-esd score` names its systems as `mbr-esd sample` does."""
-    path = tmp_path / "candidates.jsonl"
-    write_records(path, [record(s, i, MARKED[s][i]) for s in "AB" for i in range(3)])
-    (tmp_path / "src.txt").write_text("\n".join(SOURCES) + "\n", encoding="utf-8")
-    for system, texts in TARGETS.items():
-        (tmp_path / f"{system}.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
-    out = tmp_path / "out.json"
-    model = f"mbr-esd-llama?n=3&candidates={path}&store={tmp_path / 'store'}"
-    files = f"-s {tmp_path}/src.txt -t {tmp_path}/B.txt {tmp_path}/A.txt"
-    mbr_esd("score", files, "--model", model, "--quiet --to_json", out)
-    written = json.loads(out.read_text(encoding="utf-8"))
-    assert {Path(p).stem: [row["errors"][0]["text"] for row in rows] for p, rows in written.items()} == MARKED
-    assert all("system" not in row for rows in written.values() for row in rows)
 
 
 def test_replay_does_not_depend_on_the_batch(tmp_path: Path) -> None:

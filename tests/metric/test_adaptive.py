@@ -17,7 +17,7 @@ from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decision_problem
 from mbr_esd_metric.errors import OptionError
-from mbr_esd_metric.metric.adaptive import FIRST, TOLERANCE, cost_of_stopping, rounds, settled
+from mbr_esd_metric.metric.adaptive import FIRST, TOLERANCE, cost_of_stopping, settled
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.run import annotate
 from mbr_esd_metric.metric.sources import Segment
@@ -30,12 +30,6 @@ MBR = DecisionOptions()
 
 def span(start: int, end: int) -> Candidate:
     return Candidate(annotation=Annotation([ErrorSpan(start, end, "major")]))
-
-
-def test_rounds_double_up_to_the_most() -> None:
-    assert list(rounds(256)) == [16, 32, 64, 128, 256]
-    assert list(rounds(100)) == [16, 32, 64, 100]
-    assert list(rounds(10)) == [10]
 
 
 def test_agreement_stops_at_once_and_a_draw_does_not() -> None:

@@ -97,15 +97,6 @@ def test_a_hosted_model_has_a_price(tmp_path: Path) -> None:
     assert "max_cost           0.0100: the run stops" in "\n".join(one.lines())
 
 
-def test_the_guess_of_tokens_is_the_answer_formats(tmp_path: Path) -> None:
-    name = f"mbr-esd-phi4?engine=server&n=10&store={tmp_path}/store&format="
-    compact, json = (estimated(load_card(name + form)).tokens for form in ("compact", "json"))
-    assert (compact, json) == (50 * 16, 50 * 64)
-    words = [len(segment.translation.split()) for segment in SEGMENTS[:5]]
-    card = load_card(f"mbr-esd-phi4?engine=tagger&n=10&store={tmp_path}/store&format=tags")
-    assert estimated(card).tokens == 10 * sum(words)
-
-
 def test_a_dry_run_says_what_the_run_would_stop_at(tmp_path: Path) -> None:
     with FakeServer("another") as server:
         name = f"mbr-esd-phi4?n=2&server={server.url}&store={tmp_path}/store"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from mbr_esd_metric.files.records import write_recalibration
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric
 from tests.helpers.chat_server import FakeServer
-from tests.helpers.command import Command
 
 MODEL = "lyu-boxuan/Llama-3.3-70B-ESD-MBR-DPODistill"
 PIECES = ['{"errors": [{', '"error_span": "', "a", 'b", ', '"category": "style", ']
@@ -73,18 +71,3 @@ def test_tokens_that_spell_another_text_are_not_taken(tmp_path: Path, caplog: py
     with FakeServer(MODEL, spoil=odd) as server:
         assert confidences(name(server, tmp_path)) == [1.0, 1.0]
     assert caplog.text.count("2 of 2 answers come without their tokens' log-probabilities") == 1
-
-
-def test_sample_writes_them_and_decide_reads_them(tmp_path: Path, mbr_esd: Command) -> None:
-    for file in ("src", "mt"):
-        (tmp_path / file).write_text("".join(f"{one[file]}\n" for one in SAMPLES))
-    with FakeServer(MODEL, spoil=spelt) as server:
-        model = name(server, tmp_path)
-        mbr_esd(f"sample -s {tmp_path}/src -t {tmp_path}/mt --model {model} -o {tmp_path}/c.jsonl")
-    mbr_esd(f"decide {tmp_path}/c.jsonl -o {tmp_path}/d.jsonl")
-    rows = [json.loads(line) for line in (tmp_path / "d.jsonl").read_text().splitlines()]
-    assert [row["error_spans"][0]["confidence"] for row in rows] == pytest.approx([PROBABILITY] * 2, rel=1e-5)
-    replayed = f"mbr-esd-llama-distill?candidates={tmp_path}/c.jsonl"
-    samples = [{**one, "system": "mt"} for one in SAMPLES]
-    spans = Metric(load_card(replayed)).predict(samples).metadata.error_spans
-    assert [one["confidence"] for (one,) in spans] == pytest.approx([PROBABILITY] * 2, rel=1e-5)

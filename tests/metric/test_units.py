@@ -14,19 +14,16 @@ from hypothesis import strategies as st
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Decision
-from mbr_esd_metric.errors import EngineError, OptionError
-from mbr_esd_metric.generation.engine import Request, Sampling
+from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import CARDS, load_card
-from mbr_esd_metric.metric.run import annotate, sample, signature_of
+from mbr_esd_metric.metric.run import annotate, sample
 from mbr_esd_metric.metric.sources import Segment, build_requests
 from mbr_esd_metric.metric.units import LONG, join_parts, units_of
-from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.sentences import parts
 from mbr_esd_metric.prompting.text import word_count
 from tests.helpers.annotations import annotations
 from tests.helpers.candidates import answer
-from tests.helpers.command import Command
 from tests.helpers.stub_engine import StubEngine, run_stub
 from tests.prompting.test_sentences import SOURCE, TEXTS, TRANSLATION, pairs
 
@@ -35,21 +32,13 @@ TEXT = Segment(SOURCE, TRANSLATION, "line 2")
 PAPERS = ("mbr-esd-llama", "mbr-esd-gemma2", "mbr-esd-phi4", "mbr-esd-mistral", "mbr-esd-llama-distill")
 
 
-def first_words(request: Request, sampling: Sampling) -> str:
-    """Marks the first word of the translation and, where the grammar has omissions, that of the source."""
-    first = request.translation.split()[0]
-    if "omitted" in request.grammar:
-        return f"minor <{first}> omitted major <{request.source.split()[0]}>"
-    return answer(first, severity="minor")
-
-
 def same_beginning(texts: Sequence[str]) -> str:
     return "".join(one[0] for one in takewhile(lambda some: len(set(some)) == 1, zip(*texts, strict=False)))
 
 
 @pytest.fixture
 def card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelCard:
-    run_stub(monkeypatch, first_words)
+    run_stub(monkeypatch, lambda request, sampling: answer(request.translation.split()[0], severity="minor"))
     return load_card(f"mbr-esd-server?model=m&engine=server&n=2&lp=en-de&unit=sentence&store={tmp_path / 'store'}")
 
 
@@ -87,29 +76,6 @@ def test_the_whole_text_stands_first_and_the_sentence_last(card: ModelCard) -> N
     shared = len(same_beginning([one.prompt for one in StubEngine.requests]))
     longest = max(len(one.source) + len(one.translation) for one in StubEngine.requests)
     assert all(len(one.prompt) - shared < longest + 250 for one in StubEngine.requests)
-
-
-def test_spans_get_their_places_and_the_score_is_the_mean(card: ModelCard) -> None:
-    card = with_options(card, {"format": "compact-omissions", "score": "chosen"})
-    (decision,) = annotate(card, [TEXT]).decisions
-    places = parts(SOURCE, TRANSLATION, "en-de")
-    assert [s.start for s in decision.annotation.on("translation")] == [p.start for p in places]
-    assert [s.start for s in decision.annotation.on("source")] == [p.source_start for p in places]
-    assert (decision.mqm, decision.score) == (-6.0, pytest.approx(0.76))
-    assert [(p.start, p.end, p.score) for p in decision.parts] == [(p.start, p.end, 0.76) for p in places]
-    assert (decision.valid, decision.located, decision.index) == (12, 24, None)
-
-
-@pytest.mark.parametrize("form", ["json", "compact", "json-omissions", "compact-omissions", "esa", "gemba-mqm"])
-@pytest.mark.parametrize("grounded", ["true", "false"])
-def test_every_format_asks_about_one_sentence(card: ModelCard, form: str, grounded: str) -> None:
-    card = with_options(card, {"format": form, "grounded": grounded})
-    units = units_of(card, [TEXT]).units
-    for unit, request in zip(units, build_requests(card, {}, units).values(), strict=True):
-        answers = get_format(form)
-        assert request.grammar == answers.grammar(unit.translation, grounded == "true", unit.source)
-        assert answers.prompt("v1").render(unit.source, unit.translation, "en-de") in request.prompt
-    assert "prompt:v1+context-v1|unit:sentence/mean" in signature_of(card)
 
 
 def test_a_tagger_reads_the_sentence_and_its_source_alone() -> None:
@@ -163,31 +129,6 @@ def test_a_long_document_is_read_in_windows(card: ModelCard) -> None:
     assert len(units) == 400
     assert max(sum(len(p.sources) for p in u.context.passages) for u in units if u.context) < 130
     assert len({u.context.passages for u in units if u.context}) < 12
-
-
-def test_a_run_that_ends_in_the_middle_of_a_text_goes_on(card: ModelCard) -> None:
-    StubEngine.fail_after = 3
-    with pytest.raises(EngineError, match="out of memory"):
-        annotate(card, [TEXT])
-    StubEngine.fail_after = None
-    (decision,) = annotate(card, [TEXT]).decisions
-    assert len(StubEngine.requests) == len({one.key for one in StubEngine.requests}) == 6
-    assert len(decision.parts) == 6
-
-
-def test_score_writes_the_sentences_and_show_shows_them(
-    card: ModelCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name, text in (("src", SOURCE), ("mt", TRANSLATION)):
-        Path(name).write_text(f"{text}\nYes.\n", encoding="utf-8")
-    model = f"mbr-esd-server?model=m&engine=server&n=2&unit=sentence&store={tmp_path / 'store'}"
-    mbr_esd("score -s src -t mt --lp en-de --to_json o.json --model", model)
-    long, short = json.loads(Path("o.json").read_text(encoding="utf-8"))["mt"]
-    assert len(long["sentences"]) == 6
-    assert "sentences" not in short
-    shown = mbr_esd("show o.json --id 1").out
-    assert "  0.9600  [Guten](minor) Morgen, liebe Freunde.\n  0.9600  [Ich](minor) kam" in shown
 
 
 def test_lowest_scores_are_counted(card: ModelCard, monkeypatch: pytest.MonkeyPatch) -> None:
