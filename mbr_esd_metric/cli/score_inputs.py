@@ -72,11 +72,9 @@ class Texts:
     def _plain(cls, args: argparse.Namespace) -> Texts:
         if not args.sources or not args.translations:
             raise OptionError("give a source file with -s and translations with -t, or a file such as project.xlf")
-        if args.output:
-            raise no_effect_error(f"-o {args.output}", "plain texts")
-        for option in ("all", "changed_from"):
-            if getattr(args, option):
-                raise no_effect_error(f"--{option.replace('_', '-')}", "plain texts")
+        for option, value in (("-o", args.output), ("--all", args.all), ("--changed-from", args.changed_from)):
+            if value:
+                raise no_effect_error(option, "plain texts")
         check_distinct(args.translations, "translations", "-t ")
         sources = read_segments(args.sources)
         systems = {path: read_translations(path, args.sources, sources) for path in args.translations}

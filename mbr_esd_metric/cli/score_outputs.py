@@ -34,42 +34,44 @@ def write_errors_of(
     if table:
         from mbr_esd_metric.adapters.documents.table import write_errors
 
-        errors = [error for rows in data.values() for row in rows for error in errors_of(row)]
-        more = [name for name in CORRECTION if any(name in error for error in errors)]
-        write_errors(table, _error_rows(texts, data, more), more)
+        errors = list(_errors(texts, data))
+        more = [name for name in CORRECTION if any(name in error for *_, error in errors)]
+        names = ("severity", "category", "side", "start", "end", "text", "confidence")
+        rows = []
+        for path, name, row, error in errors:
+            cells = [*map(error.get, names), row["src"], row["mt"], *map(error.get, more)]
+            plain = ("" if one is None else round(one, 6) if isinstance(one, float) else one for one in cells)
+            rows.append([printable(path), name, *plain])
+        write_errors(table, rows, more)
     if texts.document is not None and output:
         from mbr_esd_metric.adapters.documents import Checked
 
+        (rows_of_file,) = data.values()
         checked = [
-            None if "refused" in row else Checked(Annotation(errors_of(row)), row["COMET"])
-            for rows in data.values()
-            for row in rows
+            None if "refused" in row else Checked(Annotation(errors_of(row)), row["COMET"]) for row in rows_of_file
         ]
         texts.document.mark(checked, Path(output))
         return f"{output}: {number_of(sum(len(one.annotation) for one in checked if one), 'error')} marked"
     return ""
 
 
-def _error_rows(texts: Texts, data: Mapping[str, Sequence[WrittenSegment]], more: Sequence[str]) -> Iterator[list[Any]]:
-    """The cells of each error, in the order of `ERROR_COLUMNS` and `more`."""
-    names = ("severity", "category", "side", "start", "end", "text", "confidence")
+def _errors(
+    texts: Texts, data: Mapping[str, Sequence[WrittenSegment]]
+) -> Iterator[tuple[str, str, WrittenSegment, dict[str, Any]]]:
+    """Each error, behind its system, the name of its segment, and the segment."""
     for path, rows in data.items():
         for number, row in enumerate(rows, 1):
             for error in errors_of(row):
-                cells = [*(error.get(name) for name in names), row["src"], row["mt"], *map(error.get, more)]
-                plain = ("" if one is None else round(one, 6) if isinstance(one, float) else one for one in cells)
-                yield [printable(path), texts.id(number), *plain]
+                yield path, texts.id(number), row, error
 
 
 def error_table(texts: Texts, data: Mapping[str, Sequence[WrittenSegment]]) -> Table:
     """The first errors for people; texts stand as code, as nobody vouches for them."""
     rows: list[TableRow] = []
-    for path, segments in data.items():
-        for number, row in enumerate(segments, 1):
-            place = {"system": path, "segment": texts.id(number)} if len(data) > 1 else {"segment": texts.id(number)}
-            for error in errors_of(row):
-                shown = place | {key: text for key in _SHOWN if (text := error.get(key)) is not None}
-                rows.append({Column(key, key): _as_code(text) for key, text in shown.items()})
+    for path, name, _, error in _errors(texts, data):
+        shown = ({"system": path} if len(data) > 1 else {}) | {"segment": name}
+        shown |= {key: text for key in _SHOWN if (text := error.get(key)) is not None}
+        rows.append({Column(key, key): _as_code(text) for key, text in shown.items()})
     notes = [f"and {number_of(len(rows) - _MOST, 'error')} more"] if len(rows) > _MOST else []
     return table_of("errors", rows[:_MOST], notes)
 
@@ -92,13 +94,13 @@ def error_free_shares(path: str, data: Mapping[str, Sequence[dict[str, Any]]], l
     model = read_error_free(path)
     shares = {}
     for system, rows in data.items():
-        scored = [row for row in rows if not is_blank(row["mt"]) and not math.isnan(row["COMET"])]
-        judged = []
-        for row in scored:
-            annotation = Annotation(errors_of(row)) if "errors" in row else None
-            judged.append(ScoredTranslation(row["COMET"], annotation, len(row["mt"]), lp or ""))
+        scored, judged = [], []
         for row in rows:
             row["error_free"] = False
+            if not is_blank(row["mt"]) and not math.isnan(row["COMET"]):
+                annotation = Annotation(errors_of(row)) if "errors" in row else None
+                scored.append(row)
+                judged.append(ScoredTranslation(row["COMET"], annotation, len(row["mt"]), lp or ""))
         for row, clean in zip(scored, model.clean(judged).tolist() if scored else (), strict=True):
             row["error_free"] = clean
         shares[system] = sum(row["error_free"] for row in rows) / max(1, len(rows))

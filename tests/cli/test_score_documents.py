@@ -62,7 +62,7 @@ def test_languages_and_options_that_do_not_fit(project: str, mbr_esd: Command) -
         ("project.xlf --lp en-fr", "unit o/a is en-de, not en-fr"),
         ("project.xlf -s x -t y", "has both texts; leave -s and -t out"),
         ("-s x", "give a source file with -s and translations with -t"),
-        ("-s x -t y -o z", "-o z changes nothing with plain texts"),
+        ("-s x -t y -o z", "-o changes nothing with plain texts"),
         ("project.xlf -o project.xlf", "project.xlf is an input"),
         ("project.xlf -o out.csv", "-o out.csv: it is project.xlf again"),
         ("bare.xlf", "names no one language pair (none); name it with --lp"),
