@@ -16,7 +16,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ def read_wmt26_esa(path: str | Path, texts: str | Path, lps: Collection[str] = (
         lps: the language pairs to read, such as "eng_Latn-deu_Latn"; all if empty.
     """
     left_out: dict[str, Counter[str]] = defaultdict(Counter)
-    ratings: dict[str, dict[str, list[tuple[str, Answer]]]] = {}
+    ratings: dict[str, dict[str, list[Answer]]] = {}
     for name, log in read_logs(path).items():
         lp = name.split()[0].replace("---", "-") if name.split() else name
         if lps and lp not in lps:
@@ -70,13 +70,12 @@ def read_wmt26_esa(path: str | Path, texts: str | Path, lps: Collection[str] = (
         counts.update(answers.left_out)
         counts["attention check"] += sum(shown for _, shown in answers.checks.values())
         counts["attention check that was failed"] += sum(shown - passed for passed, shown in answers.checks.values())
-        by_user: dict[str, list[tuple[str, Answer]]] = defaultdict(list)
-        for (user, _, _, system), each in answers.by_translation.items():
-            for answer in each:
-                if answer.value.get("score") is None:
-                    counts["answer without a score"] += 1
-                else:
-                    by_user[user].append((system, answer))
+        by_user: dict[str, list[Answer]] = defaultdict(list)
+        for answer in answers.kept:
+            if answer.value.get("score") is None:
+                counts["answer without a score"] += 1
+            else:
+                by_user[answer.person].append(answer)
         for user in unreliable_users(by_user):
             counts[f"score of a user who agrees with the others by less than {_LEAST_AGREEMENT}"] += len(by_user[user])
             counts["user who agrees with the others too little"] += 1
@@ -98,7 +97,7 @@ def read_wmt26_esa(path: str | Path, texts: str | Path, lps: Collection[str] = (
     return EsaData(tuple(segments), {lp: +counts for lp, counts in left_out.items()}, fields)
 
 
-def unreliable_users(by_user: Mapping[str, Sequence[tuple[str, Answer]]]) -> list[str]:
+def unreliable_users(by_user: Mapping[str, Sequence[Answer]]) -> list[str]:
     """The users whose differences of scores fit too little to the systems' mean differences.
 
     For two systems a and b on one screen, with the user's scores x_a and x_b, the fit is
@@ -107,16 +106,16 @@ def unreliable_users(by_user: Mapping[str, Sequence[tuple[str, Answer]]]) -> lis
     """
     scores: dict[str, list[float]] = defaultdict(list)
     for each in by_user.values():
-        for system, answer in each:
-            scores[system].append(score_in_range(answer.value["score"]))
+        for answer in each:
+            scores[answer.code].append(score_in_range(answer.value["score"]))
     moments = {s: (float(np.mean(v)), float(np.var(v, ddof=1))) for s, v in scores.items() if len(v) > _FEW_SCORES}
     users = []
     for user, each in by_user.items():
-        if len({id(answer.entry) for _, answer in each}) < _LEAST_SCREENS:
-            continue
         items: dict[tuple[int, int], list[tuple[str, float]]] = defaultdict(list)
-        for system, answer in each:
-            items[id(answer.entry), answer.at].append((system, float(answer.value["score"])))
+        for answer in each:
+            items[id(answer.shown), answer.at].append((answer.code, float(answer.value["score"])))
+        if len({screen for screen, _ in items}) < _LEAST_SCREENS:
+            continue
         fits = []
         for item in items.values():
             for (a, x_a), (b, x_b) in combinations(item, 2):
@@ -189,24 +188,23 @@ def _ends_of_values(text: str) -> list[int]:
 
 def _segments(
     lp: str,
-    by_user: Mapping[str, Sequence[tuple[str, Answer]]],
+    by_user: Mapping[str, Sequence[Answer]],
     documents: Mapping[tuple[str, str], _Document],
     left_out: Counter[str],
     folder: Path,
 ) -> Iterator[RatedSegment]:
     """The segments of the documents with a rating, in the order of the test set."""
-    rated: dict[tuple[str, str], dict[int, list[tuple[str, str, Answer]]]] = defaultdict(lambda: defaultdict(list))
-    for user, each in by_user.items():
-        for system, answer in each:
-            identifier = str(answer.item["item_id"])
-            domain, rest = identifier.split(_SEPARATOR, 1)
-            name, place = rest.rsplit(_SEPARATOR, 1)
-            document = documents.get((domain, name))
-            if document is None or not int(place) < len(document.segments):
-                raise InputError(f"segment {identifier} is not in {folder}/wmt26-genmt.jsonl")
-            rated[domain, name][int(place)].append((user, system, answer))
+    rated: dict[tuple[str, str], dict[int, list[Answer]]] = defaultdict(lambda: defaultdict(list))
+    for answer in chain.from_iterable(by_user.values()):
+        identifier = str(answer.item["item_id"])
+        domain, rest = identifier.split(_SEPARATOR, 1)
+        name, place = rest.rsplit(_SEPARATOR, 1)
+        document = documents.get((domain, name))
+        if document is None or not int(place) < len(document.segments):
+            raise InputError(f"segment {identifier} is not in {folder}/wmt26-genmt.jsonl")
+        rated[domain, name][int(place)].append(answer)
     # Screens leave the ending out of some names.
-    shown = {system for each in by_user.values() for system, _ in each}
+    shown = {answer.code for each in by_user.values() for answer in each}
     full = {system for document in documents.values() for system in document.outputs} - shown
     names = {s: s.removesuffix(_ENDING) for s in full if s.removesuffix(_ENDING) in shown}
     number = 0
@@ -226,13 +224,12 @@ def _segments(
         for at, source in enumerate(document.segments):
             number += 1
             segment = RatedSegment(lp, domain, name, str(number), source)
-            for user, shown_as, answer in rated[domain, name][at]:
-                system = _PEOPLE.get(shown_as, shown_as)
-                text = answer.item["tgt"][shown_as]
+            for answer in rated[domain, name][at]:
+                system, text = _PEOPLE.get(answer.code, answer.code), answer.item["tgt"][answer.code]
                 segment.put(system, text)
                 errors = tuple(_errors(answer.value.get("error_spans") or [], text, left_out))
-                annotation = SegmentRating(errors, score_in_range(answer.value["score"]), user)
-                segment.ratings.setdefault(system, []).append(annotation)
+                rating = SegmentRating(errors, score_in_range(answer.value["score"]), answer.person)
+                segment.ratings.setdefault(system, []).append(rating)
             for system, parts in blocks.items():
                 segment.outputs.setdefault(system, parts[at])
             yield segment

@@ -32,11 +32,15 @@ _SEPARATOR = re.compile(r"_#{1,3}_")
 
 
 class Answer(NamedTuple):
-    """One person's answer to one translation: the log's entry; the item's place on the screen; the item as the campaign
-    has it, or as it was shown where that is not known; score and marked errors; the seconds."""
+    """One person's answer to one translation: the number of the screen, the item's place on it and the code of the
+    system; the items that were shown; this one as the campaign has it, or as it was shown where that is not known;
+    score and marked errors; the seconds."""
 
-    entry: Mapping[str, Any]
+    person: str
+    screen: str
     at: int
+    code: str
+    shown: Sequence[Mapping[str, Any]]
     item: Mapping[str, Any]
     value: Mapping[str, Any]
     seconds: float
@@ -44,15 +48,10 @@ class Answer(NamedTuple):
 
 @dataclass(slots=True)
 class Answers:
-    """The answers of a log, attention checks apart.
+    """The answers of a log, oldest first, without attention checks, of which each person has (passed, shown); and
+    reason -> how often something was left out."""
 
-    Attributes:
-        by_translation: (person, screen, place of the item, system's code) -> the answers, oldest first.
-        checks: person -> (passed, shown) attention checks.
-        left_out: reason -> how often.
-    """
-
-    by_translation: dict[tuple[str, str, int, str], list[Answer]] = field(default_factory=dict)
+    kept: list[Answer] = field(default_factory=list)
     checks: dict[str, tuple[int, int]] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
 
@@ -71,10 +70,9 @@ def answers_of(campaign: Campaign, log: Iterable[Mapping[str, Any]]) -> Answers:
             if campaign.people is not None and person not in campaign.people:
                 raise InputError(f"annotator {person!r} is none of the campaign's ({', '.join(campaign.people)})")
             if entry["annotation"] == "__RESET__":
-                old = [key for key in answers.by_translation if key[0] == person]
-                answers.left_out["screen that was reset"] += len({key[:2] for key in old})
-                for key in old:
-                    del answers.by_translation[key]
+                old = {one.screen for one in answers.kept if one.person == person}
+                answers.left_out["screen that was reset"] += len(old)
+                answers.kept = [one for one in answers.kept if one.person != person]
                 checks = {key: passed for key, passed in checks.items() if key[0] != person}
                 continue
             answers.checks.setdefault(person, (0, 0))
@@ -94,35 +92,35 @@ def answers_of(campaign: Campaign, log: Iterable[Mapping[str, Any]]) -> Answers:
             elif any("_#_tutorial_#_" in str(item.get("item_id")) for item in items):
                 answers.left_out["tutorial"] += 1
             else:
-                _add(answers, campaign, entry, pairs)
+                answers.kept += _answers(campaign, person, screen, entry, pairs, answers.left_out)
     for (person, _), passed in checks.items():
         before, shown = answers.checks[person]
         answers.checks[person] = (before + passed, shown + 1)
     return answers
 
 
-def _add(
-    answers: Answers,
+def _answers(
     campaign: Campaign,
+    person: str,
+    screen: str,
     entry: Mapping[str, Any],
     pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]],
-) -> None:
-    """Add the answers of one screen."""
+    left_out: Counter[str],
+) -> Iterator[Answer]:
+    """The answers of one screen."""
     actions = entry.get("actions") or []
     seconds = _seconds(actions)
     skipped = any(action.get("action") == "submit_skip" for action in actions)
     for at, (item, values) in enumerate(pairs):
         for code, value in (values or {}).items():
             if code not in item["tgt"] and campaign.items is None:
-                answers.left_out["score of a translation that was not shown"] += 1
+                left_out["score of a translation that was not shown"] += 1
             elif code not in item["tgt"] or code not in (campaign.systems or {code}):
                 raise InputError(f"the annotations name a system {code!r} that the campaign has not")
             elif skipped and value.get("score") is None:
-                answers.left_out["skipped"] += 1
+                left_out["skipped"] += 1
             else:
-                key = (str(entry["user_id"]), str(entry.get("item_i")), at, code)
-                answer = Answer(entry, at, item, value, seconds.get((at, code), 0.0))
-                answers.by_translation.setdefault(key, []).append(answer)
+                yield Answer(person, screen, at, code, entry["item"], item, value, seconds.get((at, code), 0.0))
 
 
 def _campaign_item(campaign: Campaign, item: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -144,15 +142,17 @@ def ratings_of(campaign: Campaign, answers: Answers) -> list[PersonRating]:
         InputError: a score out of its range, or none where one is asked; an error outside of its text.
     """
     numbers: dict[tuple[str, ...], int] = {}
+    visits: dict[tuple[str, str, int, str], list[Answer]] = defaultdict(list)
+    for one in answers.kept:
+        visits[one[:4]].append(one)
     ratings = []
-    for (person, screen, _, code), by_time in answers.by_translation.items():
-        last = by_time[-1]
-        if len(by_time) > 1:
-            answers.left_out["answer that the same person gave anew: the last one counts"] += len(by_time) - 1
+    for (person, screen, at, code), each in visits.items():
+        if len(each) > 1:
+            answers.left_out["answer that the same person gave anew: the last one counts"] += len(each) - 1
         with reading(f"screen {screen} of {person} in {campaign.name}"):
-            item, text = last.item, last.item["tgt"][code]
-            document, segment = _place(numbers, last.entry["item"], item, last.at)
-            spans = last.value.get("error_spans") or [] if campaign.marked else []
+            *_, shown, item, value, _ = each[-1]
+            text, (document, segment) = item["tgt"][code], _place(numbers, shown, item, at)
+            spans = value.get("error_spans") or [] if campaign.marked else []
             errors = tuple(error_of(span, text, campaign.tokens) for span in spans)
             suggested, added = None, len(errors)
             if campaign.marked and code in item.get("error_spans", {}):
@@ -160,7 +160,7 @@ def ratings_of(campaign: Campaign, answers: Answers) -> list[PersonRating]:
             system = code if campaign.systems is None else campaign.systems[code]
             source = str(item.get("src_text") or item.get("src") or "")
             rating = MqmRating(system, document, segment, segment, person, source, text, errors, campaign.language_pair)
-            score, seconds = _score(campaign, last.value), sum(one.seconds for one in by_time)
+            score, seconds = _score(campaign, value), sum(one.seconds for one in each)
             checks = answers.checks[person]
             ratings.append(PersonRating(rating, score, seconds, suggested, added, checks, campaign.marked))
     return ratings
