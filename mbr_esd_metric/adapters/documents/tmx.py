@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from mbr_esd_metric.adapters.documents.content import MARK, Content, Element, quoted
 from mbr_esd_metric.adapters.documents.document import Document, issue_type
-from mbr_esd_metric.adapters.documents.markup import Closing, XmlUnit, document_of, read_xml
+from mbr_esd_metric.adapters.documents.markup import (
+    MARK,
+    Closing,
+    Content,
+    Element,
+    XmlUnit,
+    document_of,
+    quoted,
+    read_xml,
+)
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.prompting.languages import language_code

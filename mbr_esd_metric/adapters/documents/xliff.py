@@ -10,9 +10,18 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from mbr_esd_metric.adapters.documents.content import MARK, Content, Element, quoted
 from mbr_esd_metric.adapters.documents.document import Document, issue_comment, issue_type
-from mbr_esd_metric.adapters.documents.markup import Closing, XmlUnit, declaration, document_of, read_xml
+from mbr_esd_metric.adapters.documents.markup import (
+    MARK,
+    Closing,
+    Content,
+    Element,
+    XmlUnit,
+    declaration,
+    document_of,
+    quoted,
+    read_xml,
+)
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import InputError
 
