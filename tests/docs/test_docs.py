@@ -181,18 +181,13 @@ def test_what_the_convention_says(tmp_path: Path) -> None:
     page = ROOT / "docs" / "none.md"
     session = Session(page, tmp_path)
     text = "$ export WORD=one\n$ echo \\\n    $WORD two\none two\n$ printf 'a\\nb\\nc 0.123 s\\n'\n...\nc ... s"
+    good = [("console", text), ("console", "$ test $WORD = one"), ("python", "x = 1"), ("python", ">>> x + 1\n2")]
+    bad = [("console", "$ false"), ("console", "$ echo one\ntwo"), ("python", ">>> x + 1\n3")]
     try:
-        session.run(Block(page, 1, "console", text))
-        session.run(Block(page, 2, "console", "$ test $WORD = one"))  # one shell throughout
-        session.run(Block(page, 3, "console", "$ false", fails=True))
-        session.run(Block(page, 4, "python", "x = 1"))
-        session.run(Block(page, 5, "python", ">>> x + 1\n2"))
-        for block in (
-            Block(page, 6, "console", "$ false"),
-            Block(page, 7, "console", "$ echo one\ntwo"),
-            Block(page, 8, "python", ">>> x + 1\n3"),
-            Block(page, 9, "console", "$ true", fails=True),
-        ):
+        for number, (kind, text) in enumerate(good):  # one shell throughout
+            session.run(Block(page, number, kind, text))
+        session.run(Block(page, 4, "console", "$ false", fails=True))
+        for block in (*(Block(page, 5, *one) for one in bad), Block(page, 6, "console", "$ true", fails=True)):
             with pytest.raises(DocumentError):
                 session.run(block)
     finally:

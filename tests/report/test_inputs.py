@@ -98,38 +98,29 @@ def test_decisions_with_their_candidates(decisions: Path) -> None:
     assert span.confidence == pytest.approx(6 / 8)
 
 
-def test_decisions_without_the_candidates_that_they_were_made_from(decisions: Path, tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match="segment 1 is in no file of candidates and no test set.*give the candidates file"
-    ):
+def test_decisions_belong_to_their_candidates(decisions: Path, tmp_path: Path) -> None:
+    """Without them, beside others', beside a copy, and beside other texts of the same names."""
+    message = "segment 1 is in no file of candidates and no test set.*give the candidates file"
+    with pytest.raises(InputError, match=message):
         read_table([Source(decisions)])
     other = tmp_path / "other.jsonl"
-    write_records(other, [replace(record, mt=f"Anders: {record.mt}") for record in read_candidates(CANDIDATES)])
+    records = list(read_candidates(CANDIDATES))
+    write_records(other, [replace(record, mt=f"Anders: {record.mt}") for record in records])
     with pytest.raises(InputError, match=r"decisions.jsonl: segment 1: the error span 'Ufer' does not stand at 4 of"):
         read_table([Source(decisions), Source(other)])
-
-
-def test_decisions_between_two_candidates_files(decisions: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other.jsonl"
-    records = list(read_candidates(CANDIDATES))
-    write_records(other, records)
     both = [Source(CANDIDATES), Source(other)]
+    write_records(other, records)
     assert len(read_table([Source(decisions), *both]).rows) == 4
     write_records(other, [replace(record, mt=f"{record.mt} Anders.") for record in records])
     assert len(read_table(both).rows) == 8
     message = rf"other.jsonl: segment 1 has another text than in {CANDIDATES}, and decisions name segments by system"
     with pytest.raises(InputError, match=message):
         read_table([Source(decisions), *both])
-
-
-def test_two_translations_with_one_name(tmp_path: Path) -> None:
-    path = tmp_path / "candidates.jsonl"
-    records = list(read_candidates(CANDIDATES))
-    write_records(path, [*records, records[0]])
-    read_table([Source(path)])
-    write_records(path, [*records, replace(records[0], mt="anders")])
-    with pytest.raises(InputError, match=r"candidates.jsonl: segment '1'.* is there twice, with two translations"):
-        read_table([Source(path)])
+    write_records(other, [*records, records[0]])
+    read_table([Source(other)])
+    write_records(other, [*records, replace(records[0], mt="anders")])
+    with pytest.raises(InputError, match=r"other.jsonl: segment '1'.* is there twice, with two translations"):
+        read_table([Source(other)])
 
 
 def test_a_file_of_another_kind(tmp_path: Path) -> None:
@@ -159,15 +150,11 @@ def test_a_compressed_file_is_of_the_same_kind(tmp_path: Path, suffix: str) -> N
     assert read_table([Source(human)]).rows == read_table([Source(EXAMPLES / "human.tsv")]).rows
 
 
-def test_names_of_inputs(tmp_path: Path) -> None:
-    assert Source.parse("out.eval.json").label == "out.eval"
-    assert Source.parse("MBR 256=out.json") == Source(Path("out.json"), "MBR 256")
+def test_files_of_one_name_get_longer_names(tmp_path: Path) -> None:
     odd = tmp_path / "a=b.json"
     odd.touch()
-    assert Source.parse(str(odd)) == Source(odd)
-
-
-def test_files_of_one_name_get_longer_names(tmp_path: Path) -> None:
+    parsed = [Source.parse(text) for text in ("out.eval.json", "MBR 256=out.json", str(odd))]
+    assert parsed == [Source(Path("out.eval.json")), Source(Path("out.json"), "MBR 256"), Source(odd)]
     texts = {"x/a/mt.txt": [row("eins", 0.5)], "x/b/mt.txt": [row("zwei", 0.5)], "other.txt": [row("drei", 0.5)]}
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
@@ -327,6 +314,9 @@ def test_distribution_counts_characters() -> None:
     expanded = [pair for width, *pair in summary.runs for _ in range(width)]
     assert expanded == [list(pair) for pair in zip(marked, major, strict=True)]
     assert [(strips.count, strips.logprob) for strips in summary.annotations] == [(2, None), (1, None)]
+    for text, runs in (("", []), ("abc", [(3, 0, 0)])):
+        for candidate in (Candidate(annotation=()), Candidate("not JSON")):
+            assert list(distribution(Text("1", "", "", text), [candidate]).runs) == runs
 
 
 def test_candidates_are_read_as_they_were_decided(tmp_path: Path, mbr_esd: Command) -> None:
@@ -341,13 +331,6 @@ def test_candidates_are_read_as_they_were_decided(tmp_path: Path, mbr_esd: Comma
         assert annotations(sheet, "decisions") == [summary.annotations[0].annotation]
         shown = mbr_esd("show", candidates).out
         assert shown.endswith(["[und](minor) und\n", "[und](minor) [und](minor)\n"][words - 1])
-
-
-@pytest.mark.parametrize(("mt", "runs"), [("", []), ("abc", [(3, 0, 0)])])
-def test_distribution_without_a_span(mt: str, runs: list[tuple[int, int, int]]) -> None:
-    text = Text("1", "", "", mt)
-    assert list(distribution(text, [Candidate(annotation=())]).runs) == runs
-    assert list(distribution(text, [Candidate("not JSON")]).runs) == runs
 
 
 def test_an_importer_of_json_is_a_row_of_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,19 +155,18 @@ def test_a_text_judged_by_sentences_has_a_score_at_each(page: Page) -> None:
 
 def test_confidence_is_opacity(page: Page) -> None:
     """The surer of two spans is the more opaque one; without a confidence a span is as opaque as a sure one."""
-    spans = [(0, "major", 0.1), (2, "major", 0.6), (4, "major", 1.0), (6, "major", None)]
-    spans += [(at + 8, "minor", confidence) for at, _, confidence in spans]
-    annotation = Annotation(ErrorSpan(at, at + 1, severity, None, sure) for at, severity, sure in spans)
-    page.open(join([RatingInput("metric", [Rating(Text("1", "", "", "0123456789abcdef"), annotation)])]))
+    sure = (0.1, 0.6, 1.0, None)
+    spans = [ErrorSpan(2 * at, 2 * at + 1, ("major", "minor")[at // 4], None, sure[at % 4]) for at in range(8)]
+    page.open(join([RatingInput("metric", [Rating(Text("1", "", "", "0123456789abcdef"), Annotation(spans))])]))
     drawn = page.js(
         "return [...document.querySelectorAll('#detail .body mark')]"
         ".map(m => getComputedStyle(m).backgroundColor.match(/[\\d.]+/g).map(Number))"
     )
-    for severity, colours in (("major", drawn[:4]), ("minor", drawn[4:])):
-        assert len({tuple(colour[:3]) for colour in colours}) == 1, severity
-        opacity = [colour[3] for colour in colours]
-        assert opacity[0] + 0.05 < opacity[1] < opacity[2] - 0.05, severity
-        assert opacity[2] == opacity[3], severity
+    for colours in (drawn[:4], drawn[4:]):
+        assert len({tuple(colour[:3]) for colour in colours}) == 1
+        first, second, third, unknown = (colour[3] for colour in colours)
+        assert first + 0.05 < second < third - 0.05
+        assert third == unknown
     assert drawn[0][:3] != drawn[4][:3]
 
 
