@@ -22,11 +22,6 @@ DEFAULT_MODEL = "mbr-esd-small"
 FAILED_GATE = 3
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """Add ``--model``."""
-    parser.add_argument("--model", help=f"model name with options (default: {DEFAULT_MODEL})")
-
-
 def add_dry_run(parser: argparse.ArgumentParser) -> None:
     """Add ``--dry-run``, which is 0 where it is given alone."""
     parser.add_argument(

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.model_options import DEFAULT_MODEL, add_dry_run, add_model, print_estimates
+from mbr_esd_metric.cli.model_options import DEFAULT_MODEL, add_dry_run, print_estimates
 from mbr_esd_metric.cli.shared_options import add_test_set, load_optional_test_set, test_set_folder, used_option
 from mbr_esd_metric.errors import InputError, OptionError, first_of, logger, no_effect_error, number_of, printable
 from mbr_esd_metric.files.paths import check_distinct, check_output, short_names
@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-s", "--sources", metavar="SRC", help="source file, one segment a line")
     parser.add_argument("-t", "--translations", nargs="+", metavar="MT", help="one file of translations a system")
     add_test_set(parser, optional=True)
-    add_model(parser)
+    parser.add_argument("--model", help=f"model name with options (default: {DEFAULT_MODEL})")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="JSON lines; .gz and .zst compress")
     add_dry_run(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar")

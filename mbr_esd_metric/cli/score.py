@@ -12,7 +12,6 @@ from mbr_esd_metric.cli.model_options import (
     DEFAULT_MODEL,
     add_dry_run,
     add_gate,
-    add_model,
     check_gate,
     print_estimates,
 )
@@ -49,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the document of each source, for ?context=document: one id a line, or WMT's file (.docs, JSON lines)",
     )
     parser.add_argument("--lp", metavar="LP", help="language pair, such as en-de; short for ?lp=...")
-    add_model(parser)
+    parser.add_argument("--model", help=f"model name with options (default: {DEFAULT_MODEL})")
     parser.add_argument(
         "-r", "--references", metavar="REF", help="reference file, for models of COMET's own; xCOMET needs none"
     )
@@ -106,16 +105,16 @@ def run(args: argparse.Namespace) -> int:
     texts = Texts.read(args, card.lp, card.candidates)
     if not texts.sources:
         return _show(args, texts, {args.document: []})
-    metric = Metric(texts.card(card))
+    metric = Metric(card if texts.document is None else texts.card(card))
     if args.lp and not get_format(card.decision.format).prompt(card.prompt).names_languages:
         note = f"{card.name} is not told the languages; --lp {args.lp} serves data warnings and sentences alone"
         logger.info(f"note: {note}")
     sources, systems = texts.sources, texts.systems
     names, kind = short_names(systems), "line" if texts.document is None else "unit"
     segments = [
-        Segment(source, translation, f"{kind} {texts.id(number)} of {path}", name, texts.documents[number - 1])
+        Segment(source, translation, f"{kind} {number} of {path}", name, document)
         for name, (path, translations) in zip(names, systems.items(), strict=True)
-        for number, (source, translation) in enumerate(zip(sources, translations, strict=True), 1)
+        for source, translation, number, document in zip(sources, translations, texts.ids, texts.documents, strict=True)
     ]
     if args.dry_run is not None:
         return print_estimates(metric.card, segments, args.dry_run)
@@ -198,14 +197,16 @@ def _show(
         shares = error_free_shares(args.error_free, judged, lp)
     scores = {path: mean([row["COMET"] for row in rows]) for path, rows in judged.items()}
     if args.to_json:
-        named = texts.document is not None
-        content = {
-            path: [_without_nan({"id": texts.id(n), **row} if named else row) for n, row in enumerate(rows, 1)]
-            for path, rows in data.items()
-        }
+        content = {path: list(map(_without_nan, rows)) for path, rows in data.items()}
+        if texts.document is not None:
+            content = {
+                path: [{"id": name, **row} for name, row in zip(texts.ids, rows, strict=True)]
+                for path, rows in content.items()
+            }
         write_whole(args.to_json, json_text(content, indent=4))
     if args.corrected:
-        corrected = {texts.id(n): row["corrected"] for rows in data.values() for n, row in enumerate(rows, 1)}
+        [rows] = data.values()
+        corrected = {name: row["corrected"] for name, row in zip(texts.ids, rows, strict=True)}
         lines = ({**texts.whole, **corrected}).values()  # with --changed-from, the others as they are
         write_whole(args.corrected, "".join(f"{_LINE_ENDS.sub(' ', line)}\n" for line in lines))
     note = ""
@@ -220,11 +221,9 @@ def _show(
 
         status = close_score_gate(args, texts, judged, scores, shares, warning)
     if not args.only_system:
-        for number in range(1, len(texts.sources) + 1):
+        for at, name in enumerate(texts.ids):
             for path, rows in data.items():
-                print(
-                    f"{printable(path)}\tSegment {printable(texts.id(number))}\tscore: {rows[number - 1]['COMET']:.4f}"
-                )
+                print(f"{printable(path)}\tSegment {printable(name)}\tscore: {rows[at]['COMET']:.4f}")
     if not judged:
         print(printable(f"{args.document}: {texts.changed}"))
     for path, score in scores.items():

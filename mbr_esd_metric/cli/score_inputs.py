@@ -23,14 +23,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The sources of every system, and file -> its translations; the translator's file, if the texts are from one; and
-    the document that each source belongs to, "" where nobody says; how many units of a changed file they are; and the
-    translations of all its units by their ids."""
+    """The texts to score.
+
+    Attributes:
+        sources, ids, documents: of each segment; its number from 1, or what its file calls it; "" without a document.
+        systems: file -> its translations.
+        document: the translator's file, if the texts are from one.
+        changed: how many units of it differ from an older one.
+        whole: the translations of all its units by their ids.
+    """
 
     sources: Sequence[str]
     systems: Mapping[str, Sequence[str]]
+    ids: Sequence[str]
+    documents: Sequence[str]
     document: Document | None = None
-    documents: Sequence[str] = ()
     changed: str = ""
     whole: Mapping[str, str] = field(default_factory=dict)
 
@@ -62,11 +69,15 @@ class Texts:
         for note in (_left_out(document), *document.notes):
             if note:
                 print(printable(f"note: {args.document}: {note}"), file=sys.stderr)
-        texts = [unit.translation for unit in document.units]
-        parts = [unit.document or args.document for unit in document.units]
-        translations = {unit.id: unit.translation for unit in whole.units}
-        sources = [unit.source for unit in document.units]
-        return cls(sources, {args.document: texts}, document, parts, changed, translations)
+        return cls(
+            [unit.source for unit in document.units],
+            {args.document: [unit.translation for unit in document.units]},
+            [unit.id for unit in document.units],
+            [unit.document or args.document for unit in document.units],
+            document,
+            changed,
+            {unit.id: unit.translation for unit in whole.units},
+        )
 
     @classmethod
     def _plain(cls, args: argparse.Namespace) -> Texts:
@@ -81,11 +92,7 @@ class Texts:
         documents = [""] * len(sources)
         if args.documents:
             documents = read_document_names(args.documents, args.sources, len(sources))
-        return cls(sources, systems, documents=documents)
-
-    def id(self, number: int) -> str:
-        """The name of a segment in every output, by its number from 1: that number, or what its file calls it."""
-        return str(number) if self.document is None else self.document.units[number - 1].id
+        return cls(sources, systems, list(map(str, range(1, len(sources) + 1))), documents)
 
     def card(self, card: ModelCard) -> ModelCard:
         """The card with the language pair for the prompt: its own, or as the file says, which need not where no prompt

@@ -60,9 +60,9 @@ def _errors(
 ) -> Iterator[tuple[str, str, WrittenSegment, dict[str, Any]]]:
     """Each error, behind its system, the name of its segment, and the segment."""
     for path, rows in data.items():
-        for number, row in enumerate(rows, 1):
+        for name, row in zip(texts.ids, rows, strict=True):
             for error in errors_of(row):
-                yield path, texts.id(number), row, error
+                yield path, name, row, error
 
 
 def error_table(texts: Texts, data: Mapping[str, Sequence[WrittenSegment]]) -> Table:

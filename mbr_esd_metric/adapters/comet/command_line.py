@@ -115,7 +115,7 @@ def add_to_json(samples: Sequence[Any], metadata: Mapping[str, Any], model: str)
     if command is None:
         return
     command[2]["json"] = SimpleNamespace(dump=_dump_without_nan)
-    names = {"error_spans": "errors"} | {key: key for key in ("mqm", "omissions", "sentences", "corrected")}
+    names = {"mqm": "mqm", "error_spans": "errors"} | {key: key for key in ("omissions", "sentences", "corrected")}
     for at, sample in enumerate(samples):
         if isinstance(sample, dict):
             sample |= {key: metadata[name][at] for name, key in names.items() if name in metadata}
