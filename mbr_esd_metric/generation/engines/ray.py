@@ -115,16 +115,14 @@ class _Workers:
             try:
                 parts = ray.get(done)
             except ray.exceptions.RayTaskError as error:
-                cause = error.cause
-                if isinstance(cause, EngineError):
-                    raise EngineError(str(cause)) from None
-                raise EngineError(f"Ray: {_last_line(cause)}; {RESUME}") from error
+                if isinstance(error.cause, EngineError):
+                    raise EngineError(str(error.cause)) from None
+                raise EngineError(f"Ray: {_last_line(error.cause)}; {RESUME}") from error
             except ray.exceptions.RayError as error:
                 lost += self._replace(actor, batch)
                 if lost > self._copies + _MORE_LOSSES:
-                    raise EngineError(
-                        f"Ray lost {lost} copies of the model in a row: {_last_line(error)}; {RESUME}"
-                    ) from error
+                    message = f"Ray lost {lost} copies of the model in a row: {_last_line(error)}; {RESUME}"
+                    raise EngineError(message) from error
                 self._dispatch()
                 continue
             if batch is None:

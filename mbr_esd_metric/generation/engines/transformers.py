@@ -42,10 +42,8 @@ _GROUP = 64
 
 
 class TransformersEngine(PretrainedEngine):
-    """A causal language model loaded by transformers, on the CPU or on one or several GPUs.
-
-    Uses `model`, `adapter`, `revision`, `dtype` and `device`. Several GPUs share one model.
-    """
+    """A causal language model on the CPU, or on one or several GPUs that share it; uses `model`, `adapter`, `revision`,
+    `dtype` and `device`."""
 
     name: ClassVar[str] = "transformers"
     description: ClassVar[str] = "the model in this process, on the CPU or on GPUs"
@@ -180,12 +178,11 @@ class TransformersEngine(PretrainedEngine):
             logits = self._cache.step(self._model, chosen)
         samples = []
         for tokens, each, done in zip(texts, gains, closed, strict=True):
-            text = self._vocabulary.text(tokens)
-            pieces = self._vocabulary.pieces(tokens)
-            by_token = TokenLogprobs.spelling(pieces, each, text) if request.token_logprobs else None
-            samples.append(
-                Candidate(text, logprob=sum(each), tokens=len(tokens), truncated=not done, token_logprobs=by_token)
-            )
+            text, by_token = self._vocabulary.text(tokens), None
+            if request.token_logprobs:
+                by_token = TokenLogprobs.spelling(self._vocabulary.pieces(tokens), each, text)
+            sample = Candidate(text, logprob=sum(each), tokens=len(tokens), truncated=not done, token_logprobs=by_token)
+            samples.append(sample)
         return samples
 
 
@@ -296,13 +293,8 @@ class Vocabulary:
         return [self._bytes.get(token, b"") for token in tokens]
 
     def grammar(self, expression: str, width: int, device: Any) -> TokenGrammar:
-        """Build the automaton of a regular expression.
-
-        Args:
-            expression: what the whole answer matches.
-            width: V, the number of the model's logits; at least that of the vocabulary.
-            device: where `TokenGrammar.forbidden` is wanted.
-        """
+        """The automaton of a regular expression that the whole answer matches, for V = `width` logits of the model on a
+        device."""
         import outlines_core
 
         tokens: dict[bytes, list[int]] = {}

@@ -101,11 +101,8 @@ class VllmEngine(Engine):
 
     @property
     def starts_late(self) -> bool:
-        """Whether this is the CPU build, with a small model.
-
-        With 135M parameters on two cores it loads for 103 s, and pays from 340 candidates on (evidence/engines.md).
-        The choice does not depend on their number, as candidates of different engines are stored apart.
-        """
+        """Whether this is the CPU build with a small model: 135M parameters load for 103 s, and pay from 340 candidates
+        on (evidence/engines.md)."""
         return 0 < self.options.weights_gb < 1 and is_cpu_build()
 
     @cached_property
@@ -119,11 +116,8 @@ class VllmEngine(Engine):
         return tokens
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
-        """Sample every request. When a request is done, its samples are yielded and another request takes its place.
-
-        vLLM's own `LLM.generate` returns nothing before all requests are done. Its last sequences run alone, and a run
-        that is stopped loses everything. A prompt that is too long is an error at the end, and stops no other.
-        """
+        """Sample every request. When one is done, its samples are yielded and another takes its place, while vLLM's own
+        `LLM.generate` returns nothing before all are done. A prompt that is too long is an error at the end."""
         self.load()
         engine = self._llm.llm_engine
         waiting, numbers = iter(requests), itertools.count()
@@ -140,10 +134,8 @@ class VllmEngine(Engine):
                             f"{self._context}; give vllm=max_model_len:{length}"
                         )
                         continue
-                    name = str(next(numbers))
-                    engine.add_request(
-                        name, {"prompt_token_ids": tokens}, _parameters(request, sampling), lora_request=self._lora()
-                    )
+                    name, prompt = str(next(numbers)), {"prompt_token_ids": tokens}
+                    engine.add_request(name, prompt, _parameters(request, sampling), lora_request=self._lora())
                     running[name] = request
                     sequences += request.n
                 if not running:
@@ -190,14 +182,12 @@ def server_flags(options: EngineOptions) -> list[str]:
     flags: list[str] = []
     for name, value in _engine_arguments(options).items():
         flag = name.replace("_", "-")
-        if name == "model" or value is None:
-            continue
         if isinstance(value, bool):
             flags.append(f"--{flag}" if value else f"--no-{flag}")
         elif isinstance(value, Mapping):
             for key, inner in value.items():
                 flags += [f"--{flag}.{key}", str(inner)]
-        else:
+        elif name != "model" and value is not None:
             flags += [f"--{flag}", str(value)]
     return flags
 

@@ -123,10 +123,9 @@ def test_a_sample_depends_on_seed_request_and_index_alone(engine: TaggerEngine) 
     assert sampled(engine, request(), other) != every
 
 
-@pytest.mark.parametrize(
-    ("source", "translation"), [(SOURCE, TRANSLATION), ("😀 👩‍🚀!", "我喜欢北京。"), ("我喜欢北京。", "a\tb\n c")]
-)
-def test_answers_are_read_back_with_both_sides_and_a_score(engine: TaggerEngine, source: str, translation: str) -> None:
+@pytest.mark.parametrize("texts", [(SOURCE, TRANSLATION), ("😀 👩‍🚀!", "我喜欢北京。"), ("我喜欢北京。", "a\tb\n c")])
+def test_answers_are_read_back_with_both_sides_and_a_score(engine: TaggerEngine, texts: tuple[str, str]) -> None:
+    source, translation = texts
     parser = FORMAT.parser(translation, source=source)
     for one in sampled(engine, request(source, translation)):
         assert re.fullmatch(FORMAT.grammar(translation, source=source), one.text or "")
@@ -213,12 +212,7 @@ def test_embeddings_of_an_embedded_model_and_weights_of_eight_bits(
         TaggerEngine(EngineOptions(model=str(ours), device="cpu")).load()
 
 
-PAIRS = [
-    ("ab", "cd"),
-    (SOURCE, TRANSLATION),
-    (" ".join([SOURCE] * 12), " ".join([TRANSLATION] * 12)),
-    ("我喜欢", "tea 😀"),
-]
+PAIRS = [("ab", "cd"), (SOURCE, TRANSLATION), (f"{SOURCE} " * 12, f"{TRANSLATION} " * 12), ("我喜欢", "tea 😀")]
 
 
 def test_a_batch_gives_what_one_by_one_gives(engine: TaggerEngine) -> None:
