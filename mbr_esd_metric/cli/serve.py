@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import socket
 import sys
 from collections.abc import Sequence
@@ -36,7 +35,6 @@ def run(args: argparse.Namespace) -> int:
     parser.add_argument("--port", type=int, default=8000)
     address, flags = parser.parse_known_args(args.flags)
     command = serve_command(args.name, address.host, address.port, flags)
-    print(f"mbr-esd serve: vllm {shlex.join(_without_keys(command[3:]))}", file=sys.stderr)
     if arguments := answer_flags(flags):
         print(f"mbr-esd serve: ask for it with vllm={','.join(arguments)}", file=sys.stderr)
     name = socket.gethostname() if address.host in ("0.0.0.0", "::") else address.host
@@ -80,16 +78,3 @@ def answer_flags(flags: Sequence[str]) -> tuple[str, ...]:
         if word.startswith("-") and key.partition(".")[0] in ANSWER_ARGUMENTS:
             arguments.append(f"{key}:{value if equals else 'true' if following.startswith('-') else following}")
     return tuple(sorted(arguments))
-
-
-def _without_keys(command: Sequence[str]) -> list[str]:
-    """The command for a log, without the value of ``--api-key``."""
-    shown, secret = [], False
-    for word in command:
-        if word.startswith("--"):
-            flag, equals, _ = word.partition("=")
-            secret = flag == "--api-key"
-            shown.append(f"{flag}=***" if secret and equals else word)
-        else:
-            shown.append("***" if secret else word)
-    return shown

@@ -74,14 +74,9 @@ class Source:
 
 def tell_apart(sources: Sequence[Source]) -> list[Source]:
     """The sources, with longer names for files that would get the same name."""
-    unnamed = [source.path for source in sources if source.name is None]
-    names = dict(zip(unnamed, short_names(unnamed), strict=True))
-    return [
-        replace(source, name=names[source.path])
-        if source.name is None and names[source.path] != source.label
-        else source
-        for source in sources
-    ]
+    names = iter(short_names([source.path for source in sources if source.name is None]))
+    named = [source if source.name is not None else replace(source, name=next(names)) for source in sources]
+    return [old if old.label == new.label else new for old, new in zip(sources, named, strict=True)]
 
 
 def read_table(
@@ -111,20 +106,22 @@ def read_table(
     with_decisions = "decisions" in kinds.values()
     if not with_decisions:
         sources = tell_apart(sources)  # else candidates are no column, and may have the name of their decisions
-    first_files: dict[tuple[str, str], Path] = {}
+    from_files: set[tuple[str, str]] = set()
     for source in tell_apart([source for source in sources if kinds[source.path] == "candidates"]):
-        summary, of_source, decided = candidate_inputs(source)
+        summary, decided = candidate_inputs(source)
         candidates.append(summary)
         if not with_decisions:
             inputs.append(decided)
-        for key, text in of_source.items():
-            first = first_files.setdefault(key, source.path)
-            if texts.get(key) != text and first != source.path and with_decisions:
+            continue
+        for text in (rating.text for rating in decided.ratings if rating):
+            key = text.system, text.id
+            if key in from_files and texts[key] != text:
                 raise InputError(
-                    f"{source.path}: segment {text.id} has another text than in {first}, and decisions name segments "
-                    "by system and id only; give ids that differ, or only the candidates of the decisions"
+                    f"{source.path}: segment {text.id} has another text before it, and decisions name segments by "
+                    "system and id only; give ids that differ, or only the candidates of the decisions"
                 )
             texts[key] = text
+            from_files.add(key)
     others = tell_apart([source for source in sources if kinds[source.path] != "candidates"])
     for source in others:
         if kinds[source.path] == "mqm":
@@ -209,20 +206,13 @@ def decision_input(source: Source, texts: Mapping[tuple[str, str], Text]) -> Rat
     return RatingInput(source.label, ratings)
 
 
-def candidate_inputs(source: Source) -> tuple[CandidateInput, dict[tuple[str, str], Text], RatingInput]:
-    """Candidates, with their spans located as for `decide`, their translations by (system, id), and their decisions."""
+def candidate_inputs(source: Source) -> tuple[CandidateInput, RatingInput]:
+    """Candidates, with their spans located as for `decide`, and their decisions."""
     distributions = []
-    texts: dict[tuple[str, str], Text] = {}
     ratings = []
     options = file_options(source.path)
     for record, decision in decided_records(source.path, options):
         text = Text(record.id, record.system or "", record.src, record.mt)
-        if texts.get((text.system, text.id), text) != text:
-            raise InputError(
-                f"{source.path}: {record.label} is there twice, with two translations; give each segment of a system "
-                "an id of its own"
-            )
-        texts[text.system, text.id] = text
         distributions.append(distribution(text, record.candidates, options))
         if decision is None:
             ratings.append(SegmentRating(text, None, data_warning="no candidate can be read"))
@@ -230,7 +220,7 @@ def candidate_inputs(source: Source) -> tuple[CandidateInput, dict[tuple[str, st
             ratings.append(SegmentRating(text, None))
         else:
             ratings.append(SegmentRating(text, decision.annotation, decision.score, decision.mqm))
-    return CandidateInput(source.label, distributions), texts, RatingInput(source.label, ratings)
+    return CandidateInput(source.label, distributions), RatingInput(source.label, ratings)
 
 
 def distribution(
