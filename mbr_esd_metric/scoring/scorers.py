@@ -55,11 +55,11 @@ class Scorer(ABC):
 
     Attributes:
         signatures: full metric name, such as "BLEU-refA" -> what its scores depend on.
+        samples: whether it samples candidates. Then it gets all systems at once, because equal translations are sampled
+            once and a rule may look at the whole test set, and by default only what is rated, because of the costs.
+            Otherwise it gets one system after the other, and each is kept when done.
     """
 
-    #: Whether the scorer gets all systems at once. Otherwise it gets one after the other, and each is kept when done.
-    at_once: ClassVar[bool] = False
-    #: Whether it samples candidates, which costs so much that only rated translations are scored by default.
     samples: ClassVar[bool] = False
 
     signatures: dict[str, str]
@@ -68,9 +68,9 @@ class Scorer(ABC):
     def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
         """Score texts, under each name in `signatures`."""
 
-    def system_score(self, name: str, scored: Scored, texts: Sequence[ScoredText]) -> float:
+    def system_score(self, scores: Sequence[float], texts: Sequence[ScoredText]) -> float:
         """The score of a system with these texts: the mean, unless a metric has a formula of its own."""
-        return sum(scored.scores) / len(scored.scores)
+        return sum(scores) / len(scores)
 
 
 class EmptyScorer(Scorer):
@@ -113,20 +113,16 @@ class SacrebleuScorer(Scorer):
         scores = (self._sentence.sentence_score(t.translation, [t.reference or ""]).score for t in texts)
         return {self.name: Scored(tuple(float(score) for score in scores))}
 
-    def system_score(self, name: str, scored: Scored, texts: Sequence[ScoredText]) -> float:
+    def system_score(self, scores: Sequence[float], texts: Sequence[ScoredText]) -> float:
         """The corpus score."""
         references = [[text.reference or "" for text in texts]]
         return float(self._corpus.corpus_score([text.translation for text in texts], references).score)
 
 
 class MbrEsdScorer(Scorer):
-    """A model of this package: Score(E) of the annotation that its rule chooses, and that annotation.
+    """A model of this package: Score(E) of the annotation that its rule chooses, and that annotation. The samples stay
+    in the candidate store in any case."""
 
-    It scores all systems at once, because equal translations are sampled once, and a rule may look at the whole test
-    set. The samples stay in the candidate store in any case.
-    """
-
-    at_once = True
     samples = True
 
     def __init__(self, model: str, name: str | None, lp: str | None = None) -> None:
@@ -166,36 +162,36 @@ class CometScorer(Scorer):
         self._checkpoint = CometCheckpoint(model, options)
         base = name or default_name(model)
         reference = None if options.reference == "no" else reference
-        #: (metric name, whether the reference is given, variant)
-        self._variants: list[tuple[str, bool, str]] = []
+        #: Metric's name -> whether the reference is given, variant.
+        self._variants: dict[str, tuple[bool, str]] = {}
         if self._checkpoint.has_spans:
-            if reference:
-                self._variants += [(f"{base}-{v}-{reference}", True, v) for v in _XCOMET_VARIANTS]
-            self._variants += [(f"{base}-QE-{v}-src", False, v) for v in _XCOMET_VARIANTS]
+            for variant in _XCOMET_VARIANTS if reference else ():
+                self._variants[f"{base}-{variant}-{reference}"] = True, variant
+            for variant in _XCOMET_VARIANTS:
+                self._variants[f"{base}-QE-{variant}-src"] = False, variant
         elif self._checkpoint.needs_references:
             if not reference:
                 raise OptionError(f"{model} needs references; score a test set with a reference")
-            self._variants.append((f"{base}-{reference}", True, "Reg"))
+            self._variants[f"{base}-{reference}"] = True, "Reg"
         else:
-            self._variants.append((f"{base}-src", False, "Reg"))
+            self._variants[f"{base}-src"] = False, "Reg"
         self.signatures = {
             name: f"{self._checkpoint.signature}|{'ref' if with_reference else 'src'}|{variant}"
-            for name, with_reference, variant in self._variants
+            for name, (with_reference, variant) in self._variants.items()
         }
 
     def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
         """Reg as the model has it, ESD in [-25, 0]."""
-        results: dict[str, Scored] = {}
-        for with_reference in sorted({one[1] for one in self._variants}):
-            samples = [{"src": text.source, "mt": text.translation} for text in texts]
-            if with_reference:
-                samples = [{**s, "ref": text.reference or ""} for s, text in zip(samples, texts, strict=True)]
-            prediction = self._checkpoint.predict(samples, progress)
+        predictions = {}
+        for with_reference in sorted({with_reference for with_reference, _ in self._variants.values()}):
+            samples = [
+                {"src": text.source, "mt": text.translation} | ({"ref": text.reference or ""} if with_reference else {})
+                for text in texts
+            ]
+            predictions[with_reference] = self._checkpoint.predict(samples, progress)
             if note := self._checkpoint.cut_note(samples):
                 logger.warning(note)
-            for name, _, variant in (v for v in self._variants if v[1] == with_reference):
-                results[name] = _variant(variant, prediction, texts)
-        return results
+        return {name: _variant(variant, predictions[which], texts) for name, (which, variant) in self._variants.items()}
 
 
 _XCOMET_VARIANTS = ("Reg", "ESD", "ESD-Conf")

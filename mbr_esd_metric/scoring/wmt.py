@@ -12,7 +12,7 @@ from mbr_esd_metric.adapters.wmt.metric_files import MetricFiles, WrittenMetric
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, references_of
 from mbr_esd_metric.errors import InputError, MissingCandidatesError
 from mbr_esd_metric.files.streams import progress_bar
-from mbr_esd_metric.scoring.scorers import Scored, ScoredText, Scorer
+from mbr_esd_metric.scoring.scorers import ScoredText, Scorer
 
 _T = TypeVar("_T")
 
@@ -47,21 +47,21 @@ def score_test_set(
     for name, signature in scorer.signatures.items():
         stored = MetricFiles() if overwrite else _stored(test_set, name, signature)
         chosen[name] = _systems(test_set, name, choice, rated, stored.scores)
-        missing[name] = []
-        for system in chosen[name]:
-            row = stored.scores.get(system, [None] * test_set.segments)
-            if any(row[place] is None for place in _segments(test_set, system, rated)):
-                missing[name].append(system)
-        if missing[name] and scorer.at_once:
+        missing[name] = [
+            system
+            for system in chosen[name]
+            if system not in stored.scores
+            or any(stored.scores[system][place] is None for place in _segments(test_set, system, rated))
+        ]
+        if missing[name] and scorer.samples:
             stored, missing[name] = MetricFiles(), chosen[name]
         values[name] = stored
     systems = sorted({system for each in missing.values() for system in each})
     texts = {system: _texts(test_set, system, rated) for system in systems}
-    # All systems at once, or one after the other.
-    parts = [systems] if scorer.at_once and systems else [[system] for system in systems]
-    for part in progress_bar("scoring", "system", shown=progress and not scorer.at_once, iterable=parts):
+    parts = [systems] if scorer.samples and systems else [[system] for system in systems]
+    for part in progress_bar("scoring", "system", shown=progress and not scorer.samples, iterable=parts):
         try:
-            results = scorer.score([text for s in part for text in texts[s]], progress and scorer.at_once)
+            results = scorer.score([text for s in part for text in texts[s]], progress and scorer.samples)
         except MissingCandidatesError as error:
             if set(error.systems) < set(systems):
                 error.args = (f"{error}; to score the other systems: --exclude {' '.join(error.systems)}",)
@@ -70,15 +70,14 @@ def score_test_set(
         for system in part:
             piece = slice(first, first + len(texts[system]))
             first = piece.stop
+            places = _segments(test_set, system, rated)
             for name in (name for name in missing if system in missing[name]):
-                scored = results[name]
-                one = Scored(scored.scores[piece], None if scored.annotations is None else scored.annotations[piece])
-                places = _segments(test_set, system, rated)
-                values[name].scores[system] = _spread(test_set, places, one.scores)
-                values[name].annotations.pop(system, None)
-                if one.annotations is not None:
-                    values[name].annotations[system] = _spread(test_set, places, one.annotations)
-                values[name].system_scores[system] = scorer.system_score(name, one, texts[system])
+                files, scores, annotations = values[name], results[name].scores[piece], results[name].annotations
+                files.scores[system] = _spread(test_set, places, scores)
+                files.annotations.pop(system, None)
+                if annotations is not None:
+                    files.annotations[system] = _spread(test_set, places, annotations[piece])
+                files.system_scores[system] = scorer.system_score(scores, texts[system])
         for name in missing:
             if set(part) & set(missing[name]):
                 values[name].write(test_set, name, scorer.signatures[name])
