@@ -67,10 +67,9 @@ def write_folder(data: Path, test_set: str = "made", lp: str = "en-de", gold: st
     write_scores(
         layout.metric_scores("spans-src", "seg"), {s: list(map(mqm_score, row)) for s, row in predicted.items()}
     )
-    raters = {s: [None] * SEGMENTS for s in SYSTEMS}
-    write_ratings(layout.metric_rating("spans-src"), predicted, raters)
+    write_ratings(layout.metric_rating("spans-src"), predicted)
     write_scores(layout.metric_scores("flat-src", "seg"), {s: [0.0] * SEGMENTS for s in SYSTEMS})
-    write_ratings(layout.metric_rating("flat-src"), {s: [Annotation()] * SEGMENTS for s in SYSTEMS}, raters)
+    write_ratings(layout.metric_rating("flat-src"), {s: [Annotation()] * SEGMENTS for s in SYSTEMS})
     length = {s: [float(-len(t)) for t in texts[s]] for s in SYSTEMS}
     write_scores(layout.metric_scores("length-src", "seg"), length)
     write_scores(layout.metric_scores("length-src", "sys"), {s: [_mean(row) ** 3] for s, row in length.items()})

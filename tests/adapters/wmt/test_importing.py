@@ -177,25 +177,8 @@ def test_equal_sources_are_one_segment_where_the_names_do_not_say(tmp_path: Path
     assert test_set.outputs["B"] == (None, "the end")
 
 
-#: System means of the TED talks, as the authors of the annotations publish them (google/wmt-mqm-human-evaluation,
-#: README, table "TED talks, English to German"): mean penalties, so with the opposite sign. Two digits, of which
-#: one is cut rather than rounded (eTranslation: 1.9688).
-PUBLISHED = {
-    "refA": 0.91,
-    "Facebook-AI": 1.06,
-    "Online-W": 1.12,
-    "VolcTrans-AT": 1.24,
-    "metricsystem3": 1.44,
-    "VolcTrans-GLAT": 1.49,
-    "HuaweiTSC": 1.50,
-    "metricsystem1": 1.63,
-    "metricsystem2": 1.69,
-    "metricsystem5": 1.72,
-    "UEdin": 1.77,
-    "metricsystem4": 1.78,
-    "eTranslation": 1.96,
-    "Nemo": 2.14,
-}
+#: Mean penalties of the systems of the TED talks, as the authors of the annotations publish them.
+PUBLISHED = json.loads((Path(__file__).parents[2] / "golden" / "ted_means.json").read_text("utf-8"))["systems"]
 
 
 def test_real_ted_talks_have_the_published_scores(mqm_folder: Path, tmp_path: Path, mbr_esd: Command) -> None:
@@ -214,17 +197,14 @@ def test_real_ted_talks_have_the_published_scores(mqm_folder: Path, tmp_path: Pa
 
 
 def test_ratings_of_different_translations_are_refused(tmp_path: Path) -> None:
-    row = {"lp": "en-de", "system": "A", "doc": "d", "seg_id": "1", "src": "A dog barks.", "errors": []}
     path = tmp_path / "r.jsonl"
-
-    def write(*translations: str) -> None:
-        rows = [{**row, "rater": f"r{n}", "mt": text} for n, text in enumerate(translations)]
+    for texts in (["Ein Hund bellt.", "Ein Hund bellt!"], ["Ein Hund bellt.", "Ein Hund bellt.", "Wir sind zu spät."]):
+        row = {"lp": "en-de", "system": "A", "doc": "d", "seg_id": "1", "src": "A dog barks.", "errors": []}
+        rows = [{**row, "rater": f"r{n}", "mt": text} for n, text in enumerate(texts)]
         path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
-
-    write("Ein Hund bellt.", "Ein Hund bellt!")
-    done = import_mqm(read_mqm(path), Target(tmp_path, "a", "en-de"))
-    assert "1 ratings of another spelling of a translation: the first one is kept" in done.notes
-    write("Ein Hund bellt.", "Ein Hund bellt.", "Wir sind zu spät.")
+        if len(texts) == 2:
+            done = import_mqm(read_mqm(path), Target(tmp_path, "a", "en-de"))
+            assert "1 ratings of another spelling of a translation: the first one is kept" in done.notes
     with pytest.raises(InputError, match=r"r.jsonl, lines 1 and 3: two texts of system A for segment 1 of d"):
         import_mqm(read_mqm(path), Target(tmp_path, "b", "en-de"))
     header = "system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\n"
