@@ -79,9 +79,7 @@ def configure_import(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "examples:\n"
         "  mbr-esd wmt import mqm_ted_ende.tsv --test-set data/wmt21.tedtalks --lp en-de\n"
-        "  mbr-esd wmt import wmt24_esa.jsonl --test-set data/wmt24\n"
         "  mbr-esd wmt import annotations.json wmt26-general-mt/data --test-set data/wmt26\n"
-        "  mbr-esd wmt import mteval-test26.jsonl --test-set data/wmt26\n"
         "  mbr-esd wmt import GemSpanEval=predictions.tsv --test-set data/wmt25 --lp en-cs_CZ\n\n"
         "WMT25's tables of error spans do not say whose they are: people=FILE imports people's."
     )

@@ -94,10 +94,9 @@ class SacrebleuScorer(Scorer):
         self.name = f"{kind}-{reference}"
         try:
             if kind == "BLEU":
-                tokenize = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}.get(target, "13a")
                 # Sentences have few 4-grams; the corpus score does not need the effective order.
-                self._sentence: Any = BLEU(tokenize=tokenize, effective_order=True)
-                self._corpus: Any = BLEU(tokenize=tokenize)
+                self._sentence: Any = BLEU(trg_lang=target, effective_order=True)
+                self._corpus: Any = BLEU(trg_lang=target)
             else:
                 self._sentence = self._corpus = CHRF()
         except (RuntimeError, ImportError) as error:

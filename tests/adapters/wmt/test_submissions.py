@@ -15,7 +15,7 @@ import pytest
 
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.importing import Target, import_task, read_task
-from mbr_esd_metric.adapters.wmt.layout import read_scores
+from mbr_esd_metric.adapters.wmt.layout import read_scores, write_lines
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, import_submission, read_spans, write_submission
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError
@@ -140,12 +140,13 @@ def test_gold_of_one_rater_is_of_what_that_one_rated(data: Path, tmp_path: Path)
 
 def test_lines_are_as_the_tasks_say(data: Path, tmp_path: Path) -> None:
     test_set = read(data)
+    write_lines(test_set.layout.task("systems"), ["A\tA of the task"])
     write_submission(tmp_path / "scores", "wmt25-task1", [test_set], "length")
     table = (tmp_path / "scores" / "systems.tsv").read_text(encoding="utf-8").splitlines()
     stored = read_scores(test_set.layout.metric_scores("length-src", "sys"))["A"][0][1]
-    assert table[1].split("\t")[5:] == ["A", "all", "", repr(stored)]
+    assert table[1].split("\t")[5:] == ["A of the task", "all", "", repr(stored)]
     segments = (tmp_path / "scores" / "segments.tsv").read_text(encoding="utf-8").splitlines()
-    assert segments[13].split("\t")[:8] == ["t1", "13", "en", "de", "official", "A", "talks", "MQM"]
+    assert segments[13].split("\t")[:8] == ["t1", "13", "en", "de", "official", "A of the task", "talks", "MQM"]
     write_submission(tmp_path / "all.jsonl", "wmt26", [test_set], "spans")
     items = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [item["item_id"] for item in items[7:9]] == [
@@ -153,7 +154,7 @@ def test_lines_are_as_the_tasks_say(data: Path, tmp_path: Path) -> None:
         "official_###_en_###_de_###_news_###_n2_###_0",
     ]
     first = items[0]
-    for system in SYSTEMS:
+    for system in ("A of the task", *SYSTEMS[1:]):
         clean = first["task1_pred"][system]["errors"] == []
         assert first["task3_pred"][system] == int(clean)
         assert (first["task2_pred"][system] == 100.0) == clean
