@@ -102,7 +102,7 @@ class MqmRating:
         characters."""
         return self.both.on("translation")
 
-    def score(self, weights: str | MqmWeights = "google") -> float:
+    def score(self, weights: str = "google") -> float:
         """WMT's gold score: minus the sum of the penalties of all errors, source side and repeats included; 0 is best,
         and there is no lowest score."""
         return score_of(self.errors, weights_of(weights))

@@ -1,10 +1,8 @@
 """Error spans, annotations and their MQM score: immutable values with half-open character offsets.
 
-An annotation of a translation t is a set of error spans. Offsets count Python characters (code points) of t
-and are half-open: ``0 <= start < end <= len(t)``.
-
-What t leaves out has no place in t. Its place is in the source s, so a span has a *side*. To compare annotations of
-both sides, they are joined: one text of ``L = len(t) + len(s)`` characters, t first, in which a source-side span
+An annotation of a translation t is a set of error spans. Offsets count Python characters (code points) of t: ``0 <=
+start < end <= len(t)``. What t leaves out has its place in the source s, so a span has a *side*. To compare annotations
+of both sides, they are joined: one text of ``L = len(t) + len(s)`` characters, t first, in which a source-side span
 ``[a, b)`` is ``[len(t) + a, len(t) + b)``. Kernels, similarities and rules see joined annotations only.
 
 The MQM score (paper, Section 2) is the weighted count of the spans of both sides, with a floor:
@@ -60,9 +58,8 @@ def fold_severity(severity: str) -> Severity | None:
 
 @dataclass(frozen=True, slots=True)
 class ErrorSpan:
-    """One error: characters of a translation and a severity; or characters of the source that the translation omits.
-
-    Only place and severity are part of a span's identity.
+    """One error: characters of a translation, or of the source that it omits, and a severity. Nothing else is part of
+    a span's identity.
 
     Attributes:
         start: first character, from 0; any whole number, such as numpy's, becomes an `int`.
@@ -139,9 +136,8 @@ class Annotation:
     no error at all.
 
     Args:
-        spans: `ErrorSpan` values, or mappings with "start", "end", "severity" and optionally the other
-            attributes. Mappings whose severity is neutral or unknown are left out, as such spans carry no
-            penalty.
+        spans: `ErrorSpan` values, or mappings with "start", "end", "severity" and optionally the other attributes;
+            those whose severity is neutral or unknown are left out.
 
     Raises:
         InputError: for a span that is malformed, with its number from 1.
@@ -352,14 +348,12 @@ class MqmWeights:
     """Penalties of a span; all are <= 0.
 
     Attributes:
-        name: in options and signatures.
         major, minor: w_maj and w_min.
         floor: alpha, the worst score.
         minor_punctuation: for a minor span whose category names punctuation.
         non_translation: for a major span whose category is non-translation.
     """
 
-    name: str
     major: float
     minor: float
     floor: float
@@ -382,22 +376,20 @@ class MqmWeights:
 #: `paper`: Section 2 of the paper. `google`: Google's MQM (Freitag et al. 2021), minor punctuation and
 #: non-translation apart.
 WEIGHTS: Mapping[str, MqmWeights] = {
-    "paper": MqmWeights("paper", -5.0, -1.0, -25.0, -1.0, -5.0),
-    "google": MqmWeights("google", -5.0, -1.0, -25.0, -0.1, -25.0),
+    "paper": MqmWeights(-5.0, -1.0, -25.0, -1.0, -5.0),
+    "google": MqmWeights(-5.0, -1.0, -25.0, -0.1, -25.0),
 }
 
 
-def weights_of(weights: str | MqmWeights) -> MqmWeights:
-    """The weight set of that name, or the one given. Raises `OptionError` with the valid names."""
-    if isinstance(weights, MqmWeights):
-        return weights
-    if weights not in WEIGHTS:
-        raise unknown("MQM weights", weights, WEIGHTS)
-    return WEIGHTS[weights]
+def weights_of(name: str) -> MqmWeights:
+    """The weights of that name. Raises `OptionError` with the valid names."""
+    if name not in WEIGHTS:
+        raise unknown("MQM weights", name, WEIGHTS)
+    return WEIGHTS[name]
 
 
-def mqm_score(annotation: AnnotationLike, weights: str | MqmWeights = "paper") -> float:
-    """Score(E) in [-25, 0] of an annotation, or an iterable of spans, by the weights "paper", "google" or others;
+def mqm_score(annotation: AnnotationLike, weights: str = "paper") -> float:
+    """Score(E) in [-25, 0] of an annotation, or an iterable of spans, by the weights "paper" or "google";
     higher is better. Omissions without a place (`Annotation.unplaced`) count as well."""
     table = weights_of(weights)
     annotation = as_annotation(annotation)
@@ -405,7 +397,7 @@ def mqm_score(annotation: AnnotationLike, weights: str | MqmWeights = "paper") -
     return max(table.total(annotation) + unplaced, table.floor)
 
 
-def unit_score(score: float, weights: str | MqmWeights = "paper") -> float:
+def unit_score(score: float, weights: str = "paper") -> float:
     """An MQM score on xCOMET's scale, ``(25 + Score(E)) / 25`` in [0, 1]."""
     floor = weights_of(weights).floor
     return (score - floor) / -floor

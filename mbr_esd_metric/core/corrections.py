@@ -1,7 +1,6 @@
 """Corrections of error spans: the one to choose among those of the candidates, and the translation with them.
 
-Of the corrections of the same characters, with their candidates' weights w, the one of highest expected utility is
-chosen, as annotations are by `mbr`:
+Of the corrections of the same characters, with their candidates' weights w, the one of highest expected utility wins:
 
     U(c) = sum_d w(d) u(c, d) / sum_d w(d)
 

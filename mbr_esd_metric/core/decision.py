@@ -65,8 +65,7 @@ class Candidate:
     """One sampled annotation of a segment.
 
     Attributes:
-        text: what the model wrote; parsed against the translation when a decision is made. None if `annotation` is
-            given instead.
+        text: what the model wrote; parsed against the translation when a decision is made.
         annotation: an annotation that needs no parsing; used instead of `text`.
         logprob: sum over the generated tokens (the closing one included) of log M at temperature 1 over the tokens that
             the grammar admits, before temperature and top-k; None if unknown.
@@ -87,11 +86,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class CandidateColumns:
-    """The candidates of one segment as columns, one for each attribute of `Candidate`, as a file has them.
-
-    Columns are faster than N objects. `annotations` is None if no candidate has one. `token_logprobs` are those of
-    the only candidate; None if there are several, or they are unknown. `format` is that of all texts.
-    """
+    """The candidates of one segment as columns, which are faster than N objects. `annotations` is None if no candidate
+    has one, `token_logprobs` are those of the only candidate, and `format` is that of all texts."""
 
     texts: Sequence[str | None]
     logprobs: Sequence[float | None]
@@ -109,14 +105,9 @@ class CandidateColumns:
         def of(column: Sequence[_T]) -> list[_T]:
             return [column[i] for i in indices]
 
-        return CandidateColumns(
-            of(self.texts),
-            of(self.logprobs),
-            of(self.truncated),
-            None if self.annotations is None else of(self.annotations),
-            self.token_logprobs if len(indices) == 1 else None,
-            self.format,
-        )
+        annotations = None if self.annotations is None else of(self.annotations)
+        tokens = self.token_logprobs if len(indices) == 1 else None
+        return CandidateColumns(of(self.texts), of(self.logprobs), of(self.truncated), annotations, tokens, self.format)
 
     @classmethod
     def of(cls, candidates: Candidates) -> CandidateColumns:
@@ -144,14 +135,10 @@ class CandidateColumns:
         if len(formats) > 1:
             names = " and ".join(sorted("none" if name is None else repr(name) for name in formats))
             raise InputError(f"candidates of one segment name the formats {names}; give those of one, or annotations")
-        return cls(
-            texts,
-            logprobs,
-            [candidate.truncated for candidate in candidates],
-            None if annotations.count(None) == len(annotations) else annotations,
-            candidates[0].token_logprobs if len(candidates) == 1 else None,
-            next(iter(formats), None),
-        )
+        truncated = [candidate.truncated for candidate in candidates]
+        some = None if annotations.count(None) == len(annotations) else annotations
+        tokens = candidates[0].token_logprobs if len(candidates) == 1 else None
+        return cls(texts, logprobs, truncated, some, tokens, next(iter(formats), None))
 
 
 #: What every function accepts as the candidates of a segment.
@@ -160,7 +147,7 @@ Candidates: TypeAlias = Sequence[Candidate] | CandidateColumns
 
 @dataclass(frozen=True, slots=True)
 class ScoredPart:
-    """The characters ``[start, end)`` of a translation that were judged by themselves, and their score."""
+    """The characters ``[start, end)`` of a translation that were marked by themselves, and their score."""
 
     start: int
     end: int

@@ -16,7 +16,7 @@ from operator import mul
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.core.annotation import Annotation, MqmWeights, mqm_score, unit_score
+from mbr_esd_metric.core.annotation import Annotation, mqm_score, unit_score
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
 from mbr_esd_metric.core.similarities import Similarity
@@ -88,14 +88,9 @@ class Hypotheses:
         return len(self.index)
 
     def weights(self, weighting: str = "uniform") -> Floats:
-        """The weight of each hypothesis as a support, shape (n,), of sum 1.
-
-        "uniform" counts candidates. "model" takes the probability of the hypothesis under the model: the sum over the
-        different outputs with this annotation, normalised over the hypotheses.
-
-        Raises:
-            InputError: "model", if a log-probability is missing or all are -inf.
-        """
+        """The weight of each hypothesis as a support, shape (n,), of sum 1. "uniform" counts candidates. "model" takes
+        the probability under the model: the sum over the different outputs with this annotation, normalised over the
+        hypotheses; `InputError` if a log-probability is missing or all are -inf."""
         if weighting == "uniform":
             return np.asarray(self.counts / self.counts.sum())
         shares: Floats = np.zeros(len(self))
@@ -189,7 +184,7 @@ class DecisionProblem:
         """The expected utility of each hypothesis, ``U(h) = sum_s w(s) u(h, s)``, shape (n,), in O(n m) time."""
         return self.utility.expected(self.table, self.rows, self.columns, self.weights)
 
-    def score(self, score: str, mqm: str | MqmWeights) -> tuple[float, float]:
+    def score(self, score: str, mqm: str) -> tuple[float, float]:
         """Mean and standard deviation over the weighted supports: of their MQM scores by these weights ("expected"), or
         of the scores that they state themselves ("given"). Raises `InputError` if one states none."""
         if score == "expected":
@@ -233,18 +228,16 @@ def decided(
     problem: DecisionProblem,
     chosen: int | Annotation,
     values: Floats,
-    mqm: str | MqmWeights = "paper",
+    mqm: str = "paper",
     score: str = "chosen",
     value: float | None = None,
 ) -> Decision:
     """The decision for the choice of a rule.
 
     Args:
-        problem: candidates and supports.
         chosen: a hypothesis, or an annotation that need not be one.
         values: reported as expected utility of each hypothesis, shape (n,).
-        mqm: weights of the score.
-        score: one of `SCORES`.
+        mqm: weights of the score, which is one of `SCORES`.
         value: reported for an annotation that is no hypothesis; None for the expected utility.
     """
     hypotheses = problem.hypotheses

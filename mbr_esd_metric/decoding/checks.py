@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice, product, starmap
 
-from mbr_esd_metric.core.annotation import ErrorSpan, MqmWeights, Severity, Side, unit_score, weights_of
+from mbr_esd_metric.core.annotation import ErrorSpan, Severity, Side, unit_score, weights_of
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.prompting.text import UNSPACED
 
@@ -91,7 +91,7 @@ def checks(source: str, translation: str) -> tuple[ErrorSpan, ...]:
     return tuple(found)
 
 
-def with_errors(decision: Decision, errors: Iterable[ErrorSpan], mqm: str | MqmWeights) -> Decision:
+def with_errors(decision: Decision, errors: Iterable[ErrorSpan], mqm: str) -> Decision:
     """The decision with certain errors in its annotation, and its score less their points by these weights; only what
     the model has not taken off already by marking some of the same characters."""
     weights, annotation, points = weights_of(mqm), decision.annotation, decision.mqm

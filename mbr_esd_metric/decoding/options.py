@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from mbr_esd_metric.core.annotation import WEIGHTS, MqmWeights
+from mbr_esd_metric.core.annotation import WEIGHTS
 from mbr_esd_metric.core.decision import SCORES, WEIGHTINGS
 from mbr_esd_metric.core.rules import RULES, CorpusRule, Rule, get_rule, rules
 from mbr_esd_metric.core.similarities import Similarity, check_similarity, similarity_names
@@ -35,8 +35,8 @@ def _option(
 class DecisionOptions:
     """The options of a decision, as one value from the user to the rule. Each field says what it means and takes.
 
-    `utility` may be a `Similarity` too, and `mqm` a `MqmWeights`. `blank` is for those who know the source: model names
-    and `mbr-esd decide`. With ``unplaced=count`` omissions without a place also make two annotations different.
+    `utility` may be a `Similarity` too. `blank` is for those who know the source: model names and `mbr-esd decide`.
+    With ``unplaced=count`` omissions without a place also make two annotations different.
 
     Raises:
         OptionError: an unknown name, with the nearest valid ones.
@@ -68,7 +68,7 @@ class DecisionOptions:
         lambda: ("drop", "empty"),
         takes="drop leaves it out, empty takes it for 'no error'",
     )
-    mqm: str | MqmWeights = _option("paper", "weights of the MQM score", lambda: WEIGHTS)
+    mqm: str = _option("paper", "weights of the MQM score", lambda: WEIGHTS)
     location: str = _option(
         "first",
         "which occurrence of a span's text is meant",
@@ -159,8 +159,7 @@ class DecisionOptions:
 
     def described(self) -> dict[str, str]:
         """Option -> value in words, for a file that says how it was made."""
-        values = {name: str(getattr(self, name)) for name in FIELDS}
-        return values | ({"mqm": self.mqm.name} if isinstance(self.mqm, MqmWeights) else {})
+        return {name: str(getattr(self, name)) for name in FIELDS}
 
     def stored(self) -> dict[str, str]:
         """Option -> value as a file of candidates has it: the usual four, and what is not at its default. The answer

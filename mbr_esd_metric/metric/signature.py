@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.core.annotation import weights_of
 from mbr_esd_metric.core.kernels import BETA, GAMMA
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions
 from mbr_esd_metric.generation.engine import Engine
@@ -103,7 +102,7 @@ def _utility(decision: DecisionOptions) -> dict[str, Any]:
             "b": f"{BETA:g}",
             "g": f"{GAMMA:g}",
         }
-    return fields | {"mqm": weights_of(decision.mqm).name}
+    return fields | {"mqm": decision.mqm}
 
 
 def _reading(decision: DecisionOptions) -> dict[str, Any]:

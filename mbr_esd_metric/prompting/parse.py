@@ -89,8 +89,7 @@ class Parsed:
 
     Attributes:
         annotation: the errors that were located.
-        dropped: errors dropped because their span is empty or does not occur in the translation, or an omission not
-            in the source; or because there are more than `MOST_ERRORS`.
+        dropped: errors dropped because their words are empty or not in their text, or beyond `MOST_ERRORS`.
         no_penalty: errors dropped because their severity is neutral.
         unplaced: omissions among the dropped errors.
         inexact: located errors whose words stand in the text with other blanks, quotation marks, hyphens or the like.
@@ -189,9 +188,8 @@ class AnswerParser(ABC):
         return parsed
 
     def ranges(self, text: str) -> Ranges:
-        """The characters that say each span: that there is (another) error, its words and its severity; not its
-        category, which is not part of a span's identity. Of equal spans the first is meant. Empty where the answer is
-        not in the grammar's spacing."""
+        """The characters that say each span: that there is (another) error, its words and its severity, but not its
+        category. Of equal spans the first is meant. Empty where the answer is not in the grammar's spacing."""
         parsed = self.parse(text)
         return parsed.ranges if isinstance(parsed, Parsed) else {}
 
@@ -248,13 +246,46 @@ class AnswerParser(ABC):
         return None
 
 
+class _Malformed(Exception):
+    """Why a text is no answer."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # Of a key given twice the decoder keeps the last: an empty list could hide a full one.
+    decoded = dict(pairs)
+    if len(decoded) < len(pairs):
+        raise _Malformed("a key given twice")
+    return decoded
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise _Malformed("not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+_FENCE = "```"
+
+
+def is_severity(severity: str) -> bool:
+    """Whether a word says how bad an error is; "neutral" says that it has no penalty."""
+    return fold_severity(severity) is not None or severity.strip().lower() in NO_PENALTY
+
+
+def is_omission(category: str | None) -> bool:
+    """Whether an error's category, as a model or a person wrote it, says that something is left out."""
+    return "omission" in (category or "").lower()
+
+
+def _values(match: re.Match[str]) -> list[str]:
+    return [json.loads(f'"{value}"') if "\\" in value else value for value in match.groups()]
+
+
 class JsonParser(AnswerParser):
     """The reader of answers in JSON.
 
-    Answers of a constrained model have exactly the spacing of `formats.json`, and the errors of one segment's
-    samples repeat. So a text is first cut at ``}, {`` and each piece looked up: only a piece that is new is read,
-    by a regular expression. Pieces that all match spell valid JSON between them, so that reading is exact;
-    anything else goes through the JSON decoder.
+    Answers of a constrained model have exactly the spacing of `formats.json`, and errors repeat in a segment's samples.
+    So a text is first cut at ``}, {`` and only a piece that is new is read, by a regular expression. Pieces that all
+    match spell valid JSON between them, so that reading is exact; anything else goes through the JSON decoder.
     """
 
     #: Keys behind the usual ones, named like attributes of `ErrorSpan`. An error need not have them.
@@ -294,7 +325,7 @@ class JsonParser(AnswerParser):
                     return self.located([self._errors[piece] for piece in pieces])
                 return Parsed(Annotation.of_keys(spans))
         try:
-            errors = [self._error(*error) for error in _decode(text, self.source is not None, self.more_keys)]
+            errors = [*self._decoded(text)]
         except _Malformed as error:
             return Invalid(str(error))
         return self.located(errors)
@@ -313,81 +344,41 @@ class JsonParser(AnswerParser):
         self._spans[piece] = (None, None) if span is None else (span.key, span)
         return self._spans[piece]
 
-    def _error(
-        self, key: str, text: str, category: str, sub_category: str, severity: str, *more: str | None
-    ) -> Written:
-        name = f"{category}/{sub_category}" if sub_category else category
+    def _error(self, key: str, text: str, category: str, sub: str, severity: str, *more: str | None) -> Written:
+        name = f"{category}/{sub}" if sub else category
         sides: tuple[Side, ...] = ("source",) if key == OMITTED_KEY else ("translation",)
         if key != OMITTED_KEY and is_omission(name):
             sides += ("source",)
         return Written(fold_severity(severity), text, sides, name, None, dict(zip(self.more_keys, more, strict=True)))
 
-
-def _values(match: re.Match[str]) -> list[str]:
-    return [json.loads(f'"{value}"') if "\\" in value else value for value in match.groups()]
-
-
-class _Malformed(ValueError):
-    """Why a text is no answer."""
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    # Of a key given twice the decoder keeps the last: an empty list could hide a full one.
-    decoded = dict(pairs)
-    if len(decoded) < len(pairs):
-        raise _Malformed("a key given twice")
-    return decoded
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise _Malformed("not JSON")
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
-_FENCE = "```"
-
-
-def is_severity(severity: str) -> bool:
-    """Whether a word says how bad an error is; "neutral" says that it has no penalty."""
-    return fold_severity(severity) is not None or severity.strip().lower() in NO_PENALTY
-
-
-def is_omission(category: str | None) -> bool:
-    """Whether an error's category, as a model or a person wrote it, says that something is left out."""
-    return "omission" in (category or "").lower()
-
-
-def _decode(text: str, both: bool, more: tuple[str, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """First key, span text, category, sub-category and severity of each error, and the values of `more` keys, None
-    where an error has none. Raises `_Malformed`."""
-    before, *fenced = text.split(_FENCE, 3)
-    if len(fenced) == 2 and "{" not in before + fenced[1]:  # JSON in Markdown, with prose around it
-        text = fenced[0].lstrip("jsonJSON")
-    try:
-        answer: object = _DECODER.decode(text)
-    except _Malformed:
-        raise
-    except RecursionError:
-        raise _Malformed("nested too deeply") from None
-    except (ValueError, MemoryError):
-        raise _Malformed("not JSON") from None
-    errors = answer.get("errors") if isinstance(answer, dict) else None
-    if not isinstance(errors, list):
-        raise _Malformed("no list of errors")
-    for item in errors:
-        if not isinstance(item, dict):
-            raise _Malformed("an error that is no object")
-        first = KEYS[0]
-        if both and (item.get(OMITTED_KEY) or (OMITTED_KEY in item and first not in item)):
-            if item.get(first):
-                raise _Malformed(f"an error with {first} and {OMITTED_KEY}")
-            first = OMITTED_KEY
-        keys = (first, *KEYS[1:])
-        if any(key not in item for key in keys):
-            raise _Malformed("an error without " + "/".join(KEYS))
-        values, others = [item[key] for key in keys], [item.get(key) for key in more]
-        if not all(isinstance(value, str) for value in values + [one for one in others if one is not None]):
-            raise _Malformed("an error's field is no text")
-        if not is_severity(values[3]):  # else a major error in other words would be no error
-            raise _Malformed("an error of unknown severity")
-        yield (first, *values, *others)
+    def _decoded(self, text: str) -> Iterator[Written]:
+        """The errors of any answer in JSON. Raises `_Malformed`."""
+        before, *fenced = text.split(_FENCE, 3)
+        if len(fenced) == 2 and "{" not in before + fenced[1]:  # JSON in Markdown, with prose around it
+            text = fenced[0].lstrip("jsonJSON")
+        try:
+            answer: object = _DECODER.decode(text)
+        except RecursionError:
+            raise _Malformed("nested too deeply") from None
+        except (ValueError, MemoryError):
+            raise _Malformed("not JSON") from None
+        errors = answer.get("errors") if isinstance(answer, dict) else None
+        if not isinstance(errors, list):
+            raise _Malformed("no list of errors")
+        for item in errors:
+            if not isinstance(item, dict):
+                raise _Malformed("an error that is no object")
+            first = KEYS[0]
+            if self.source is not None and (item.get(OMITTED_KEY) or (OMITTED_KEY in item and first not in item)):
+                if item.get(first):
+                    raise _Malformed(f"an error with {first} and {OMITTED_KEY}")
+                first = OMITTED_KEY
+            keys = (first, *KEYS[1:])
+            if any(key not in item for key in keys):
+                raise _Malformed("an error without " + "/".join(KEYS))
+            values, others = [item[key] for key in keys], [item.get(key) for key in self.more_keys]
+            if not all(isinstance(value, str) for value in values + [one for one in others if one is not None]):
+                raise _Malformed("an error's field is no text")
+            if not is_severity(values[3]):  # else a major error in other words would be no error
+                raise _Malformed("an error of unknown severity")
+            yield self._error(first, *values, *others)

@@ -84,8 +84,7 @@ def _cut(piece: str) -> list[str]:
     while length - begin > LONGEST:
         # All of a match that may end here is before `stop`, so that a long piece is read once.
         stop = _TAIL.match(piece, begin + LONGEST).end()  # type: ignore[union-attr]
-        ends = ([end for end in _ends(cut, piece, begin, stop) if _fits(piece[begin:end])] for cut in _CUTS)
-        at = next((some[-1] for some in ends if some), begin + LONGEST)
+        at = next((end for cut in _CUTS for end in _ends(cut, piece, begin, stop)), begin + LONGEST)
         while at < len(piece) and combining(piece[at]):
             at += 1
         short.append(piece[begin:at])
@@ -95,14 +94,10 @@ def _cut(piece: str) -> list[str]:
 
 
 def _ends(cut: re.Pattern[str], piece: str, begin: int, stop: int) -> Iterator[int]:
-    """The ends of the matches that begin in the first `LONGEST` characters."""
-    near = takewhile(lambda match: match.start() <= begin + LONGEST, cut.finditer(piece, begin, stop))
-    return (match.end() for match in near)
-
-
-def _fits(piece: str) -> bool:
-    """Whether a piece is neither too short nor too long, but for the blanks behind it."""
-    return LONGEST // 4 < len(piece.rstrip()) <= LONGEST
+    """The places to cut, the last first, before which a piece is neither too short nor too long without its blanks."""
+    near = [*takewhile(lambda match: match.start() <= begin + LONGEST, cut.finditer(piece, begin, stop))]
+    ends = (match.end() for match in reversed(near))
+    return (end for end in ends if LONGEST // 4 < len(piece[begin:end].rstrip()) <= LONGEST)
 
 
 def parts(source: str, translation: str, lp: str | None = None) -> tuple[Part, ...]:

@@ -7,9 +7,8 @@ of white space as one blank, quotation marks straight, all dashes as hyphens, wi
 characters. Letter case is never folded. What is found has exact offsets into the text itself.
 
 A span that is not in the translation is dropped when spans are located, and with it the model's evidence. With
-`grounded=true` the model cannot write one: from the first token on, only what goes on as a substring of the translation
-is admissible. Pieces begin and end at word boundaries; in scripts without spaces (Chinese, Japanese, Thai, Lao, Khmer,
-Burmese) a character is a word. It is a regular expression like the free grammar, so every engine takes it.
+`grounded=true` the grammar admits only pieces of the translation. They begin and end at word boundaries; in scripts
+without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese) a character is a word.
 """
 
 from __future__ import annotations
@@ -185,8 +184,7 @@ def _substrings(words: Sequence[str], gaps: Sequence[str]) -> str:
     """A regular expression of every run of consecutive words, with the gaps between them as they are.
 
     A run lies in the left half, or in the right half, or is a suffix of the left with a prefix of the right. Prefixes
-    and suffixes are halved in the same way, so that for n words the length is O(n log^2 n) and the nesting O(log n);
-    one alternative for each of the n^2 / 2 runs would be too long, and one optional group for each word too deep.
+    and suffixes are halved in the same way, so that for n words the length is O(n log^2 n) and the nesting O(log n).
     """
 
     def text(low: int, high: int) -> str:

@@ -38,7 +38,6 @@ def mean(annotation: Annotation) -> float:
 
 
 def test_every_rule_says_what_it_is() -> None:
-    assert {"greedy", "map", "majority", "mbr", "mbr-corpus", "oracle", "empty"} <= set(rules())
     assert set(rules()) - set(rules(references=False)) == {"oracle"}
     for name, rule in rules().items():
         assert (rule.name, str(rule), get_rule(name)) == (name, name, rule)

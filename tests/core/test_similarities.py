@@ -149,7 +149,7 @@ def test_soft_dice_and_soft_f1_fall_under_every_edit(edit: str, length: int, dat
 
 @pytest.mark.parametrize("options", [(0.0, None), (0.4, None), (1.0, None), (0.0, {"major": 1.0, "minor": 0.2})])
 def test_mpp_in_batches_matches_where_enumeration_ends(options: tuple[float, dict[str, float] | None]) -> None:
-    """Annotations so dense that some matchings are too large to enumerate, and some with spans at five sites."""
+    """Annotations so dense that some matchings are too large to enumerate, and some with five groups of spans."""
     rng = random.Random(0)
     items = [EMPTY, *(drawn(rng, 12, 9) for _ in range(16))]
     for _ in range(16):
@@ -178,14 +178,6 @@ def test_mpp_of_repeated_spans_and_of_a_tangle() -> None:
     items = [*map(Annotation, beside), Annotation(crowd)]
     matrix = Mpp().matrix(AnnotationTable(items, 100), slice(0, 3), slice(0, 3))
     np.testing.assert_allclose(matrix, [[mpp(c, s) for s in items] for c in items], rtol=0, atol=1e-12)
-
-
-def test_mpp_severities() -> None:
-    major, minor = [ErrorSpan(0, 4, "major")], [ErrorSpan(0, 4, "minor")]
-    assert mpp(major, minor) == 1
-    assert mpp(major, minor, severity_penalty=0.25) == pytest.approx(0.75)
-    # One span each, of weights 1 and 0.2: P = 0.2 / 1 and R = 0.2 / 0.2.
-    assert mpp(major, minor, severity_weights={"major": 1.0, "minor": 0.2}) == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize(

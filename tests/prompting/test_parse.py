@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 
 import pytest
 from hypothesis import example, given, settings
@@ -139,16 +138,7 @@ def test_an_empty_omission_is_dropped_however_it_is_spaced(separators: tuple[str
     assert isinstance(JsonParser(TEXT).parse(text), Invalid)  # answers of one side have no such key
 
 
-def test_broken_answers_never_raise_and_long_ones_are_quick() -> None:
-    rng = random.Random(0)
-    whole = render_answer([error("Hund"), error("er", "minor")])
-    for _ in range(2000):
-        at, end = sorted(rng.choices(range(len(whole) + 1), k=2))
-        inserted = whole[:at] + rng.choice('{}[]",:\\x') + whole[at:]
-        text = rng.choice([whole[:at] + whole[end:], whole[:end] + whole[at:], inserted])
-        parsed = parse_candidate(text, TEXT)
-        if isinstance(parsed, Annotation):
-            assert parsed == plain(text, TEXT)
+def test_a_long_answer_is_read_and_a_cut_one_is_not() -> None:
     many = render_answer([error("Hund", "minor", "style", f"s{i}") for i in range(8_000)])
     assert parse_candidate(many, TEXT) == Annotation([ErrorSpan(4, 8, "minor")])
     assert isinstance(parse_candidate(many[:-2], TEXT), Invalid)

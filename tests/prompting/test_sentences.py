@@ -154,7 +154,7 @@ def plain_cut(piece: str) -> list[str]:
 
 def test_long_pieces_are_cut_as_by_a_plain_search() -> None:
     rng = random.Random(0)
-    for _ in range(300):
+    for _ in range(100):
         kinds = rng.sample(["a", "b" * 99, "e\u0301", ", ", "、", "。", ' "', '.)"', "  ", " " * 90], 4)
         piece = "x" + "".join(rng.choices(kinds, k=rng.randint(50, 900))) + "x"
         assert _cut(piece) == plain_cut(piece)

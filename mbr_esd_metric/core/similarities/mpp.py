@@ -68,21 +68,6 @@ class MppCounts(NamedTuple):
     recall_credit: float
     support_mass: float
 
-    @property
-    def precision(self) -> float:
-        """P, 1 if nothing could be wrong."""
-        return self.precision_credit / self.candidate_mass if self.candidate_mass else 1.0
-
-    @property
-    def recall(self) -> float:
-        """R, 1 if nothing could be missed."""
-        return self.recall_credit / self.support_mass if self.support_mass else 1.0
-
-    @property
-    def f_score(self) -> float:
-        """2 P R / (P + R)."""
-        return _harmonic_mean(self.precision, self.recall)
-
 
 @dataclass(frozen=True, eq=False)
 class Mpp(Similarity):
@@ -107,11 +92,11 @@ class Mpp(Similarity):
         return _counts(self, *(tuple(span.key for span in side.spans) for side in (candidate, support)))
 
     def scalar(self, candidate: Annotation, support: Annotation, length: int) -> float:
-        return self.counts(candidate, support).f_score
+        return _harmonic_mean(*self.precision_recall(candidate, support, length))
 
     def precision_recall(self, candidate: Annotation, support: Annotation, length: int) -> tuple[float, float]:
-        counts = self.counts(candidate, support)
-        return counts.precision, counts.recall
+        credit_c, mass_c, credit_s, mass_s = self.counts(candidate, support)
+        return credit_c / mass_c if mass_c else 1.0, credit_s / mass_s if mass_s else 1.0
 
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
         # Credits add up over groups of spans. Many annotations have the same variant of a group, so what two variants

@@ -5,34 +5,30 @@ ScoreSim(Ec, Es) = 1 - |Score(Ec) - Score(Es)| / |alpha|
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, MqmWeights, mqm_score, weights_of
+from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, mqm_score, weights_of
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
 from mbr_esd_metric.core.similarities import Similarity
 
 
-def score_sim(candidate: AnnotationLike, support: AnnotationLike, weights: str | MqmWeights = "paper") -> float:
+def score_sim(candidate: AnnotationLike, support: AnnotationLike, weights: str = "paper") -> float:
     """ScoreSim in [0, 1] of two annotations, or iterables of spans; 1 if the MQM scores by these weights are equal."""
-    table = weights_of(weights)
-    return 1.0 - abs(mqm_score(candidate, table) - mqm_score(support, table)) / -table.floor
+    return 1.0 - abs(mqm_score(candidate, weights) - mqm_score(support, weights)) / -weights_of(weights).floor
 
 
-@dataclass(frozen=True)
 class ScoreSim(Similarity):
-    """ScoreSim under an MQM weight set; a pseudometric, so 1 does not mean that the annotations are equal."""
+    """ScoreSim with the paper's weights; a pseudometric, so 1 does not mean that the annotations are equal."""
 
     name: ClassVar[str] = "scoresim"
     symmetric: ClassVar[bool] = True
-    weights: str | MqmWeights = "paper"
 
     def scalar(self, candidate: Annotation, support: Annotation, length: int) -> float:
         candidate.check_length(length)
         support.check_length(length)
-        return score_sim(candidate, support, self.weights)
+        return score_sim(candidate, support)
 
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
         scores, span = self._scores(table)
@@ -46,8 +42,7 @@ class ScoreSim(Similarity):
 
     def _scores(self, table: AnnotationTable) -> tuple[Floats, float]:
         """The annotations' MQM scores, shape (n,), and how far apart scores can be."""
-        weights = weights_of(self.weights)
-        return np.array([mqm_score(annotation, weights) for annotation in table.annotations]), -weights.floor
+        return np.array([mqm_score(annotation) for annotation in table.annotations]), -weights_of("paper").floor
 
 
 class ScoreSimMean(ScoreSim):

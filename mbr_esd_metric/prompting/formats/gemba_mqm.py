@@ -77,13 +77,15 @@ class GembaMqmParser(AnswerParser):
         for line in text.split("\n"):
             start, at = at, at + len(line) + 1
             words = line.strip()
+            if not words:
+                continue
             if words.endswith(":") and words[:-1].lower() in _LISTS:
                 listed = words[:-1].lower()
-            elif listed is None and words:
+            elif listed is None:
                 return Invalid("an error outside of the lists")
-            elif listed is not None and words.lower() == NO_ERROR:
+            elif words.lower() == NO_ERROR:
                 without.add(listed)
-            elif listed is not None and words:
+            else:
                 category, quoted = _parts(words)
                 severity: Severity = "minor" if listed == "minor" and "non-translation" not in category else "major"
                 side: Side = "translation"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.prompting.formats import AnswerFormat, spans_by_text
@@ -20,8 +20,10 @@ from mbr_esd_metric.prompting.text import grounded_spans
 
 #: The inside of a JSON string: anything but quote, backslash and control characters, or a short escape.
 ANY_WORDS = r'([^"\\\x00-\x1f\x7f]|\\["\\/bfnrt])+'
+#: The same, or nothing.
+_ANY_TEXT = ANY_WORDS.removesuffix("+") + "*"
 #: Escapes of `json.dumps` in its short form; other control characters cannot be in a span.
-ESCAPES = {'"': r"\"", "\\": r"\\", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
+_ESCAPES = {'"': r"\"", "\\": r"\\", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _SUB_CATEGORY = r"[a-zA-Z][a-zA-Z /-]*"
 #: Second-level names of published MQM typologies -> the prompt's category. First-level names are found by themselves.
 _PARENTS = {
@@ -34,15 +36,18 @@ _IN_BRACKETS = re.compile(r"\([^()]*\)")
 _NOT_LETTERS = re.compile(r"[^a-z]+")
 
 
-def output_grammar(error_span: str | None = ANY_WORDS, omitted_span: str | None = None, *, more: str = "") -> str:
+def output_grammar(
+    error_span: str | None = ANY_WORDS, omitted_span: str | None = None, *, more: Sequence[str] = ()
+) -> str:
     """The regular expression of an answer, ``{"errors": [...]}``, from those for the inside of the JSON strings of
-    error spans and of omitted words, None where there can be none, and for more keys."""
+    error spans and of omitted words, None where there can be none; and `more` keys of an error."""
     spans = [f'"{key}": "{words}"' for key, words in ((KEYS[0], error_span), (OMITTED_KEY, omitted_span)) if words]
     if not spans:
         return r'\{"errors": \[\]\}'
     first = spans[0] if len(spans) == 1 else f"({'|'.join(spans)})"
     category, severity = (f"({'|'.join(names)})" for names in (CATEGORIES, SEVERITIES))
-    others = f'"category": "{category}", "sub_category": "{_SUB_CATEGORY}", "severity": "{severity}"{more}'
+    others = f'"category": "{category}", "sub_category": "{_SUB_CATEGORY}", "severity": "{severity}"'
+    others += "".join(f', "{key}": "{_ANY_TEXT}"' for key in more)
     error = rf"\{{{first}, {others}\}}"
     return rf'\{{"errors": \[({error}(, {error})*)?\]\}}'
 
@@ -78,12 +83,13 @@ class JsonFormat(AnswerFormat):
 
     name = "json"
     templates = TEMPLATES
-    reader = JsonParser
+    reader: ClassVar[type[JsonParser]] = JsonParser
     schema = json.dumps(output_schema())
 
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
         texts = (translation, source) if self.both_sides else (translation,)
-        return output_grammar(*(grounded_spans(text, ESCAPES) if grounded else ANY_WORDS for text in texts))
+        words = (grounded_spans(text, _ESCAPES) if grounded else ANY_WORDS for text in texts)
+        return output_grammar(*words, more=self.reader.more_keys)
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
         """The errors in the order of the text, without those whose words also stand earlier in it."""

@@ -10,12 +10,10 @@ import re
 from types import MappingProxyType
 
 from mbr_esd_metric.core.annotation import ErrorSpan
-from mbr_esd_metric.prompting.formats.json import ANY_WORDS, ESCAPES, JsonFormat, output_grammar, output_schema
+from mbr_esd_metric.prompting.formats.json import JsonFormat, output_schema
 from mbr_esd_metric.prompting.parse import JsonParser, Written
 from mbr_esd_metric.prompting.prompt import KEYS_V1
-from mbr_esd_metric.prompting.text import grounded_spans
 
-_KEYS = ("correction", "reason")
 _V1 = f"""\
 You check translations as a professional MQM annotator. Mark the errors in the translation below, and correct them.
 Answer in JSON only: {{"errors": [{{"error_span": "...", "category": "...", "sub_category": "...", \
@@ -24,8 +22,6 @@ error_span: the wrong words, copied exactly from the translation.
 correction: the words that should stand in the place of error_span, and nothing around them; empty to delete it.
 reason: why, in one short sentence.
 {KEYS_V1}"""
-#: The inside of a JSON string that may be empty.
-_TEXT = ANY_WORDS.removesuffix("+") + "*"
 #: Characters that no text holds, or that XML and terminals must not see.
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -33,7 +29,7 @@ _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uff
 class CorrectionsParser(JsonParser):
     """The reader of errors with corrections; one may lack them where nothing holds the model to the grammar."""
 
-    more_keys = _KEYS
+    more_keys = ("correction", "reason")
 
     def _error(self, key: str, text: str, category: str, sub: str, severity: str, *more: str | None) -> Written:
         fields = (one and _UNFIT.sub("\ufffd", one) for one in more)
@@ -46,12 +42,8 @@ class JsonCorrectionsFormat(JsonFormat):
     name = "json-corrections"
     templates = MappingProxyType({"v1": _V1})
     reader = CorrectionsParser
-    schema = json.dumps(output_schema(more=_KEYS))
+    schema = json.dumps(output_schema(more=CorrectionsParser.more_keys))
     corrections = True
-
-    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
-        words = grounded_spans(translation, ESCAPES) if grounded else ANY_WORDS
-        return output_grammar(words, more="".join(f', "{key}": "{_TEXT}"' for key in _KEYS))
 
     def usual_tokens(self, translation: str) -> int:
         return 100  # JSON's times 1.6, as three answers with one error in the demo model's tokens
