@@ -73,6 +73,7 @@ class Candidate:
         token_logprobs: of each token of the text; a single answer's confidences come from them. None if unknown.
         format: name of the answer format of the text; None: the one that the decision's options name.
         tokens: the number of generated tokens; 0 if unknown.
+        withheld: why a hosted service refused or filtered the answer, in its words; None if it did not.
     """
 
     text: str | None = None
@@ -82,6 +83,7 @@ class Candidate:
     token_logprobs: TokenLogprobs | None = None
     format: str | None = None
     tokens: int = 0
+    withheld: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,12 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
             text, logprob, tokens, truncated, by_token = json.loads(content)
             by_token = by_token and TokenLogprobs(*map(tuple, by_token))
             samples[number] = Candidate(
-                text, logprob=logprob, truncated=truncated, token_logprobs=by_token, tokens=tokens
+                text,
+                logprob=logprob,
+                truncated=bool(truncated),
+                token_logprobs=by_token,
+                tokens=tokens,
+                withheld=truncated if isinstance(truncated, str) else None,
             )
         return samples
 
@@ -114,7 +119,7 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
             rows: list[tuple[int, int, bytes, int]] = []
             for number, sample in enumerate(samples, first):
                 by_token = sample.token_logprobs
-                fields = [sample.text or "", sample.logprob, sample.tokens, sample.truncated]
+                fields = [sample.text or "", sample.logprob, sample.tokens, sample.withheld or sample.truncated]
                 # JSON: a model may write NUL or half a surrogate pair, which SQLite's text does not hold.
                 content = json.dumps([*fields, by_token and astuple(by_token)]).encode("ascii")
                 rows.append((request, number, content, _checksum(key, number, content)))

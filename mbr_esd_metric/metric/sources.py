@@ -150,7 +150,12 @@ class Sampled:
                     numbers[segment.pair].append(number)
             for pair, shared in numbers.items():
                 key = requests[pair].key
-                yield shared, refused.get(key) or [one for one in store.get(key, counts[pair]) if one is not None]
+                candidates = [one for one in store.get(key, counts[pair]) if one is not None]
+                withheld = [one.withheld for one in candidates if one.withheld]
+                if withheld and len(withheld) == len(candidates):
+                    yield shared, Refused(key, withheld[0])
+                else:
+                    yield shared, refused.get(key) or candidates
 
     def _warn_of_other_servers(self, store: CandidateStore) -> None:
         """Warn where the stored candidates of this model came from other servers than the run's, which may serve

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,6 +109,24 @@ def test_candidates_of_another_server_are_named(tmp_path: Path, caplog: pytest.L
         annotate(load_card(f"{name}{four.url}&n=4".replace("n=2&", "")), segments)
         assert len(four.bodies) == 2
     assert any("came from" in line for line in caplog.messages), "candidates of two servers are mixed"
+
+
+@pytest.mark.parametrize("n", ["2", "auto/32"])
+def test_a_segment_whose_every_answer_is_withheld_has_no_score(tmp_path: Path, n: str) -> None:
+    """It ended the run: a filter may also answer with status 200."""
+    with FakeServer(MODEL, dialect="openai") as server:
+
+        def withhold(reply: Any, number: int) -> None:
+            for choice in reply["choices"] if "guns" in str(server.bodies[-1]) else reply["choices"][:1]:
+                choice.update(message={"content": ""}, finish_reason="content_filter")
+
+        server.spoil = withhold
+        name = f"mbr-esd-server?model={MODEL}&n={n}&concurrency=1&dialect=openai&store={tmp_path}/store"
+        segments = [Segment("source", one, one) for one in ("guns", "Satz mit Wort")]
+        for _ in range(2):
+            run = annotate(load_card(f"{name}&server={server.url}"), segments)
+            assert run.refused == {0: "it withholds the answer: content_filter"}
+            assert run.decisions[1].valid
 
 
 def test_rounds_beside_another_run_wait_for_it_once(tmp_path: Path) -> None:

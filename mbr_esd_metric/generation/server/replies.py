@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from mbr_esd_metric.core.decision import Candidate, TokenLogprobs
 from mbr_esd_metric.generation.server.address import Address, excerpt
@@ -22,7 +22,9 @@ _NO_ANSWER = ("reasoning_content", "reasoning", "thinking", "tool_calls", "funct
 #: Finish reasons of candidates that were cut by their length, that a filter cut or withheld, and of those that the
 #: server did not bring to an end. With any other a candidate is whole.
 _CUT = {"length", "max_tokens", "max_length", "max_output_tokens", "max_new_tokens", "model_length"}
-_FILTERED = {"content_filter", "safety", "sensitive", "recitation", "refusal"}
+_CUT |= {"model_context_window_exceeded", "token_limit", "time_limit", "error_limit", "incomplete"}
+_FILTERED = {"content_filter", "content_filtered", "safety", "sensitive", "recitation", "refusal"}
+_FILTERED |= {"guardrail_intervened", "blocklist", "prohibited_content", "spii", "error_toxic"}
 _UNFINISHED = {"none", "abort", "aborted", "cancelled", "canceled", "error", "timeout", "load", "unload"}
 _UNFINISHED |= {"insufficient_system_resource", "network_error"}
 _DECODER = json.JSONDecoder()
@@ -144,7 +146,9 @@ def _sample(choice: Mapping[str, Any], tokens: int, query: Query) -> Candidate:
     if not isinstance(message, Mapping):
         raise InvalidResponse("a choice has no message")
     content, refusal = message.get("content"), message.get("refusal")
-    text = _text(content) if isinstance(content, list) else content
+    text = content
+    if isinstance(content, list):
+        text, refusal = _text(content), refusal or _text(content, "refusal")
     # What was refused or filtered is paid for: it counts as cut, and is not asked for again.
     filtered = finish in _FILTERED or bool(refusal)
     cut = filtered or finish in _CUT
@@ -152,7 +156,7 @@ def _sample(choice: Mapping[str, Any], tokens: int, query: Query) -> Candidate:
         field = next((name for name in _NO_ANSWER if message.get(name)), "")
         fix = "a model that always reasons first wants reasoning_effort=low"
         if field:
-            fix = f"the server put it into {field}; serve the model without its reasoning or tool parser"
+            fix = f"the server put it into {field}; serve the model without its reasoning or tool parser; {fix}"
         held = dialect.guidance in ("regex", "gbnf")
         if (field or held or dialect.guidance == "schema" or text is None) and (not cut or (field and held)):
             raise InvalidResponse(f"a candidate without content; {fix}")
@@ -164,13 +168,14 @@ def _sample(choice: Mapping[str, Any], tokens: int, query: Query) -> Candidate:
         logprob, tokens = total_logprob(choice.get("logprobs"), text)
         if query.request.token_logprobs:
             by_token = _by_token(choice["logprobs"]["content"], answer)
-    return Candidate(answer, logprob=logprob, tokens=tokens, truncated=cut, token_logprobs=by_token)
+    withheld = f"it withholds the answer: {excerpt(str(refusal or finish))}" if filtered else None
+    return Candidate(answer, None, logprob, cut, by_token, tokens=tokens, withheld=withheld)
 
 
-def _text(content: list[Any]) -> str | None:
-    """The texts of a content in parts, without those of reasoning; None if there is none."""
+def _text(content: list[Any], kind: Literal["text", "refusal"] = "text") -> str | None:
+    """The texts of a content in parts, without those of reasoning, or what is refused; None if there is none."""
     parts = [part if isinstance(part, Mapping) else {"text": part} for part in content]
-    texts = [part.get("text") for part in parts if part.get("type", "text") in ("text", "output_text")]
+    texts = [part.get(kind) for part in parts if str(part.get("type", "text")).removeprefix("output_") == kind]
     return "".join(text for text in texts if isinstance(text, str)) or None
 
 

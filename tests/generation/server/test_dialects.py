@@ -284,8 +284,10 @@ def test_content_in_parts_is_joined_and_refused_or_elsewhere_is_told_apart(name:
         read(name, message={"content": [thoughts]})
     refused = read(name, message={"content": None, "refusal": "I cannot help with that."})
     assert (refused.text, refused.truncated) == ("I cannot help with that.", True)
+    assert refused == read(name, message={"content": [{"type": "refusal", "refusal": "I cannot help with that."}]})
     filtered = read(name, message={"content": None}, finish_reason="content_filter")
     assert (filtered.text, filtered.truncated) == ("", True)
+    assert filtered.withheld == "it withholds the answer: content_filter"
     for field in ("reasoning_content", "tool_calls"):
         with pytest.raises(InvalidResponse, match=f"without content; the server put it into {field}; serve the model"):
             read(name, message={"content": None, field: "thoughts"})
@@ -296,7 +298,7 @@ def test_an_answer_is_whole_unless_its_finish_reason_is_a_known_cut(name: str) -
     message = {"content": render_answer([])}
     for reason in ("stop", "eos_token", "EOS", "stop_sequence", "end_turn", "tool_calls", "COMPLETE", ""):
         assert not read(name, message=message, finish_reason=reason).truncated
-    for reason in ("length", "max_tokens", "MAX_TOKENS", "model_length", "content_filter", "SAFETY"):
+    for reason in ("length", "MAX_TOKENS", "model_length", "token_limit", "content_filter", "SAFETY"):
         assert read(name, message=message, finish_reason=reason).truncated
     for reason in (None, "abort", "error", "cancelled", "insufficient_system_resource"):
         with pytest.raises(InvalidResponse, match="a candidate is cut"):
