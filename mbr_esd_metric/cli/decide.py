@@ -66,12 +66,14 @@ def run(args: argparse.Namespace) -> int:
         line = f"{number_of(summary.segments, 'segment')} decided"
         if summary.skipped:
             line += f", {number_of(len(summary.skipped), 'line')} left out"
-        if summary.invalid:
-            line += f"; {summary.invalid} of {number_of(summary.candidates, 'candidate')} could not be read"
-        if summary.dropped:
-            line += f"; {number_of(summary.dropped, 'error span')} not found in the translation, and dropped"
-        if summary.inexact:
-            line += f"; {number_of(summary.inexact, 'error span')} {FOUND_INEXACTLY}"
+        counts = summary.counts
+        if counts["invalid"]:
+            candidates = number_of(counts["valid"] + counts["invalid"], "candidate")
+            line += f"; {counts['invalid']} of {candidates} could not be read"
+        if counts["dropped"]:
+            line += f"; {number_of(counts['dropped'], 'error span')} not found in the translation, and dropped"
+        if counts["inexact"]:
+            line += f"; {number_of(counts['inexact'], 'error span')} {FOUND_INEXACTLY}"
         lines = [line]
         if summary.score is not None:
             advice = "; --score expected takes the mean over the candidates" if options.score == "chosen" else ""
@@ -80,8 +82,8 @@ def run(args: argparse.Namespace) -> int:
             lines.append(
                 f"expected corpus {options.effective_utility} {summary.ratios[-1]:.4f}, {len(summary.ratios)} passes"
             )
-        if summary.blank:
-            lines.append(f"blank translations: {summary.blank} (--blank {options.blank})")
+        if counts["blank"]:
+            lines.append(f"blank translations: {counts['blank']} (--blank {options.blank})")
         if changes:
             lines.append(signature_of_file(args.candidates, options))
         print(*lines, sep="\n", file=sys.stderr)

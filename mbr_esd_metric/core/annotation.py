@@ -112,8 +112,13 @@ class ErrorSpan:
     def __repr__(self) -> str:
         shown = ["start", "end", "severity", "category", "confidence"]
         shown += ["side"] if self.side == "source" else []
-        shown += [name for name in CORRECTION if getattr(self, name) is not None]
+        shown += self.correction_fields
         return f"ErrorSpan({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+
+    @property
+    def correction_fields(self) -> dict[str, Any]:
+        """What says how to correct the span, by its names in files; nothing where it has no correction."""
+        return {name: value for name in CORRECTION if (value := getattr(self, name)) is not None}
 
     @property
     def key(self) -> SpanKey:

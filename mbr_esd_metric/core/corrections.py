@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
-from mbr_esd_metric.core.annotation import CORRECTION, Annotation, ErrorSpan, Side
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Side
 from mbr_esd_metric.core.decision_problem import TIE
 
 #: Characters of a text, which a correction replaces.
@@ -92,11 +92,6 @@ def _chrf() -> Any:
     from sacrebleu.metrics import CHRF
 
     return CHRF()
-
-
-def correction_fields(span: ErrorSpan) -> dict[str, Any]:
-    """The values of a span about its correction, by their names in files; none where it has no correction."""
-    return {name: value for name in CORRECTION if (value := getattr(span, name)) is not None}
 
 
 def corrected(translation: str, annotation: Annotation) -> str:

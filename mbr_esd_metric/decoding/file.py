@@ -13,7 +13,7 @@ import os
 import tempfile
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import suppress
@@ -114,19 +114,15 @@ class FileSummary:
     Attributes:
         segments: decisions written.
         skipped: why records were left out, each naming file and line.
-        candidates, invalid, dropped, inexact: of the segments decided, as in `Decision`.
-        blank: of the segments decided, those with a blank translation.
+        counts: of the segments decided, "valid", "invalid", "dropped" and "inexact" as in `Decision`, and "blank"
+            translations.
         scores: of the segments, no more than two different ones.
         ratios: of a rule for the whole file, the value that it maximises after each pass.
     """
 
     segments: int = 0
     skipped: list[str] = field(default_factory=list)
-    candidates: int = 0
-    invalid: int = 0
-    dropped: int = 0
-    inexact: int = 0
-    blank: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
     scores: set[float | None] = field(default_factory=set)
     ratios: tuple[float, ...] = ()
 
@@ -141,11 +137,7 @@ class FileSummary:
             self.skipped.append(line.skipped)
             return False
         self.segments += 1
-        self.candidates += line.valid + line.invalid
-        self.invalid += line.invalid
-        self.dropped += line.dropped
-        self.inexact += line.inexact
-        self.blank += not line.valid + line.invalid  # whatever has no candidates but these stops the run
+        self.counts.update(line.counts)
         if len(self.scores) < 2:
             self.scores.add(line.score)
         return True
@@ -235,10 +227,7 @@ class _Line:
     list of the decisions that may be chosen, with their statistics."""
 
     content: bytes
-    valid: int = 0
-    invalid: int = 0
-    dropped: int = 0
-    inexact: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
     score: float | None = None
     skipped: str | None = None
     statistics: Floats | None = None
@@ -331,15 +320,16 @@ def _line(where: str, value: bytes | list[Any], options: DecisionOptions, decisi
             return _Line(b"", skipped=f"{record.label}: a blank translation (blank=skip)")
         if isinstance(outcome, Decision):
             content = json_line(DecisionRecord.of(record, outcome).to_json())
-            return _Line(content, *_counts(outcome), outcome.score)
+            return _Line(content, _counts(outcome), outcome.score)
         decisions = [outcome.decision(position, None) for position in range(len(outcome.shortlist.answers))]
         content = json.dumps([DecisionRecord.of(record, one).to_json() for one in decisions]).encode() + b"\n"
-        first = decisions[0]
-        return _Line(content, *_counts(first), statistics=outcome.shortlist.statistics)
+        return _Line(content, _counts(decisions[0]), statistics=outcome.shortlist.statistics)
 
 
-def _counts(decision: Decision) -> tuple[int, int, int, int]:
-    return decision.valid, decision.invalid, decision.dropped, decision.inexact
+def _counts(decision: Decision) -> dict[str, int]:
+    counts = {name: getattr(decision, name) for name in ("valid", "invalid", "dropped", "inexact")}
+    # Whatever has no candidates but a blank translation stops the run.
+    return counts | {"blank": not decision.valid + decision.invalid}
 
 
 def _outcome(

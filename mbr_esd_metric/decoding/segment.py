@@ -37,7 +37,6 @@ from mbr_esd_metric.core.annotation import (
     unit_score,
     weights_of,
 )
-from mbr_esd_metric.core.corrections import Place, Proposal, proposals, with_corrections
 from mbr_esd_metric.core.decision import CandidateColumns, Candidates, Decision, TokenLogprobs
 from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses, decided
 from mbr_esd_metric.core.kernels import Floats
@@ -52,6 +51,7 @@ from mbr_esd_metric.prompting.text import is_untranslated
 
 if TYPE_CHECKING:
     from mbr_esd_metric.core.corpus_choice import CorpusChoice, Shortlist
+    from mbr_esd_metric.core.corrections import Place, Proposal
 
 _T = TypeVar("_T")
 _S = TypeVar("_S")
@@ -356,6 +356,8 @@ class Counts:
             spans = [replace(one, confidence=self.probabilities.get(one.key, one.confidence)) for one in annotation]
             annotation = annotation.with_spans(spans)
         if self.proposals:
+            from mbr_esd_metric.core.corrections import with_corrections
+
             annotation = with_corrections(annotation, self.proposals)
         decision = decision if annotation is decision.annotation else replace(decision, annotation=annotation)
         if self.certain:
@@ -412,6 +414,8 @@ def _hypotheses(
         raise NoValidCandidateError(f"{error} ({why}){fix}" if why else f"{error}{fix}") from None
     proposed: Mapping[Place, Sequence[Proposal]] = {}
     if columns.annotations is not None or get_format(columns.format or options.format).corrections:
+        from mbr_esd_metric.core.corrections import proposals
+
         weights = folded.candidate_weights("uniform" if None in columns.logprobs else options.weights)
         proposed = proposals(own, weights.tolist(), columns.logprobs)
     valid = [one for one in parsed if isinstance(one, Parsed)]

@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from mbr_esd_metric.core.annotation import SIDES, Annotation, Severity, fold_severity
-from mbr_esd_metric.core.corrections import corrected, correction_fields
+from mbr_esd_metric.core.corrections import corrected
 from mbr_esd_metric.core.decision import Candidate, CandidateColumns, Decision, TokenLogprobs
 from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.errors import InputError, OptionError
@@ -255,7 +255,7 @@ class DecisionRecord:
         spans: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
         for span, text in zip(self.annotation, self.texts, strict=True):
             place = {"start": span.start, "end": span.end, "severity": span.severity, "category": span.category}
-            spans[span.side].append({**place, "text": text, "confidence": span.confidence, **correction_fields(span)})
+            spans[span.side].append({**place, "text": text, "confidence": span.confidence, **span.correction_fields})
         return {
             "id": self.id,
             **({} if self.system is None else {"system": self.system}),

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mbr_esd_metric.core.annotation import Side
-from mbr_esd_metric.core.corrections import corrected, correction_fields
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.errors import InputError, OptionError, printable, unknown
 from mbr_esd_metric.generation.server.address import shown
@@ -32,46 +31,26 @@ class _Result(dict[str, Any]):
 
 
 class Metadata(_Result):
-    """Lists with one item for each sample, and three facts about the run.
+    """Lists with one item for each sample, and three facts about the run: summary, advice, signature."""
 
-    Attributes:
-        error_spans: as xCOMET's dicts; see `error_spans`.
-        omissions: the same of the source, where the model marks omissions; else missing.
-        corrected: the translations with the corrections of their spans; missing where the model gives none.
-        sentences: for each sample the places and scores, in [0, 1], of the sentences that were judged one by one;
-            missing where no sample has any.
-        mqm_scores: as the scores of the `Prediction`.
-        mqm: Score(E) in [-25, 0]; with ``score=expected`` or ``given`` a mean over the candidates.
-        mqm_sd: its standard deviation where it is a mean; else missing.
-        expected_utility: of the chosen annotations.
-        valid, distinct, invalid: numbers of candidates.
-        dropped: error spans of all valid candidates that are not in the translation, or the source.
-        unplaced: how many of these are omissions; missing as `omissions`.
-        refused: the words of a server that will never answer about the sample, or None; missing where there are none.
-        data_warning: the `DATA_WARNINGS` of a pair that looks like a mistake, with commas between, or None.
-        summary: how many candidates and spans were lost, in a line; "" if none was.
-        advice: lines about what makes the scores say little, and the options that help.
-        signature: all that the scores depend on.
-    """
-
-    error_spans: list[list[dict[str, Any]]]
-    corrected: list[str]
-    sentences: list[list[dict[str, Any]]]
-    omissions: list[list[dict[str, Any]]]
-    mqm_scores: list[float]
-    mqm: list[float]
-    mqm_sd: list[float | None]
-    expected_utility: list[float]
-    valid: list[int]
+    error_spans: list[list[dict[str, Any]]]  #: as xCOMET's dicts; see `error_spans`
+    omissions: list[list[dict[str, Any]]]  #: the same of the source; missing where the model marks none
+    corrected: list[str]  #: translations with the corrections of their spans; missing where the model gives none
+    sentences: list[list[dict[str, Any]]]  #: places and scores of those judged one by one; missing where there are none
+    mqm_scores: list[float]  #: as the scores of the `Prediction`
+    mqm: list[float]  #: Score(E) in [-25, 0]; with ``score=expected`` or ``given`` a mean over the candidates
+    mqm_sd: list[float | None]  #: its standard deviation where it is a mean; else missing
+    expected_utility: list[float]  #: of the chosen annotations
+    valid: list[int]  #: numbers of candidates
     distinct: list[int]
     invalid: list[int]
-    dropped: list[int]
-    unplaced: list[int]
-    refused: list[str | None]
-    data_warning: list[str | None]
-    summary: str
-    advice: list[str]
-    signature: str
+    dropped: list[int]  #: error spans of all valid candidates that are not in the translation, or the source
+    unplaced: list[int]  #: how many of these are omissions; missing as `omissions`
+    refused: list[str | None]  #: the words of a server that will never answer; missing where there are none
+    data_warning: list[str | None]  #: the `DATA_WARNINGS` of the pair
+    summary: str  #: how many candidates and spans were lost, in a line; "" if none was
+    advice: list[str]  #: what makes the scores say little, and the options that help
+    signature: str  #: all that the scores depend on
 
 
 class Prediction(_Result):
@@ -172,6 +151,8 @@ class Metric:
         if run.answers.both_sides:
             metadata["omissions"] = [error_spans(d, s.source, "source") for d, s in pairs]
         if run.answers.corrections:
+            from mbr_esd_metric.core.corrections import corrected
+
             metadata["corrected"] = [corrected(s.translation, d.annotation) for d, s in pairs]
         if any(decision.parts for decision in decisions):
             metadata["sentences"] = [
@@ -209,7 +190,7 @@ def error_spans(decision: Decision, text: str, side: Side = "translation") -> li
             "start": span.start,
             "end": span.end,
             "category": span.category and printable(span.category),
-            **correction_fields(span),
+            **span.correction_fields,
         }
         for span in decision.annotation.on(side)
     ]

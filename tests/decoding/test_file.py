@@ -22,7 +22,7 @@ def test_the_summary_counts_candidates_whether_they_can_be_read_or_not(tmp_path:
     good, bad = answer(), "none"
     write_records(path, [record("a", "b", good, good, bad), record("c", "d", good, bad, bad, good, good)])
     summary = decide_file(path, tmp_path / "out.jsonl", DecisionOptions())
-    assert (summary.segments, summary.candidates, summary.invalid) == (2, 8, 3)
+    assert (summary.segments, summary.counts["valid"], summary.counts["invalid"]) == (2, 5, 3)
     assert not summary.skipped
 
 

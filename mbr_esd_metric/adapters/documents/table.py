@@ -13,7 +13,6 @@ from typing import Any
 
 from mbr_esd_metric.adapters.documents.document import Checked, Document, Names, TranslationUnit
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.corrections import correction_fields
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.streams import json_text, open_binary, whole_file
 from mbr_esd_metric.files.tables import Row, is_quoted, quoted_cell, quoted_rows, table_rows, whole_text
@@ -142,4 +141,4 @@ def _score(one: Checked) -> str:
 
 def _errors(annotation: Annotation) -> str:
     keys = ("start", "end", "severity", "category", "side")
-    return json_text([{key: getattr(span, key) for key in keys} | correction_fields(span) for span in annotation])
+    return json_text([{key: getattr(span, key) for key in keys} | span.correction_fields for span in annotation])
