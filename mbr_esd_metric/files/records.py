@@ -256,22 +256,23 @@ class DecisionRecord:
         for span, text in zip(self.annotation, self.texts, strict=True):
             place = {"start": span.start, "end": span.end, "severity": span.severity, "category": span.category}
             spans[span.side].append({**place, "text": text, "confidence": span.confidence, **span.correction_fields})
-        return {
+        value = {
             "id": self.id,
-            **({} if self.system is None else {"system": self.system}),
+            "system": self.system,
             "index": self.index,
             "score": self.score,
             "mqm": self.mqm,
-            **({} if self.mqm_sd is None else {"mqm_sd": self.mqm_sd}),
-            **({} if self.corrected is None else {"corrected": self.corrected}),
+            "mqm_sd": self.mqm_sd,
+            "corrected": self.corrected,
             "error_spans": spans["translation"],
-            **({"omissions": spans["source"]} if spans["source"] else {}),
-            **({"unplaced": list(self.annotation.unplaced)} if self.annotation.unplaced else {}),
+            "omissions": spans["source"] or None,
+            "unplaced": list(self.annotation.unplaced) or None,
             "expected_utility": None if math.isnan(self.expected_utility) else self.expected_utility,
             "valid": self.valid,
             "distinct": self.distinct,
             "invalid": self.invalid,
         }
+        return {key: one for key, one in value.items() if one is not None or key in ("index", "expected_utility")}
 
 
 def read_candidates(path: str | Path) -> Iterator[CandidateRecord]:

@@ -85,14 +85,13 @@ _LIMITS = (
 )
 
 
-def card_names() -> list[str]:
-    """The names of all cards."""
-    return [*CARDS, *(name for name, (folder, *_) in _EMBEDDED.items() if (_PACKAGE / folder).is_dir())]
+#: The names of all cards; the demo is in a checkout alone.
+CARD_NAMES = (*CARDS, *(name for name, (folder, *_) in _EMBEDDED.items() if (_PACKAGE / folder).is_dir()))
 
 
 @cache
 def get_card(name: str) -> ModelCard:
-    """The card of one of `card_names`."""
+    """The card of one of `CARD_NAMES`."""
     if name in CARDS:
         return CARDS[name]
     from mbr_esd_metric.metric.model_folder import folder_card
@@ -105,7 +104,7 @@ def get_card(name: str) -> ModelCard:
 def listed() -> list[ModelCard]:
     """The cards in lists of models; ``MBR_ESD_DEMO=1`` adds those of the tests, which are in a checkout alone."""
     every = os.environ.get("MBR_ESD_DEMO") == "1"
-    return [get_card(name) for name in card_names() if every or not name.startswith("mbr-esd-demo")]
+    return [get_card(name) for name in CARD_NAMES if every or not name.startswith("mbr-esd-demo")]
 
 
 def load_card(name: str, options: Mapping[str, object] | None = None) -> ModelCard:
@@ -122,13 +121,13 @@ def load_card(name: str, options: Mapping[str, object] | None = None) -> ModelCa
     if not isinstance(name, str) or not name:
         raise InputError(f"a model name is a text such as 'mbr-esd-small', not {name!r}; `mbr-esd models` lists them")
     base, _, query = name.partition("?")
-    if base in card_names():
+    if base in CARD_NAMES:
         card = get_card(base)
     else:
         from mbr_esd_metric.metric.model_folder import other_card
 
         more = [f"{option}={value}" for option, value in (options or {}).items()]
-        card = other_card(base, [*filter(None, query.split("&")), *more], card_names())
+        card = other_card(base, [*filter(None, query.split("&")), *more], CARD_NAMES)
     values: dict[str, object] = {option: value for option, value in (options or {}).items() if value is not None}
     for part in query.split("&") if query else ():
         key, equals, value = part.partition("=")
@@ -146,7 +145,7 @@ def load_card(name: str, options: Mapping[str, object] | None = None) -> ModelCa
 def is_ours(model: str) -> bool:
     """Whether a name begins with a card or a model folder, even if its first option is written with &."""
     base = model.partition("?")[0]
-    if {base, base.partition("&")[0]} & {*card_names()}:
+    if {base, base.partition("&")[0]} & {*CARD_NAMES}:
         return True
     from mbr_esd_metric.metric.model_folder import is_model_folder
 

@@ -59,8 +59,7 @@ def signature(card: ModelCard, engine: Engine | None) -> str:
         question |= {"lp": card.lp} if card.lp else {}
     n = f"auto/{card.samples}" if card.adaptive else str(card.samples)
     calibration = {"cal": _digest(card.calibration)} if card.calibration else {}
-    fields = {**model, "rule": decision.rule, "n": n, **draw, **_utility(decision), **question, **_reading(decision)}
-    return _joined(fields | calibration)
+    return _joined(decision, {**model, "rule": decision.rule, "n": n, **draw}, question, calibration)
 
 
 def short(signature: str) -> str:
@@ -80,37 +79,31 @@ def model_title(card: ModelCard, signature: str) -> str:
 
 def signature_of_file(path: str | Path, decision: DecisionOptions) -> str:
     """The signature of a decision over a file of candidates, without a model."""
-    fields = {"candidates": _digest(str(path)), "rule": decision.rule}
-    return _joined({**fields, **_utility(decision), **_reading(decision)})
+    return _joined(decision, {"candidates": _digest(str(path)), "rule": decision.rule})
 
 
-def _joined(values: Mapping[str, Any]) -> str:
-    """The fields, each under the short name of its option."""
+def _joined(
+    decision: DecisionOptions,
+    draw: Mapping[str, Any],
+    question: Mapping[str, Any] = {},
+    calibration: Mapping[str, Any] = {},
+) -> str:
+    """The fields, each under the short name of its option: those of the draw, of the choice, of the question, and the
+    options by which answers are read and scored. Of these, those at their default are left out, but for three."""
+    choice: dict[str, Any] = {}
+    if decision.rule_instance.by_utility:
+        choice = {"utility": decision.effective_utility, "weights": decision.weights}
+        choice |= {"b": f"{BETA:g}", "g": f"{GAMMA:g}"}
+    choice["mqm"] = decision.mqm
+    changed = [name for name in FIELDS if getattr(decision, name) != FIELDS[name].default]
+    reading = [name for name in ("format",) if name in changed] + ["location", "invalid", "blank"]
+    reading += [name for name in changed if name not in _PLACED]
+    values = {**draw, **choice, **question, **{name: getattr(decision, name) for name in reading}, **calibration}
     fields = []
     for name, value in values.items():
         short = name if name not in (*OPTIONS, *FIELDS) else (OPTIONS.get(name) or FIELDS[name]).metadata["short"]
         fields.append(f"{short or name}:{value}")
     return "|".join(["mbr-esd", *fields, f"v:{__version__}"])
-
-
-def _utility(decision: DecisionOptions) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    if decision.rule_instance.by_utility:
-        fields = {
-            "utility": decision.effective_utility,
-            "weights": decision.weights,
-            "b": f"{BETA:g}",
-            "g": f"{GAMMA:g}",
-        }
-    return fields | {"mqm": decision.mqm}
-
-
-def _reading(decision: DecisionOptions) -> dict[str, Any]:
-    """The options by which answers are read and scored; those at their default are left out, but for three."""
-    changed = [name for name in FIELDS if getattr(decision, name) != FIELDS[name].default]
-    names = [name for name in ("format",) if name in changed] + ["location", "invalid", "blank"]
-    names += [name for name in changed if name not in _PLACED]
-    return {name: getattr(decision, name) for name in names}
 
 
 def _digest(path: str) -> str:

@@ -18,7 +18,7 @@ from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOpti
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, fold_severity, mqm_score
 from mbr_esd_metric.errors import EngineError, OptionError, logger, no_effect_error, unknown
 from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, with_pair
-from mbr_esd_metric.metric.cards import card_names, is_ours, load_card
+from mbr_esd_metric.metric.cards import CARD_NAMES, is_ours, load_card
 from mbr_esd_metric.metric.data_warnings import data_warning, warnings
 from mbr_esd_metric.metric.run import annotate, signature_of
 from mbr_esd_metric.metric.sources import Segment, candidate_source
@@ -251,7 +251,7 @@ def make_scorer(model: str, *, name: str | None = None, reference: str | None = 
         return MbrEsdScorer(model, name, lp)
     if looks_like_checkpoint(base):
         return CometScorer(model, name, reference)
-    ours = unknown("model", base, ["empty", "BLEU", "chrF", *card_names()], "`mbr-esd models`")
+    ours = unknown("model", base, ["empty", "BLEU", "chrF", *CARD_NAMES], "`mbr-esd models`")
     raise OptionError(f"{ours}, but for BLEU, chrF, empty and COMET's checkpoints")
 
 
