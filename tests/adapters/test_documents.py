@@ -62,11 +62,10 @@ def _mark(document: Document, output: Path, *annotations: Annotation, **words: s
 
 def test_texts_are_without_markup(tmp_path: Path) -> None:
     one, pair = _read(tmp_path, "p.xlf", ONE), ("en", "de")
+    of_file = ("en-US", "de-DE"), "a.html"
     assert one.units == (
-        TranslationUnit(
-            "a.html/1", "Click the button & go", "Klick auf den Knöpf\n <& ab", ("en-US", "de-DE"), "a.html"
-        ),
-        TranslationUnit("a.html/4", "Yes", "Ja", ("en-US", "de-DE"), "a.html"),
+        TranslationUnit("a.html/1", "Click the button & go", "Klick auf den Knöpf\n <& ab", *of_file),
+        TranslationUnit("a.html/4", "Yes", "Ja", *of_file),
     )
     assert one.empty == ("a.html/2", "a.html/3")
     assert _read(tmp_path, "p.xliff", TWO).units == (
@@ -112,8 +111,7 @@ def test_marks_never_cross_a_tag(tmp_path: Path) -> None:
     marks = list(ElementTree.parse(tmp_path / "o.xlf").iter(f"{space}mrk"))
     assert ["".join(mark.itertext()) for mark in marks] == ["auf ", "den", " Knöpf<br> <& ab"]
     for mark in marks:
-        assert mark.get("mtype") == "x-its"
-        assert mark.get(f"{issue}Type") == "mistranslation"
+        assert (mark.get("mtype"), mark.get(f"{issue}Type")) == ("x-its", "mistranslation")
         assert mark.get(f"{issue}Severity") == "100"
         assert mark.get(f"{issue}Comment") == 'major, accuracy/mistranslation: "auf den Knöpf  <"'
     omission = Annotation([ErrorSpan(4, 7, "minor", None, None, "source")])

@@ -119,7 +119,7 @@ def test_texts_and_files_that_do_not_fit(tmp_path: Path) -> None:
         read_log(tmp_path / "log.jsonl", "c")
     log: Any
     for log in (5, None, "abc", {}):
-        (tmp_path / "a.json").write_text(json.dumps({"c": log}), encoding="utf-8")
+        (tmp_path / "a.json").write_text(json.dumps({"c": log}))
         with pytest.raises(InputError, match="no annotations of a campaign"):
             read_log(tmp_path / "a.json", "c")
     with pytest.raises(InputError, match="annotation 1 of c: no 'annotation'"):
@@ -185,27 +185,21 @@ def _theirs(protocol: str, **info: Any) -> dict[str, Any]:
     ]
     for number, item in enumerate(items[1]):
         item["item_id"] = f"news_###_doc_###_{number}"
-    check = [{"src": "c", "tgt": {"1st": "gut", "2nd": "gtu"}, "validation": {"1st": {"score_greaterthan": "2nd"}}}]
-    return {
-        "campaign_id": "theirs",
-        "lp": "en-de",
-        "info": {"assignment": "dynamic", "protocol": protocol, "users": ["u"], **info},
-        "data": items,
-        "data_welcome": [[{"src": "t", "tgt": {"X": "t"}}]],
-        "data_random": [check],
-    }
+    check = {"src": "c", "tgt": {"1st": "gut", "2nd": "gtu"}, "validation": {"1st": {"score_greaterthan": "2nd"}}}
+    info = {"assignment": "dynamic", "protocol": protocol, "users": ["u"], **info}
+    more = {"data_welcome": [[{"src": "t", "tgt": {"X": "t"}}]], "data_random": [[check]]}
+    return {"campaign_id": "theirs", "lp": "en-de", "info": info, "data": items, **more}
 
 
 def _entry(screen: int | str, items: list[dict[str, Any]], *answers: dict[str, Any]) -> dict[str, Any]:
-    return {"user_id": "u", "item_i": screen, "item": items, "annotation": list(answers), "actions": []}
+    """Answers to the translations of the systems that the first of them names."""
+    shown = [{**item, "tgt": {code: item["tgt"][code] for code in answers[0]}} for item in items]
+    return {"user_id": "u", "item_i": screen, "item": shown, "annotation": list(answers), "actions": []}
 
 
-def _of(items: list[dict[str, Any]], system: str) -> list[dict[str, Any]]:
-    """The items with the translations of one system."""
-    return [{**item, "tgt": {system: item["tgt"][system]}} for item in items]
-
-
-def _answer(score: float | None, *spans: tuple[int, int], **more: Any) -> dict[str, Any]:
+def _answer(score: float | None, *places: int, **more: Any) -> dict[str, Any]:
+    """A score, and errors between two units each."""
+    spans = zip(places[::2], places[1::2], strict=True)
     errors = [{"start_i": a, "end_i": b, "severity": "minor", "category": None} for a, b in spans]
     return {"score": score, "error_spans": errors, **more}
 
@@ -213,14 +207,13 @@ def _answer(score: float | None, *spans: tuple[int, int], **more: Any) -> dict[s
 def test_campaigns_of_others() -> None:
     made = _theirs("cESA", special_tokens=["[missing]", "[instructions fault]"])
     end = len("Eins 1 0")
+    first, second = made["data"]
     log = [
         _entry("welcome_0", made["data_welcome"][0], {"X": _answer(1)}),
         _entry("random_0", made["data_random"][0], {"1st": _answer(60), "2nd": _answer(60)}),
-        _entry(
-            1, _of(made["data"][1], "X"), {"X": _answer(80, (0, 3), (end, end))}, {"X": _answer(90, (end + 1, end + 1))}
-        ),
-        _entry(1, _of(made["data"][1], "Y 2"), {"Y 2": _answer(70)}, {"Y 2": _answer(75)}),
-        _entry(0, made["data"][0], {"X": _answer(10), "Y 2": _answer(20)}, {"X": _answer(30), "Y 2": _answer(40)}),
+        _entry(1, second, {"X": _answer(80, 0, 3, end, end)}, {"X": _answer(90, end + 1, end + 1)}),
+        _entry(1, second, {"Y 2": _answer(70)}, {"Y 2": _answer(75)}),
+        _entry(0, first, {"X": _answer(10), "Y 2": _answer(20)}, {"X": _answer(30), "Y 2": _answer(40)}),
     ]
     with pytest.raises(OptionError, match="does not say its language pair; give it with --lp"):
         Campaign.of(made)
@@ -249,7 +242,7 @@ def test_protocols(tmp_path: Path) -> None:
     sliders = [{"name": name, "min": 1, "max": 5, "step": 1} for name in ("fluency", "adequacy")]
     made = _theirs("MQM", sliders=sliders)
     answer = {"X": _answer(None, sliders={"fluency": 5, "adequacy": 3})}
-    assert ratings_of(made, _entry(0, _of(made["data"][0], "X"), answer, answer))[0].score == 75
+    assert ratings_of(made, _entry(0, made["data"][0], answer, answer))[0].score == 75
     with pytest.raises(InputError, match="protocol 'ranking'; read are ESA, cESA, MQM, DA"):
         Campaign.of(_theirs("ranking"), "en-de")
 
@@ -257,14 +250,13 @@ def test_protocols(tmp_path: Path) -> None:
 def test_ratings_that_cannot_stand_in_one_table_or_are_out_of_range(tmp_path: Path) -> None:
     made = _made()
     (one,) = ratings_of(made, _log(made, [], 1.0))
-    for change, message in (
-        ({"lp": "en-zh"}, "ratings of en-de and of en-zh"),
-        ({"target": "Another"}, "two translations of segment 1 of d by X"),
+    for other, message in (
+        (replace(one, rating=replace(one.rating, lp="en-zh")), "ratings of en-de and of en-zh"),
+        (replace(one, rating=replace(one.rating, target="Another")), "two translations of segment 1 of d by X"),
+        (replace(one, score=None), "give ESA and MQM to a report each"),
     ):
         with pytest.raises(InputError, match=message):
-            check_comparable([one, replace(one, rating=replace(one.rating, **change))])  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="give ESA and MQM to a report each"):
-        check_comparable([one, replace(one, score=None)])
+            check_comparable([one, other])
     check_comparable([one, replace(one, rating=replace(one.rating, source="unrelated", target="Another"))])
     for key, value in (("score", 1e9), ("score", -1), ("seconds", -0.5)):
         (tmp_path / "r.jsonl").write_text(json.dumps({**one.to_json(), key: value}), encoding="utf-8")
@@ -297,8 +289,8 @@ def test_an_attention_check_has_words_of_another_segment(texts: list[str], kept:
     """They replace `length` words between those that are `kept`; a system with marked spans is left alone."""
     marked = {"B": Output("not this one", Annotation([ErrorSpan(0, 3, "minor")]))}
     screens = [Screen("d", tuple(Item(str(n), f"s{n}", {"A": Output(text), **marked}) for n, text in enumerate(texts)))]
-    checks = attention_checks(screens, 2, random.Random(7))
-    assert checks == attention_checks(screens, 2, random.Random(7))
+    checks, again = (attention_checks(screens, 2, random.Random(7)) for _ in range(2))
+    assert checks == again
     items = sorted((item for check in checks for item in check.items), key=lambda item: item.id)
     assert [(item.id, item.outputs["B"]) for item in items] == [("0", marked["B"]), ("1", marked["B"])]
     output, separator = items[0].outputs["A"], " " if " " in texts[0] else ""
