@@ -125,11 +125,11 @@ class _Code(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Bytes of the file, the characters that they are, and whether a mark leaves these whole."""
+    """Bytes of the file, where in the text the characters end that they are, and whether a mark leaves these whole."""
 
     start: int
     stop: int
-    text: str
+    last: int
     whole: bool
 
 
@@ -140,8 +140,8 @@ class Content:
     Attributes:
         start, stop: its bytes.
         prefix: of the element's name.
-        text: without markup and without white space round it.
-        pieces: of the whole text, with that white space.
+        whole: the text without markup.
+        pieces: of the whole text.
         our_marks: the bytes (start, stop) of tags of our own earlier marks.
         has_words: whether there is text besides codes.
         codes: inline codes, in order.
@@ -150,7 +150,7 @@ class Content:
     start: int
     stop: int
     prefix: str
-    text: str
+    whole: str
     pieces: tuple[_Piece, ...]
     our_marks: tuple[tuple[int, int], ...]
     has_words: bool
@@ -161,11 +161,17 @@ class Content:
         """The content of these events up to the byte `stop`. Inline codes that show something, such as a placeholder,
         are text; between two words that would join across another one there is a blank."""
         pieces: list[_Piece] = []
+        characters: list[str] = []
         our_marks: list[tuple[int, int]] = []
         opened: list[Element] = []
         inline: list[_Code] = []
         gap: tuple[int, int] | None = None
         has_words, unread = False, 0
+
+        def add(start: int, stop: int, text: str, whole: bool = True) -> None:
+            characters.append(text)
+            pieces.append(_Piece(start, stop, (pieces[-1].last if pieces else 0) + len(text), whole))
+
         starts = [*(event.start for event in events), stop]
         for (_, value, begins, whole), (start, end) in zip(events, pairwise(starts), strict=True):
             if isinstance(value, Element):
@@ -181,19 +187,24 @@ class Content:
                     shown = value.shown(codes)
                     inline.append(value.code(shown))
                     if shown:
-                        pieces.append(_Piece(value.start, end, shown, True))
-                    joins = shown is None and bool(pieces) and pieces[-1].text[-1].isalnum()
+                        add(value.start, end, shown)
+                    joins = shown is None and bool(characters) and characters[-1][-1].isalnum()
                     gap = (value.start, end) if joins else None
             elif unread:
                 opened[-1].text += value
             elif value:
                 if gap is not None and value[0].isalnum():
-                    pieces.append(_Piece(*gap, " ", True))
+                    add(*gap, " ")
                 gap = None
-                pieces.append(_Piece(start, end, value, whole))
+                add(start, end, value, whole)
                 has_words = has_words or not value.isspace()
-        text = "".join(piece.text for piece in pieces).strip()
-        return cls(starts[0], stop, prefix, text, tuple(pieces), tuple(our_marks), has_words, tuple(inline))
+        whole_text = "".join(characters)
+        return cls(starts[0], stop, prefix, whole_text, tuple(pieces), tuple(our_marks), has_words, tuple(inline))
+
+    @property
+    def text(self) -> str:
+        """The text without white space round it, in which spans are."""
+        return self.whole.strip()
 
     def differs(self, other: Content) -> str | None:
         """The data warning of a source whose translation has other inline codes; None if they are the same. Codes are
@@ -226,16 +237,14 @@ class Content:
 
     def _parts(self, cuts: set[int], encoding: str) -> Iterator[tuple[int, int, int, int]]:
         """The bytes and the characters of each piece, which is divided at `cuts` where it may be."""
-        whole = "".join(piece.text for piece in self.pieces)
-        first = len(whole.lstrip()) - len(whole)
+        shift, first = len(self.whole) - len(self.whole.lstrip()), 0
         for piece in self.pieces:
-            last = first + len(piece.text)
-            inner = [] if piece.whole else sorted(cut for cut in cuts if first < cut < last)
-            places = (piece.start + len(piece.text[: cut - first].encode(encoding)) for cut in inner)
-            bytes_, characters = (piece.start, *places, piece.stop), (first, *inner, last)
+            inner = [] if piece.whole else sorted(cut + shift for cut in cuts if first < cut + shift < piece.last)
+            places = (piece.start + len(self.whole[first:cut].encode(encoding)) for cut in inner)
+            bytes_, characters = (piece.start, *places, piece.stop), (first, *inner, piece.last)
             for (start, stop), (one, other) in zip(pairwise(bytes_), pairwise(characters), strict=True):
-                yield start, stop, one, other
-            first = last
+                yield start, stop, one - shift, other - shift
+            first = piece.last
 
 
 #: From what the file says of codes elsewhere, by their ids: the content of the element that ends.
@@ -283,6 +292,7 @@ def read_xml(
     stack: list[Element] = []
     roots: list[Element] = []
     events: list[Event] = []
+    cdata: list[str] = []
     with open_binary(path) as file:
         data = file.read()
     utf_16 = {"utf-16-le": (codecs.BOM_UTF16_LE, b"<\0"), "utf-16-be": (codecs.BOM_UTF16_BE, b"\0<")}
@@ -317,15 +327,14 @@ def read_xml(
         if events:
             events.append(Event(parser.CurrentByteIndex, text, whole=whole))
 
-    def more_characters(text: str) -> None:
-        if events:
-            events[-1] = events[-1]._replace(value=f"{events[-1].value}{text}")
-
     def cdata_begins() -> None:
         characters("", whole=True)
-        parser.CharacterDataHandler = more_characters
+        parser.CharacterDataHandler = cdata.append
 
     def cdata_ends() -> None:
+        if events:
+            events[-1] = events[-1]._replace(value="".join(cdata))
+        cdata.clear()
         parser.CharacterDataHandler = characters
 
     def declared(version: str, name: str | None, standalone: int) -> None:
