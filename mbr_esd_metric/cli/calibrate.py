@@ -50,12 +50,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the tables; plot and learn where that is asked for."""
     from mbr_esd_metric.core.recalibration import Recalibration
     from mbr_esd_metric.files.records import write_recalibration
-    from mbr_esd_metric.report.calibration_tables import (
-        calibration_plot,
-        calibration_table,
-        predicted_of,
-        reliability_tables,
-    )
+    from mbr_esd_metric.report.calibration_tables import calibration_plot, calibration_tables, predicted_of
 
     if args.plot:
         check_plot(args.plot, input_paths(args))
@@ -75,8 +70,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(
             "no metric among the inputs has error spans with a confidence on a translation that a human rated"
         )
-    tables = [calibration_table(table), *reliability_tables(table)]
-    print(render_all(tables, args.table), end="")
+    print(render_all(calibration_tables(table), args.table), end="")
     if args.plot:
         save(calibration_plot(table), Path(args.plot))
     if args.save:

@@ -1,5 +1,4 @@
-"""Options of several verbs: a model, inputs, test sets, measures, metrics, tables and plots; verbs below a verb; and
-gates: an exit status of their own, a summary for people, and JUnit XML for machines."""
+"""Options of several verbs: inputs, test sets, measures, metrics, tables and plots; and verbs below a verb."""
 
 from __future__ import annotations
 
@@ -51,7 +50,9 @@ def add_measures(parser: argparse.ArgumentParser, default: str) -> None:
     """Add the test set, which of its raters, ``--measures``, of which `default` are said to be the usual, and
     ``--table``."""
     add_test_set(parser)
-    add_raters(parser)
+    parser.add_argument(
+        "--raters", nargs="+", default=[], metavar="NAME", help="sets of human ratings (default: merged, or all)"
+    )
     parser.add_argument(
         "--measures",
         nargs="+",
@@ -111,13 +112,6 @@ def add_systems(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reference", metavar="NAME", help="standard reference, where it is not WMT's")
     parser.add_argument("--systems", nargs="+", default=[], metavar="NAME", help="only these systems")
     parser.add_argument("--exclude", nargs="+", default=[], metavar="NAME", help="leave these systems out")
-
-
-def add_raters(parser: argparse.ArgumentParser) -> None:
-    """Add --raters."""
-    parser.add_argument(
-        "--raters", nargs="+", default=[], metavar="NAME", help="sets of human ratings (default: merged, or all)"
-    )
 
 
 def folder_and_name(test_set: str) -> tuple[Path, str]:

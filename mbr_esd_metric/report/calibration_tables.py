@@ -55,9 +55,11 @@ def cross_fitted(predicted: Predicted, sources: Sequence[str]) -> Predicted:
     return replace(predicted, confidence=confidence)
 
 
-def calibration_table(table: RatingTable) -> Table:
-    """One row a metric and level: calibration errors, and how well confidence tells right from wrong."""
+def calibration_tables(table: RatingTable) -> list[Table]:
+    """Calibration errors, and how well confidence tells right from wrong, one row a metric and level; then for each
+    metric its confidence and confirmation in each bin that has predicted spans."""
     rows: list[TableRow] = []
+    of_metrics = []
     for level in CALIBRATION_LEVELS:
         for name, predicted in predicted_of(table, level).items():
             curve = threshold_curve(predicted)
@@ -75,30 +77,24 @@ def calibration_table(table: RatingTable) -> Table:
                 Column("mean_risk", "mean risk"): curve.mean_risk,
             }
             rows.append(row)
+            if level == "span":
+                bins: list[TableRow] = [
+                    {
+                        Column("bin", "confidence"): f"{b.low:.2f} to {b.high:.2f}",
+                        Column("predicted", "predicted"): b.count,
+                        Column("confidence", "mean confidence"): b.confidence,
+                        Column("confirmed", "confirmed"): b.confirmed,
+                    }
+                    for b in reliability(predicted)
+                ]
+                of_metrics.append(table_of(f"{name}: reliability per span", bins))
     notes = (
         "confirmed: the share of a predicted span's characters (of predicted characters) that a human marks, whatever "
         "the severity; the mean over raters",
         "ECE: expected calibration error, 10 bins; learnt on the other half: isotonic, the sources cut in two",
         "mean risk: the area under 1 - precision over coverage; lower is better",
     )
-    return table_of("calibration of confidences", rows, notes)
-
-
-def reliability_tables(table: RatingTable) -> list[Table]:
-    """One table a metric: confidence and confirmation in each bin that has predicted spans."""
-    tables = []
-    for name, predicted in predicted_of(table).items():
-        rows: list[TableRow] = [
-            {
-                Column("bin", "confidence"): f"{b.low:.2f} to {b.high:.2f}",
-                Column("predicted", "predicted"): b.count,
-                Column("confidence", "mean confidence"): b.confidence,
-                Column("confirmed", "confirmed"): b.confirmed,
-            }
-            for b in reliability(predicted)
-        ]
-        tables.append(table_of(f"{name}: reliability per span", rows))
-    return tables
+    return [table_of("calibration of confidences", rows, notes), *of_metrics]
 
 
 def calibration_plot(table: RatingTable) -> Any:
