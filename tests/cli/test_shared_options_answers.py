@@ -155,13 +155,9 @@ def test_pairs_are_in_the_format_of_the_candidates(
         (3, 'candidates.jsonl, line 2: "format" is a number'),
     ],
 )
-def test_an_unknown_format_names_file_and_line(
-    value: object, message: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command
-) -> None:
-    monkeypatch.chdir(folder)
-    lines = (folder / "compact.jsonl").read_text(encoding="utf-8").splitlines()
-    lines[1] = json.dumps({**json.loads(lines[1]), "format": value})
-    path = tmp_path / "candidates.jsonl"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    for words in (f"decide {path} -o {tmp_path}/out", f"oracle {path} {WHERE}", f"report {path} -o {tmp_path}/o.html"):
-        assert message in mbr_esd(words, status=1).err
+def test_an_unknown_format_names_file_and_line(value: object, message: str, folder: Path, mbr_esd: Command) -> None:
+    first, second, *_ = (folder / "compact.jsonl").read_text(encoding="utf-8").splitlines()
+    path = folder / "candidates.jsonl"
+    path.write_text(f"{first}\n{json.dumps({**json.loads(second), 'format': value})}\n", encoding="utf-8")
+    for verb in (f"decide -o {folder}/out", f"report -o {folder}/o.html"):
+        assert message in mbr_esd(verb, path, status=1).err
