@@ -5,7 +5,7 @@ the degree y in [0, 1]. For a span, y is the share of its characters that the hu
 of several raters the mean counts. Severity plays no part, because a confidence says that there is an error, not how bad
 it is. (`precision_recall` has curves of the span measures of leaderboards, in which severity counts.)
 
-* Reliability: predicted spans in bins of c; for each bin the mean of c beside the mean of y.
+* Reliability: for predicted spans in bins of c, the mean of c beside the mean of y.
 * Expected calibration error: the mean over predicted spans of ``|mean c - mean y|`` of their bin.
 * Precision and recall at each threshold on c: the mean of y over the predicted spans that stay, and the share of what
   humans mark that these cover (for spans the mean over human spans, for characters over characters).
@@ -120,18 +120,14 @@ def reliability(predicted: Predicted) -> list[Bin]:
 
 def calibration_error(predicted: Predicted) -> float:
     """The expected calibration error, in [0, 1], lower is better; NaN without any predicted span."""
-    if not len(predicted):
-        return math.nan
     parts = [b.count * abs(b.confidence - b.confirmed) for b in reliability(predicted)]
-    return sum(parts) / len(predicted)
+    return sum(parts) / len(predicted) if parts else math.nan
 
 
 @dataclass(frozen=True)
 class ThresholdCurve:
-    """Precision, recall and coverage of the predicted spans of at least each confidence, from the highest one down.
-
-    All have the shape (t,); coverage is the share of the predicted spans that stay.
-    """
+    """Precision, recall and coverage of the predicted spans of at least each confidence, from the highest one down,
+    shape (t,); coverage is the share of the predicted spans that stay."""
 
     threshold: Floats
     precision: Floats

@@ -96,7 +96,6 @@ class Leaderboard:
         lps: language pairs in the order of the rows' results.
         measures: the span measures, in the order in which they are shown.
         human: major and minor spans of the humans in each language pair, None if there are no human spans.
-        baselines, alpha, settings: as in `LeaderboardSettings`, the last one in words.
         comparisons: language pair, or "average" of several -> statistic or measure -> the comparison of its metrics,
             whose names end in "-src" or "-ref"; empty if nothing was tested.
     """
@@ -106,9 +105,7 @@ class Leaderboard:
     rows: tuple[LeaderboardRow, ...]
     measures: tuple[str, ...]
     human: tuple[tuple[float, float] | None, ...]
-    baselines: tuple[str, ...]
-    alpha: float
-    settings: str
+    settings: LeaderboardSettings
     notes: tuple[str, ...]
     comparisons: Mapping[str, Mapping[str, Comparison]] = field(default_factory=dict)
 
@@ -197,9 +194,7 @@ def compute_leaderboard(
         rows=tuple(rows),
         measures=settings.measures if any(one.spans for one in evaluated) else (),
         human=tuple(one.human for one in evaluated),
-        baselines=settings.against if settings.draws else (),
-        alpha=settings.alpha,
-        settings=str(settings),
+        settings=settings,
         notes=(*notes, *constant_notes({one.lp: one.constant for one in sets}, settings.exact)),
         comparisons=comparisons if settings.draws else {},
     )

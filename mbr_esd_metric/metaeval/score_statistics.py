@@ -134,38 +134,19 @@ def evaluate(statistic: ScoreStatistic, sets: Sequence[ScoredSet], *, exact: boo
 
 def _pair(statistic: ScoreStatistic, data: ScoredSet, metric: Scores) -> tuple[FloatMatrix, FloatMatrix] | None:
     """Gold and metric, of segments, documents or systems, where gold has a score; None if one has no such scores."""
+    x, y = data.gold, metric.segments
     if statistic.of_means:
-        x, y = (
-            system_means(one.segments) if one.systems is None and one.segments is not None else one.systems
-            for one in (data.gold, metric)
-        )
-    elif statistic.level == "doc":
-        x, y = _of_documents(data, metric)
-    else:
-        x, y = data.gold.segments, metric.segments
-    if x is None or y is None:
+        x = system_means(x) if data.gold_of_systems is None else data.gold_of_systems
+        y = system_means(y) if metric.systems is None and y is not None else metric.systems
+    elif statistic.level == "doc" and y is not None:
+        # Where gold has scores of documents, the metric's are means of all segments, else of those that are rated.
+        stored, rated = data.gold_of_documents, np.where(np.isnan(x), np.nan, y)
+        y = data.means_of_documents(rated if stored is None else y)
+        x = data.means_of_documents(x) if stored is None else stored
+    if y is None:
         return None
-    rated = ~np.isnan(x) if x.ndim == 1 else ~np.isnan(x).all(axis=1)
-    return x[rated], y[rated]
-
-
-def _of_documents(data: ScoredSet, metric: Scores) -> tuple[FloatMatrix | None, FloatMatrix | None]:
-    """Gold and metric of the documents, systems x documents.
-
-    Gold is its own score of a document where it is stored, and the metric's then the mean of all its segments; else
-    both are means of the segments that are rated.
-    """
-    each = [[document == name for document in data.documents] for name in dict.fromkeys(data.documents)]
-
-    def means(matrix: FloatMatrix) -> FloatMatrix:
-        return np.stack([system_means(matrix[:, of]) for of in each], axis=1)
-
-    stored, rated, scores = data.gold.documents, data.gold.segments, metric.segments
-    if scores is None or (stored is None and rated is None):
-        return None, None
-    if stored is not None or rated is None:
-        return stored, means(scores)
-    return means(rated), means(np.where(np.isnan(rated), np.nan, scores))
+    rows = ~np.isnan(x) if x.ndim == 1 else ~np.isnan(x).all(axis=1)
+    return x[rows], y[rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,13 +214,10 @@ def clusters(
     keys = {f"{key[0]} {key[1]}": key for one in sets for key in one.metrics}
     rankings = []
     for task in tasks:
-        data = by_name[task.lps[0]]
-        if data.gold.segments is None:
-            raise InputError(f"no gold scores of segments in {data.lp}")
+        data, kind = by_name[task.lps[0]], cast(Statistic, task.statistic.kind)
         metrics = ((name, data.metrics.get(key)) for name, key in keys.items())
         scores = {name: one.segments for name, one in metrics if one is not None and one.segments is not None}
-        kind = cast(Statistic, task.statistic.kind)
-        rankings.append(rank_metrics(data.gold.segments, scores, kind, k, seed, missing="pairs", exact=exact))
+        rankings.append(rank_metrics(data.gold, scores, kind, k, seed, missing="pairs", exact=exact))
     mean = average_ranking(rankings, [task.weight for task in tasks])
     return {keys[name]: rank for name, rank in zip(mean.names, mean.ranks, strict=True)}
 
@@ -367,26 +345,29 @@ class MetricSet:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Scores of gold or a metric, NaN where there is none.
-
-    Attributes:
-        segments: systems x segments; None if only systems are scored.
-        systems: one score a system; None where the means of segments count.
-        documents: systems x documents, where they are scored by themselves; else the mean of the rated segments counts.
-    """
+    """Scores of a metric: systems x segments, None if only systems are scored; and one score a system, None where the
+    means of segments count."""
 
     segments: FloatMatrix | None
     systems: FloatVector | None = None
-    documents: FloatMatrix | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredSet:
-    """Scores of one language pair over the same translations; `documents` are those of each segment."""
+    """Scores of one language pair over the same translations.
+
+    Attributes:
+        documents: of each segment.
+        gold: a gold matrix (`matrices`).
+        gold_of_systems, gold_of_documents: shape (systems,), and systems x documents, where they are scored by
+            themselves; else the means of the rated segments count.
+    """
 
     lp: str
     documents: tuple[str, ...]
-    gold: Scores
+    gold: FloatMatrix
+    gold_of_systems: FloatVector | None
+    gold_of_documents: FloatMatrix | None
     metrics: Mapping[Key, Scores]
     notes: tuple[str, ...] = ()
 
@@ -394,4 +375,9 @@ class ScoredSet:
     def constant(self) -> list[str]:
         """The names of `spa.constant_metrics`."""
         scores = [(name, one.segments) for (name, _), one in self.metrics.items() if one.segments is not None]
-        return [] if self.gold.segments is None else constant_metrics(self.gold.segments, scores)
+        return constant_metrics(self.gold, scores)
+
+    def means_of_documents(self, scores: FloatMatrix) -> FloatMatrix:
+        """The mean of each document's segments, systems x documents; NaN is left out."""
+        each = [[document == name for document in self.documents] for name in dict.fromkeys(self.documents)]
+        return np.stack([system_means(scores[:, of]) for of in each], axis=1)

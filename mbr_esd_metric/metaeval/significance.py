@@ -176,9 +176,6 @@ class AccEqContest(Contest):
             self.values[name] = best.accuracy
             self._credits[name] = credits(pairs, differences, best.epsilon)
 
-    def _delta(self, a: str, b: str) -> float:
-        return float(np.bincount(self._group, weights=self._credits[b] - self._credits[a]) @ self._weight)
-
     def _sampler(self, seed: int) -> NextDraws:
         streams: dict[MetricPair, np.random.Generator] = {}
 
@@ -186,9 +183,8 @@ class AccEqContest(Contest):
             rng = streams.setdefault(pair, np.random.default_rng(seed))
             a, b = (self._credits[name] for name in pair)
             differing = np.bincount(self._group, weights=a != b).astype(np.int64)
-            return np.asarray(
-                (2 * rng.binomial(differing, 0.5, size=(count, len(differing))) - differing) @ self._weight
-            )
+            heads = rng.binomial(differing, 0.5, size=(count, len(differing)))
+            return np.asarray((2 * heads - differing) @ self._weight)
 
         return lambda pairs, count: {pair: drawn(pair, count) for pair in pairs}
 
@@ -225,17 +221,17 @@ class SpaContest(Contest):
         self._pairs = list(zip(first.tolist(), second.tolist(), strict=True))
         self._flipped = (signs(segments).T < 0).astype(np.float32)
         standard = {name: _standardised(scores, data.rated) for name, scores in data.metrics.items()}
+
+        def whole(scores: FloatMatrix, unit: float) -> _Singles:
+            return np.where(shared, np.rint(scores * unit)[self._system], 0).astype(np.float32)
+
         unit = _unit(standard.values())
-        self._scores = {
-            name: np.where(shared, np.rint(scores * unit)[self._system], 0).astype(np.float32)
-            for name, scores in standard.items()
-        }
+        self._scores = {name: whole(scores, unit) for name, scores in standard.items()}
         self._sums = {name: (scores @ self._flipped)[:, None] for name, scores in self._scores.items()}
         if exact:
             # Ties count half here too, so p-values of the draws are compared with such p-values.
             centred = np.where(data.rated, data.gold - data.gold[data.rated].mean(), 0.0)
-            gold_rows = np.where(shared, np.rint(centred * _unit([centred]))[self._system], 0).astype(np.float32)
-            self._gold = self._counts((gold_rows @ self._flipped)[:, None])
+            self._gold = self._counts((whole(centred, _unit([centred])) @ self._flipped)[:, None])
             self._standard_values = {name: -float(self._error(sums)[0]) for name, sums in self._sums.items()}
         else:
             self._gold = 2 * np.rint(gold_p[~np.isnan(gold_p)] * PERMUTATIONS).astype(np.int32)[:, None]
@@ -325,7 +321,7 @@ class Ranking:
         return self.values[self.names.index(name)]
 
     def rank(self, name: str) -> int:
-        """The cluster of one metric, 1 is best."""
+        """The cluster of one metric."""
         return self.ranks[self.names.index(name)]
 
 
@@ -363,23 +359,18 @@ def rank_contest(
     """`rank_metrics` of metrics that are prepared for tests."""
     values = dict(sorted(contest.values.items(), key=lambda item: (-item[1], item[0])))
     pairs = list(combinations(values, 2)) if k else []
-    # The test asks whether the better one beats the other.
     tests = contest.tests([(b, a) for a, b in pairs], k, seed, stop, progress) if k else {}
-    p_values = {(a, b): tests[b, a].p_value for a, b in pairs}
-    return _ranked(values, p_values, {(a, b): tests[b, a].draws for a, b in pairs}, alpha)
+    return _ranked(values, {(a, b): tests[b, a] for a, b in pairs}, alpha)
 
 
-def _ranked(
-    values: Mapping[str, float],
-    p_values: Mapping[tuple[str, str], float],
-    draws: Mapping[tuple[str, str], FloatVector],
-    alpha: float,
-) -> Ranking:
-    index = {name: i for i, name in enumerate(values)}
-    matrix = np.zeros((len(index), len(index)))
-    for (a, b), p_value in p_values.items():
-        matrix[index[a], index[b]] = p_value
-    return Ranking(tuple(values), tuple(values.values()), assign_ranks(matrix, alpha), matrix, draws)
+def _ranked(values: Mapping[str, float], tests: Mapping[MetricPair, PermBoth], alpha: float) -> Ranking:
+    """`tests` are of each metric and a worse one: does the first beat the second?"""
+    names = tuple(values)
+    p_values = np.zeros((len(names), len(names)))
+    for (a, b), test in tests.items():
+        p_values[names.index(a), names.index(b)] = test.p_value
+    draws = {pair: test.draws for pair, test in tests.items()}
+    return Ranking(names, tuple(values.values()), assign_ranks(p_values, alpha), p_values, draws)
 
 
 def average_ranking(
@@ -390,13 +381,9 @@ def average_ranking(
     The weights, one per ranking, add up to 1; None weighs them alike. The draws of the single tests are added up, draw
     by draw, into draws of the mean. If a test stopped early, its draws are repeated.
 
-    Raises:
-        InputError: for no ranking, no common metric, or the wrong number of weights.
+    Raises `InputError` for no common metric, or the wrong number of weights.
     """
-    if not rankings:
-        raise InputError("there is no ranking to average")
-    if weights is None:
-        weights = [1 / len(rankings)] * len(rankings)
+    weights = weights or [1 / len(rankings)] * len(rankings)
     if len(weights) != len(rankings):
         raise InputError(f"{len(weights)} weights for {len(rankings)} rankings; give one each")
     common = [name for name in rankings[0].names if all(name in ranking.names for ranking in rankings)]
@@ -404,16 +391,14 @@ def average_ranking(
         raise InputError("no metric is in all of the rankings")
     means = {name: sum(w * r.value(name) for w, r in zip(weights, rankings, strict=True)) for name in common}
     values = dict(sorted(means.items(), key=lambda item: -item[1]))
-    draws: dict[tuple[str, str], FloatVector] = {}
-    if all(ranking.draws for ranking in rankings):
-        for pair in combinations(values, 2):
-            single = [r.draws[pair] if pair in r.draws else -r.draws[pair[1], pair[0]] for r in rankings]
-            longest = max(map(len, single))
-            weighted = [w * np.resize(drawn, longest) for w, drawn in zip(weights, single, strict=True)]
-            draws[pair] = np.sum(weighted, axis=0)
-    # As in `Contest.tests`: equal differences count as reached.
-    p_values = {(a, b): float((drawn >= values[a] - values[b] - 1e-12).mean()) for (a, b), drawn in draws.items()}
-    return _ranked(values, p_values, draws, alpha)
+    tests: dict[MetricPair, PermBoth] = {}
+    for a, b in combinations(values, 2) if all(ranking.draws for ranking in rankings) else ():
+        single = [r.draws[a, b] if (a, b) in r.draws else -r.draws[b, a] for r in rankings]
+        longest, delta = max(map(len, single)), values[a] - values[b]
+        draws = np.sum([w * np.resize(drawn, longest) for w, drawn in zip(weights, single, strict=True)], axis=0)
+        # As in `Contest.tests`: equal differences count as reached.
+        tests[a, b] = PermBoth(float((draws >= delta - 1e-12).mean()), delta, draws)
+    return _ranked(values, tests, alpha)
 
 
 def assign_ranks(p_values: FloatMatrix, alpha: float = 0.05) -> tuple[int, ...]:

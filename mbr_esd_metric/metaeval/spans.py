@@ -1,8 +1,8 @@
 """Compares predicted error spans with those of one or several human raters, over the rated translations.
 
-Spans in the translation and omissions, which are spans of the source, are compared each by themselves. People agree on
-that something is missing more than on where it begins, so an omission is right if it shares a character with a human
-one, whatever its severity. Over the rated translations, each of them once for each rater,
+Spans in the translation and omissions, which are spans of the source, are compared each by themselves. An omission is
+right if it shares a character with a human one, whatever its severity, as people agree less on where it begins. Over
+the rated translations, each of them once for each rater,
 
     precision = predicted omissions that share a character with a human one / predicted omissions
     recall    = human omissions that share a character with a predicted one / human omissions
@@ -92,16 +92,14 @@ def spans_above(annotation: Annotation, threshold: float) -> Annotation:
 def rater_agreement(
     human: Sequence[AnnotationMatrix], lengths: npt.ArrayLike, measures: Sequence[str]
 ) -> dict[str, float]:
-    """Measure -> the agreement of each rater with the others, over the translations that another one rated too.
-
-    It is for people what `evaluate_spans` is for a metric; empty if no translation has two raters.
-    """
+    """Measure -> the agreement of each rater with the others, over the translations that another one rated too; empty
+    if no translation has two raters."""
     sums: dict[str, FloatVector] = {}
-    for at, one in enumerate(human):
+    for one in human:
         others = [
             [[None if a is None else b for a, b in zip(*rows, strict=True)] for rows in zip(one, other, strict=True)]
-            for number, other in enumerate(human)
-            if number != at
+            for other in human
+            if other is not one
         ]
         if any(cell is not None for other in others for row in other for cell in row):
             for name, values in SpanEvaluator(others, lengths, measures).evaluate(one).statistics.items():
@@ -147,29 +145,23 @@ class SpanEvaluator:
         for name, each in self._statistics(list(self._gold), annotations).items():
             statistics[name] = np.full((*self._lengths.shape, each.shape[1]), np.nan)
             statistics[name][rows, columns] = each
-        major = sum(annotation.count("major") for annotation in annotations)
-        minor = sum(len(annotation) for annotation in annotations) - major
-        values = {
-            name: float(measure.value(np.nansum(statistics[name], axis=(0, 1))))
-            for name, measure in self._measures.items()
-        }
-        counts = SpanCounts(float(major), float(minor), *self.gold_counts)
-        return SpanScores(values, counts, len(self._gold), statistics)
+        sums = {name: np.nansum(each, axis=(0, 1)) for name, each in statistics.items()}
+        values = {name: float(measure.value(sums[name])) for name, measure in self._measures.items()}
+        major, minor = (float(sum(one.count(severity) for one in annotations)) for severity in get_args(Severity))
+        return SpanScores(values, SpanCounts(major, minor, *self.gold_counts), len(self._gold), statistics)
 
     def sums(self, measure: str, predicted: AnnotationMatrix) -> tuple[FloatVector, FloatMatrix]:
         """The sums behind a measure at each threshold on the confidence; a span without a confidence is certain.
 
-        First the thresholds in falling order, shape (T,), from infinity, which leaves no span, to the least confidence;
-        then the sums of the statistics over the rated translations at each threshold, shape (T, width of the measure).
+        The thresholds fall from infinity, which leaves no span, to the least confidence, shape (T,); the sums are those
+        of the statistics over the rated translations, shape (T, width of the measure).
         """
-        cells: list[tuple[int, int]] = []
-        levels: list[float] = []
-        remaining: list[Annotation] = []
-        for cell, annotation in zip(self._gold, self._rated(predicted), strict=True):
-            for level in (math.inf, *sorted({confidence_of(span) for span in annotation}, reverse=True)):
-                cells.append(cell)
-                levels.append(level)
-                remaining.append(spans_above(annotation, level))
+        every = [
+            (cell, level, spans_above(annotation, level))
+            for cell, annotation in zip(self._gold, self._rated(predicted), strict=True)
+            for level in (math.inf, *sorted({confidence_of(span) for span in annotation}, reverse=True))
+        ]
+        cells, levels, remaining = zip(*every, strict=True)
         statistics = self._statistics(cells, remaining)[measure]
         # Of each translation, the first level as it is, and of the others what they add to the one before.
         added = np.diff(statistics, axis=0, prepend=0.0)
@@ -183,10 +175,9 @@ class SpanEvaluator:
     def _rated(self, predicted: AnnotationMatrix) -> list[Annotation]:
         """The prediction for each rated translation, in the order of `_gold`."""
         cells = self._cells(predicted, "prediction")
-        annotations: list[Annotation] = []
+        annotations = []
         for cell in self._gold:
-            annotation = cells[cell]
-            if annotation is None:
+            if (annotation := cells[cell]) is None:
                 raise InputError(f"no prediction for {cell_name(*cell)}, which is rated")
             annotations.append(annotation)
         return annotations
@@ -275,14 +266,9 @@ def evaluate_omissions(predicted: AnnotationMatrix, gold: Sequence[AnnotationMat
                 if prediction is None:
                     raise InputError(f"no prediction for {cell_name(system, segment)}, which is rated")
                 spans, human_spans = ([*as_annotation(one).on("source")] for one in (prediction, human))
-                counts.update(
-                    predicted=len(spans),
-                    right=sum(_meets(span, human_spans) for span in spans),
-                    gold=len(human_spans),
-                    recalled=sum(_meets(span, spans) for span in human_spans),
-                    unplaced=len(as_annotation(prediction).unplaced),
-                    rated=1,
-                )
+                counts.update(predicted=len(spans), right=sum(_meets(span, human_spans) for span in spans))
+                counts.update(gold=len(human_spans), recalled=sum(_meets(span, spans) for span in human_spans))
+                counts.update(unplaced=len(as_annotation(prediction).unplaced), rated=1)
     if not counts["rated"]:
         raise InputError("no rater has rated any translation")
     return OmissionScores(**counts)

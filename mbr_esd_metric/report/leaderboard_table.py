@@ -95,7 +95,7 @@ def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
         for lp, human in [*([("average", total)] if several else []), *zip(board.lps, board.human, strict=True)]:
             people |= counts(lp, *((None, None, None) if human is None else (*human, 1.0)))
         rows.append(people)
-    notes = [*_legend(board), board.settings, *board.notes]
+    notes = [*_legend(board), str(board.settings), *board.notes]
     if not column:
         notes += [f"{row.name}: {row.signature}" for row in board.rows if row.signature]
     return table_of(f"{board.test_set} {', '.join(board.lps)}", rows, notes, _beside(board))
@@ -119,9 +119,9 @@ def _legend(board: Leaderboard) -> list[str]:
         tested = {what for row in board.rows if row.average for what in row.average.ranks}
         over = "; of span measures over segments" if tested.intersection(board.measures) else ""
         lines.append(f"(r): significance cluster, PERM-BOTH{over}")
-    if board.baselines:
-        where = "in every language pair" if len(board.lps) > 1 else "here"
-        lines.append(f"{DAGGER}: better than {' and '.join(board.baselines)} {where}, p < {board.alpha:g}")
+    if board.settings.against and board.comparisons:
+        where, alpha = "in every language pair" if len(board.lps) > 1 else "here", board.settings.alpha
+        lines.append(f"{DAGGER}: better than {' and '.join(board.settings.against)} {where}, p < {alpha:g}")
     if board.measures:
         lines.append("ratio: error spans per human error span")
     return lines

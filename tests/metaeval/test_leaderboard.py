@@ -196,6 +196,8 @@ def test_every_format_carries_n_signature_daggers_and_clusters(two: list[MetricS
 
 
 def test_fields_of_signatures() -> None:
+    assert "|order:as-given|" in str(LeaderboardSettings())
+    assert "|spa:exact|" in str(LeaderboardSettings(exact=True))
     fields = {("a|n:16|t:2.0", "n"): "16", ("n:3", "n"): "3", ("a|seed:1", "d"): None, (None, "n"): None}
     assert {of: signature_field(*of) for of in fields} == fields
 
@@ -213,8 +215,3 @@ def test_an_unknown_metric_rater_or_measure_is_one_line(tmp_path: Path, mbr_esd:
     for path in folder.rglob("metric-scores/**/*.score"):
         path.unlink()
     assert "no metric has segment scores; score some with: mbr-esd wmt score" in mbr_esd(command, status=1).err
-
-
-def test_the_settings_name_the_kind_of_spa(one: MetricSet) -> None:
-    for exact, field in ((False, "|order:as-given|"), (True, "|spa:exact|")):
-        assert field in compute_leaderboard("t", [one], LeaderboardSettings(draws=0, exact=exact)).settings

@@ -54,7 +54,9 @@ def lp(name: str, seed: int = 0) -> ScoredSet:
     return ScoredSet(
         name,
         tuple(f"document{i // 4}" for i in range(40)),
-        Scores(gold, means),
+        gold,
+        means,
+        None,
         {
             ("good", True): Scores(good, good.mean(axis=1)),
             ("poor", False): Scores(poor),
@@ -83,12 +85,11 @@ def test_the_overall_score_is_the_scaled_mean() -> None:
     key = ("good", True)
     expected = 0.25 * (scores.values[key][0] or 0.0)
     for number, data in enumerate(lps):
-        gold: Any = data.gold
         metric: Any = data.metrics[key]
         values = (
-            system_correlation(gold.systems, metric.systems),
-            correlation(gold.segments, metric.segments),
-            acc_eq(gold.segments, metric.segments).accuracy,
+            system_correlation(data.gold_of_systems, metric.systems),  # type: ignore[arg-type]
+            correlation(data.gold, metric.segments),
+            acc_eq(data.gold, metric.segments).accuracy,
         )
         assert scores.values[key][1 + 3 * number : 4 + 3 * number] == tuple(exactly(value) for value in values)
         expected += 0.125 * ((values[0] + 1) / 2 + (values[1] + 1) / 2 + values[2])
@@ -103,9 +104,8 @@ def test_clusters_are_of_the_mean_over_all_tasks() -> None:
     ranks = clusters(tasks, lps, 200)
     rankings = []
     for data in lps:
-        gold: Any = data.gold.segments
         scores = {str(key): m.segments for key, m in data.metrics.items() if m.segments is not None}
-        rankings += [rank_metrics(gold, scores, statistic, 200) for statistic in STATISTICS]
+        rankings += [rank_metrics(data.gold, scores, statistic, 200) for statistic in STATISTICS]
     mean = average_ranking(rankings)
     assert {str(key): rank for key, rank in ranks.items()} == dict(zip(mean.names, mean.ranks, strict=True))
     assert list(ranks) == list(overall(tasks, lps).overall)

@@ -423,8 +423,8 @@ def scored_set_of(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredSet:
         scores[key] = Scores(segments.get(name), None if name in test_set.added else _system_scores(test_set, path))
     documents = tuple(document for _, document in test_set.documents)
     human = layout.human_scores(test_set.info.gold, "sys"), layout.human_scores(test_set.info.gold, "doc")
-    gold = Scores(test_set.gold, _system_scores(test_set, human[0]), _stored(test_set, human[1], len(set(documents))))
-    return ScoredSet(test_set.lp, documents, gold, scores, (*test_set.notes, *notes))
+    gold = _system_scores(test_set, human[0]), _stored(test_set, human[1], len(set(documents)))
+    return ScoredSet(test_set.lp, documents, test_set.gold, *gold, scores, (*test_set.notes, *notes))
 
 
 def _system_scores(test_set: TestSet, path: Path) -> FloatVector | None:
