@@ -105,9 +105,11 @@ def test_a_recalibration_changes_confidences_alone() -> None:
     assert Recalibration.from_json(learnt.to_json()) == learnt
     before = Annotation([span(0, 2, 0.8), ErrorSpan(4, 6, "major", "accuracy"), span(7, 9, 0.3)])
     after = learnt.annotation(before)
-    assert after == before
-    assert [s.confidence for s in after] == [pytest.approx(0.9), None, pytest.approx(0.3)]
-    assert after.spans[1].category == "accuracy"
+    assert [(s.category, s.confidence) for s in after] == [
+        (None, pytest.approx(0.9)),
+        ("accuracy", None),
+        (None, pytest.approx(0.3)),
+    ]
     for wrong in ({}, {"recalibration": "isotonic", "confidence": [0.2], "confirmed": [2.0]}, 3):
         with pytest.raises(InputError):
             Recalibration.from_json(wrong)

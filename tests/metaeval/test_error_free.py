@@ -89,7 +89,7 @@ def test_it_learns_what_scores_and_spans_alone_do_not_say() -> None:
     assert mcc["never"] == 0
     assert mcc["model"] > mcc["score, threshold"] + 0.1
     assert mcc["model"] > mcc["no span"]
-    model = next(one for one in tried if one.name == "model")
+    (model,) = [one for one in tried if one.name == "model"]
     assert model.interval[0] < model.result.mcc < model.interval[1]
     assert set(model.by_pair) == {"en-de", "en-zh"}
     # Probabilities are what they say, where they were not learnt.

@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -151,9 +151,16 @@ def test_arguments_are_checked() -> None:
         perm_both(gold, a, b[:, 1:])
 
 
-@pytest.mark.parametrize("golden", GOLDEN["clusters"], ids=lambda golden: str(len(golden["ranks"])))
-def test_clusters_are_the_toolkits(golden: dict[str, Any]) -> None:
-    assert list(assign_ranks(np.array(golden["p_values"]))) == golden["ranks"]
+def test_clusters_are_the_toolkits() -> None:
+    for golden in GOLDEN["clusters"]:
+        assert list(assign_ranks(np.array(golden["p_values"]))) == golden["ranks"]
+    p_values = np.ones((4, 4))
+    p_values[1, 2] = p_values[0, 3] = (
+        0.05  # alpha itself is significant; metric 3 is beaten by an earlier cluster alone
+    )
+    assert assign_ranks(p_values) == (1, 1, 2, 2)
+    assert assign_ranks(p_values, np.nextafter(0.05, 0)) == (1, 1, 1, 1)
+    assert assign_ranks(np.zeros((0, 0))) == ()
 
 
 def test_the_average_of_tasks_is_the_toolkits() -> None:
@@ -177,15 +184,12 @@ def test_a_ranking_is_its_single_tests(statistic: Statistic) -> None:
     gold, a, b = pair(4)
     metrics = {"b": b, "a": a, "copy of a": a, "gold": np.nan_to_num(gold)}
     ranking = rank_metrics(gold, metrics, statistic, k=200, seed=3, stop=None)
-    assert ranking.names[0] == "gold"
-    assert ranking.rank("gold") == 1
+    assert (ranking.names[0], ranking.rank("gold")) == ("gold", 1)
     # Equal values in the order of names.
     assert ranking.names.index("a") + 1 == ranking.names.index("copy of a")
-    for i, j in itertools.combinations(range(4), 2):
-        better, worse = ranking.names[i], ranking.names[j]
-        test = perm_both(gold, metrics[worse], metrics[better], statistic, k=200, seed=3)
-        assert ranking.p_values[i, j] == test.p_value
-        np.testing.assert_array_equal(ranking.draws[better, worse], test.draws)
+    test = perm_both(gold, metrics[ranking.names[3]], metrics["gold"], statistic, k=200, seed=3)
+    assert ranking.p_values[0, 3] == test.p_value
+    np.testing.assert_array_equal(ranking.draws["gold", ranking.names[3]], test.draws)
     untested = rank_metrics(gold, metrics, statistic, k=0)
     assert (untested.ranks, untested.draws) == ((1, 2, 3, 4), {})
     assert average_ranking([untested, untested]).values == untested.values
@@ -213,12 +217,3 @@ def test_all_pairs_at_once_are_the_single_tests(statistic: Statistic, exact: boo
             assert together[a, b] == alone
     assert len({len(test.draws) for test in together.values()}) > 1
     assert contest.tests([], 10, 0, None) == {}
-
-
-def test_a_cluster_opens_where_any_of_the_current_one_wins() -> None:
-    """Metric 1 of the cluster beats metric 2. Metric 3 is beaten by metric 0 alone, of an earlier cluster."""
-    p_values = np.ones((4, 4))
-    p_values[1, 2] = p_values[0, 3] = 0.05  # alpha itself is significant
-    assert assign_ranks(p_values) == (1, 1, 2, 2)
-    assert assign_ranks(p_values, np.nextafter(0.05, 0)) == (1, 1, 1, 1)
-    assert assign_ranks(np.zeros((0, 0))) == ()

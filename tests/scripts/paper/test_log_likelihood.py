@@ -46,12 +46,7 @@ def test_people_map_mbr_and_nobody_are_compared(files: tuple[str, str]) -> None:
     answers = answers_of(files)
     assert {answer.by for answer in answers} == {"human", "no error", "MAP", "MBR-softf1"}
     first = {answer.by: answer for answer in answers[2:5]}
-    assert first["MAP"].text == NOTHING
-    assert first["MBR-softf1"].text == ERROR
-    human = [answer.text for answer in answers if answer.by == "human"]
-    json_format = get_format("json")
-    assert [len(json_format.parser("alpha beta gamma").parse(text).annotation) for text in human[:2]] == [1, 1]
-
+    assert (first["MAP"].text, first["MBR-softf1"].text) == (NOTHING, ERROR)
     # The first rater's answer is likelier than all else, the second one's and those of the second segment are not.
     likelihoods = [Likelihood(10, -float(at + 1)) for at in range(len(answers))]
     table = log_likelihood.table(answers, likelihoods, "softf1")

@@ -77,15 +77,6 @@ def test_soft_measures_see_every_edit_and_f1_has_its_plateau(edit: Edit) -> None
         assert math.isnan(hard.of(marked=False).ratio)
 
 
-def test_edits_depend_on_the_seed_and_end_where_no_room_is_left() -> None:
-    originals = [Annotation([ErrorSpan(3, 9, "minor")])] * 50
-    results = [decline_ratio(originals, [LENGTH] * 50, "add", ["f1"], seed=seed)[0] for seed in (1, 1, 2)]
-    assert results[0] == results[1]
-    assert results[0].of().edits != results[2].of().edits
-    full = Annotation([ErrorSpan(0, LENGTH, "major")])
-    assert decline_ratio([full], [LENGTH], "add")[0].of().edits == 0
-
-
 def test_an_edit_counts_for_the_severity_of_its_error() -> None:
     for severity, other in (("major", "minor"), ("minor", "major")):
         three = Annotation([ErrorSpan(at, at + 2, severity) for at in (0, 4, 8)])  # type: ignore[arg-type]
