@@ -219,8 +219,7 @@ def configure_score(parser: argparse.ArgumentParser) -> None:
 
 def run_score(args: argparse.Namespace) -> int:
     """Score every system of a test set, and write scores and error spans into the data folder."""
-    from mbr_esd_metric.scoring.scorers import make_scorer
-    from mbr_esd_metric.scoring.wmt import score_test_set
+    from mbr_esd_metric.scoring.wmt import make_scorer, score_test_set
 
     # Whatever is evaluated later, references and outliers are scored as well.
     choice = SystemChoice(tuple(args.systems), tuple(args.exclude), outliers=True, standard=True)

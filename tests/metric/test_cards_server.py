@@ -14,7 +14,7 @@ from mbr_esd_metric.metric.estimate import estimate
 from mbr_esd_metric.metric.run import annotate
 from mbr_esd_metric.metric.signature import model_title
 from mbr_esd_metric.metric.sources import Segment, choose_engine, engine_problems
-from mbr_esd_metric.scoring.scorers import default_name
+from mbr_esd_metric.scoring.wmt import default_name
 from tests.helpers.chat_server import FakeServer
 
 SEGMENTS = [Segment("I like tea.", "Ich mag Kaffee.", "1"), Segment("He slept.", "Er schlief gestern.", "2")]

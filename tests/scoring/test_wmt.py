@@ -18,8 +18,15 @@ from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import EngineError, InputError, OptionError
 from mbr_esd_metric.files.records import write_records
-from mbr_esd_metric.scoring.scorers import Scored, ScoredText, Scorer, default_name, make_scorer, xcomet_annotation
-from mbr_esd_metric.scoring.wmt import score_test_set
+from mbr_esd_metric.scoring.wmt import (
+    Scored,
+    ScoredText,
+    Scorer,
+    default_name,
+    make_scorer,
+    score_test_set,
+    xcomet_annotation,
+)
 from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
 from tests.helpers.wmt_folder import write_folder, write_texts

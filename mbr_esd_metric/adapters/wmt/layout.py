@@ -76,7 +76,7 @@ class Layout:
 
     def references(self) -> dict[str, Path]:
         """Reference name -> file, sorted by name."""
-        files = _texts((self.root / "references").glob(f"{self.lp}.*.*"), f"{self.lp}.", "reference")
+        files = _texts((self.root / "references").glob(f"{self.lp}.*.*"), f"{self.lp}.")
         for name, path in files.items():
             check_reference_name(name, path)
         return files
@@ -87,7 +87,7 @@ class Layout:
 
     def outputs(self) -> dict[str, Path]:
         """System name -> file of its translations, sorted by name."""
-        return _texts((self.root / "system-outputs" / self.lp).glob("*.*"), "", "system")
+        return _texts((self.root / "system-outputs" / self.lp).glob("*.*"), "")
 
     def task(self, kind: Literal["systems", "segments", "documents"]) -> Path:
         """The file with a task's names of the systems, numbers of the segments, or documents (our addition)."""
@@ -136,17 +136,13 @@ class Layout:
         return self.root / "metric-ratings" / self.lp / file_name(name, "metric", ".seg.rating")
 
 
-def _texts(paths: Iterable[Path], prefix: str, what: str) -> dict[str, Path]:
-    """Name -> file, sorted by name."""
+def _texts(paths: Iterable[Path], prefix: str) -> dict[str, Path]:
+    """Name -> file, sorted by name; the text file if there is also a JSON one. Other files are none."""
     files: dict[str, Path] = {}
     for path in sorted(paths):
-        name = path.stem.removeprefix(prefix)
-        if path.suffix not in (".txt", ".jsonl"):
-            raise InputError(f"{path}: texts are in .txt or .jsonl files; move it away")
-        if name in files:
-            raise InputError(f"{path}: {files[name].name} is the same {what}; keep one of them")
-        files[name] = path
-    return files
+        if path.suffix == ".txt" or (path.suffix == ".jsonl" and not path.with_suffix(".txt").is_file()):
+            files[path.stem.removeprefix(prefix)] = path
+    return dict(sorted(files.items()))
 
 
 def check_reference_name(name: str, where: object) -> None:

@@ -18,8 +18,7 @@ from mbr_esd_metric.adapters.wmt.layout import read_scores
 from mbr_esd_metric.adapters.wmt.test_set import choose_ratings
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, MbrEsdError, OptionError
-from mbr_esd_metric.scoring.scorers import make_scorer
-from mbr_esd_metric.scoring.wmt import score_test_set
+from mbr_esd_metric.scoring.wmt import make_scorer, score_test_set
 from tests.helpers.command import Command
 
 
