@@ -44,7 +44,7 @@ from mbr_esd_metric.metaeval.spans import (
 from mbr_esd_metric.prompting.text import word_count
 from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, input_of, measure_column, row_name, statistic_title
 from mbr_esd_metric.report.plots import Curve
-from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, Value, finite_or_empty, shown_values, table_of
+from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, Value, finite_or_empty, table_of
 
 #: The first cells of a row.
 Row: TypeAlias = tuple[str | float, ...]
@@ -105,28 +105,27 @@ def evaluation_table(
         notes: below the table, before that on rows with one score for everything, which `named` names.
         rated: whether a column says how many translations were rated.
     """
+
+    def cells(pair: str, evaluation: Evaluation | None) -> TableRow:
+        spans = evaluation.spans if evaluation else None
+        values: dict[str, float] = {"spa": evaluation.spa, "acc_eq": evaluation.acc_eq} if evaluation else {}
+        values |= spans.values if spans else {}
+        return {
+            **{measure_column(name, pair): values.get(name) for name in ("spa", "acc_eq", *measuring.measures)},
+            Column("major", "major", pair): evaluation.major if evaluation else None,
+            Column("minor", "minor", pair): evaluation.minor if evaluation else None,
+            **({Column("rated", "rated", pair): spans.rated if spans else None} if rated else {}),
+        }
+
     rows: list[TableRow] = []
     for row in dict.fromkeys(row for of in evaluations.values() for row in of):
-        cells: dict[Column, Value | Cell] = dict(zip(labels, row, strict=True))
+        shown: dict[Column, Value | Cell] = dict(zip(labels, row, strict=True))
         for pair in pairs:
-            cells |= evaluation_row(measuring.measures, evaluations.get(pair, {}).get(row), pair, rated)
-        rows.append(cells)
+            shown |= cells(pair, evaluations.get(pair, {}).get(row))
+        rows.append(shown)
     constant = {pair: [named(row) for row, one in of.items() if one.constant] for pair, of in evaluations.items()}
     below = (*exact_notes(measuring.exact), *notes, *constant_notes(constant, measuring.exact))
     return table_of(title, rows, below)
-
-
-def evaluation_row(measures: Sequence[str], evaluation: Evaluation | None, group: str, rated: bool = False) -> TableRow:
-    """One row's values of one language pair; empty ones for None."""
-    spans = evaluation.spans if evaluation else None
-    values: dict[str, float] = {"spa": evaluation.spa, "acc_eq": evaluation.acc_eq} if evaluation else {}
-    values |= spans.values if spans else {}
-    return {
-        **{measure_column(name, group): values.get(name) for name in ("spa", "acc_eq", *measures)},
-        Column("major", "major", group): evaluation.major if evaluation else None,
-        Column("minor", "minor", group): evaluation.minor if evaluation else None,
-        **({Column("rated", "rated", group): spans.rated if spans else None} if rated else {}),
-    }
 
 
 def evaluation_panels(
@@ -158,24 +157,23 @@ def sweep_tables(
     test_sets: Sequence[TestSet], measuring: EvaluationSettings, metrics: Sequence[str] = ()
 ) -> tuple[list[Table], dict[str, list[Curve]]]:
     """A table for each metric with error spans, and the panels of a plot. A row for each lambda evaluates the metric
-    without the spans of a confidence below it. A sweep ends close to no error at all, which a note and a guide show."""
+    without the spans of a confidence below it. A sweep ends close to no error at all, the row "empty"."""
     swept: dict[str, dict[str, dict[Row, Evaluation]]] = {}
     notes: dict[str, list[str]] = {}
     lines: dict[str, list[tuple[float, Evaluation]]] = {}
     guides: dict[str, list[tuple[float, Evaluation]]] = {}
-    baseline: list[str] = []
+    shared: list[str] = []
     for test_set in test_sets:
         pair, evaluator = test_set.lp, measuring.evaluator(test_set)
+        empty = evaluator.evaluate([[EMPTY] * test_set.segments] * len(test_set.systems))
+        guides[f"empty {pair}"] = [(at, empty) for at in (LAMBDAS[0], LAMBDAS[-1])]
+        shared += measuring.notes(test_set)
         for name, (predicted, of_metric) in _spans_of_metrics(test_set, metrics).items():
             with labelled(f"{name}, {pair}"):
                 points = lambda_sweep(evaluator, predicted)
-            swept.setdefault(name, {})[pair] = {(threshold,): point for threshold, point in points.items()}
-            notes.setdefault(name, []).extend(of_metric)
             lines[f"{name} {pair}"] = list(points.items())
-        empty = evaluator.evaluate([[EMPTY] * test_set.segments] * len(test_set.systems))
-        guides[f"empty {pair}"] = [(at, empty) for at in (LAMBDAS[0], LAMBDAS[-1])]
-        shown = shown_values(evaluation_row(measuring.measures, empty, pair))
-        baseline += [f"empty, no error at all, {pair}: {shown}", *measuring.notes(test_set)]
+            swept.setdefault(name, {})[pair] = {**{(at,): point for at, point in points.items()}, ("empty",): empty}
+            notes.setdefault(name, []).extend(of_metric)
     tables = [
         evaluation_table(
             f"{name}, {test_sets[0].name}: spans of lower confidence dropped",
@@ -183,8 +181,8 @@ def sweep_tables(
             of,
             [test_set.lp for test_set in test_sets],
             measuring,
-            [*baseline, *notes[name]],
-            lambda row: f"lambda {row[0]:.1f}",
+            [*shared, *notes[name]],
+            lambda row: "empty" if row[0] == "empty" else f"lambda {row[0]:.1f}",
         )
         for name, of in swept.items()
     ]

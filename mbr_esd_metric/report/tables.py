@@ -234,12 +234,6 @@ def _json(table: Table) -> str:
 TABLE_FORMATS = {"text": _text, "markdown": _markdown, "latex": _latex, "tsv": _tsv, "json": _json}
 
 
-def shown_values(row: TableRow) -> str:
-    """The values in words, for a line below a table: ``SPA 0.379, acc_eq* 0.480``."""
-    cells = {column: _cell(value) for column, value in row.items()}
-    return ", ".join(f"{column.title} {_shown(one, column)}" for column, one in cells.items() if one.value is not None)
-
-
 def _shown(cell: Cell, column: Column, escaped: Callable[[str], str] = str, mark: tuple[str, str] = ("", "")) -> str:
     """A value for reading, with its dagger and cluster: ``0.864† (1)``; `mark` is put around the value."""
     value = cell.value

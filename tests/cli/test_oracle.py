@@ -108,10 +108,10 @@ def rows(mbr_esd: Command, *words: object) -> list[dict[str, Any]]:
 
 def test_sweep_of_a_stored_metric_and_of_comets_output(small: Small, mbr_esd: Command) -> None:
     stored = rows(mbr_esd, f"{SWEEP} --metric mine-src", *small.arguments)
-    assert [row["lambda"] for row in stored] == [i / 10 for i in range(11)]
+    assert [row["lambda"] for row in stored] == [*(i / 10 for i in range(11)), "empty"]
     totals = [row["en-de"]["major"] + row["en-de"]["minor"] for row in stored]
     assert totals == sorted(totals, reverse=True)
-    assert totals[0] > totals[-1] > 0
+    assert totals[0] > totals[-2] > totals[-1] == 0
     assert set(stored[0]["en-de"]) == {"spa", "acc_eq", "softf1", "f1", "major", "minor"}
     assert rows(mbr_esd, f"{SWEEP} --metric mine={small.xcomet}", *small.arguments) == stored
     # Nothing is dropped at 0, and what is left is what `spans` and `leaderboard` say.
@@ -258,10 +258,9 @@ def test_a_sweep_is_printed_beside_empty_and_says_where_nothing_is_left(en_fr: P
     unsure = {s: [Annotation([ErrorSpan(0, 2, "minor", None, 0.5)])] * SEGMENTS for s in SYSTEMS}
     write_scores(layout.metric_scores("unsure-src", "seg"), {s: [-1.0] * SEGMENTS for s in SYSTEMS})
     write_ratings(layout.metric_rating("unsure-src"), unsure)
-    notes = mbr_esd(f"{SWEEP} --metric mine-src unsure-src", en_fr.where).out.splitlines()
-    assert sum(note.startswith("empty, no error at all, en-fr: SPA 0.") for note in notes) == 2
+    notes = mbr_esd(f"{SWEEP} --metric unsure-src", en_fr.where).out.splitlines()
     (constant,) = (note for note in notes if note.startswith("one score for everything"))
-    assert constant.endswith(", ".join(f"lambda {at / 10}" for at in range(4, 11)) + " in en-fr")
+    assert constant.endswith(", ".join(f"lambda {at / 10}" for at in range(11)) + ", empty in en-fr")
 
 
 @pytest.mark.parametrize(
