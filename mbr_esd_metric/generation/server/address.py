@@ -18,11 +18,11 @@ from mbr_esd_metric.errors import EngineError, hide, masked
 @dataclass(frozen=True, slots=True)
 class Address:
     """A server's base URL, such as ``http://localhost:8000/v1``: `url` is what messages may show, without user,
-    password, query and closing slash. The query (Azure needs ``api-version``) is sent with every request; `login` is
-    user and password as the value of a header, None if there are none."""
+    password, query and closing slash. `is_openai` says whether the host is OpenAI's own. The query (Azure needs
+    ``api-version``) is sent with every request; `login` is user and password as the value of a header, if any."""
 
     url: str
-    host: str
+    is_openai: bool = False
     query: str = field(default="", repr=False)
     login: str | None = field(default=None, repr=False)
 
@@ -49,7 +49,8 @@ class Address:
             hide(unquote(parts.password or ""), parts.password or "", login)
         if parts.query:
             hide(*(value for name, value in parse_qsl(parts.query) if name != "api-version" and len(value) > 5))
-        return cls(url, host.lower(), parts.query, login and f"Basic {login}")
+        is_openai = host == "openai.com" or host.endswith(".openai.com")
+        return cls(url, is_openai, parts.query, login and f"Basic {login}")
 
     def __str__(self) -> str:
         return self.url
@@ -61,11 +62,6 @@ class Address:
             base, path = re.sub(r"/v\d+$", "", base), path[1:]
         mark = "&" if "?" in path else "?"
         return base + path + (f"{mark}{self.query}" if self.query else "")
-
-    @property
-    def is_openai(self) -> bool:
-        """Whether this is OpenAI's own host."""
-        return self.host == "openai.com" or self.host.endswith(".openai.com")
 
     def headers(self) -> dict[str, str]:
         """The authorisation header; empty if there is no secret for this address."""
