@@ -28,7 +28,7 @@ from mbr_esd_metric.generation.model_files import cache_folder
 from mbr_esd_metric.generation.server import http
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.client import ADVICE, Job, RetryPolicy
-from mbr_esd_metric.generation.server.detection import listed, run_coroutine
+from mbr_esd_metric.generation.server.detection import objects_in, run_coroutine
 from mbr_esd_metric.generation.server.replies import read_reply
 
 #: The most requests and bytes in one batch; OpenAI takes 50,000 and 200 MB.
@@ -112,7 +112,7 @@ class BatchEngine(ServerEngine):
         batches = {batch: set(filter(wanted.indices, names)) for batch, names in ledger.entries.values()}
         waiting = {batch: names for batch, names in batches.items() if batch and names}
         # A batch cannot be stopped halfway, so the limit is checked for all of them beforehand.
-        bound = sum(map(job.spend, wanted.parts(job.dialect.per_request)))
+        bound = sum(map(job.cost, wanted.parts(job.dialect.per_request)))
         if job.max_cost is not None and bound > job.max_cost:
             raise EngineError(
                 f"the batch may cost {bound:.4f}, more than max_cost={job.max_cost:g}; nothing was submitted: raise "
@@ -140,7 +140,7 @@ class BatchEngine(ServerEngine):
         after = ""
         while True:
             page = self._object(f"/batches?limit=100{after}")
-            items = listed(page, "data") or []
+            items = objects_in(page, "data") or []
             for item in items:
                 metadata = item.get("metadata")
                 token = metadata.get("mbr_esd") if isinstance(metadata, Mapping) else None
@@ -178,7 +178,7 @@ class BatchEngine(ServerEngine):
                     yield Generated(part.key, run.first, samples[run.first - part.first :][: run.n])
                 if len(samples) < part.n:
                     failed.append(f"{part.label}: the reply has {len(samples)} candidates of {part.n}")
-        reasons = "; ".join(str(error.get("message")) for error in listed(state.get("errors"), "data") or [])
+        reasons = "; ".join(str(error.get("message")) for error in objects_in(state.get("errors"), "data") or [])
         ended = excerpt(f"{state.get('status')} without it" + (f" ({reasons})" if reasons else ""), 300)
         failed.extend(f"{wanted.part(name).label}: the batch is {ended}" for name in sorted(missing))
 

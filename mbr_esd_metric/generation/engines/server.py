@@ -33,15 +33,15 @@ class ServerEngine(Engine):
         self._policy = policy
 
     # What asks a server is loaded when there is something to ask.
-    def _spoken(self) -> str:
+    def _detect_dialect(self) -> str:
         from mbr_esd_metric.generation.server import detection
 
-        return detection.run_coroutine(detection.spoken_dialect(self.addresses))
+        return detection.run_coroutine(detection.detect_dialect(self.addresses))
 
-    def _served(self, model: str) -> str:
+    def _check_model(self, model: str) -> str:
         from mbr_esd_metric.generation.server import detection
 
-        return detection.run_coroutine(detection.served_model(self.addresses, self.dialect, model))
+        return detection.run_coroutine(detection.check_model(self.addresses, self.dialect, model))
 
     @cached_property
     def addresses(self) -> list[Address]:
@@ -57,7 +57,7 @@ class ServerEngine(Engine):
     @cached_property
     def model(self) -> str:
         """The name under which the server offers the model; without one in the options, the only one that is served."""
-        return model_name(self.options) if self.options.model else self._served("")
+        return model_name(self.options) if self.options.model else self._check_model("")
 
     @cached_property
     def dialect(self) -> Dialect:
@@ -68,7 +68,7 @@ class ServerEngine(Engine):
             names = {str(earlier.get(one.url)) for one in self.addresses} if self.options.server else {"vllm"}
             known = names.pop() if len(names) == 1 and names <= DIALECTS.keys() else None
             self._assumed = known is not None
-            name = known or self._spoken()
+            name = known or self._detect_dialect()
         return replace(get_dialect(name), reasoning_effort=self.options.reasoning_effort)
 
     @cached_property
@@ -94,7 +94,7 @@ class ServerEngine(Engine):
     def confirm(self) -> None:
         """Ask what dialect the servers speak now, where it is that of an earlier run."""
         dialect = self.dialect
-        if self._assumed and (spoken := self._spoken()) != dialect.name:
+        if self._assumed and (spoken := self._detect_dialect()) != dialect.name:
             self.dialect = replace(get_dialect(spoken), reasoning_effort=dialect.reasoning_effort)
             self.__dict__.pop("identity", None)
         self._assumed = False
@@ -136,7 +136,7 @@ class ServerEngine(Engine):
     def load(self) -> None:
         """Raise `EngineError` where no server answers, or one that answers does not serve the model; ask them once."""
         if not self._connected:
-            self._served(self.model)
+            self._check_model(self.model)
             self._connected = True
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:

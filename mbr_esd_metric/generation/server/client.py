@@ -104,7 +104,7 @@ class Job:
         """The HTTP request of a part of a request."""
         return Query(part, self.model, self.sampling, self.dialect)
 
-    def spend(self, part: Request, billed: tuple[int, int] | None = None) -> float:
+    def cost(self, part: Request, billed: tuple[int, int] | None = None) -> float:
         """The cost of a part, by its tokens if a server said how many; else the most that it can be."""
         return cost(self.price or (0.0, 0.0), *(billed or (part.text, part.n * self.sampling.max_tokens)))
 
@@ -115,8 +115,8 @@ class _Server:
     form asked for."""
 
     address: Address
-    places: asyncio.Semaphore
-    rests_until: float = 0.0
+    slots: asyncio.Semaphore
+    paused_until: float = 0.0
     guided: bool = False
 
 
@@ -143,8 +143,8 @@ class Client:
         self._ended = asyncio.Event()
         #: Whether a server answered with several samples, or refuses them and gives one.
         self._takes_several = self._takes_one = False
-        self._began, self._last_success, self._told_to_wait = time.monotonic(), -1.0, False
-        self._under_way: set[_Tries] = set()
+        self._start, self._last_success, self._server_busy = time.monotonic(), -1.0, False
+        self._in_progress: set[_Tries] = set()
         #: Keys of the first segments, and of those that are refused.
         self._first, self._refused = set[str](), set[str]()
 
@@ -213,15 +213,15 @@ class Client:
             if len(self._first) < REFUSALS:
                 self._first.add(part.key)
             tries, left = _Tries(), None if part.key in self._refused else part
-            self._under_way.add(tries)
+            self._in_progress.add(tries)
             while left is not None and not self._ended.is_set():
                 left = await self._attempt(session, left, tries)
-            self._under_way.discard(tries)
+            self._in_progress.discard(tries)
 
     async def _attempt(self, session: ClientSession, part: Request, tries: _Tries) -> Request | None:
         """Send a part once; returns the part that is to be sent next, None where nothing is."""
         job, progress, server = self._job, self._progress, await self._free_server(part)
-        async with server.places:
+        async with server.slots:
             if self._ended.is_set():
                 return None
             sent = replace(part, n=1) if self._takes_one or tries.single else part
@@ -243,9 +243,9 @@ class Client:
                 return None
             except http.TransientError as error:
                 failure = error
-                progress.spent += job.spend(sent) if error.sent else 0.0
+                progress.spent += job.cost(sent) if error.sent else 0.0
             else:
-                progress.spent += job.spend(sent, reply.billed) if job.price else 0.0
+                progress.spent += job.cost(sent, reply.billed) if job.price else 0.0
                 progress.answered, self._last_success = True, time.monotonic()
                 server.guided |= any(not sample.truncated for sample in reply.samples)
                 self._takes_several |= sent.n > 1
@@ -266,11 +266,11 @@ class Client:
         order = self._servers[home:] + self._servers[:home]
         while True:
             now = time.monotonic()
-            server = min(order, key=lambda one: (max(0.0, one.rests_until - now), one.places.locked()))
-            if server.rests_until <= now or self._ended.is_set():
+            server = min(order, key=lambda one: (max(0.0, one.paused_until - now), one.slots.locked()))
+            if server.paused_until <= now or self._ended.is_set():
                 return server
             with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), server.rests_until - now)
+                await asyncio.wait_for(self._ended.wait(), server.paused_until - now)
 
     async def _back_off(
         self, failure: http.TransientError, server: _Server, part: Request, tries: _Tries, started: float
@@ -281,13 +281,13 @@ class Client:
             tries.bad_replies += 1
         else:  # a server that is busy with other requests of this run has not failed
             tries.failures += not (failure.busy and self._last_success > started)
-        self._told_to_wait |= failure.busy
+        self._server_busy |= failure.busy
         if failure.wait is not None and failure.wait > LONGEST_REST:
             raise EngineError(f"{address} asks to be left alone for {failure.wait:.0f} s ({failure}). {ADVICE}")
         seconds, now = max(policy.wait(max(tries.failures, 1)), failure.wait or 0.0), time.monotonic()
         # Without an answer, with nobody who asks to wait, and where all that is under way has failed before.
-        waits = progress.answered or self._told_to_wait or any(not one.failures for one in self._under_way)
-        late = now + seconds > self._began + policy.no_answer and tries.failures > 1 and not waits
+        waits = progress.answered or self._server_busy or any(not one.failures for one in self._in_progress)
+        late = now + seconds > self._start + policy.no_answer and tries.failures > 1 and not waits
         if tries.failures < policy.tries and tries.bad_replies < policy.bad_replies and not late:
             progress.retries += 1
             if progress.retries == 1:
@@ -295,7 +295,7 @@ class Client:
             if isinstance(failure, http.InvalidResponse):
                 await asyncio.sleep(min(seconds, 1.0))
             else:  # all requests leave the server alone
-                server.rests_until = max(server.rests_until, now + seconds)
+                server.paused_until = max(server.paused_until, now + seconds)
             return part
         if isinstance(failure, http.SchemaViolation) and not server.guided:
             fix = f"for dialect={dialect.name} use a server that has guided output, without a reasoning parser"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 
-async def spoken_dialect(addresses: Sequence[Address]) -> str:
+async def detect_dialect(addresses: Sequence[Address]) -> str:
     """The dialect that the servers speak, which are asked. One that does not answer speaks the one of an earlier run;
     servers that were never seen count as vLLM. `EngineError` if they speak several."""
     earlier, spoken = read_cache(DIALECTS_FILE), dict[str, str]()
@@ -43,7 +43,7 @@ async def spoken_dialect(addresses: Sequence[Address]) -> str:
     return next(iter(names.values()), "vllm")
 
 
-async def served_model(addresses: Sequence[Address], dialect: Dialect, model: str) -> str:
+async def check_model(addresses: Sequence[Address], dialect: Dialect, model: str) -> str:
     """The model's name, or the only one that the servers offer if it is ""; they are asked. `EngineError` if no server
     answers, or one that does refuses the key, does not serve the model, or serves several where none is named."""
     path, field, key = dialect.models
@@ -52,7 +52,7 @@ async def served_model(addresses: Sequence[Address], dialect: Dialect, model: st
         for address in addresses:
             try:
                 response = await fetch(session, address, path)
-                models = listed(response.json(), field) if response.status == 200 else None
+                models = objects_in(response.json(), field) if response.status == 200 else None
                 if models is None and response.status in (401, 403):
                     raise key_refused(address, response.reason)
                 if models is None and dialect.lists_all:
@@ -70,21 +70,21 @@ async def served_model(addresses: Sequence[Address], dialect: Dialect, model: st
             if not model and len(short) == 1:
                 return short[0]
             if not model:
-                serves = f"serves {_shown(short)}" if short else "does not say which model it serves"
+                serves = f"serves {_name_list(short)}" if short else "does not say which model it serves"
                 raise EngineError(f"{address} {serves}; add model=NAME to the model name")
             if models is not None and model not in (*names, *short) and dialect.lists_all:
                 near = difflib.get_close_matches(model, names, n=1, cutoff=0.0)
                 # An adapter is part of the name that a card asks for, whatever its option `model` says.
                 own = "Take mbr-esd-server?model=NAME&server=URL"
                 fix = own if "+" in model else "Add model=NAME to the model's options"
-                serves = f"it serves {_shown([*near, *names, *short]) or 'none'}"
+                serves = f"it serves {_name_list([*near, *names, *short]) or 'none'}"
                 raise EngineError(f"{address} does not serve {model!r}; {serves}. {fix}, or serve the right one")
     if not answered:
         raise EngineError(problem)
     return model
 
 
-def _shown(names: Sequence[str]) -> str:
+def _name_list(names: Sequence[str]) -> str:
     return first_of([repr(excerpt(name, 100)) for name in dict.fromkeys(names)], 20)
 
 
@@ -93,7 +93,7 @@ async def _dialect_at(session: ClientSession, address: Address) -> str | None:
     if address.is_openai:
         return "openai"
     response = await fetch(session, address, "/models")
-    models = listed(response.json(), "data") if response.status == 200 else None
+    models = objects_in(response.json(), "data") if response.status == 200 else None
     owners = {str(model.get("owned_by", "")) for model in models or ()} - {""}
     for name, dialect in DIALECTS.items():
         if dialect.owner in owners:
@@ -107,7 +107,7 @@ async def _dialect_at(session: ClientSession, address: Address) -> str | None:
     return None if models is None else "plain"
 
 
-def listed(value: object, field: str) -> list[Mapping[str, Any]] | None:
+def objects_in(value: object, field: str) -> list[Mapping[str, Any]] | None:
     """The objects of a list in a reply; None if there is no list."""
     items = value.get(field) if isinstance(value, Mapping) else None
     return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else None
