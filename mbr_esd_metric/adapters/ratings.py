@@ -160,12 +160,12 @@ class MqmData:
     def __len__(self) -> int:
         return len(self.ratings)
 
-    def report(self, examples: int = 3) -> str:
+    def report(self) -> str:
         """The number of ratings, and for each reason how much was left out, with the first lines."""
         lines = [f"{self.path.name}: {len(self.ratings)} ratings"]
         for reason, count in Counter(item.reason for item in self.left_out).most_common():
-            shown = [str(item.line) for item in self.left_out if item.reason == reason][:examples]
-            more = ", ..." if count > examples else ""
+            shown = [str(item.line) for item in self.left_out if item.reason == reason][:3]
+            more = ", ..." if count > 3 else ""
             lines.append(f"  {count:>6}  {reason} (line {', '.join(shown)}{more})")
         return "\n".join(lines)
 
@@ -226,7 +226,11 @@ class PersonRating:
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> PersonRating:
         """The rating of one decoded line."""
-        suggested = None if item["suggested"] is None else tuple(map(_suggestion, item["suggested"]))
+        if unknown := {span["fate"] for span in item["suggested"] or ()} - set(get_args(Fate)):
+            raise InputError(f"a span's fate is {', '.join(get_args(Fate))}, not {unknown.pop()!r}")
+        keys = ("start", "end", "severity", "category", "confidence", "side")
+        spans = (Suggestion(ErrorSpan(*(one[key] for key in keys)), one["fate"]) for one in item["suggested"] or ())
+        suggested = None if item["suggested"] is None else tuple(spans)
         score = None if item["score"] is None else score_in_range(item["score"])
         passed, shown = map(int, item["checks"])
         seconds, marked = finite(item["seconds"]), item["errors"] is not None
@@ -299,13 +303,6 @@ def write_person_ratings(path: str | Path, ratings: Iterable[PersonRating]) -> N
     with whole_file(path) as file:
         for rating in ratings:
             file.write(json_line(rating.to_json()))
-
-
-def _suggestion(item: Mapping[str, Any]) -> Suggestion:
-    if item["fate"] not in get_args(Fate):
-        raise InputError(f"a span's fate is {', '.join(get_args(Fate))}, not {item['fate']!r}")
-    keys = ("start", "end", "severity", "category", "confidence", "side")
-    return Suggestion(ErrorSpan(*(item[key] for key in keys)), item["fate"])
 
 
 def is_mqm_json(line: str) -> bool:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric.adapters.documents.document import Checked, Document, Names, TranslationUnit
-from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.streams import json_text, open_binary, whole_file
 from mbr_esd_metric.files.tables import Row, is_quoted, quoted_cell, quoted_rows, table_rows, whole_text
@@ -125,7 +124,7 @@ def _mark(
         out.write(codecs.BOM_UTF8 if file.read(3) == codecs.BOM_UTF8 else b"")
         for number, row in enumerate(rows):
             cells, one = list(row.raw), by_row.get(number)
-            ours = _ADDED if number == 0 else ("", "") if one is None else (_score(one), _errors(one.annotation))
+            ours = _cells(one) if number else _ADDED
             for name, cell in zip(_ADDED, ours, strict=True) if is_judged and number <= last else ():
                 if name not in header:
                     cells.append(cell if literal else quote(cell))
@@ -134,11 +133,11 @@ def _mark(
             out.write((delimiter.join(cells) + row.end).encode())
 
 
-def _score(one: Checked) -> str:
-    """The score as a cell; that of a blank translation which was left out (blank=skip) is no number."""
-    return "" if math.isnan(one.score) else str(round(one.score, 6))
-
-
-def _errors(annotation: Annotation) -> str:
+def _cells(one: Checked | None) -> tuple[str, str]:
+    """Score and errors of a row. A blank translation that was left out (blank=skip) has no score, and a row that is not
+    judged has neither."""
+    if one is None:
+        return "", ""
     keys = ("start", "end", "severity", "category", "side")
-    return json_text([{key: getattr(span, key) for key in keys} | span.correction_fields for span in annotation])
+    errors = [{key: getattr(span, key) for key in keys} | span.correction_fields for span in one.annotation]
+    return "" if math.isnan(one.score) else str(round(one.score, 6)), json_text(errors)
