@@ -27,6 +27,7 @@ from mbr_esd_metric.core.annotation import fold_severity
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.files.streams import numbered_lines
+from mbr_esd_metric.prompting.text import UNSPACED
 
 _WITH_SYSTEM, _WITH_LP = 9, 7
 #: Stands for the names that a file does not have.
@@ -37,8 +38,6 @@ _LP = re.compile(r"(?<![a-z])([a-z]{2}-[a-z]{2})(?![a-z])")
 _FURTHER = 3
 #: How many spans have to show another reading of a file, and how many more of them have to fit it, as a share.
 _ENOUGH, _CLEARLY = 20, 0.25
-#: Scripts without blanks between words: Thai, Lao, Burmese, Khmer, Japanese, Chinese.
-_WITHOUT_BLANKS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
 
 def is_qe(line: str) -> bool:
@@ -173,7 +172,7 @@ def _reading(rows: Iterable[_Row]) -> _Reading:
     ends = [0] * (_FURTHER + 1)
     for row in rows:
         text = row.rating.target
-        for start, end, _ in () if _WITHOUT_BLANKS.search(text) else row.spans:
+        for start, end, _ in () if UNSPACED.search(text) else row.spans:
             if not 0 <= start < end:
                 continue
             if row.is_quoted:
