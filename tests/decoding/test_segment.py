@@ -122,19 +122,6 @@ def test_a_single_answer_s_omissions_have_confidences() -> None:
         assert (span.key, span.confidence) == (BIG.key, pytest.approx(0.36788, abs=1e-5))
 
 
-def test_a_file_is_decided_over_both_sides(tmp_path: Path) -> None:
-    columns = CandidateColumns.of([omissions("at night"), omissions("at night"), omissions()])
-    write_records(tmp_path / "both.jsonl", [CandidateRecord("1", SRC, MT, columns)])
-    for rule in ("mbr", "mbr-corpus"):
-        decide_file(tmp_path / "both.jsonl", tmp_path / f"{rule}.jsonl", DecisionOptions(rule))
-        (line,) = read_decisions(tmp_path / f"{rule}.jsonl")
-        assert [(s.side, s.start, s.end) for s in line.annotation] == [("source", 18, 26)]
-        assert (line.mqm, line.texts) == (-5, ("at night",))
-    written = json.loads((tmp_path / "mbr.jsonl").read_text(encoding="utf-8"))
-    assert written["error_spans"] == []
-    assert written["omissions"][0]["text"] == "at night"
-
-
 def test_unplaced_omissions_come_back_from_a_file(tmp_path: Path) -> None:
     columns = CandidateColumns.of([omissions("the moon")])
     write_records(tmp_path / "both.jsonl", [CandidateRecord("1", SRC, MT, columns)])
@@ -205,12 +192,6 @@ def test_the_probability_of_beginning_words_and_severity_but_not_of_the_category
     assert [span.confidence for span in annotation] == pytest.approx([expected(candidate, *part) for part in parts])
 
 
-def test_each_repeated_span_has_a_probability() -> None:
-    text = json_answer(("die", "style", "minor"), ("nke", "style", "major"), ("nke", "style", "major"))
-    annotation = decide([in_tokens(text)], "die Bänke, Bänke", location="successive").annotation
-    assert len({span.confidence for span in annotation}) == 3
-
-
 def test_the_probability_of_tags() -> None:
     text, _ = get_format("tags").answer(Annotation([ErrorSpan(4, 11, "major"), ErrorSpan(17, 21, "minor")]), BENCHES)
     units = ["Die=", " Bänke+", " 🐉+", " sind=", " laut-", ",=", " die=", " Bänke=", ".=", "\nScore: -6"]
@@ -218,18 +199,6 @@ def test_the_probability_of_tags() -> None:
     tokens = TokenLogprobs.spelling([unit.encode() for unit in units], [-0.1 * i for i in range(10)], text)
     annotation = decide([Candidate(text, token_logprobs=tokens)], BENCHES, format="tags", source="").annotation
     assert [span.confidence for span in annotation] == pytest.approx([math.exp(-0.1 - 0.2), math.exp(-0.4)])
-
-
-@pytest.mark.parametrize("name", ["json", "compact", "tags"])
-def test_every_span_has_its_range(name: str) -> None:
-    answers = get_format(name)
-    annotation = Annotation([ErrorSpan(0, 3, "minor"), ErrorSpan(4, 9, "major"), ErrorSpan(17, 21, "minor")])
-    text, lost = answers.answer(annotation, BENCHES)
-    assert not lost
-    parser = answers.parser(BENCHES)
-    assert set(parser.ranges(text)) == set(annotation.key)
-    for broken in (text[:-3], "x", text + "x", "", "\ud800"):
-        assert set(parser.ranges(broken)) <= set(annotation.key)
 
 
 def test_without_tokens_or_with_several_candidates_agreement_is_the_confidence() -> None:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
-import shutil
-import subprocess
 import sys
-import zipfile
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -24,7 +20,6 @@ import comet.models  # noqa: E402
 from comet import download_model, load_from_checkpoint  # noqa: E402
 from comet.models.utils import Prediction  # noqa: E402
 
-import mbr_esd_metric  # noqa: E402
 from mbr_esd_metric.adapters.comet.model_class import MbrEsdMetric, checkpoint_folder, register  # noqa: E402
 
 SAMPLES = [{"src": s, "mt": t, "ref": "not looked at"} for s, t in zip(SOURCES, TRANSLATIONS, strict=True)]
@@ -139,33 +134,3 @@ def test_the_folder_of_a_name_holds_no_pickle_and_is_for_the_user_alone(files: F
     }
     assert download_model(files.model, saving_directory="models") == str(path)
     assert "hunter2" not in checkpoint_folder("mbr-esd-demo?server=http://me:hunter2@host/v1", "models")
-
-
-def test_a_wheel_has_files_of_ours_alone_and_works_beside_comet(files: Files, tmp_path: Path) -> None:
-    """In an environment that has what this one has, but this package. No file of COMET's is touched."""
-    root, tree = Path(mbr_esd_metric.__file__).parents[1], tmp_path / "tree"
-    if not (root / "setup.cfg").is_file():
-        pytest.skip("the package is not run from its source tree")
-    # A copy, so that building leaves nothing in the repository.
-    shutil.copytree(root / "mbr_esd_metric", tree / "mbr_esd_metric", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE", "mbr_esd_autoload.py"):
-        shutil.copy(root / name, tree)
-    offline = ["--no-deps", "--no-index", "--no-build-isolation", "--quiet"]
-    pip = [sys.executable, "-m", "pip"]
-    subprocess.run([*pip, "wheel", *offline, "-w", str(tmp_path), str(tree)], check=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    assert [name for name in zipfile.ZipFile(wheel).namelist() if not name.startswith("mbr_esd_")] == []
-
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
-    (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
-    for entry in Path(comet.__file__).parents[1].iterdir():
-        if "mbr_esd" not in entry.name and entry.suffix != ".pth":
-            (site / entry.name).symlink_to(entry)
-    python = str(tmp_path / "venv" / "bin" / "python")
-    subprocess.run([*pip, "--python", python, "install", *offline, str(wheel)], check=True)
-    score = ["-m", "comet.cli.score", "-s", files.sources, "-t", files.translations, "--gpus", "0", "--model"]
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run([python, *score, "mbr-esd-smal"], env=env, cwd=tmp_path, capture_output=True, text=True)
-    assert done.stderr.splitlines()[-1].startswith("comet-score: error: unknown model 'mbr-esd-smal'; did you mean"), (
-        done
-    )
