@@ -88,12 +88,8 @@ class Catalog(Generic[_T]):
         return [*self.builtin, *self._offered]
 
     def get(self, name: str) -> type[_T]:
-        """The class of that name.
-
-        Raises:
-            OptionError: there is none; the message has the nearest names.
-            PluginError: another package offers it, and it cannot be used.
-        """
+        """The class of that name; `OptionError`, with the nearest names, for none, and `PluginError` for one of another
+        package that cannot be used."""
         if name not in self._loaded:
             if name in self.builtin:
                 module = importlib.import_module(self._package)

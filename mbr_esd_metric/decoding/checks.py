@@ -1,11 +1,10 @@
 """Errors that need no model, from a source and its translation: each with a place, a severity and confidence 1.
 
-What is certain is kept apart from what is likely: a check that may be wrong about a good translation says nothing.
+A check that may be wrong about a good translation says nothing.
 
-- `check/number` (major): a number that the source does not have, where the source has one that the translation lacks.
-  Digits of all scripts are read, with the decimal marks and thousands of all languages. What a translator converts is
-  no error: times of day, years of two digits, centuries and decades, multiples (3500万 as 35 million), dates of
-  another calendar, miles and their like.
+- `check/number` (major): a number that the source does not have, where the source has one that the translation lacks;
+  in digits, decimal marks and thousands of all languages. What a translator converts is no error: times of day, years
+  of two digits, centuries and decades, multiples (3500万 as 35 million), dates of another calendar, miles and the like.
 - `check/placeholder`, `check/url`, `check/email`, `check/tag` (major): one that is invented, in the translation; one
   that is lost, in the source, unless another one stands for it.
 - `check/copy` (major): the source in the place of the translation.
@@ -139,17 +138,9 @@ def _missing(items: dict[tuple[int, int], str], others: dict[tuple[int, int], st
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number of a text.
-
-    Attributes:
-        start, end: its characters.
-        values: what it may mean, as 1.500 is 1500 or 1.5; empty for a time, a ratio or most dates.
-        parts: its groups of digits.
-        digits: all digits, in ASCII.
-        multiplied: whether a word such as "million" follows.
-        mixed: whether more digits follow that word, as in 8万4千.
-        imperial: whether a unit follows that translators convert.
-    """
+    """A number of a text: its place, what it may mean (1.500 is 1500 or 1.5; nothing of a time, a ratio or most dates),
+    its groups of digits, and all digits in ASCII. Whether a word such as "million" follows, more digits after that word
+    (8万4千), and a unit that translators convert."""
 
     start: int
     end: int

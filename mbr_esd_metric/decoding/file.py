@@ -152,15 +152,12 @@ def decide_file(
     skip_invalid: bool = False,
     progress: bool = False,
 ) -> FileSummary:
-    """Decide every segment of a candidates file.
+    """Decide every segment of a candidates file (JSON lines or `*.gen.json`), in so many processes. Files are compressed
+    by suffix.
 
     Args:
-        candidates: JSON lines or `*.gen.json`, plain or compressed.
-        output: where the decisions go, compressed by suffix.
         options: rule, utility and so on; None for what the file says.
-        workers: processes that parse and decide.
         skip_invalid: leave out records that are malformed or have no valid candidate, instead of stopping.
-        progress: show a bar on standard error.
 
     Raises:
         InputError: a malformed record (file and line), no record at all, or an output that cannot be written or is the

@@ -1,19 +1,17 @@
 """From the candidates of a segment, as a model wrote them, to a decision: parse, fold duplicates, choose.
 
-A blank translation (no visible character) of a source that is not blank needs no candidate. Nothing of the source is
-there, so it is one critical error, which no span can say, as there is no character to mark. The paper's convention
-(SoftF1 at L = 0) takes it for a translation without an error instead.
+A blank translation (no visible character) of a source that is not blank needs no candidate: it is one critical error,
+which no span can say. The paper's convention (SoftF1 at L = 0) takes it for a translation without an error instead.
 
-A single answer, such as a distilled model's, has no other samples to agree with. The confidence of a span s that it
-says is the probability with which the model wrote what says s,
+The confidence of a span s of a single answer, which has no other samples to agree with, is the probability with which
+the model wrote what says s,
 
     confidence(s) = exp( sum_{i in T(s)} log M(y_i | y_1 ... y_{i-1}, x) )
 
 T(s) the tokens that spell a character of it: that there is an error (or another one), its words with their end, and
 its severity; in `format=tags` the tags of its words. log M is at temperature 1 over the tokens that the grammar
-admits, so that what the grammar forces costs nothing. It is a probability of these very words given what stands
-before them, and so lower than the share of samples that would mark the same characters; `mbr-esd calibrate` learns how
-often it is confirmed.
+admits. It is lower than the share of samples that would mark the same characters; `mbr-esd calibrate` learns how often
+it is confirmed.
 """
 
 from __future__ import annotations
@@ -120,18 +118,8 @@ def decide_many(
     workers: int = 1,
     **fields: Any,
 ) -> list[Decision]:
-    """`decide` for each segment of a test set; a rule such as `mbr-corpus` decides them together.
-
-    Args:
-        segments: candidates and translation of each.
-        options: how to decide; None for the defaults.
-        sources: for each segment its source, as for `decide`.
-        workers: processes; a rule for the whole set uses one.
-        **fields: of `DecisionOptions`; they change `options`.
-
-    Raises:
-        NoValidCandidateError, InputError, OptionError: as for `decide`; begins with "segment N".
-    """
+    """`decide` for each segment of a test set, given by candidates, translation and perhaps source, in so many
+    processes; a rule such as `mbr-corpus` decides them together, in one. Errors begin with "segment N"."""
     chosen = DecisionOptions.of(options, fields)
     if chosen.whole_set:
         return list(decide_corpus(segments, chosen, sources=sources).decisions)
@@ -288,18 +276,9 @@ def decide_corpus(
     supports: Iterable[Candidates] | None = None,
     labels: Iterable[str] | None = None,
 ) -> CorpusDecision:
-    """Choose for all segments of a test set together, by a rule such as `mbr-corpus`; another is an `OptionError`.
-
-    Args:
-        segments: candidates and translation of each.
-        options: the rule, and the rest as for `decide`.
-        sources: for each segment its source if candidates say what is left out of it, else None.
-        supports: for each segment its support set, where it is not the candidates themselves.
-        labels: how messages name the segments; by default "segment 1" and so on.
-
-    Raises:
-        NoValidCandidateError, InputError, OptionError: as for `decide`; begins with the segment's label.
-    """
+    """Choose for all segments of a test set together, by a rule such as `mbr-corpus`; another is an `OptionError`. For
+    each segment there are its candidates and translation, and perhaps source and supports as for `decide`. Errors begin
+    with its label, by default "segment 1" and so on."""
     labelled_segments: list[tuple[str, CorpusSegment]] = []
     with_sources = _paired(segments, sources, "sources")
     names = iter(labels) if labels is not None else map("segment {}".format, count(1))

@@ -20,11 +20,8 @@ def plain_name(path: str | Path) -> str:
 
 
 def file_name(name: str, what: str, ending: str = "") -> str:
-    """A safe file name, made from a name in data or from a user (of `what`, as messages say) and an ending. The file
-    stays in its folder. Every name that becomes part of a path goes through here.
-
-    Raises:
-        InputError: a name that leads to another folder, that no file can have, or that is hidden in lists of files.
+    """A safe file name, made from a name in data or from a user (of `what`, as messages say) and an ending.
+    `InputError` for a name that leads to another folder, that no file can have, or that is hidden in lists of files.
     """
     whole = name + ending
     try:
@@ -41,15 +38,8 @@ def file_name(name: str, what: str, ending: str = "") -> str:
 
 
 def check_output(path: str | Path, inputs: Iterable[str | Path | None] = ()) -> None:
-    """Check, before any work, that a file can be written there and is no input.
-
-    Args:
-        path: the file to write.
-        inputs: files, and folders whose files must not be replaced; None is ignored.
-
-    Raises:
-        InputError: the folder does not exist, the path is a folder, or it is an input.
-    """
+    """Check, before any work, that a file can be written there and is none of the inputs, nor in an input's folder.
+    `InputError` if it is, if the folder does not exist, or if the path is a folder."""
     target = Path(path)
     if target.is_dir():
         raise InputError(f"{path} is a folder; give the name of a file to write")
@@ -73,11 +63,7 @@ def check_folder(path: str | Path) -> None:
 
 
 def check_distinct(paths: Sequence[str], what: str, option: str = "") -> None:
-    """Check that no file is named twice. It would count twice.
-
-    Raises:
-        OptionError: names the second one.
-    """
+    """`OptionError`, with the second one, where a file is named twice. It would count twice."""
     files = [Path(path).resolve() for path in paths]
     for at, path in enumerate(paths):
         if files[at] in files[:at]:
@@ -97,10 +83,8 @@ def name_of(path: str | Path) -> str:
 
 
 def short_names(paths: Iterable[str | Path]) -> list[str]:
-    """A name for each file, different for different paths: its `name_of` if no other file has it.
-
-    Otherwise the whole file name, or as many folders in front as needed to tell files apart.
-    """
+    """A name for each file, different for different paths: its `name_of` if no other file has it, else the whole file
+    name, or as many folders in front as needed to tell files apart."""
     forms: list[list[str]] = []
     for path in paths:
         *folders, file = Path(path).parts or (str(path),)
@@ -110,14 +94,8 @@ def short_names(paths: Iterable[str | Path]) -> list[str]:
 
 
 def system_names(systems: Sequence[tuple[str, str]]) -> list[str]:
-    """A name for each (file, system in it), different for different ones.
-
-    It is the system's own, where it has one that nothing else is called. Otherwise it is the file's, if it has only
-    this system, or both.
-
-    Raises:
-        InputError: two systems that no file tells apart.
-    """
+    """A name for each (file, system in it), different for different ones: the system's own, where nothing else is
+    called so; else the file's, if it has only this system, or both. `InputError` for two that no file tells apart."""
     paths = dict.fromkeys(path for path, _ in systems)
     files = dict(zip(paths, short_names(paths), strict=True))
     sizes = Counter(path for path, _ in systems)

@@ -184,16 +184,11 @@ class CandidateRecord:
 
 @dataclass(frozen=True, slots=True)
 class DecisionRecord:
-    """The decision for one segment, as it stands in a file.
+    """The decision for one segment, as it stands in a file: fields of `Decision`, and beside them
 
     Attributes:
         id, system: of the candidates' record.
-        index: of the chosen candidate; None if the annotation is no candidate's.
-        score, mqm: in [0, 1] and in [-25, 0]; of the annotation, or the mean over the candidates.
         texts: the words of each span.
-        expected_utility: of the annotation; NaN if it is unknown (null in the file).
-        valid, distinct, invalid: counts of candidates.
-        mqm_sd: standard deviation of the candidates' MQM scores, where `mqm` is their mean.
         corrected: the translation with the corrections of its spans; None where no span has one.
     """
 
@@ -276,11 +271,8 @@ class DecisionRecord:
 
 
 def read_candidates(path: str | Path) -> Iterator[CandidateRecord]:
-    """The records of a candidates file, JSON lines or the released code's `*.gen.json`, in order.
-
-    Raises:
-        InputError: names the file, the line (or system and segment), and what is wrong.
-    """
+    """The records of a candidates file, JSON lines or the released code's `*.gen.json`, in order; an `InputError` names
+    the file, the line (or system and segment), and what is wrong."""
     for where, value in raw_records(path):
         yield candidate_record(where, value)
 
@@ -292,13 +284,9 @@ def candidate_record(where: str, value: bytes | list[Any]) -> CandidateRecord:
 
 
 def raw_records(path: str | Path) -> Iterator[tuple[str, bytes | list[Any]]]:
-    """The place of each record ("FILE, line 3"), and its content, which `candidate_record` still has to check.
-
-    Reading and checking are separate, so that several processes can share the checking.
-
-    Raises:
-        InputError: the file has one JSON value over several lines, as COMET writes it, or is another `*.gen.json`.
-    """
+    """The place of each record ("FILE, line 3"), and its content, which `candidate_record` still has to check, in
+    another process perhaps. `InputError` for one JSON value over several lines, as COMET writes it, or another
+    `*.gen.json`."""
     if plain_name(path).endswith(".gen.json"):
         systems = read_json(path)
         if not isinstance(systems, dict) or not all(isinstance(segments, list) for segments in systems.values()):
@@ -319,11 +307,7 @@ def raw_records(path: str | Path) -> Iterator[tuple[str, bytes | list[Any]]]:
 
 
 def read_decisions(path: str | Path) -> Iterator[DecisionRecord]:
-    """The records of a decisions file, in order.
-
-    Raises:
-        InputError: names the file, the line and what is wrong.
-    """
+    """The records of a decisions file, in order; an `InputError` names the file, the line and what is wrong."""
     with open_binary(path) as file:
         for number, line in enumerate(file, 1):
             if line.strip():

@@ -47,11 +47,8 @@ def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
 
 
 def whole_lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """(number from 1, text with its line end) of each line of a UTF-8 file, without its byte order mark.
-
-    Raises:
-        InputError: no such file, or bytes that are not UTF-8.
-    """
+    """(number from 1, text with its line end) of each line of a file, without its byte order mark; `InputError` for no
+    such file, or bytes that are not UTF-8."""
     with open_binary(path) as file:
         for number, line in enumerate(file, 1):
             if number == 1 and (line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in line):
@@ -70,10 +67,7 @@ def whole_lines(path: str | Path) -> Iterator[tuple[int, str]]:
 
 def read_segments(path: str | Path) -> list[str]:
     """One segment a line, without surrounding white space, as ``comet-score`` reads them; some may be empty.
-
-    Raises:
-        InputError: as `numbered_lines`, or no line at all.
-    """
+    `InputError` also for a file without a line."""
     segments = [text.strip() for _, text in numbered_lines(path)]
     if not segments:
         raise InputError(f"{path} is empty; give one segment a line")
@@ -160,10 +154,7 @@ def write_whole(path: str | Path, text: str) -> None:
 
 def json_text(value: object, indent: int | None = None) -> str:
     """JSON that UTF-8 can hold; characters stand as they are, but lone surrogates, which UTF-8 has not, are escaped.
-
-    Raises:
-        ValueError: a number that JSON has not (NaN, infinity).
-    """
+    `ValueError` for a number that JSON has not (NaN, infinity)."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
     try:
         text.encode()
@@ -190,11 +181,8 @@ def _zstandard() -> Any:
 
 @contextmanager
 def locked(path: str | Path, what: str) -> Iterator[None]:
-    """A lock file of one holder at a time, which the system releases however a process ends.
-
-    Raises:
-        InputError: another process, or another place in this one, holds it; `what` it writes is in the message.
-    """
+    """A lock file of one holder at a time, which the system releases however a process ends. `InputError`, with `what`
+    is written, where another process, or another place in this one, holds it."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(path, timeout=WAIT_SECONDS)
@@ -212,10 +200,8 @@ def locked(path: str | Path, what: str) -> Iterator[None]:
 
 
 def progress_bar(doing: str, unit: str = "it", *, done: int = 0, shown: bool = True, **options: Any) -> tqdm[Any]:
-    """A bar of `tqdm`, which begins with those `done` before; `options` are tqdm's, such as `iterable` or `total`.
-
-    In a log file or a pipe it is a line now and then.
-    """
+    """A bar of `tqdm`, which begins with those `done` before; `options` are tqdm's, such as `iterable` or `total`. In a
+    log file or a pipe it is a line now and then."""
     from tqdm import tqdm
 
     if not sys.stderr.isatty():

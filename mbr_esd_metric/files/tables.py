@@ -30,11 +30,8 @@ class Row:
 
 def quoted_rows(path: str | Path, text: str, delimiter: str) -> Iterator[Row]:
     """The rows of a text whose cells are quoted as in CSV (RFC 4180). Unlike Python's reader it knows what the file
-    writes, has no longest cell, and takes a carriage return in quotes.
-
-    Raises:
-        InputError: quotation marks that do not fit, or a carriage return outside of them; with the line in `path`.
-    """
+    writes, has no longest cell, and takes a carriage return in quotes. `InputError`, with the line in `path`, for
+    quotation marks that do not fit, or a carriage return outside of them."""
     between = re.escape(delimiter)
     cell = re.compile(rf'("[^"]*(?:""[^"]*)*"|[^"{between}\r\n][^{between}\r\n]*|)({between}|\r?\n|\Z)')
     at, line, raw = 0, 1, list[str]()
@@ -58,16 +55,8 @@ def quoted_rows(path: str | Path, text: str, delimiter: str) -> Iterator[Row]:
 
 
 def table_rows(path: str | Path, delimiter: str, quoted: bool | None = None) -> Iterator[Row]:
-    """The rows of a table.
-
-    Args:
-        path: the file.
-        delimiter: between cells.
-        quoted: whether cells are quoted as in CSV; by default what `is_quoted` says.
-
-    Raises:
-        InputError: as `numbered_lines`, or as `quoted_rows`.
-    """
+    """The rows of a table; whether its cells are quoted as in CSV is by default what `is_quoted` says. Raises as
+    `numbered_lines` or `quoted_rows` does."""
     if is_quoted(path, delimiter) if quoted is None else quoted:
         yield from quoted_rows(path, whole_text(path), delimiter)
         return
@@ -84,11 +73,8 @@ def whole_text(path: str | Path) -> str:
 def table_cells(
     path: str | Path, delimiter: str, needed: Iterable[str], quoted: bool | None = None
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """(line number, column -> cell) of each row of a table with a header.
-
-    Raises:
-        InputError: as `table_rows`, a missing column, or a row of another length.
-    """
+    """(line number, column -> cell) of each row of a table with a header; `InputError` also for a missing column or a
+    row of another length."""
     rows = table_rows(path, delimiter, quoted)
     header = next((row.cells for row in rows), [])
     if missing := [name for name in needed if name not in header]:

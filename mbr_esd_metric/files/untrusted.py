@@ -49,11 +49,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_whole, parse_c
 
 
 def parse_strict_json(text: str | bytes, *, writable: bool = False) -> Any:
-    """The value of a JSON text.
-
-    Args:
-        text: as it stands in the file.
-        writable: whether its texts are to be written to files, which hold no half of a surrogate pair.
+    """The value of a JSON text. A `writable` one has texts for files, which hold no half of a surrogate pair.
 
     Raises:
         InputError: no UTF-8 or JSON, nested too deeply, a key given twice, NaN, or a number of more than 300 digits.
@@ -82,11 +78,7 @@ def read_json(path: str | Path, *, writable: bool = False) -> Any:
 
 
 def json_objects(path: str | Path) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
-    """The place ("FILE, line 3"), the number of the line and the object of each line that is not blank.
-
-    Raises:
-        InputError: names the line.
-    """
+    """The place ("FILE, line 3"), the number of the line and the object of each line that is not blank."""
     for number, line in numbered_lines(path):
         if not line.strip():
             continue
@@ -114,11 +106,7 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def finite(value: object) -> float:
-    """A finite number, of JSON or written as a text.
-
-    Raises:
-        InputError: it is none.
-    """
+    """A finite number, of JSON or written as a text; else an `InputError`."""
     written = isinstance(value, str) and len(value) <= _DIGITS and _NUMBER.fullmatch(value.strip(" "))
     number = math.nan
     if written or (isinstance(value, int | float) and not isinstance(value, bool)):
@@ -130,12 +118,8 @@ def finite(value: object) -> float:
 
 
 def text_of(item: Mapping[str, Any], key: str) -> str:
-    """A name or text of an object; a number is taken as it is written.
-
-    Raises:
-        KeyError: there is none.
-        InputError: it is no text.
-    """
+    """A name or text of an object; a number is taken as it is written. `KeyError` where there is none, `InputError` for
+    another kind."""
     value = item[key]
     if isinstance(value, str):
         return value

@@ -243,9 +243,9 @@ DESCRIBED = ("name", "description", "memory_gb")
 
 
 def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
-    """The card with some options changed; `OptionError` for an unknown option, a value that it does not take, or one
-    that changes nothing. Values are texts as in a model name, or have their type already. None keeps the card's value,
-    and a list stands for values that a model name separates by commas (of `price` by a slash)."""
+    """The card with some options changed; `OptionError` for an unknown option, another value, or one that changes
+    nothing. Values are texts as in a model name, or have their type already. None keeps the card's value, and a list
+    stands for values that a name separates by commas (of `price` by a slash)."""
     changes: dict[str, Any] = {}
     decision: dict[str, str] = {}
     for key, value in options.items():

@@ -108,11 +108,8 @@ def listed() -> list[ModelCard]:
 
 
 def load_card(name: str, options: Mapping[str, object] | None = None) -> ModelCard:
-    """The card of a model name or folder with its options.
-
-    Args:
-        name: a card's name or a model folder, optionally followed by ``?option=value&...``.
-        options: more of them, with values of `with_options`.
+    """The card of a name or model folder, perhaps followed by ``?option=value&...``, with more `options`, whose values
+    are those of `with_options`.
 
     Raises:
         OptionError: an unknown name, option or value (the message names the nearest valid ones).

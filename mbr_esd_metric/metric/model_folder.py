@@ -36,12 +36,8 @@ def is_model_folder(path: str | Path) -> bool:
 
 
 def folder_card(folder: Path) -> ModelCard:
-    """The card that a model folder describes.
-
-    Raises:
-        InputError: an ``hparams.yaml`` that is not one of ours, or that names a place that only the user may name.
-        OptionError: an unknown option, or a value that it does not take; names the file.
-    """
+    """The card that a model folder describes. `InputError` for an ``hparams.yaml`` that is not ours, or that names a
+    place that only the user may name; `OptionError`, with the file, for an unknown option or value."""
     path = folder / "hparams.yaml"
     hparams = read_flat_yaml(path)
     if hparams.pop("class_identifier", None) != CLASS_IDENTIFIER:

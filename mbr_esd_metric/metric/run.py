@@ -48,12 +48,7 @@ class Annotated:
 
 
 def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = False) -> Annotated:
-    """Sample what the store lacks, then decide.
-
-    Args:
-        card: model, sampling and decision rule.
-        segments: the texts; a blank translation needs no model (see `decoding.segment`).
-        progress: show a bar on standard error.
+    """Sample what the store lacks, then decide; `progress` shows a bar on standard error.
 
     Raises:
         EngineError, StoreError: what was sampled before stays in the store.

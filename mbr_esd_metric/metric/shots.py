@@ -48,12 +48,8 @@ class Shots:
     @classmethod
     def read(cls, option: str, answers: AnswerFormat) -> Shots:
         """The examples in the file of an option (see `shots_file`): JSON lines with "src", "mt" and "spans" (start,
-        end, severity, and category or side).
-
-        Raises:
-            OptionError: the format's answers are no free texts (`tags`).
-            InputError: a line that is no example, or whose errors the format cannot say; names file and line. No line.
-        """
+        end, severity, and category or side). `OptionError` for a format whose answers are no free texts (`tags`),
+        `InputError` for no line, or one that is no example or whose errors the format cannot say."""
         path, nearest = shots_file(option)
         if answers.engine:
             raise OptionError(

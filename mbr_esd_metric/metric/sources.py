@@ -191,12 +191,9 @@ class FromFile:
         self.card = replace(card, decision=decision)
 
     def collect(self, segments: Sequence[Segment], progress: bool) -> Iterator[tuple[list[int], list[Candidate]]]:
-        """Raises:
-        EngineError: the file has no candidates for a segment, or too few. Or the run decodes greedily and the file
-            has several candidates, of which nothing says which is the greedy one. Or the candidates are not in the
-            format of the file's first.
-        InputError: the file is malformed.
-        """
+        """`EngineError` where the file has no candidates for a segment, or too few; where the run decodes greedily and
+        nothing says which of several candidates is the greedy one; or where they are not in the format of the file's
+        first. `InputError` for a malformed file."""
         from mbr_esd_metric.files.records import Join, SegmentKey, read_candidates
 
         places = [SegmentKey(one.system, one.source, one.translation) for one in segments]
@@ -248,10 +245,8 @@ class FromFile:
 
 def choose_engine(card: ModelCard) -> Engine:
     """The card's engine, or with `engine=auto` the first that works: the one that the answer format names, else server,
-    vllm, transformers; one that starts late (vLLM's CPU build with a small model) comes last.
-
-    One that the card names, or a server that is named, is not asked whether it works, as a run whose candidates are all
-    stored does not need it.
+    vllm, transformers; one that starts late (vLLM's CPU build with a small model) comes last. One that is named is not
+    asked whether it works, as a run whose candidates are all stored does not need it.
 
     Raises:
         OptionError: the engine cannot do what the card needs, or the rule cannot stop early.

@@ -34,11 +34,7 @@ class CometOptions:
 
     @classmethod
     def parse(cls, model: str) -> tuple[str, CometOptions]:
-        """The name of a checkpoint, and the options behind it.
-
-        Raises:
-            OptionError: an unknown option, or a value that it does not take.
-        """
+        """The name of a checkpoint, and the options behind it; `OptionError` for an unknown one, or another value."""
         name, _, query = model.partition("?")
         takes = {"batch_size": r"[1-9]\d*", "gpus": r"\d+", "dtype": "float16|float32", "reference": "yes|no"}
         values: dict[str, Any] = dict(option.partition("=")[::2] for option in query.split("&") if option)
@@ -115,10 +111,8 @@ class CometCheckpoint:
             return self._model.predict(rows, batch_size=batch_size, gpus=gpus, progress_bar=progress)
 
     def cut_note(self, samples: Sequence[Mapping[str, str]]) -> str:
-        """A note of how many samples COMET cuts without a word, as the model does not read to their end; "" if none.
-
-        An encoder of all texts together cuts their sum, another one each text; both at the positions that it has.
-        """
+        """A note of how many samples COMET cuts without a word, as the model does not read to their end; "" if none. An
+        encoder of all texts together cuts their sum, another one each text; both at the positions that it has."""
         from comet.models import UnifiedMetric
 
         encoder, together = self._model.encoder, isinstance(self._model, UnifiedMetric)

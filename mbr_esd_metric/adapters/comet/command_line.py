@@ -67,13 +67,9 @@ def report_errors() -> None:
 
 
 def check_arguments(*inputs: str | None) -> None:
-    """Under a COMET command, check the files that it will write and read, and `inputs`, which the model reads. COMET
-    itself would notice late or never.
-
-    Raises:
-        InputError: files of different length, empty, not UTF-8 or with a byte order mark; too few of them; a
-            ``--to_json`` that cannot be written, or that would replace an input.
-    """
+    """Under a COMET command, `InputError` for what COMET itself would notice late or never: files of different length,
+    empty, not UTF-8 or with a byte order mark; too few of them; a ``--to_json`` that cannot be written, or that would
+    replace an input, one of `inputs` too, which the model reads."""
     command = calling_comet_command()
     if command is None:
         return

@@ -55,15 +55,9 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: str | Path, **_: Any) -> MbrEsdMetric:
-        """Called by COMET's function of that name.
-
-        Args:
-            checkpoint_path: ``FOLDER/checkpoints/FILE``. The file names a model, or FOLDER is the model.
-
-        Raises:
-            OptionError: unknown model name, option or value.
-            InputError: a malformed model folder, or under ``comet-score`` and ``comet-compare`` malformed input files.
-        """
+        """Called by COMET's function of that name with ``FOLDER/checkpoints/FILE``. The file names a model, or FOLDER
+        is one. Raises as `load_metric`, and under ``comet-score`` and ``comet-compare`` `InputError` for malformed
+        input files."""
         report_errors()
         path = Path(checkpoint_path)
         with path.open("rb") as file:
@@ -157,11 +151,8 @@ def _extended(download: Callable[..., str]) -> Callable[..., str]:
 
 
 def checkpoint_folder(name: str, saving_directory: str | Path | None = None) -> str:
-    """A folder with ``hparams.yaml`` and ``checkpoints/model.ckpt`` that COMET loads as the model `name`.
-
-    Args:
-        name: a model name or model folder, with its options; it is checked when it is loaded.
-        saving_directory: the folder for models that COMET was given; the default is this package's cache folder.
+    """A folder with ``hparams.yaml`` and ``checkpoints/model.ckpt`` that COMET loads as the model `name`. It is checked
+    then. It is in the folder for models that COMET was given, by default in this package's cache folder.
     """
     report_errors()
     root = Path(saving_directory) if saving_directory is not None else cache_folder() / "comet"
