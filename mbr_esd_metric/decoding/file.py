@@ -152,8 +152,8 @@ def decide_file(
     skip_invalid: bool = False,
     progress: bool = False,
 ) -> FileSummary:
-    """Decide every segment of a candidates file (JSON lines or `*.gen.json`), in so many processes. Files are compressed
-    by suffix.
+    """Decide every segment of a candidates file (JSON lines or `*.gen.json`), in so many processes. Files are
+    compressed by suffix.
 
     Args:
         options: rule, utility and so on; None for what the file says.
