@@ -62,14 +62,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     0 done, 1 failed, 2 wrong usage, 3 a gate is closed (`close_gate`), 130 interrupted.
     """
-    status = _main(argv)
-    if argv is None:
-        # All is written, and the interpreter ends: Ctrl-C has nothing left to stop, and would be a traceback.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return status
-
-
-def _main(argv: Sequence[str] | None) -> int:
     if "_ARGCOMPLETE" in os.environ:
         _complete()
     words = list(sys.argv[1:] if argv is None else argv)
@@ -122,6 +114,10 @@ def _main(argv: Sequence[str] | None) -> int:
         message += f"; raised in {part}" if part else ""
         print(f"{args.prog}: error: {message}{f'; {RESUME}' if isinstance(error, OSError) else ''}", file=sys.stderr)
         return 1
+    finally:
+        if argv is None:
+            # All is written, and the interpreter ends: Ctrl-C has nothing left to stop, and would be a traceback.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class _Output:
