@@ -40,11 +40,6 @@ def written(path: str = "out.json") -> list[dict[str, Any]]:
     return rows
 
 
-def test_the_language_pair_is_short_for_that_of_the_model(files: None, mbr_esd: Command) -> None:
-    mbr_esd(SCORE, "mbr-esd-llama --dry-run --lp en-de")
-    assert "not 'german'" in mbr_esd(SCORE, "mbr-esd-llama --dry-run --lp german", status=1).err
-
-
 def test_scores_spans_and_json_have_the_form_of_comet_score(files: None, mbr_esd: Command) -> None:
     assert mbr_esd(SCORE, MODEL, "--to_json out.json --quiet").out.splitlines() == [
         "mt.txt\tSegment 1\tscore: 0.8000",
@@ -92,19 +87,21 @@ def test_bad_input_is_one_line_with_the_fix(
     assert part in line
 
 
-def test_a_file_of_candidates_takes_no_engine(files: None, mbr_esd: Command) -> None:
-    message = mbr_esd(SCORE, f"{MODEL}&engine=server", status=1).err
-    assert "engine=server changes nothing with candidates=candidates.jsonl" in message
-    assert (
-        "a dry run changes nothing with candidates=candidates.jsonl" in mbr_esd(SCORE, MODEL, "--dry-run", status=1).err
-    )
-
-
-@pytest.mark.parametrize("again", ["./mt.txt", "same.txt"])
-def test_a_file_that_is_named_twice_is_refused(files: None, again: str, mbr_esd: Command) -> None:
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (f"{SCORE} mbr-esd-llama --dry-run --lp german", "not 'german'"),
+        (f"{SCORE} {MODEL}&engine=server", "engine=server changes nothing with candidates=candidates.jsonl"),
+        (f"{SCORE} {MODEL} --dry-run", "a dry run changes nothing with candidates=candidates.jsonl"),
+        *(
+            (f"score -s src.txt -t mt.txt {again} --model {MODEL}", f"-t {again} is given twice; name each file")
+            for again in ("./mt.txt", "same.txt")
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(files: None, words: str, message: str, mbr_esd: Command) -> None:
     Path("same.txt").symlink_to("mt.txt")
-    message = mbr_esd("score -s src.txt -t mt.txt", again, "--model", MODEL, status=1).err
-    assert f"-t {again} is given twice; name each file of translations once" in message
+    assert message in mbr_esd(words, status=1).err
 
 
 def test_the_signature_goes_to_standard_error(files: None, mbr_esd: Command) -> None:
