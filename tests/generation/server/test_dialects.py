@@ -106,7 +106,7 @@ def test_samples_come_once_each_and_parse_and_more_are_new_ones(name: str) -> No
     assert all(sample.truncated or re.fullmatch(output_grammar(), sample.text or "") for sample in whole.values())
     can = DIALECTS[name]
     assert ("seed" in sent.get("options", sent)) is can.seed
-    assert sent.get("n", 1) == min(24, can.per_request)
+    assert (sent.get("n", 1) > 1) is (can.per_request > 1)
     assert all((sample.logprob is not None) is can.logprobs for sample in whole.values())
     assert sum(sample.tokens for sample in whole.values()) > 72
     if can.seed:
