@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complete()
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["help"]:
-        words = [*words[1:2], "--help"]
+        words = [*words[1:], "--help"]
     parser = argparse.ArgumentParser(
         prog="mbr-esd",
         description="Error span detection for machine translation by Minimum Bayes Risk decoding.",

@@ -127,6 +127,8 @@ def _left_out(document: Document) -> str:
 
 def read_translations(path: str, source_path: str, sources: Sequence[str]) -> list[str]:
     """The translations in a file, one for each source."""
+    if path == source_path == "-":
+        raise OptionError("standard input is named twice (-s - -t -); give sources or translations as a file")
     translations = read_segments(path)
     if len(translations) != len(sources):
         raise InputError(

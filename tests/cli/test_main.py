@@ -20,7 +20,7 @@ from tests.helpers.command import Command
 def test_help_is_shown_without_a_verb_and_is_a_word_too(mbr_esd: Command, capsys: pytest.CaptureFixture[str]) -> None:
     shown = mbr_esd(status=2).err
     assert all(f"  {verb} " in shown for verb in VERBS)
-    for words, shown in (("help", "  leaderboard "), ("help score", "usage: mbr-esd score")):
+    for words, shown in (("help", "  leaderboard "), ("help wmt score", "usage: mbr-esd wmt score")):
         with pytest.raises(SystemExit, match="^0$"):
             mbr_esd(words)
         assert shown in capsys.readouterr().out

@@ -156,6 +156,7 @@ def test_standard_input_is_a_file(files: None, mbr_esd: Command, monkeypatch: py
     for content in (Path("mt.txt").read_bytes(), "\n".join(TRANSLATIONS).encode() + b"\n"):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
         assert mbr_esd("score -s src.txt -t - --model", MODEL).out == expected.replace("mt.txt", "-")
+        assert "standard input is named twice" in mbr_esd("score -s - -t - --model", MODEL, status=1).err
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path("candidates.jsonl").read_bytes())))
     mbr_esd("decide - -o decided.jsonl")
     assert len(Path("decided.jsonl").read_text().splitlines()) == 2
