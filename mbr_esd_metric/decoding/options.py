@@ -14,7 +14,7 @@ from typing import Any
 from mbr_esd_metric.core.annotation import WEIGHTS
 from mbr_esd_metric.core.decision import SCORES, WEIGHTINGS
 from mbr_esd_metric.core.rules import RULES, CorpusRule, Rule, get_rule, rules
-from mbr_esd_metric.core.similarities import Similarity, check_similarity, similarity_names
+from mbr_esd_metric.core.similarities import SIMILARITIES, Similarity, check_similarity
 from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, unknown
 from mbr_esd_metric.prompting.formats import FORMATS, get_format
 from mbr_esd_metric.prompting.parse import LOCATIONS, AnswerParser
@@ -52,7 +52,9 @@ class DecisionOptions:
     utility: str | Similarity = _option(
         "softf1",
         "the similarity that MBR maximises, and that the other rules report",
-        takes=lambda: f"{', '.join(similarity_names())}, or a mean such as softf1+scoresim or 0.7*softf1+0.3*scoresim",
+        takes=lambda: (
+            f"{', '.join(SIMILARITIES.names())}, or a mean such as softf1+scoresim or 0.7*softf1+0.3*scoresim"
+        ),
         short="u",
     )
     weights: str = _option(

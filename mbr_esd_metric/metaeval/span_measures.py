@@ -31,7 +31,7 @@ import numpy as np
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.kernels import severity_vector
-from mbr_esd_metric.core.similarities import get_similarity, similarity_names
+from mbr_esd_metric.core.similarities import SIMILARITIES, get_similarity
 from mbr_esd_metric.core.similarities.f1 import wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.similarities.mpp import Mpp, share
 from mbr_esd_metric.errors import OptionError, unknown
@@ -122,8 +122,8 @@ def span_measure(name: str) -> SpanMeasure:
         measure = CORPUS_MEASURES[whole]
         value = {"": measure.value, "precision": corpus_precision, "recall": corpus_recall}[part]
         return replace(measure, name=name, value=value)
-    if not ({"+", "*"} & set(whole) or whole in similarity_names()):
-        raise unknown("span measure", name, [*CORPUS_MEASURES, *similarity_names()])
+    if not ({"+", "*"} & set(whole) or whole in SIMILARITIES.names()):
+        raise unknown("span measure", name, [*CORPUS_MEASURES, *SIMILARITIES.names()])
     similarity = get_similarity(whole)
     if part and similarity.precision_recall(EMPTY, EMPTY, 1) is None:
         raise OptionError(f"{name}: {whole} is not made of precision and recall")

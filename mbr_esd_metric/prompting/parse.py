@@ -94,7 +94,7 @@ class Parsed:
         unplaced: omissions among the dropped errors.
         inexact: located errors whose words stand in the text with other blanks, quotation marks, hyphens or the like.
         self_reported_score: the score in the answer, on the scale of Score(E), in [-25, 0]; None if it has none.
-        ranges: see `AnswerParser.ranges`.
+        ranges: see `AnswerParser.ranges`; None where they are not at hand.
     """
 
     annotation: Annotation
@@ -103,7 +103,7 @@ class Parsed:
     unplaced: int = 0
     inexact: int = 0
     self_reported_score: float | None = field(default=None, compare=False)
-    ranges: Ranges = field(default_factory=dict, compare=False)
+    ranges: Ranges | None = field(default=None, compare=False)
 
 
 class Written(NamedTuple):
@@ -191,7 +191,7 @@ class AnswerParser(ABC):
         """The characters that say each span: that there is (another) error, its words and its severity, but not its
         category. Of equal spans the first is meant. Empty where the answer is not in the grammar's spacing."""
         parsed = self.parse(text)
-        return parsed.ranges if isinstance(parsed, Parsed) else {}
+        return (parsed.ranges or {}) if isinstance(parsed, Parsed) else {}
 
     def located(self, errors: Sequence[Written]) -> Parsed:
         """The annotation of the errors of an answer, and the counts of those that have no span."""

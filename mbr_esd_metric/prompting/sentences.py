@@ -72,8 +72,6 @@ def sentences(text: str, language: str = "") -> tuple[str, ...]:
             cut[-1] += piece
         else:
             cut.append(piece)
-    if len(cut) > 1 and is_blank(cut[-1]):
-        cut[-2:] = [cut[-2] + cut[-1]]
     return tuple(one for piece in cut for one in _cut(piece))
 
 

@@ -34,7 +34,7 @@ from mbr_esd_metric import Annotation, Candidate, decide
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses, decided
 from mbr_esd_metric.core.rules import Mbr
-from mbr_esd_metric.core.similarities import Similarity, get_similarity, similarity_names
+from mbr_esd_metric.core.similarities import SIMILARITIES, Similarity, get_similarity
 from mbr_esd_metric.prompting.formats.json import render_answer
 from mbr_esd_metric.prompting.parse import JsonParser, Parsed
 
@@ -202,7 +202,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[16, 64, 256, 1024], metavar="N")
     parser.add_argument("--lengths", type=int, nargs="+", default=[60, 180, 600, 2000], metavar="L")
-    parser.add_argument("--utilities", nargs="+", default=similarity_names(), metavar="NAME")
+    parser.add_argument("--utilities", nargs="+", default=SIMILARITIES.names(), metavar="NAME")
     parser.add_argument("--stream", type=int, metavar="SEGMENTS", help="time a file of so many segments instead")
     args = parser.parse_args()
     if args.stream:

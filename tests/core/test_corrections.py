@@ -17,7 +17,7 @@ from sacrebleu import sentence_chrf
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide, decide_many
 from mbr_esd_metric.core.corrections import corrected
 from mbr_esd_metric.core.rules import rules
-from mbr_esd_metric.core.similarities import similarity_names
+from mbr_esd_metric.core.similarities import SIMILARITIES
 from mbr_esd_metric.errors import InputError
 
 MT = "Der Hund, der 🐉 bellt laut."
@@ -100,7 +100,7 @@ def bare(spans: Iterable[ErrorSpan]) -> list[ErrorSpan]:
 def test_corrections_change_no_decision(rng: random.Random) -> None:
     candidates = sampled(rng, 9)
     without = [replace(one, annotation=bare(one.annotation or ())) for one in candidates]
-    for rule, utility in itertools.product(rules(references=False), similarity_names()):
+    for rule, utility in itertools.product(rules(references=False), SIMILARITIES.names()):
         options = {
             "rule": rule,
             "weights": rng.choice(["uniform", "model"]),

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from mbr_esd_metric import Annotation, ErrorSpan, f1, mpp, score_sim, soft_dice, soft_f1
 from mbr_esd_metric.core.kernels import AnnotationTable, severity_vector
-from mbr_esd_metric.core.similarities import get_similarity, similarity_names
+from mbr_esd_metric.core.similarities import SIMILARITIES, get_similarity
 from mbr_esd_metric.core.similarities.mpp import Mpp
 from mbr_esd_metric.errors import InputError, OptionError
 from tests.helpers.annotations import annotations, drawn, several
 
 EMPTY = Annotation()
-NAMES = [*similarity_names(), "softf1+scoresim", "0.7*softf1+0.3*mpp"]
+NAMES = [*SIMILARITIES.names(), "softf1+scoresim", "0.7*softf1+0.3*mpp"]
 
 
 def plain_vectors(annotation: Annotation, length: int) -> tuple[list[bool], list[bool], list[float]]:
@@ -209,7 +209,7 @@ def test_a_span_past_the_end_is_an_error(function: Callable[..., object]) -> Non
         function(Annotation([ErrorSpan(2, 9, "minor")]), EMPTY, 3)
 
 
-@pytest.mark.parametrize("name", [name for name in similarity_names() if not name.startswith("scoresim")])
+@pytest.mark.parametrize("name", [name for name in SIMILARITIES.names() if not name.startswith("scoresim")])
 @given(case=several(2, 2))
 def test_precision_and_recall_are_what_it_is_made_of(name: str, case: tuple[int, list[Annotation]]) -> None:
     """Their harmonic mean is the similarity, and the other way round they change places; or it has neither."""

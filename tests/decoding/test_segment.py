@@ -14,7 +14,7 @@ import pytest
 from mbr_esd_metric import Annotation, Candidate, Decision, ErrorSpan, decide
 from mbr_esd_metric.core.decision import CandidateColumns, TokenLogprobs
 from mbr_esd_metric.core.rules import SegmentRule, rules
-from mbr_esd_metric.core.similarities import similarity_names
+from mbr_esd_metric.core.similarities import SIMILARITIES
 from mbr_esd_metric.decoding.file import decide_file
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment
@@ -39,7 +39,7 @@ def one_text(spans: list[ErrorSpan]) -> Annotation:
 @pytest.mark.parametrize(
     "rule", [name for name, rule in rules(references=False).items() if isinstance(rule, SegmentRule)]
 )
-@pytest.mark.parametrize("utility", similarity_names())
+@pytest.mark.parametrize("utility", SIMILARITIES.names())
 def test_both_sides_are_one_text(rule: str, utility: str) -> None:
     answers = ANSWERS[:1] if rule == "greedy" else ANSWERS
     options = DecisionOptions(rule, utility)

@@ -89,11 +89,7 @@ class Mean(Similarity):
         return sum(weight * part.scalar(candidate, support, length) for weight, part in self.parts)
 
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
-        (weight, similarity), *rest = self.parts
-        mean = weight * similarity.matrix(table, rows, columns)
-        for weight, similarity in rest:
-            mean += weight * similarity.matrix(table, rows, columns)
-        return mean
+        return reduce(add, (weight * part.matrix(table, rows, columns) for weight, part in self.parts))
 
     def expected(self, table: AnnotationTable, rows: slice, columns: slice, weights: Floats) -> Floats:
         return reduce(add, (weight * part.expected(table, rows, columns, weights) for weight, part in self.parts))
@@ -104,18 +100,7 @@ class Mean(Similarity):
 
 
 #: Entry points of other packages: ``mbr_esd_metric.similarities``.
-SIMILARITIES = Catalog(
-    "similarity",
-    "similarities",
-    "mbr_esd_metric.core.similarities",
-    Similarity,  # type: ignore[type-abstract]
-    {"scoresim-mean": "scoresim"},
-)
-
-
-def similarity_names() -> list[str]:
-    """The names that `get_similarity` takes, without means of them."""
-    return SIMILARITIES.names()
+SIMILARITIES = Catalog("similarity", "similarities", __name__, Similarity, {"scoresim-mean": "scoresim"})  # type: ignore[type-abstract]
 
 
 @cache

@@ -75,7 +75,7 @@ class AnswerFormat(ABC):
 #: Formats of both sides stand beside those of one.
 _OMISSIONS = {f"{name}-omissions": name for name in ("compact", "json")}
 #: Entry points of other packages: ``mbr_esd_metric.formats``.
-FORMATS = Catalog("format", "formats", "mbr_esd_metric.prompting.formats", AnswerFormat, _OMISSIONS)  # type: ignore[type-abstract]
+FORMATS = Catalog("format", "formats", __name__, AnswerFormat, _OMISSIONS)  # type: ignore[type-abstract]
 
 
 @cache
