@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mbr_esd_metric.adapters.wmt import TEST_SETS, TestSet, TestSetInfo, load_test_set
+from mbr_esd_metric.adapters.wmt import TestSet, TestSetInfo, load_test_set
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout, SystemChoice, info_of, metric_status, preferred_gold
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
@@ -126,12 +126,9 @@ RATING = "human-scores/en-de.mqm.rater1.seg.rating"
         ("references/en-de.refA.txt", 1, None, r"refA.txt, line 3: 2 lines, but 3"),
         ("system-outputs/en-de/a-sys.txt", 3, "x\ny", r"a-sys.txt, line 4: 4 lines, but 3"),
         (HUMAN, 2, "a-sys much", "line 2: give a system and its score"),
-        (HUMAN, 2, "a-sys nan", r"line 2: give a system and its score \(a number or None\)"),
         (HUMAN, 2, None, "line 2: 2 entries for system a-sys, but 3 segments"),
         (HUMAN, 2, "who 1", "line 3: 2 entries for system a-sys|line 2: the folder has no translations of system who"),
         (RATING, 1, "sys.b", "line 1: 1 columns"),
-        (RATING, 1, "sys.b\t{}", "line 1: "),
-        (RATING, 1, "sys.b\t{'errors': []}", "line 1: "),
         (RATING, 1, 'sys.b\t{"errors": [{"severity": "major"}]}', "line 1: no 'start'"),
         (RATING, 1, 'sys.b\t{"errors": [{"start": 3, "end": 2, "severity": "minor"}]}', "line 1: "),
         (RATING, 3, None, "line 2: 2 entries for system sys.b"),
@@ -269,9 +266,7 @@ def test_unknown_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_table_of_test_sets() -> None:
-    assert TEST_SETS["wmt24", "en-de"] == TestSetInfo("refB", "mqm", frozenset({"MSLC"}))
     assert info_of("wmt25", "en-cs_CZ") == TestSetInfo("refA", "esa-human1")
-    assert info_of("mine", "en-cs") == TestSetInfo()
     golds = {
         "da-sqm mqm": "mqm",
         "esa-human2 esa-human1": "esa-human1",
