@@ -27,7 +27,6 @@ from mbr_esd_metric.errors import (
     MissingCandidatesError,
     OptionError,
     logger,
-    no_effect_error,
     unknown,
 )
 from mbr_esd_metric.files.streams import progress_bar
@@ -92,22 +91,23 @@ class Scorer(ABC):
 class EmptyScorer(Scorer):
     """Finds no errors: the baseline that every table of span metrics needs."""
 
-    def __init__(self) -> None:
-        self.signatures = {"empty-src": f"empty|v:{__version__}"}
+    def __init__(self, name: str | None) -> None:
+        self.name = f"{name or 'empty'}-src"
+        self.signatures = {self.name: f"empty|v:{__version__}"}
 
     def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
         """Score(E) of nothing is 0."""
-        return {"empty-src": Scored((0.0,) * len(texts), (EMPTY,) * len(texts))}
+        return {self.name: Scored((0.0,) * len(texts), (EMPTY,) * len(texts))}
 
 
 class SacrebleuScorer(Scorer):
     """BLEU or chrF of sacreBLEU: sentence scores, and the corpus score for the system. The target language, such as
     "de", chooses BLEU's tokeniser."""
 
-    def __init__(self, kind: str, reference: str, target: str) -> None:
+    def __init__(self, kind: str, name: str | None, reference: str, target: str) -> None:
         from sacrebleu.metrics import BLEU, CHRF
 
-        self.name = f"{kind}-{reference}"
+        self.name = f"{name or kind}-{reference}"
         try:
             if kind == "BLEU":
                 # Sentences have few 4-grams; the corpus score does not need the effective order.
@@ -240,29 +240,27 @@ def make_scorer(model: str, *, name: str | None = None, reference: str | None = 
     Args:
         model: "empty", "BLEU", "chrF", a model of this package with options, or a COMET checkpoint (a .ckpt file,
             a folder, or a name on the hub, with a slash; options as of `CometOptions`).
-        name: base of the metric's name, instead of the default; not for "empty", "BLEU" and "chrF".
+        name: base of the metric's name, instead of the default.
         reference: the standard reference, if there is one and it may be used.
         lp: language pair, for prompts and BLEU's tokeniser.
 
     Raises:
-        OptionError: unknown names, with the nearest ones; a `name` that no file can have, or where it changes
-            nothing; a metric that needs a reference without one.
+        OptionError: unknown names, with the nearest ones; a `name` that no file can have; a metric that needs a
+            reference without one.
         EngineError: a checkpoint that cannot be loaded.
     """
     if name is not None and not re.fullmatch(rf"[{_NAME}]+", name):
         raise OptionError(f"{name}={model}: a metric's name becomes a file's name, of letters, digits and _.+=*-")
     base = model.partition("?")[0]
-    if name is not None and model in ("empty", "BLEU", "chrF"):
-        raise no_effect_error(f"{name}=", f"--model {model}")
     if model == "empty":
-        return EmptyScorer()
+        return EmptyScorer(name)
     if model in ("BLEU", "chrF"):
         if reference is None:
             raise OptionError(
                 f"{model} needs a reference, and this test set has none that may be used; leave BLEU and chrF out, or "
                 "name one with --reference"
             )
-        return SacrebleuScorer(model, reference, (lp or "").rpartition("-")[2].partition("_")[0])
+        return SacrebleuScorer(model, name, reference, (lp or "").rpartition("-")[2].partition("_")[0])
     if is_ours(model):
         return MbrEsdScorer(model, name, lp)
     if looks_like_checkpoint(base):

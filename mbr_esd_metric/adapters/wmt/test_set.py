@@ -419,8 +419,9 @@ def scored_set_of(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredSet:
             continue  # it cannot be read, as a note says
         if (key := base_name(name)) in scores:
             raise InputError(f"{test_set.lp}: metric {key[0]} is there twice; choose one of them by its full name")
-        path = layout.metric_scores(name, "sys")
-        scores[key] = Scores(segments.get(name), None if name in test_set.added else _system_scores(test_set, path))
+        added = name in test_set.added
+        of_systems = None if added else _system_scores(test_set, layout.metric_scores(name, "sys"))
+        scores[key] = Scores(segments.get(name), of_systems)
     documents = tuple(document for _, document in test_set.documents)
     human = layout.human_scores(test_set.info.gold, "sys"), layout.human_scores(test_set.info.gold, "doc")
     gold = _system_scores(test_set, human[0]), _stored(test_set, human[1], len(set(documents)))
