@@ -170,10 +170,7 @@ class PrecisionRecallCurve:
 
 
 def precision_recall_curve(
-    predicted: AnnotationMatrix,
-    human: Sequence[AnnotationMatrix],
-    lengths: npt.ArrayLike,
-    measure: str = "f1-corpus",
+    predicted: AnnotationMatrix, human: Sequence[AnnotationMatrix], lengths: npt.ArrayLike, measure: str = "f1-corpus"
 ) -> PrecisionRecallCurve:
     """The curve of predicted spans against those of one or several raters; arguments and errors as of `evaluate_spans`.
 

@@ -46,9 +46,8 @@ def percentile_interval(values: FloatVector | Sequence[float]) -> tuple[float, f
 def check_matrices(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike], systems: int = 2) -> ScoreMatrices:
     """Gold and metrics as float64 matrices that fit together; `systems` is the least number of systems.
 
-    Raises:
-        InputError: for other shapes, fewer systems, no rating at all, or a metric without a finite score
-            where gold has one; names the metric, the system and the segment (both counted from 1).
+    Raises `InputError` for other shapes, fewer systems, no rating at all, or a metric without a finite score where gold
+    has one; names the metric, the system and the segment (both counted from 1).
     """
     scores = _matrix("gold", gold)
     if scores.shape[0] < systems:

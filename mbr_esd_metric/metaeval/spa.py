@@ -67,8 +67,7 @@ def spa(gold: npt.ArrayLike, metric: npt.ArrayLike, *, missing: Missing = "toolk
         missing: what to do if systems are rated on different segments, see `pack_rated`.
         exact: take the limit of infinitely many permutations, which no order of the systems changes.
 
-    Raises:
-        InputError: for matrices that do not fit, or ratings that cannot be compared.
+    Raises `InputError` for matrices that do not fit, or ratings that cannot be compared.
     """
     data = pack_rated(check_matrices(gold, {"metric": metric}), missing)
     p_values = exact_p_values if exact else pairwise_p_values

@@ -52,14 +52,12 @@ class SpanMeasure:
         statistics: of a prediction, a gold annotation and the length of the translation. For a mean over translations,
             the value and 1; for a measure of the corpus, the credit of the prediction, the most that it could be, and
             the same for gold.
-        value: the measure, shape (...), of sums of statistics, shape (..., width).
-        width: the number of statistics of a translation.
+        value: the measure, shape (...), of sums of statistics, shape (..., their number).
     """
 
     name: str
     statistics: Callable[[Annotation, Annotation, int], tuple[float, ...]]
     value: Callable[[FloatMatrix], FloatMatrix]
-    width: int = 4
 
 
 def corpus_precision(sums: FloatMatrix) -> FloatMatrix:
@@ -110,11 +108,7 @@ CORPUS_MEASURES: Mapping[str, SpanMeasure] = {
 
 
 def span_measure(name: str) -> SpanMeasure:
-    """The measure of that name.
-
-    Raises:
-        OptionError: an unknown name, with the nearest ones; a part of a measure that has none.
-    """
+    """The measure of that name. Raises `OptionError`: an unknown name, or a part of a measure that has none."""
     whole, _, part = name.rpartition("-")
     if part not in PARTS or not whole:
         whole, part = name, ""
@@ -136,7 +130,7 @@ def span_measure(name: str) -> SpanMeasure:
         return (parts[PARTS.index(part)], 1.0)
 
     full = f"{similarity}-{part}" if part else str(similarity)
-    return SpanMeasure(full, statistics, lambda sums: share(sums[..., 0], sums[..., 1]), width=2)
+    return SpanMeasure(full, statistics, lambda sums: share(sums[..., 0], sums[..., 1]))
 
 
 def expand_measures(names: Sequence[str]) -> tuple[str, ...]:

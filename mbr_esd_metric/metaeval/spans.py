@@ -111,10 +111,7 @@ class SpanEvaluator:
     """The human side of `evaluate_spans`, checked once and used for many predictions."""
 
     def __init__(
-        self,
-        gold: Sequence[AnnotationMatrix],
-        lengths: npt.ArrayLike,
-        measures: Sequence[str] = DEFAULT_MEASURES,
+        self, gold: Sequence[AnnotationMatrix], lengths: npt.ArrayLike, measures: Sequence[str] = DEFAULT_MEASURES
     ) -> None:
         if not len(gold):
             raise InputError("there are no human annotations to evaluate spans against")

@@ -120,17 +120,13 @@ def blocks(table: Table, width: int) -> list[Table]:
         pieces[-2:] = [pieces[-2] + pieces[-1]]
     if len(pieces) < 2 or max(map(len, _text(replace(table, title="", notes=())).splitlines())) <= width:
         return [table]
-    parts = [of_columns(table, [*labels, *piece]) for piece in pieces]
-    last = len(parts) - 1
-    return [
-        replace(
-            part,
-            title=table.title if at == 0 else "",
-            rows=tuple(row for row in part.rows if any(cell.value is not None for cell in row[len(labels) :])),
-            notes=table.notes if at == last else (),
-        )
-        for at, part in enumerate(parts)
-    ]
+    parts = []
+    for piece in pieces:
+        at = [*labels, *piece]
+        rows = [tuple(row[i] for i in at) for row in table.rows if any(row[i].value is not None for i in piece)]
+        parts.append(replace(table, title="", columns=tuple(table.columns[i] for i in at), rows=tuple(rows), notes=()))
+    parts[0], parts[-1] = replace(parts[0], title=table.title), replace(parts[-1], notes=table.notes)
+    return parts
 
 
 def with_status(table: Table, status_of: Callable[[str], Status | None]) -> Table:
@@ -146,12 +142,6 @@ def with_status(table: Table, status_of: Callable[[str], Status | None]) -> Tabl
     )
     marked = any(row[at].status in _BEFORE for row in rows)
     return replace(table, rows=rows, notes=(STATUS_NOTE, *table.notes) if marked else table.notes)
-
-
-def of_columns(table: Table, at: Sequence[int]) -> Table:
-    """The table with only these columns, by their numbers."""
-    columns = tuple(table.columns[i] for i in at)
-    return replace(table, columns=columns, rows=tuple(tuple(row[i] for i in at) for row in table.rows))
 
 
 def _text(table: Table) -> str:

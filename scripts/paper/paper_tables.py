@@ -21,17 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from paper_candidates import Matrix, PaperCandidates, no_human
-from paper_figures import (
-    EMPTY_ROW,
-    MBR_SOFTF1,
-    PAPER,
-    TABLES,
-    TITLES,
-    RowSpec,
-    edit_name,
-    sweep_name,
-    xcomet_name,
-)
+from paper_figures import EMPTY_ROW, MBR_SOFTF1, PAPER, TABLES, TITLES, RowSpec, edit_name, sweep_name, xcomet_name
 from synthetic import EDITS, SEVERITY_NAMES, decline_ratio, rated
 
 from mbr_esd_metric.adapters.wmt import Ratings, StoredMetric, TestSet, load_test_set

@@ -53,8 +53,7 @@ def test_numbers_on_real_annotations_are_the_toolkits(mqm_folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("coefficient", "peer"),
-    [("pearson", stats.pearsonr), ("spearman", stats.spearmanr), ("kendall", stats.kendalltau)],
+    ("coefficient", "peer"), [("pearson", stats.pearsonr), ("spearman", stats.spearmanr), ("kendall", stats.kendalltau)]
 )
 def test_numbers_are_scipys(coefficient: Coefficient, peer: Any) -> None:
     """Whole numbers with many ties, and some gold missing."""
