@@ -155,9 +155,8 @@ def test_clusters_are_the_toolkits() -> None:
     for golden in GOLDEN["clusters"]:
         assert list(assign_ranks(np.array(golden["p_values"]))) == golden["ranks"]
     p_values = np.ones((4, 4))
-    p_values[1, 2] = p_values[0, 3] = (
-        0.05  # alpha itself is significant; metric 3 is beaten by an earlier cluster alone
-    )
+    # Alpha itself is significant. Metric 3 is beaten by an earlier cluster alone.
+    p_values[1, 2] = p_values[0, 3] = 0.05
     assert assign_ranks(p_values) == (1, 1, 2, 2)
     assert assign_ranks(p_values, np.nextafter(0.05, 0)) == (1, 1, 1, 1)
     assert assign_ranks(np.zeros((0, 0))) == ()
