@@ -92,10 +92,11 @@ class Sampler(AbstractContextManager["Sampler"]):
         """Put every missing candidate of these requests into the store; raises as `fill` does."""
         parts = self.missing(requests)
         if parts and not self._begun:
-            self._begun, assumed = True, dict(self._engine.identity)
+            assumed = dict(self._engine.identity)
             self._engine.confirm()
             if self._engine.identity != assumed:
                 raise IdentityChanged
+            self._begun = True
             lacking = self.missing([replace(one, n=card.samples) for one in requests])
             if self._claim(card, {one.key for one in lacking}):
                 parts = self.missing(requests)

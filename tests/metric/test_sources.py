@@ -129,16 +129,6 @@ def test_a_segment_whose_every_answer_is_withheld_has_no_score(tmp_path: Path, n
             assert run.decisions[1].valid
 
 
-def test_rounds_beside_another_run_wait_for_it_once(tmp_path: Path) -> None:
-    """It crashed, as the lock was taken in each round."""
-    segments = [Segment("source", f"Satz {i} mit Wort", f"segment {i}") for i in range(4)]
-    name = f"mbr-esd-server?model={MODEL}&store={tmp_path}/store&server="
-    with FakeServer(MODEL) as server:
-        annotate(load_card(f"{name}{server.url}&n=16"), segments)
-        run = annotate(load_card(f"{name}{server.url}&n=auto/64"), segments)
-    assert {one.valid + one.invalid for one in run.decisions} - {16}
-
-
 @pytest.fixture
 def candidates(tmp_path: Path) -> Path:
     path = tmp_path / "candidates.jsonl"
