@@ -139,8 +139,8 @@ def _paired(values: Iterable[_T], others: Iterable[_S] | None, name: str) -> Ite
     """Each value with its partner, None where there are none; `InputError` if there are more or fewer of them."""
     try:
         yield from zip(values, repeat(None) if others is None else others, strict=others is not None)
-    except ValueError:
-        raise InputError(f"there are more or fewer {name} than segments; give one for each") from None
+    except ValueError as error:
+        raise InputError(f"there are more or fewer {name} than segments; give one for each") from error
 
 
 def _numbered(work: tuple[int, Candidates, str, str | None, DecisionOptions]) -> Decision:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mbr_esd_metric.core.annotation import Side
@@ -155,10 +155,7 @@ class Metric:
 
             metadata["corrected"] = [corrected(s.translation, d.annotation) for d, s in pairs]
         if any(decision.parts for decision in decisions):
-            metadata["sentences"] = [
-                [{"start": part.start, "end": part.end, "score": part.score} for part in decision.parts]
-                for decision in decisions
-            ]
+            metadata["sentences"] = [[asdict(part) for part in decision.parts] for decision in decisions]
         metadata["mqm_scores"] = list(scores)
         for name in ("mqm", "mqm_sd", "expected_utility", "valid", "distinct", "invalid", "dropped", "unplaced"):
             if (name != "mqm_sd" or options.score != "chosen") and (name != "unplaced" or run.answers.both_sides):

@@ -55,11 +55,9 @@ def _joined(outcomes: Sequence[Decision | Refused], parts: Sequence[Part]) -> De
 
 def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision:
     """The decision for a segment whose sentences were decided one by one, with offsets into their parts; a single one
-    is returned as it is. It has the spans of all sentences, at their places in the segment. Its score is the mean of
-    the sentences' scores: it stays in [0, 1] however long the text is, and agrees with people as well as any other
-    (docs/evidence/long-texts.md compares four). No candidate is the answer, so it has no index and no list of
-    utilities; its expected utility is the sentences' mean, and counts are sums. The standard deviation of its score is
-    that of a mean of independent scores."""
+    is returned as it is. Spans move to their places in the segment; score, MQM score and expected utility are means
+    over the sentences (docs/evidence/long-texts.md compares four scores), with the standard deviation of a mean of
+    independent scores; counts are sums. No candidate is the answer, so there is no index and no list of utilities."""
     if len(parts) == 1:
         return decisions[0]
     k = len(parts)
