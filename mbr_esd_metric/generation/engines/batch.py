@@ -66,7 +66,7 @@ class BatchEngine(ServerEngine):
             return server.problem
         if server.dialect.name not in ("openai", "plain"):
             return f"the server speaks dialect={server.dialect.name}, which has no batches; take engine=server"
-        return super().problem
+        return None
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
         """Submit the samples that no earlier batch holds, wait for all batches, and yield their results.

@@ -158,8 +158,8 @@ class ServerEngine(Engine):
             left_out.append(f"the grammar (there is {guided[dialect.guidance]})")
         if left_out and self._progress is None:
             hot = "" if dialect.top_k or not dialect.takes_temperature else f" at temperature={sampling.temperature:g}"
-            asked = f"{self.addresses[0]} is asked in dialect={dialect.name}{hot}"
-            logger.info(f"{asked}; left out: {', '.join(left_out)}")
+            settings = f"in dialect={dialect.name}{hot}; left out: {', '.join(left_out)}"
+            logger.info(f"{self.addresses[0]} is asked {settings}")
         self._progress, policy = self._progress or Progress(), self._policy or RetryPolicy()
         limits = (options.price, options.max_cost, options.concurrency)
         return Job(self.addresses, dialect, self.model, sampling, policy, *limits, self._progress)

@@ -36,8 +36,7 @@ WAITING = 256
 LONGEST_REST = 3600.0
 #: A run without an answer ends when so many of its first segments are refused.
 REFUSALS = 20
-#: Seconds that requests under way have when a run ends with an error, as they may be paid for; a tenth of it where the
-#: run had no answer.
+#: Seconds for what is in progress when a run ends with an error, as it may be paid for; a tenth without an answer.
 ENDING = 120.0
 #: The end of messages about a run that did not get everything.
 ADVICE = "What was sampled is kept; the same command asks for the rest"
@@ -111,8 +110,7 @@ class Job:
 
 @dataclass(slots=True, eq=False)
 class _Server:
-    """A server: how many requests it takes at once, until when it gets none, and whether it has ever answered in the
-    form asked for."""
+    """A server: the requests that it takes at once, until when it gets none, and whether an answer had the form."""
 
     address: Address
     slots: asyncio.Semaphore

@@ -26,7 +26,7 @@ from mbr_esd_metric.generation.server.address import Address, excerpt, shown
 if TYPE_CHECKING:
     from aiohttp import ClientSession
 
-#: Documented error codes: nothing is left to spend, which also comes as 429; the prompt is too long.
+#: Documented error codes: nothing is left to spend (which also comes as 429); the prompt is too long.
 _NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _TOO_LONG = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
 
