@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -121,22 +119,6 @@ def test_one_score(workdir: Path, mbr_esd: Command, decision: dict[str, str], tw
         shown = mbr_esd("show", *inputs, "--id 10 --id 1").out
         assert f"score {numbers[0]:.4f}" in shown
         assert ("score 0.0000  MQM -25" in shown) == (options.blank == "worst")
-
-
-def test_comet_score_prints_it(tmp_path: Path) -> None:
-    """The stock command."""
-    pytest.importorskip("comet", reason="needs unbabel-comet")
-    made = records({"rule": "mbr", "score": "expected"})
-    write(tmp_path, made)
-    model = f"mbr-esd-llama?candidates=c.jsonl&n={N}&lp=en-de&store={tmp_path / 'store'}"
-    words = f"-s src.txt -t mt.txt --gpus 0 --quiet --model {model} --to_json o.json".split()
-    script = "import mbr_esd_metric; from comet.cli.score import score_command; score_command()"
-    done = subprocess.run([sys.executable, "-c", script, *words], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    rows = json.loads((tmp_path / "o.json").read_text(encoding="utf-8"))["mt.txt"]
-    expected = [decide(one.candidates, one.mt, score="expected", source=one.src).score for one in made]
-    assert [row["COMET"] for row in rows] == pytest.approx(expected)
-    assert {"blank translation", None} <= {row.get("data_warning") for row in rows}
 
 
 def test_a_board_takes_it(tmp_path: Path, mbr_esd: Command) -> None:

@@ -61,17 +61,19 @@ def test_the_json_has_the_shape_of_xcomets(
     assert span == {**stock_span, "category": str}
 
 
-def test_corrections_are_in_the_json(comet_command: Command, files: Files) -> None:
+def test_corrections_and_data_warnings_are_in_the_json(comet_command: Command, files: Files) -> None:
     error = {"error_span": "ein", "category": "fluency", "sub_category": "", "severity": "minor"}
     text = json.dumps({"errors": [{**error, "correction": "einen", "reason": "accusative"}]})
     candidates = [{"text": text, "logprob": -1.0}] * 3
     record = {"id": "1", "src": SOURCES[1], "mt": TRANSLATIONS[1], "format": "json-corrections"}
     files.write("candidates.jsonl", json.dumps({**record, "candidates": candidates}))
-    files.write(files.sources, SOURCES[1])
-    files.write(files.translations, TRANSLATIONS[1])
+    files.write(files.sources, *SOURCES[1:])
+    files.write(files.translations, TRANSLATIONS[1], "")
     assert score(comet_command, files, "--to_json", "out.json").status == 0
-    [[row]] = json.loads(Path("out.json").read_text(encoding="utf-8")).values()
+    [[row, blank]] = json.loads(Path("out.json").read_text(encoding="utf-8")).values()
     assert row["corrected"] == "Sie isst einen Apfel."
+    assert "data_warning" not in row
+    assert (blank["COMET"], blank["data_warning"]) == (0.0, "blank translation")
     (span,) = row["errors"]
     assert (span["correction"], span["reason"], span["agreement"]) == ("einen", "accusative", 1.0)
 
