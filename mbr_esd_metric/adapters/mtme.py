@@ -104,8 +104,6 @@ def annotation_of(rating: Any) -> Annotation | None:
     """The target side of a toolkit's ``Rating``, with all that a rater marked; an annotation, or None, as it is."""
     if rating is None or isinstance(rating, Annotation):
         return rating
-    if not hasattr(rating, "errors"):
-        return Annotation.of_rater(rating)
     return annotation_of_errors(
         MqmError(e.severity or "", e.category, "target", e.start, e.end) for e in rating.errors if not e.is_source_error
     )

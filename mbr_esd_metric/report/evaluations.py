@@ -159,21 +159,20 @@ def sweep_tables(
     """A table for each metric with error spans, and the panels of a plot. A row for each lambda evaluates the metric
     without the spans of a confidence below it. A sweep ends close to no error at all, the row "empty"."""
     swept: dict[str, dict[str, dict[Row, Evaluation]]] = {}
-    notes: dict[str, list[str]] = {}
     lines: dict[str, list[tuple[float, Evaluation]]] = {}
     guides: dict[str, list[tuple[float, Evaluation]]] = {}
-    shared: list[str] = []
+    notes: list[str] = []
     for test_set in test_sets:
         pair, evaluator = test_set.lp, measuring.evaluator(test_set)
         empty = evaluator.evaluate([[EMPTY] * test_set.segments] * len(test_set.systems))
         guides[f"empty {pair}"] = [(at, empty) for at in (LAMBDAS[0], LAMBDAS[-1])]
-        shared += measuring.notes(test_set)
-        for name, (predicted, of_metric) in _spans_of_metrics(test_set, metrics).items():
+        spans, of_metrics = _spans_of_metrics(test_set, metrics)
+        notes += [*measuring.notes(test_set), *of_metrics]
+        for name, predicted in spans.items():
             with labelled(f"{name}, {pair}"):
                 points = lambda_sweep(evaluator, predicted)
             lines[f"{name} {pair}"] = list(points.items())
             swept.setdefault(name, {})[pair] = {**{(at,): point for at, point in points.items()}, ("empty",): empty}
-            notes.setdefault(name, []).extend(of_metric)
     tables = [
         evaluation_table(
             f"{name}, {test_sets[0].name}: spans of lower confidence dropped",
@@ -181,7 +180,7 @@ def sweep_tables(
             of,
             [test_set.lp for test_set in test_sets],
             measuring,
-            [*shared, *notes[name]],
+            notes,
             lambda row: "empty" if row[0] == "empty" else f"lambda {row[0]:.1f}",
         )
         for name, of in swept.items()
@@ -200,11 +199,10 @@ def precision_recall_tables(
         human = [
             ratings.of(test_set.systems, test_set.segments) for ratings in test_set.human_ratings(measuring.raters)
         ]
-        spans = _spans_of_metrics(test_set, metrics)
-        notes = [note for _, of_metric in spans.values() for note in of_metric]
+        spans, notes = _spans_of_metrics(test_set, metrics)
         for measure in measuring.measures:
             title, curves = MEASURE_TITLES.get(measure, measure), {}
-            for name, (predicted, _) in spans.items():
+            for name, predicted in spans.items():
                 with labelled(f"{name}, {test_set.lp}"):
                     curves[name] = precision_recall_curve(predicted, human, test_set.lengths, measure)
             for name, curve in curves.items():
@@ -241,19 +239,17 @@ def _curve_row(name: str, curve: PrecisionRecallCurve, title: str) -> TableRow:
     }
 
 
-def _spans_of_metrics(test_set: TestSet, metrics: Sequence[str]) -> dict[str, tuple[AnnotationMatrix, list[str]]]:
-    """Name in tables of each metric with error spans, or of those that are named -> its spans and the notes on it."""
+def _spans_of_metrics(test_set: TestSet, metrics: Sequence[str]) -> tuple[dict[str, AnnotationMatrix], list[str]]:
+    """Name in tables of each metric with error spans, or of those that are named -> its spans; and notes on them."""
     stored, notes = test_set.read_metrics(metrics, with_spans=True)
-    of_metrics = {note for metric in stored for note in metric.notes}
-    others = [note for note in notes if note not in of_metrics]
-    spans = {
-        row_name(base_name(metric.name)): (metric.ratings.of(test_set.systems, test_set.segments), metric.notes)
+    spans: dict[str, AnnotationMatrix] = {
+        row_name(base_name(metric.name)): metric.ratings.of(test_set.systems, test_set.segments)
         for metric in stored
         if metric.ratings is not None
     }
     if not spans:
         raise InputError(f"{test_set.layout.metric_rating('*')}: no metric of {test_set.lp} has error spans")
-    return {name: (matrix, [*others, *of_metric]) for name, (matrix, of_metric) in spans.items()}
+    return spans, notes
 
 
 #: Field of `OmissionScores` -> column.
