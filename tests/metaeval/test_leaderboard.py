@@ -194,16 +194,9 @@ def test_fields_of_signatures() -> None:
     assert {of: signature_field(*of) for of in fields} == fields
 
 
-def test_an_unknown_metric_rater_or_measure_is_one_line(tmp_path: Path, mbr_esd: Command) -> None:
+def test_a_folder_without_metrics_says_how_to_score_some(tmp_path: Path, mbr_esd: Command) -> None:
     folder = write_folder(tmp_path).data
-    command = f"leaderboard --test-set {folder}/made --lp en-de"
-    for words, message in (
-        ("--metric lenght", "did you mean 'length'"),
-        ("--raters mqm.x", "unknown set of human ratings 'mqm.x'"),
-        ("--measures softf2", "did you mean"),
-    ):
-        error = mbr_esd(command, words, status=1).err
-        assert (message in error, error.count("\n")) == (True, 1)
     for path in folder.rglob("metric-scores/**/*.score"):
         path.unlink()
-    assert "no metric has segment scores; score some with: mbr-esd wmt score" in mbr_esd(command, status=1).err
+    error = mbr_esd(f"leaderboard --test-set {folder}/made --lp en-de", status=1).err
+    assert "no metric has segment scores; score some with: mbr-esd wmt score" in error
