@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric import InputError, load_metric
-from tests.helpers.chat_server import FakeServer
+from tests.helpers.chat_server import Failure, FakeServer
 from tests.helpers.command import Command
 
 FOLDER = Path(os.environ.get("MBR_ESD_CASES", Path(__file__).parents[2] / "shared" / "cases")) / "reports"
@@ -350,7 +350,8 @@ def test_a_key_is_in_no_message(texts: str, workdir: Path, mbr_esd: Command, mon
     key = "sk-SECRETKEY123456"
     monkeypatch.setenv("MBR_ESD_API_KEY", key)
     with FakeServer() as server:
-        server.refuse = f"Incorrect API key provided: {key}"
+        error = {"message": f"Incorrect API key provided: {key}", "type": "invalid_request_error"}
+        server.spoil = lambda value, number: Failure(400, {"error": error})
         shown = mbr_esd(texts, f"'mbr-esd-server?server={server.url}&n=2'", status=1)
     assert "Incorrect API key" in shown.err
     assert key not in shown.err
