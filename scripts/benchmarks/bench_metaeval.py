@@ -60,7 +60,7 @@ def plain_draw(statistic: str, gold: FloatMatrix, a: FloatMatrix, b: FloatMatrix
     def draw() -> float:
         if statistic == "acc_eq":
             coins = rng.random(len(right[0])) < 0.5
-            return sum(p - q if coin else q - p for p, q, coin in zip(*right, coins, strict=True))
+            return float(sum(p - q if coin else q - p for p, q, coin in zip(*right, coins, strict=True)))
         swap = rng.random(gold.shape) < 0.5
         x, y = (pairwise_p_values(np.where(swap, *scores)) for scores in ((a, b), (b, a)))
         return spa_of_p_values(gold_p, x) - spa_of_p_values(gold_p, y)
@@ -82,8 +82,8 @@ def main() -> None:
         plain += draw[name] * sum(map(len, rank_metrics(gold, metrics, name, DRAWS).draws.values()))
     rows.append((f"matrix of {METRICS} x 3", time.process_time() - start, plain, 1200.0))
     print(f"{'CPU seconds':20}{'ours':>10}{'bar':>10}{'plain':>12}{'ratio':>8}")
-    for name, ours, reference, bar in rows:
-        print(f"{name:20}{ours:>10.3f}{bar:>10g}{reference:>12.2f}{reference / ours:>7.0f}x")
+    for what, ours, reference, bar in rows:
+        print(f"{what:20}{ours:>10.3f}{bar:>10g}{reference:>12.2f}{reference / ours:>7.0f}x")
 
 
 if __name__ == "__main__":
