@@ -79,8 +79,7 @@ def test_a_trial_measures_the_time_and_stores_its_candidates(tmp_path: Path, mbr
         lines = estimated(load_card(model), segments).lines()
         assert "time                 none for sampling: all candidates are stored" in lines
         assert len(server.bodies) == 20
-    for wrong in ("1", "4xB52"):
-        assert f"--dry-run {wrong}" in mbr_esd(score, "--dry-run", wrong, status=1).err
+    assert "--dry-run 1" in mbr_esd(score, "--dry-run 1", status=1).err
 
 
 def test_a_hosted_model_has_a_price(tmp_path: Path) -> None:
