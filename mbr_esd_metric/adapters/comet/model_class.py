@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
-from mbr_esd_metric.adapters.comet.command_line import add_to_json, check_arguments, report_errors
+from mbr_esd_metric.adapters.comet.command_line import add_to_json, check_arguments, report_errors, sample_names
 from mbr_esd_metric.adapters.comet.compatibility import patch_comet
 from mbr_esd_metric.errors import OptionError, StoreError, logger, notes
 from mbr_esd_metric.files.streams import write_whole
@@ -51,7 +51,7 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
     def __init__(self, metric: Metric) -> None:
         super().__init__()
         self.metric = metric
-        self._signature = ""
+        self._signature, self._seen = "", 0
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: str | Path, **_: Any) -> MbrEsdMetric:
@@ -110,7 +110,8 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
             self._signature = result.metadata.signature
             with notes(progress_bar):
                 logger.info(short(self._signature))
-        labels = [f"Segment {number}" for number in range(len(samples))]
+        labels = sample_names(self._seen, len(samples))
+        self._seen += len(samples)
         if data_warnings := warnings(result.metadata.data_warning, labels, self.metric.card.decision.blank):
             logger.warning(data_warnings)
         return Prediction(
