@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -202,7 +203,7 @@ def test_a_unit_that_a_server_refused_has_no_score_and_no_errors(workdir: Path) 
     """Not "[]", which says that it has none."""
     Path("t.csv").write_text("source,target\nYes,Ja\nNo,Nein\n", encoding="utf-8")
     document = read_document("t.csv")
-    rows = [{"src": "Yes", "mt": "Ja", "COMET": 1.0, "errors": []}, {"src": "No", "mt": "Nein", "refused": "filtered"}]
-    texts = Texts([row["src"] for row in rows], {"t.csv": [row["mt"] for row in rows]}, "12", ["", ""], document)
+    rows: list[dict[str, Any]] = [{"COMET": 1.0, "errors": []}, {"refused": "filtered"}]
+    texts = Texts(["Yes", "No"], {"t.csv": ["Ja", "Nein"]}, "12", ["", ""], document)
     assert write_errors_of(texts, {"t.csv": rows}, None, "o.csv") == "o.csv: 0 errors marked"
     assert Path("o.csv").read_text(encoding="utf-8").splitlines()[1:] == ["Yes,Ja,1.0,[]", "No,Nein,,"]
