@@ -62,6 +62,7 @@ def configure_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--annotators", nargs="+", default=["1"], metavar="N", help="how many, or their names")
     parser.add_argument("--each", type=int, default=1, metavar="K", help="annotators of each document (%(default)s)")
     parser.add_argument("--documents", metavar="FILE", help="a document name a source line (default: each line is one)")
+    parser.add_argument("--budget", type=int, metavar="N", help="only so many segments, at random, with all systems")
     parser.add_argument("--prefill", metavar="NAME", help="the input whose spans are marked beforehand, or none")
     parser.add_argument("--min-confidence", type=float, metavar="P", help="mark only spans at least this sure")
     parser.add_argument("--checks", type=int, default=0, metavar="N", help="attention checks for each annotator")
@@ -78,6 +79,8 @@ def run_export(args: argparse.Namespace) -> int:
         raise OptionError("give files with translations, or --test-set")
     if args.checks < 0:
         raise OptionError(f"--checks {args.checks}: give 0 or more")
+    if args.budget is not None and args.budget < 1:
+        raise OptionError(f"--budget {args.budget}: give 1 or more segments")
     name = file_name(Path(args.output).name.partition(".")[0], "the campaign")
     test_set = None
     if args.test_set:  # all its systems but the standard reference; nothing need be rated yet
@@ -87,7 +90,8 @@ def run_export(args: argparse.Namespace) -> int:
         choice = SystemChoice(outliers=True)
         test_set = load_test_set(*folder_and_name(args.test_set), args.lp, choice=choice, blind=True)
     table = read_table(sources, test_set)
-    documents = _documents(table, _prefilled(table, args.prefill, args.min_confidence), args.documents, test_set)
+    prefilled = _prefilled(table, args.prefill, args.min_confidence)
+    documents = _documents(table, prefilled, args.documents, test_set, args.budget)
     annotators = _annotators(args.annotators)
     checks = attention_checks(documents, args.checks * len(annotators), random.Random(0))
     made = campaign(documents, checks, name, args.lp, annotators, each=args.each, protocol=args.protocol)
@@ -132,10 +136,14 @@ def _prefilled(table: RatingTable, name: str | None, least: float | None) -> Seq
 
 
 def _documents(
-    table: RatingTable, annotations: Sequence[Annotation | None], names_file: str | None, test_set: TestSet | None
+    table: RatingTable,
+    annotations: Sequence[Annotation | None],
+    names_file: str | None,
+    test_set: TestSet | None,
+    budget: int | None,
 ) -> list[Screen]:
-    """The segments with all their outputs, in the order of the test set or the first input, whose segments are joined
-    by their sources."""
+    """The segments, or `budget` of them at random, with all their outputs, in the order of the test set or the first
+    input, whose segments are joined by their sources."""
     rows: dict[object, list[int]] = defaultdict(list)
     if test_set is not None:
         for row in sorted(range(len(table.rows)), key=lambda row: int(table.rows[row].id)):
@@ -159,7 +167,10 @@ def _documents(
     if names_file is not None:
         names = read_document_names(names_file, "the campaign", len(rows))
     grouped: dict[str, list[Item]] = defaultdict(list)
-    for name, label, numbers in zip(names, labels, rows.values(), strict=True):
+    segments = list(zip(names, labels, rows.values(), strict=True))
+    if budget is not None and budget < len(segments):
+        segments = [segments[at] for at in sorted(random.Random(0).sample(range(len(segments)), budget))]
+    for name, label, numbers in segments:
         texts = [(table.rows[row], annotations[row]) for row in numbers]
         outputs = {text.system or "system": Output(text.translation, annotation) for text, annotation in texts}
         grouped[name].append(Item(label, texts[0][0].source, outputs))

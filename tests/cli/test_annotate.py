@@ -78,6 +78,12 @@ def test_no_spans_of_low_confidence_are_marked(scored: None) -> None:
     assert sum(len(each) for each in spans) == 5
 
 
+def test_a_budget_takes_the_same_segments_at_random(scored: None) -> None:
+    first, again = ([one["segment"] for screen in _screens(_export("--budget 2")) for one in screen] for _ in range(2))
+    assert first == again
+    assert len(first) == 2
+
+
 def test_documents_keep_together_and_annotators_take_turns(scored: None) -> None:
     Path("docs.txt").write_text("news\tone\nnews\tone\nnews\ttwo\nnews\ttwo\nnews\tthree\nnews\tthree\n")
     made = _export("--documents docs.txt --annotators anna ben --each 2")
