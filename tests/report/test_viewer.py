@@ -174,6 +174,8 @@ def test_the_tooltip_is_shown_on_hover_and_stays_where_the_focus_scrolls(page: P
     rating = Rating(Text("1", "", "", "many words " * 400), Annotation([ErrorSpan(4000, 4010, "major")]))
     page.open(join([RatingInput("metric", [rating])]))
     page.js("document.querySelector('#detail .body mark').scrollIntoView()")
+    page.frame()
+    page.frame()  # the event of the scrolling, which hides the tooltip, is over
     for selector, hidden in (("#detail .body mark", False), ("#title", True)):
         page.hover(selector)
         assert page.js("return document.getElementById('tip').hidden") is hidden
