@@ -7,7 +7,7 @@ import os
 import sys
 
 from mbr_esd_metric.decoding.options import FIELDS, option_help
-from mbr_esd_metric.errors import number_of
+from mbr_esd_metric.errors import first_of, number_of
 from mbr_esd_metric.files.paths import check_output
 
 _EXAMPLE = """\
@@ -69,7 +69,8 @@ def run(args: argparse.Namespace) -> int:
         counts = summary.counts
         if counts["invalid"]:
             candidates = number_of(counts["valid"] + counts["invalid"], "candidate")
-            line += f"; {counts['invalid']} of {candidates} could not be read"
+            why = first_of([f"{count} {reason}" for reason, count in summary.reasons.most_common()], 3)
+            line += f"; {counts['invalid']} of {candidates} could not be read ({why})"
         if counts["dropped"]:
             line += f"; {number_of(counts['dropped'], 'error span')} not found in the translation, and dropped"
         if counts["inexact"]:
@@ -80,7 +81,8 @@ def run(args: argparse.Namespace) -> int:
             lines.append(f"all {summary.segments} segments have the score {summary.score:g}{advice}")
         if summary.ratios:
             lines.append(
-                f"expected corpus {options.effective_utility} {summary.ratios[-1]:.4f}, {len(summary.ratios)} passes"
+                f"expected corpus {options.effective_utility} {summary.ratios[-1]:.4f}, "
+                f"{number_of(len(summary.ratios), 'iteration')}"
             )
         if counts["blank"]:
             lines.append(f"blank translations: {counts['blank']} (--blank {options.blank})")

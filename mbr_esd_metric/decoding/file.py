@@ -116,6 +116,7 @@ class FileSummary:
         skipped: why records were left out, each naming file and line.
         counts: of the segments decided, "valid", "invalid", "dropped" and "inexact" as in `Decision`, and "blank"
             translations.
+        reasons: why candidates could not be read, and how many for each reason.
         scores: of the segments, no more than two different ones.
         ratios: of a rule for the whole file, the value that it maximises after each pass.
     """
@@ -123,6 +124,7 @@ class FileSummary:
     segments: int = 0
     skipped: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
     scores: set[float | None] = field(default_factory=set)
     ratios: tuple[float, ...] = ()
 
@@ -138,6 +140,7 @@ class FileSummary:
             return False
         self.segments += 1
         self.counts.update(line.counts)
+        self.reasons.update(line.reasons)
         if len(self.scores) < 2:
             self.scores.add(line.score)
         return True
@@ -225,6 +228,7 @@ class _Line:
 
     content: bytes
     counts: Mapping[str, int] = field(default_factory=dict)
+    reasons: Mapping[str, int] = field(default_factory=dict)
     score: float | None = None
     skipped: str | None = None
     statistics: Floats | None = None
@@ -317,10 +321,10 @@ def _line(where: str, value: bytes | list[Any], options: DecisionOptions, decisi
             return _Line(b"", skipped=f"{record.label}: a blank translation (blank=skip)")
         if isinstance(outcome, Decision):
             content = json_line(DecisionRecord.of(record, outcome).to_json())
-            return _Line(content, _counts(outcome), outcome.score)
+            return _Line(content, _counts(outcome), outcome.reasons, outcome.score)
         decisions = [outcome.decision(position, None) for position in range(len(outcome.shortlist.answers))]
         content = json.dumps([DecisionRecord.of(record, one).to_json() for one in decisions]).encode() + b"\n"
-        return _Line(content, _counts(decisions[0]), statistics=outcome.shortlist.statistics)
+        return _Line(content, _counts(decisions[0]), decisions[0].reasons, statistics=outcome.shortlist.statistics)
 
 
 def _counts(decision: Decision) -> dict[str, int]:

@@ -179,6 +179,18 @@ def test_malformed_lines(
     assert "line 5, segment 'x': none of the 1 candidates is valid (1 not JSON)" in message
 
 
+@pytest.mark.parametrize(
+    ("rule", "line"), [("mbr", ""), ("mbr-corpus", "expected corpus softdice 1.0000, 1 iteration\n")]
+)
+def test_the_summary_says_why_candidates_cannot_be_read(tmp_path: Path, run: Command, rule: str, line: str) -> None:
+    incomplete = '{"errors": [{"error_span": "m", "severity": "major"}]}'
+    columns = CandidateColumns(("?", "?", incomplete, answer()), (-1.0,) * 4, (False,) * 4)
+    write_records(tmp_path / "c.jsonl", [CandidateRecord("1", "s", "m", columns, "A")])
+    message = run(tmp_path / "c.jsonl", "--rule", rule).err
+    why = "2 not JSON, 1 an error without error_span/category/sub_category/severity"
+    assert f"; 3 of 4 candidates could not be read ({why})\n{line}" in message
+
+
 def test_mbr_corpus_is_that_of_the_library(source: Path, out: Path) -> None:
     summary = decide_file(source, out, DecisionOptions(rule="mbr-corpus"))
     read = list(read_candidates(source))
