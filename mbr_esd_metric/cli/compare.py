@@ -153,7 +153,7 @@ def _check(systems: Mapping[str, _System], level: float) -> Check:
     from mbr_esd_metric.metaeval.comparison import compare
 
     if len(systems) != 2:
-        raise InputError(f"--fail-if-worse compares a new system with an old one, and there are {len(systems)}")
+        raise InputError(f"--fail-if-worse compares two systems, the old and the new one, not {len(systems)}")
     (old, rows), (new, others) = systems.items()
     a, b = _both(rows, others)
     name = f"{new} against {old}"

@@ -1,4 +1,4 @@
-"""`mbr-esd distill`: the data sets, configurations and cards that TRL trains with."""
+"""`mbr-esd distill`: the data sets, configurations and model folders that TRL trains with."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ def _add_common(parser: argparse.ArgumentParser, files: str) -> None:
         metavar="[LP=]FILE",
         help=f"{files}; with its language pair, as in en-de=FILE, where it does not say it",
     )
-    parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="data set, configurations and cards")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="FOLDER", help="data set, configurations and model folders"
+    )
     parser.add_argument(
         "--model", default="mbr-esd-llama", help="to train; of candidates, as it was sampled (default: %(default)s)"
     )

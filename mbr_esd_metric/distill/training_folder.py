@@ -74,7 +74,7 @@ def write_training_folder(
     *,
     greedy: bool = True,
 ) -> list[Path]:
-    """Write data set, configurations and cards.
+    """Write data set, configurations and model folders.
 
     Args:
         folder: gets ``train.jsonl``, ``validation.jsonl``, ``METHOD.yaml``, ``METHOD-lora.yaml``, and the folders

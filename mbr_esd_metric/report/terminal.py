@@ -14,7 +14,7 @@ from typing import TextIO
 
 from mbr_esd_metric.core.annotation import Annotation, Severity
 from mbr_esd_metric.core.decision import ScoredPart
-from mbr_esd_metric.errors import printable
+from mbr_esd_metric.errors import number_of, printable
 from mbr_esd_metric.report.rating_table import RatingTable, SegmentRating, Text
 
 _STYLE: dict[Severity, str] = {"major": "\x1b[1;4;31m", "minor": "\x1b[4;33m"}
@@ -64,8 +64,8 @@ def show(table: RatingTable, row: int, *, color: bool) -> str:
         summary = sampled.distributions[row]
         if summary is not None:
             lines.append(
-                f"{bold}{visible(sampled.name)}{reset}  {summary.valid} candidates, {summary.distinct} distinct, "
-                f"{summary.invalid} invalid"
+                f"{bold}{visible(sampled.name)}{reset}  {number_of(summary.valid, 'candidate')}, {summary.distinct} "
+                f"distinct, {summary.invalid} invalid"
             )
             for one in summary.annotations:
                 probability = "" if one.logprob is None else f"  log-prob. {one.logprob:.1f}"

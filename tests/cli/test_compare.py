@@ -76,7 +76,7 @@ def test_a_worse_system_ends_with_3(files: None, mbr_esd: Command) -> None:
     mbr_esd("compare new.jsonl old.jsonl --fail-if-worse")
     mbr_esd("compare old.jsonl same.jsonl --fail-if-worse")
     mbr_esd("compare old.jsonl same.jsonl --fail-if-worse 0.9", status=3)
-    assert "there are 1" in mbr_esd("compare old.jsonl --fail-if-worse", status=1).err
+    assert "two systems, the old and the new one, not 1" in mbr_esd("compare old.jsonl --fail-if-worse", status=1).err
     assert "a level between 0 and 1" in mbr_esd("compare old.jsonl new.jsonl --fail-if-worse 5", status=1).err
     blank = Path("old.jsonl").read_text(encoding="utf-8").replace('"one two"', '""').replace('"old"', '"blank"')
     Path("blank.jsonl").write_text(blank.replace("one", "two"), encoding="utf-8")

@@ -59,7 +59,7 @@ def test_what_is_left_out_is_marked_in_the_source() -> None:
         "  minor  [2, 4)  23\n"
         "  major  source [4, 10)  omission  confidence 0.50  source\n"
         "  minor  omission without a place\n"
-        "c  1 candidates, 1 distinct, 0 invalid\n"
+        "c  1 candidate, 1 distinct, 0 invalid\n"
         "      1 x  0123456789  left out of  the [source](major)\n"
     )
 
