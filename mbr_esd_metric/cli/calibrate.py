@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         if len(metrics) > 1:
             raise OptionError(f"--save learns from one metric, and there are {', '.join(metrics)}; give one")
         ((name, predicted),) = metrics.items()
-        learnt = f"{len(predicted)} spans of {name}"
+        learnt = f"{number_of(len(predicted), 'span')} of {name}"
         write_recalibration(args.save, Recalibration.fit(predicted.confidence, predicted.confirmed, learnt_on=learnt))
         print(f"{printable(args.save)}: learnt on {learnt}", file=sys.stderr)
     return 0

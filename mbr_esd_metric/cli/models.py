@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         meanings = option_meanings()
         for key, value in settings(load_card(args.name)).items():
             texts = [shown(str(one)) for one in value] if isinstance(value, tuple) else [printable(str(value))]
-            text = ", ".join(texts) if value not in (None, ()) else "-"
+            text = ", ".join(texts) if value not in (None, (), "") else "-"
             print(f"{key:<18}{text:<18}  {meanings.get(key, '')}".rstrip())
         return 0
     cards = sorted(listed(), key=lambda card: card.memory_gb)

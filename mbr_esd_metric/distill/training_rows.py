@@ -102,7 +102,8 @@ class PreferenceData:
     def report(self) -> str:
         """Pairs, language pairs, why segments gave none, utility gap and lengths, as lines of text."""
         pairs = [row.content for row in self.rows]
-        lines = [f"{len(pairs)} pairs of {len(pairs) + sum(self.without.values())} segments"]
+        of = number_of(len(pairs) + sum(self.without.values()), "segment")
+        lines = [f"{number_of(len(pairs), 'pair')} of {of}"]
         lps = Counter(pair["lp"] or "no language pair" for pair in pairs)
         if len(lps) > 1:
             lines.append("  " + ", ".join(f"{lp}: {count}" for lp, count in sorted(lps.items())))
@@ -142,7 +143,10 @@ def make_pairs(records: Iterable[CandidateRecord], card: ModelCard) -> Preferenc
         else:
             rows.append(row)
     if not rows:
-        why = ", ".join(f"{count} segments: {reason}" for reason, count in without.most_common()) or "no segments"
+        why = (
+            ", ".join(f"{number_of(count, 'segment')}: {reason}" for reason, count in without.most_common())
+            or "no segments"
+        )
         raise InputError(
             f"there is no preference pair ({why}); sample more candidates, at a higher temperature, or check that the "
             "candidates belong to these translations"

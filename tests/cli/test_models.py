@@ -43,6 +43,7 @@ def test_models_shows_one_card_with_its_options_applied_and_what_they_mean(
     assert [rows[name][0] for name in ("n", "utility")] == ["64", "softf1+scoresim"]
     assert rows["grounded"] == ["False", "allow only pieces of the translation as error spans: true or false"]
     assert {*OPTIONS, *FIELDS} <= {*rows}
+    assert "\nmodel             - " in mbr_esd("models mbr-esd-server").out
     monkeypatch.setenv("MBR_ESD_DEMO", "1")
     assert "mbr-esd-demo " in mbr_esd("models").out
 

@@ -138,7 +138,7 @@ def test_rows_and_their_report() -> None:
     answers = [row[side] for side in ("chosen", "rejected")]
     assert answers == [[{"role": "assistant", "content": text}] for text in pair_of(items[0])]
     assert (row["id"], row["lp"]) == (items[0].id, "en-de")
-    with pytest.raises(InputError, match="no preference pair \\(1 segments: all candidates are one annotation"):
+    with pytest.raises(InputError, match="no preference pair \\(1 segment: all candidates are one annotation"):
         make_pairs([record(a, a)], CARD)
     with pytest.raises(InputError, match="no segments"):
         make_pairs([], CARD)
