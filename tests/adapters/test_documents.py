@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mbr_esd_metric.adapters.documents import Checked, Document, TranslationUnit, read_document
+from mbr_esd_metric.adapters.documents.document import issue_type
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError
 
@@ -203,3 +204,10 @@ def test_what_a_model_wrote_stays_harmless(tmp_path: Path, name: str, content: s
     plain = _mark(document, tmp_path / f"o{name}", *[Annotation([ErrorSpan(0, 1, "major")])] * len(annotations))
     assert b" -> " not in plain
     assert b"correction" not in plain
+
+
+@pytest.mark.parametrize(
+    ("category", "issue"), [("check/number", "numbers"), ("check/repetition", "duplication"), ("check/url", "other")]
+)
+def test_checks_have_types_of_its(category: str, issue: str) -> None:
+    assert issue_type(ErrorSpan(0, 1, "major", category)) == issue

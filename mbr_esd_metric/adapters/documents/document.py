@@ -103,6 +103,11 @@ _ISSUES = {
     "non-translation": "non-conformance",
     "accuracy": "mistranslation",
     "fluency": "grammar",
+    "number": "numbers",
+    "repetition": "duplication",
+    "placeholder": "markup",
+    "check/tag": "markup",
+    "copy": "untranslated",
 }
 
 
