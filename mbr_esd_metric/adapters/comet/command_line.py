@@ -92,11 +92,11 @@ def check_arguments(*inputs: str | None) -> None:
 
 def sample_names(first: int, count: int) -> list[str]:
     """The names of so many samples in messages, the first of which comes behind `first` others of this process: as
-    ``comet-score`` prints them, with the file of their system."""
+    ``comet-score`` prints them, with the file of their system where there are several."""
     command = calling_comet_command()
-    if command is None:
+    paths = [path.rel_path for path in command[1].translations] if command else []
+    if len(paths) < 2:
         return [f"Segment {number}" for number in range(count)]
-    paths = [path.rel_path for path in command[1].translations]
     lines = max(1, len(read_segments(paths[0])))
     return [f"Segment {at % lines} of {paths[at // lines % len(paths)]}" for at in range(first, first + count)]
 
