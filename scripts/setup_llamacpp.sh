@@ -34,7 +34,7 @@ from mbr_esd_metric.metric.cards import load_card
 card = load_card("mbr-esd-demo")
 with tempfile.TemporaryDirectory() as work:
     shutil.move(embedded_file(card.model, Path(work)), sys.argv[1])
-print(model_name(card.engine_options("server")))
+print(model_name(card.engine_options))
 PYTHON
 
 cat > "$folder/serve.py" <<'PYTHON'

@@ -31,13 +31,14 @@ import shutil
 import sys
 from pathlib import Path
 
-from mbr_esd_metric.generation.pretrained import merged_folder
+from mbr_esd_metric.generation.embedded import with_weights
 from mbr_esd_metric.generation.model_files import model_name
+from mbr_esd_metric.generation.pretrained import merged_folder
 from mbr_esd_metric.metric.cards import load_card
 
-card = load_card("mbr-esd-demo")
-name = model_name(card.engine_options("server"))
-shutil.copytree(merged_folder(card.engine_options("transformers")), Path(sys.argv[1], name), dirs_exist_ok=True)
+options = load_card("mbr-esd-demo").engine_options
+name = model_name(options)
+shutil.copytree(merged_folder(with_weights(options)), Path(sys.argv[1], name), dirs_exist_ok=True)
 print(name)
 PYTHON
 )
