@@ -179,14 +179,14 @@ class AccEqContest(Contest):
     def _sampler(self, seed: int) -> NextDraws:
         streams: dict[MetricPair, np.random.Generator] = {}
 
-        def drawn(pair: MetricPair, count: int) -> FloatVector:
+        def differences(pair: MetricPair, count: int) -> FloatVector:
             rng = streams.setdefault(pair, np.random.default_rng(seed))
             a, b = (self._credits[name] for name in pair)
             differing = np.bincount(self._group, weights=a != b).astype(np.int64)
             heads = rng.binomial(differing, 0.5, size=(count, len(differing)))
             return np.asarray((2 * heads - differing) @ self._weight)
 
-        return lambda pairs, count: {pair: drawn(pair, count) for pair in pairs}
+        return lambda pairs, count: {pair: differences(pair, count) for pair in pairs}
 
 
 #: Draws of SPA that are computed together: few enough that their data stay in the processor's cache.

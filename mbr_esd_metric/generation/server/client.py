@@ -104,8 +104,8 @@ class Job:
         return Query(part, self.model, self.sampling, self.dialect)
 
     def cost(self, part: Request, billed: tuple[int, int] | None = None) -> float:
-        """The cost of a part, by its tokens if a server said how many; else the most that it can be."""
-        return cost(self.price or (0.0, 0.0), *(billed or (part.text, part.n * self.sampling.max_tokens)))
+        """The cost of a part: by its tokens if a server said how many, else the most it can be; 0 without prices."""
+        return cost(self.price, *(billed or (part.text, part.n * self.sampling.max_tokens))) if self.price else 0.0
 
 
 @dataclass(slots=True, eq=False)
@@ -243,7 +243,7 @@ class Client:
                 failure = error
                 progress.spent += job.cost(sent) if error.sent else 0.0
             else:
-                progress.spent += job.cost(sent, reply.billed) if job.price else 0.0
+                progress.spent += job.cost(sent, reply.billed)
                 progress.answered, self._last_success = True, time.monotonic()
                 server.guided |= any(not sample.truncated for sample in reply.samples)
                 self._takes_several |= sent.n > 1
