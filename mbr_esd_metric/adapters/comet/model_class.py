@@ -110,10 +110,10 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
             self._signature = result.metadata.signature
             with notes(progress_bar):
                 logger.info(short(self._signature))
-        labels = sample_names(self._seen, len(samples))
+        if any(result.metadata.data_warning):
+            labels = sample_names(self._seen, len(samples))
+            logger.warning(warnings(result.metadata.data_warning, labels, self.metric.card.decision.blank))
         self._seen += len(samples)
-        if data_warnings := warnings(result.metadata.data_warning, labels, self.metric.card.decision.blank):
-            logger.warning(data_warnings)
         return Prediction(
             scores=result.scores, system_score=result.system_score, metadata=Prediction(**result.metadata)
         )
