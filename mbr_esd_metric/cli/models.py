@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.errors import install_command, printable
+from mbr_esd_metric.errors import install_command, number_of, printable
 
 if TYPE_CHECKING:
     from mbr_esd_metric.metric.card import ModelCard
@@ -107,7 +107,8 @@ def _print_machine() -> None:
     from mbr_esd_metric.generation.model_files import cache_folder
     from mbr_esd_metric.prompting.formats import FORMATS
 
-    print(f"mbr-esd-metric {__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, {_gpus()}")
+    cores = number_of(os.cpu_count() or 1, "core")
+    print(f"mbr-esd-metric {__version__}, Python {platform.python_version()}, {cores}, {_gpus()}")
     print(f"cache folder: {cache_folder()}\n")
     for package, (purpose, extra) in packages().items():
         version = _version(package)

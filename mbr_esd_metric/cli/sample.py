@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     if lost[True]:
         shorter = ", or format=compact" if card.decision.format == "json" else ""
         logger.warning(
-            f"{lost[True]} of {number_of(lost.total(), 'candidate')} were cut at max_tokens={card.max_tokens}: such "
+            f"{number_of(lost[True], 'candidate')} of {lost.total()} cut at max_tokens={card.max_tokens}: such "
             f"candidates count as invalid; give max_tokens={2 * card.max_tokens}{shorter}"
         )
     if refused:

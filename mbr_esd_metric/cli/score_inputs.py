@@ -64,8 +64,9 @@ class Texts:
         changed, whole = "", document
         if args.changed_from:
             document = changed_from(document, args.changed_from, lp)
-            some = f"{len(document.units)} of {number_of(len(whole.units), 'unit')} differ" if document.units else ""
-            changed = f"{some or 'no unit differs'} from {args.changed_from}{'' if some else ', so nothing is judged'}"
+            count = f"{len(document.units)} of {number_of(len(whole.units), 'unit')}" if document.units else "no unit"
+            verb = "differ" if len(document.units) > 1 else "differs"
+            changed = f"{count} {verb} from {args.changed_from}{'' if document.units else ', so nothing is judged'}"
         for note in (_left_out(document), *document.notes):
             if note:
                 print(printable(f"note: {args.document}: {note}"), file=sys.stderr)
@@ -132,7 +133,8 @@ def read_translations(path: str, source_path: str, sources: Sequence[str]) -> li
     translations = read_segments(path)
     if len(translations) != len(sources):
         raise InputError(
-            f"{path} has {len(translations)} lines and {source_path} has {len(sources)}; line i of both is segment i"
+            f"{path} has {number_of(len(translations), 'line')} and {source_path} has {len(sources)}; "
+            "line i of both is segment i"
         )
     return translations
 

@@ -16,14 +16,14 @@ import hashlib
 import html
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.annotation import Annotation, weights_of
-from mbr_esd_metric.report.rating_table import AnnotationCount, CandidateInput, RatingInput, RatingTable
+from mbr_esd_metric.report.rating_table import AnnotationCount, CandidateInput, RatingInput, RatingTable, Text
 
 
 def render_page(table: RatingTable, title: str) -> str:
@@ -71,10 +71,24 @@ def payload(table: RatingTable) -> dict[str, Any]:
         "system": [system_at[text.system] for text in table.rows],
         "src": [source_at[text.source] for text in table.rows],
         "mt": [_clean(text.translation) for text in table.rows],
-        "columns": [_column(column, categories) for column in table.columns],
+        "columns": [
+            _column(column, categories) | {"intervals": _intervals(column, table.rows, system_at)}
+            for column in table.columns
+        ],
         "candidates": [_candidates(column) for column in table.candidates],
         "categories": [_clean(category) for category in categories],
     }
+
+
+def _intervals(column: RatingInput, rows: Sequence[Text], systems: Iterable[str]) -> list[tuple[float, float] | None]:
+    """The 95% interval of each system's mean score, as `mbr-esd compare` has it; None with fewer than two scores."""
+    from mbr_esd_metric.metaeval.comparison import SampledScore, mean_score
+
+    scores: dict[str, list[SampledScore]] = {system: [] for system in systems}
+    for text, rating in zip(rows, column.ratings, strict=True):
+        if rating is not None and rating.score is not None:
+            scores[text.system].append(SampledScore(rating.score, 0.0))
+    return [mean_score(each).interval if len(each) > 1 else None for each in scores.values()]
 
 
 def encode_payload(data: dict[str, Any]) -> str:

@@ -144,5 +144,5 @@ def test_two_metrics_of_one_name_are_refused(tmp_path: Path, mbr_esd: Command) -
         assert "/m " in out
         assert " r/m " in f" {out}".replace("\n", " ").replace("*", " ")
     out = mbr_esd(where, f"--metric M={m} MM={mm} length").out
-    assert "not two good systems" in out
+    assert "not between good systems" in out
     assert [line.split()[0] for line in out.splitlines()[5:8]] == ["length", "M", "MM"]

@@ -104,5 +104,5 @@ def test_candidates_that_were_cut_are_counted_with_the_fix(files: Path, mbr_esd:
         message = mbr_esd(SAMPLE, f"mbr-esd-server?server={server.url}&n=8&seed=3").err
     count = sum(flag for record in read_candidates("out.jsonl") for flag in record.columns.truncated)
     assert count >= 12
-    assert f"{count} of 32 candidates were cut at max_tokens=512" in message
+    assert f"{count} candidates of 32 cut at max_tokens=512" in message
     assert "give max_tokens=1024, or format=compact" in message

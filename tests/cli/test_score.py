@@ -60,7 +60,7 @@ def test_scores_spans_and_json_have_the_form_of_comet_score(files: None, mbr_esd
 @pytest.mark.parametrize(
     ("name", "content", "part"),
     [
-        ("mt.txt", b"Er ging.\n", "mt.txt has 1 lines and src.txt has 3"),
+        ("mt.txt", b"Er ging.\n", "mt.txt has 1 line and src.txt has 3"),
         ("mt.txt", b"", "mt.txt is empty"),
         ("mt.txt", b"Er ging.\n\xfcber\n", "mt.txt, line 2: byte 0xfc is not UTF-8"),
         ("mt.txt", None, "mt.txt: no such file"),

@@ -149,7 +149,7 @@ def test_only_what_changed_is_judged(project: str, mbr_esd: Command, ending: str
     assert result.out.splitlines()[0] == f"{file}\tscore: 0.8000"
     assert "1 unit left out (1 as in old)" in result.err or "2 units left out (1 without" in result.err
     assert [row["mt"] for row in json.loads(Path("o.json").read_text(encoding="utf-8"))[file]] == ["Er lief."]
-    assert "1 of 2 units differ from old" in Path("s.md").read_text(encoding="utf-8")
+    assert "1 of 2 units differs from old" in Path("s.md").read_text(encoding="utf-8")
     marked = Path(f"out.{ending}").read_text(encoding="utf-8")
     before = whole.partition("He left.")[0]
     assert marked.startswith(before.rpartition("\n")[0] or before)

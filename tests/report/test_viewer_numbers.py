@@ -8,6 +8,7 @@ import pytest
 
 from mbr_esd_metric import f1, soft_dice, soft_f1
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, mqm_score, unit_score
+from mbr_esd_metric.metaeval.comparison import SampledScore, mean_score
 from mbr_esd_metric.report.rating_table import RatingInput, RatingTable, Text, join
 from mbr_esd_metric.report.rating_table import SegmentRating as Rating
 from tests.helpers.pages import Page, random_ratings, some_texts
@@ -73,7 +74,7 @@ def test_systems_are_ranked_with_intervals(page: Page, sheet: RatingTable) -> No
     page.open(sheet)
     page.js("document.getElementById('tab-overview').click()")
     numbers = page.numbers()
-    for at, system in enumerate(numbers["ranking"]):
+    for system in numbers["ranking"]:
         for column, cell in zip(sheet.columns, system["cells"], strict=True):
             scores = [
                 unit_score(mqm_score(o.annotation))
@@ -81,11 +82,14 @@ def test_systems_are_ranked_with_intervals(page: Page, sheet: RatingTable) -> No
                 if t.system == system["name"]
             ]
             mean = sum(scores) / len(scores)
-            deviation = math.sqrt(sum((s - mean) ** 2 for s in scores) / (len(scores) - 1))
             assert cell["mean"] == pytest.approx(mean, abs=1e-12)
-            assert cell["half"] == pytest.approx(1.959963984540054 * deviation / math.sqrt(len(scores)), abs=1e-12), at
+            assert cell["interval"] == list(mean_score([SampledScore(score, 0.0) for score in scores]).interval)
     best = [s["name"] for s in sorted(numbers["ranking"], key=lambda s: -s["cells"][1]["mean"])]
     assert page.texts("#panel-overview .scroll:nth-of-type(2) tbody th") == best
+    low, high = page.numbers()["ranking"][0]["cells"][1]["interval"]
+    assert f"({low:.4f} to {high:.4f})" in page.text("#panel-overview .scroll:nth-of-type(2)")
+    page.set("lambda", 0.5)  # of other spans Python has computed none
+    assert page.numbers()["ranking"][0]["cells"][1]["interval"] is None
     # A mean of 0 is the best; a system that the metric does not score comes last.
     good, bad, other = (Text("1", name, "source", f"translation {name}") for name in ("good", "bad", "other"))
     major = Annotation([ErrorSpan(0, 3, "major")])

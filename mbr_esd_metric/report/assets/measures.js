@@ -84,17 +84,5 @@ const Measures = (() => {
     return name.includes("punctuation") ? weights.minor_punctuation : weights.minor;
   }
 
-  // Mean and the half width of its 95% interval (normal approximation) of the numbers in `values`.
-  function interval(values) {
-    const n = values.length;
-    if (n === 0) return { n, mean: NaN, half: NaN };
-    let sum = 0;
-    for (const value of values) sum += value;
-    const mean = sum / n;
-    let squares = 0;
-    for (const value of values) squares += (value - mean) ** 2;
-    return { n, mean, half: n > 1 ? 1.959963984540054 * Math.sqrt(squares / (n - 1) / n) : NaN };
-  }
-
-  return { compare, score, penalty, interval };
+  return { compare, score, penalty };
 })();

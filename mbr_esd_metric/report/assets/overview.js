@@ -50,34 +50,39 @@ function drawOverview() {
   ];
   if (data.systems.length > 1) {
     parts.push(el("h2", { text: "Systems" }),
-      el("p", { text: `Mean score with its 95% interval (normal approximation), best ${columns[state.metric].name} first. Higher is better.` }),
+      el("p", { text: `Mean score, best ${columns[state.metric].name} first; higher is better. The 95% interval (bootstrap over segments) is shown for all segments and spans.` }),
       el("div", { class: "scroll" }, systemsTable(rows)));
   }
   $("panel-overview").replaceChildren(...parts);
 }
 
-// Per system and column: mean score and interval over `rows`.
+// Per system and column over `rows`: how many scores, their mean, and its interval, which is that of all segments and spans.
 function ranking(rows) {
+  const whole = rows.length === texts.length && state.lambda === 0;
   return data.systems.map((name, system) => {
     const mine = rows.filter((row) => data.system[row] === system);
-    return { name, cells: columns.map((_, i) => Measures.interval(mine.map((r) => scores[i][r]).filter((v) => !Number.isNaN(v)))) };
+    return { name, cells: columns.map((column, i) => {
+      const values = mine.map((r) => scores[i][r]).filter((v) => !Number.isNaN(v));
+      const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+      return { n: values.length, mean, interval: whole ? column.intervals[system] : null };
+    }) };
   });
 }
 
 function systemsTable(rows) {
   const ranked = sortBy(ranking(rows).filter((s) => s.cells.some((c) => c.n)), (s) => -s.cells[state.metric].mean);
-  const edges = columns.map((_, i) => ranked.map((s) => s.cells[i]).filter((c) => c.n)
-    .flatMap((c) => [c.mean - (c.half || 0), c.mean + (c.half || 0)]));
+  const ends = (c) => c.interval || [c.mean, c.mean];
+  const edges = columns.map((_, i) => ranked.map((s) => s.cells[i]).filter((c) => c.n).flatMap(ends));
   const table = el("table", {}, el("thead", {}, el("tr", {}, heading("system"), ...columns.map((c) => heading(c.name)))));
   table.append(el("tbody", {}, ...ranked.map((system) => el("tr", {}, el("th", { text: system.name, scope: "row", title: system.name }),
     ...system.cells.map((c, i) => {
       if (!c.n) return cell("–");
-      const low = Math.min(...edges[i]), width = Math.max(...edges[i]) - low || 1, place = (v) => `${(100 * (v - low)) / width}%`;
-      const bar = el("span", { class: "bar", "aria-hidden": "true" }, el("i"), el("b"));
-      bar.firstChild.style.left = place(c.mean - (c.half || 0));
-      bar.firstChild.style.width = `${(200 * (c.half || 0)) / width}%`;
-      bar.lastChild.style.left = place(c.mean);
-      return el("td", {}, `${fixed(c.mean, 4)} ± ${fixed(c.half, 4)}`, bar);
+      const least = Math.min(...edges[i]), width = Math.max(...edges[i]) - least || 1, percent = (v) => `${(100 * v) / width}%`;
+      const [low, high] = ends(c), bar = el("span", { class: "bar", "aria-hidden": "true" }, el("i"), el("b"));
+      bar.firstChild.style.left = percent(low - least);
+      bar.firstChild.style.width = percent(high - low);
+      bar.lastChild.style.left = percent(c.mean - least);
+      return el("td", {}, c.interval ? `${fixed(c.mean, 4)} (${fixed(low, 4)} to ${fixed(high, 4)})` : fixed(c.mean, 4), bar);
     })))));
   return table;
 }
