@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
     ]
     if args.dry_run is not None:
         return print_estimates(metric.card, segments, args.dry_run)
-    prediction = metric.predict_segments(segments, progress=not args.quiet)
+    prediction = metric.predict(segments, progress_bar=not args.quiet)
     units = [unit.data_warning for unit in texts.document.units] if texts.document else [None] * len(segments)
     data_warnings = list(map(joined, prediction.metadata.data_warning, units))
     logger.info(_signature(args, prediction.metadata.signature))

@@ -264,8 +264,7 @@ def _dry_run(args: argparse.Namespace, test_set: TestSet, name: str | None, mode
     systems = number_of(len({text.system for text in texts}), "system")
     print(f"{test_set.name} {test_set.lp}: {model}, {number_of(len(texts), 'translation')} of {systems}")
     if is_ours(model):
-        card = load_card(model)
-        card = with_pair(card, None if card.lp else test_set.lp)
+        card = with_pair(load_card(model), test_set.lp, of_test_set=True)
         print_estimates(card, [one for one in texts if one.supplied], args.dry_run)
     elif args.dry_run:
         raise no_effect_error(f"--dry-run {args.dry_run}", f"--model {model}, of which nothing is sampled")

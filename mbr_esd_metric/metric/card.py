@@ -289,8 +289,11 @@ def settings(card: ModelCard) -> dict[str, object]:
     return values | card.decision.described()
 
 
-def with_pair(card: ModelCard, lp: str | None) -> ModelCard:
-    """The card with this language pair, if one is given; `OptionError` if the model's name has another one."""
+def with_pair(card: ModelCard, lp: str | None, *, of_test_set: bool = False) -> ModelCard:
+    """The card with this language pair, if one is given; `OptionError` if the model's name has another one. A test
+    set's gives way to that of the name."""
+    if of_test_set and card.lp:
+        return card
     if lp is not None and card.lp not in (None, lp):
         raise OptionError(f"--lp {lp}: the model's name has lp={card.lp}; leave one of them out")
     return card if lp is None else with_options(card, {"lp": lp})

@@ -102,7 +102,7 @@ class Metric:
 
     def predict(
         self,
-        samples: Sequence[Mapping[str, Any]] | Mapping[str, Sequence[str]] | DataFrame,
+        samples: Sequence[Mapping[str, Any] | Segment] | Mapping[str, Sequence[str]] | DataFrame,
         batch_size: int = 16,
         gpus: int = 1,
         devices: Sequence[int] | str | int | None = None,
@@ -117,7 +117,8 @@ class Metric:
         Args:
             samples: dicts with the texts "src" and "mt"; perhaps "system", which tells equal translations apart if
                 candidates come from a file, and "doc", the document for ``context=document``; other keys, such
-                as "ref", are ignored. Or one dict of such lists, or a pandas DataFrame with such columns.
+                as "ref", are ignored. Or one dict of such lists, a pandas DataFrame with such columns, or `Segment`s,
+                which messages name by their labels.
             gpus: 0 keeps the model on the CPU; with any other number the engine chooses.
             mc_dropout: must be 0.
             progress_bar: show progress on standard error.
@@ -138,12 +139,8 @@ class Metric:
         if not isinstance(rows, Iterable):
             raise InputError(f"samples are {type(rows).__name__}; give a list of dicts with 'src' and 'mt'")
         segments = [_segment(sample, index) for index, sample in enumerate(rows)]
-        metric = self if gpus else Metric(replace(self.card, device="cpu"))
-        return metric.predict_segments(segments, progress=progress_bar)
-
-    def predict_segments(self, segments: Sequence[Segment], *, progress: bool = False) -> Prediction:
-        """`predict` of segments, which messages name by their labels; errors are the same."""
-        run = annotate(self.card, segments, progress=progress)
+        card = self.card if gpus else replace(self.card, device="cpu")
+        run = annotate(card, segments, progress=progress_bar)
         decisions, options = run.decisions, self.card.decision
         pairs = list(zip(decisions, segments, strict=True))
         scores = [decision.score for decision in decisions]
@@ -205,7 +202,9 @@ def _rows(lists: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
     return [dict(zip(lists, texts, strict=True)) for texts in zip(*lists.values(), strict=True)]
 
 
-def _segment(sample: Mapping[str, Any], index: int) -> Segment:
+def _segment(sample: Mapping[str, Any] | Segment, index: int) -> Segment:
+    if isinstance(sample, Segment):
+        return sample
     if not isinstance(sample, Mapping):
         raise InputError(f"samples[{index}] is {type(sample).__name__}; give a dict with 'src' and 'mt'")
     texts = {"system": "", "doc": "", **sample}

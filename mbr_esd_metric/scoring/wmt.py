@@ -141,8 +141,7 @@ class MbrEsdScorer(Scorer):
     samples = True
 
     def __init__(self, model: str, name: str | None, lp: str | None = None) -> None:
-        card = load_card(model)
-        card = with_pair(card, None if card.lp else lp)
+        card = with_pair(load_card(model), lp, of_test_set=True)
         if card.decision.blank == "skip":
             raise OptionError("blank=skip gives no score, and a test set needs every segment's; take worst or perfect")
         self._card = card

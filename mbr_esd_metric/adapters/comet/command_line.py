@@ -66,13 +66,17 @@ def report_errors() -> None:
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 
-def check_arguments(*inputs: str | None) -> None:
-    """Under a COMET command, `InputError` for what COMET itself would notice late or never: files of different length,
-    empty, not UTF-8 or with a byte order mark; too few of them; a ``--to_json`` that cannot be written, or that would
-    replace an input, one of `inputs` too, which the model reads."""
+def check_arguments(*inputs: str | None) -> list[str]:
+    """Under a COMET command, the name of each translation in messages, one file after the other; else none.
+
+    Raises:
+        InputError: what COMET itself would notice late or never: files of different length, empty, not UTF-8 or with a
+            byte order mark; too few of them; a ``--to_json`` that cannot be written, or that would replace an input,
+            one of `inputs` too, which the model reads.
+    """
     command = calling_comet_command()
     if command is None:
-        return
+        return []
     program, cfg, _ = command
     if not cfg.translations:
         raise InputError("no translations are given; add -t FILE, or several")
@@ -88,17 +92,8 @@ def check_arguments(*inputs: str | None) -> None:
         check_output(path, [*counts, *inputs])
         if not os.access(path if path.exists() else path.parent, os.W_OK):
             raise InputError(f"--to_json {path} cannot be written; choose another file")
-
-
-def sample_names(first: int, count: int) -> list[str]:
-    """The names of so many samples in messages, the first of which comes behind `first` others of this process: as
-    ``comet-score`` prints them, with the file of their system where there are several."""
-    command = calling_comet_command()
-    paths = [path.rel_path for path in command[1].translations] if command else []
-    if len(paths) < 2:
-        return [f"Segment {number}" for number in range(count)]
-    lines = max(1, len(read_segments(paths[0])))
-    return [f"Segment {at % lines} of {paths[at // lines % len(paths)]}" for at in range(first, first + count)]
+    lines = range(1, counts[cfg.sources.rel_path] + 1)
+    return [f"{path.rel_path}, line {line}" for path in cfg.translations for line in lines]
 
 
 def _count_lines(path: str) -> int:

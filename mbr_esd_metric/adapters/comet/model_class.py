@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
-from mbr_esd_metric.adapters.comet.command_line import add_to_json, check_arguments, report_errors, sample_names
+from mbr_esd_metric.adapters.comet.command_line import add_to_json, check_arguments, report_errors
 from mbr_esd_metric.adapters.comet.compatibility import patch_comet
 from mbr_esd_metric.errors import OptionError, StoreError, logger, notes
 from mbr_esd_metric.files.streams import write_whole
@@ -29,6 +29,7 @@ from mbr_esd_metric.metric.data_warnings import warnings
 from mbr_esd_metric.metric.metric import load_metric
 from mbr_esd_metric.metric.model_folder import CLASS_IDENTIFIER, is_model_folder
 from mbr_esd_metric.metric.signature import model_title, short
+from mbr_esd_metric.metric.sources import Segment
 
 if TYPE_CHECKING:
     from comet.models.utils import Prediction
@@ -48,10 +49,10 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
     engine loads the language model when candidates are missing, and chooses device and dtype.
     """
 
-    def __init__(self, metric: Metric) -> None:
+    def __init__(self, metric: Metric, labels: Sequence[str] = ()) -> None:
         super().__init__()
         self.metric = metric
-        self._signature, self._seen = "", 0
+        self._signature, self._labels = "", labels
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: str | Path, **_: Any) -> MbrEsdMetric:
@@ -64,8 +65,7 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
             first = file.readline(1 << 16).decode("utf-8", "replace").strip()
         name = first.removeprefix(_POINTER) if first.startswith(_POINTER) else str(path.parents[1])
         metric = load_metric(name)
-        check_arguments(metric.card.candidates)
-        return cls(metric)
+        return cls(metric, check_arguments(metric.card.candidates))
 
     def requires_references(self) -> bool:
         """False: the model never sees a reference."""
@@ -104,16 +104,18 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
         those of `mbr_esd_metric.metric.metric.Metric.predict`."""
         from comet.models.utils import Prediction
 
-        result = self.metric.predict(samples, gpus=gpus, mc_dropout=mc_dropout, progress_bar=progress_bar)
+        # COMET's commands give the translations in their order, all at once or file by file.
+        labels, self._labels = self._labels[: len(samples)], self._labels[len(samples) :]
+        segments = [Segment(s["src"], s["mt"], label) for s, label in zip(samples, labels, strict=False)]
+        result = self.metric.predict(segments or samples, gpus=gpus, mc_dropout=mc_dropout, progress_bar=progress_bar)
         add_to_json(samples, result.metadata, model_title(self.metric.card, result.metadata.signature))
         if result.metadata.signature != self._signature:
             self._signature = result.metadata.signature
             with notes(progress_bar):
                 logger.info(short(self._signature))
         if any(result.metadata.data_warning):
-            labels = sample_names(self._seen, len(samples))
+            labels = labels or [f"samples[{number}]" for number in range(len(samples))]
             logger.warning(warnings(result.metadata.data_warning, labels, self.metric.card.decision.blank))
-        self._seen += len(samples)
         return Prediction(
             scores=result.scores, system_score=result.system_score, metadata=Prediction(**result.metadata)
         )

@@ -221,7 +221,7 @@ def import_mqm(human: MqmData, target: Target) -> Imported:
         pairs = ", ".join(sorted({r.lp for r in human if r.lp}))
         raise InputError(f"{human.path}: no ratings of {target.lp}; there are: {pairs}")
     if len(ratings) < len(human):
-        notes.append(f"{len(human) - len(ratings)} ratings of other language pairs are left out")
+        notes.append(f"{number_of(len(human) - len(ratings), 'rating')} of other language pairs: left out")
     segments = _segments(_identified(ratings, notes), target.lp, human.path, notes)
     raters = _rater_names(segments)
 
@@ -264,7 +264,9 @@ def import_esa(human: EsaData, target: Target) -> Imported:
         if target.lp in human.documents:
             files.write_lines(layout.task("documents"), (json_text(one) for one in human.documents[target.lp]))
 
-    notes = [f"{count} times: {reason}" for reason, count in sorted(human.left_out.get(target.lp, {}).items())]
+    notes = [
+        f"{number_of(count, 'time')}: {reason}" for reason, count in sorted(human.left_out.get(target.lp, {}).items())
+    ]
     notes += [f"up to {waves} annotations a translation"] if waves > 1 else []
     return _import(segments, target, gold, notes)
 
@@ -315,7 +317,7 @@ def _identified(ratings: Sequence[MqmRating], notes: list[str]) -> list[MqmRatin
     """
     named = [r for r in ratings if r.system]
     if len(named) < len(ratings):
-        notes.append(f"{len(ratings) - len(named)} ratings of a system without a name are left out")
+        notes.append(f"{number_of(len(ratings) - len(named), 'rating')} of a system without a name: left out")
     sources: dict[tuple[str, str], set[str]] = {}
     for rating in named:
         sources.setdefault((rating.doc, rating.segment), set()).add(rating.source)
@@ -349,12 +351,12 @@ def _segments(ratings: Sequence[MqmRating], lp: str, path: Path, notes: list[str
             errors = tuple(_carried(error, rating.target, text) for error in rating.errors)
             by_system.append(SegmentRating(errors, None, rating.rater))
     if twice:
-        notes.append(f"{twice} ratings by a rater who had rated the same translation: the first is kept")
+        notes.append(f"{number_of(twice, 'rating')} by a rater who had rated the same translation: the first is kept")
     if spellings:
-        notes.append(f"{spellings} ratings of another spelling of a translation: the first one is kept")
+        notes.append(f"{number_of(spellings, 'rating')} of another spelling of a translation: the first one is kept")
     missing = len(segments) * len({r.system for r in ratings}) - len(first)
     if missing:
-        notes.append(f"{missing} translations are not in the annotations: written as not supplied")
+        notes.append(f"{number_of(missing, 'translation')} not in the annotations: written as not supplied")
     return list(segments.values())
 
 

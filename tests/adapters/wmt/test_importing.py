@@ -56,8 +56,8 @@ def test_gold_is_the_mean_over_raters_and_nan_where_nobody_rated(tmp_path: Path)
         rating("B", "1", "r1", errors=(MqmError("minor", "Fluency/Punctuation"),)),
         rating("A", "3", lp="de-en"),
     )
-    assert done.notes[0] == "1 ratings of other language pairs are left out"
-    assert done.notes[1].startswith("1 ratings by a rater who had rated the same translation")
+    assert done.notes[0] == "1 rating of other language pairs: left out"
+    assert done.notes[1].startswith("1 rating by a rater who had rated the same translation")
     np.testing.assert_array_equal(test_set.gold, [[-3.5, 0], [-0.1, np.nan]])
     assert test_set.outputs["B"] == ("B 1", None)
     first, second = test_set.human_ratings()
@@ -203,7 +203,7 @@ def test_ratings_of_different_translations_are_refused(tmp_path: Path) -> None:
         path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
         if len(texts) == 2:
             done = import_mqm(read_mqm(path), Target(tmp_path, "a", "en-de"))
-            assert "1 ratings of another spelling of a translation: the first one is kept" in done.notes
+            assert "1 rating of another spelling of a translation: the first one is kept" in done.notes
     with pytest.raises(InputError, match=r"r.jsonl, lines 1 and 3: two texts of system A for segment 1 of d"):
         import_mqm(read_mqm(path), Target(tmp_path, "b", "en-de"))
     header = "system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\n"
