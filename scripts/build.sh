@@ -43,7 +43,7 @@ from importlib.resources import files
 
 package = files("mbr_esd_metric")
 small = ("hparams.yaml", "config.json", "model.safetensors")
-names = ["py.typed", "README.md", "distill/recipes/dpo.yaml", *(f"small/{file}" for file in small)]
+names = ["py.typed", "README.md", "distill/recipes/dpo.yaml", "prompting/prompts/json/v1.txt", *(f"small/{file}" for file in small)]
 for name in names:
     assert (package / name).is_file(), f"the wheel lacks {name}"
 assert not (package / "demo").is_dir(), "the model of the tests is in the wheel"

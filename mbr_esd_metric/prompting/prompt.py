@@ -1,5 +1,9 @@
-"""The question to the model: a zero-shot MQM prompt in the manner of GEMBA-MQM, in versions, or a template file
+"""The question to the model: a template, which is a file, ours (`prompts/FORMAT/VERSION.txt`) or the user's
 (`prompt=PATH`). Each of `PLACEHOLDERS` in it is replaced once; all other braces stay as they are.
+
+Ours are zero-shot, in the manner of GEMBA-MQM; `automqm-v1` is in the manner of AutoMQM (Fernandes et al. 2023, arXiv
+2308.07286), and `eaprompt-v1` of EAPrompt (Lu et al. 2024, arXiv 2303.13809), in our own words. A text never changes
+once released: a better one gets a new version.
 """
 
 from __future__ import annotations
@@ -8,6 +12,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from mbr_esd_metric.errors import InputError, OptionError, unknown
@@ -17,66 +22,6 @@ from mbr_esd_metric.prompting.languages import language_names
 CATEGORIES = ("accuracy", "fluency", "style", "terminology", "non-translation", "other")
 #: Severities that prompt and grammar agree on; critical counts as major.
 SEVERITIES = ("critical", "major", "minor")
-
-TEXTS_V1 = """\
-Source in {source_lang}:
-{source}
-
-Translation in {target_lang}:
-{translation}"""
-#: What the keys of an error in JSON mean, and the two texts.
-KEYS_V1 = f"""\
-category: {", ".join(CATEGORIES)}.
-sub_category: for instance addition, mistranslation, omission, untranslated text, grammar, punctuation, spelling, \
-register, inconsistency, awkward, inappropriate for context.
-severity: critical (the meaning is lost or dangerous), major (hard to understand or wrong in meaning), minor (noticed, \
-but does not hinder).
-Without errors, answer {{"errors": []}}.
-
-{TEXTS_V1}"""
-_V1 = f"""\
-You check translations as a professional MQM annotator. Mark the errors in the translation below.
-Answer in JSON only: {{"errors": [{{"error_span": "...", "category": "...", "sub_category": "...", \
-"severity": "..."}}]}}
-error_span: the wrong words, copied exactly from the translation.
-{KEYS_V1}"""
-
-_ANSWER_V1 = f"""\
-Answer in JSON only: {{"errors": [{{"error_span": "...", "category": "...", "sub_category": "...", \
-"severity": "..."}}]}}, or {{"errors": []}} without errors. error_span: the wrong words, copied exactly from the \
-translation. category: {", ".join(CATEGORIES)}. severity: {", ".join(SEVERITIES)}."""
-#: In the manner of AutoMQM (Fernandes et al. 2023, arXiv 2308.07286), in our own words.
-_AUTOMQM_V1 = f"""\
-{TEXTS_V1}
-
-Given the source, name the major and the minor errors of this translation. Major errors are errors of translation or \
-grammar. Minor errors are small imperfections and matters of taste.
-{_ANSWER_V1}"""
-#: In the manner of EAPrompt (Lu et al. 2024, arXiv 2303.13809), in our own words: the major errors first.
-_EAPROMPT_V1 = f"""\
-You evaluate the quality of a translation by error analysis.
-{TEXTS_V1}
-
-First find the major errors: words that change the meaning, that are missing, or that do not belong there. Then find \
-the minor errors: what reads badly, is spelt wrongly or has the wrong register, while the meaning is kept. List the \
-major errors before the minor ones.
-{_ANSWER_V1}"""
-
-#: Built-in prompt texts of `format=json` by version.
-#: A text never changes once released: a better one gets a new version.
-TEMPLATES: Mapping[str, str] = {"v1": _V1, "automqm-v1": _AUTOMQM_V1, "eaprompt-v1": _EAPROMPT_V1}
-
-_OMISSIONS_V1 = f"""\
-You check translations as a professional MQM annotator. Mark the errors in the translation below, and what it leaves \
-out.
-Answer in JSON only: {{"errors": [{{"error_span": "...", "category": "...", "sub_category": "...", \
-"severity": "..."}}, {{"omitted_span": "...", "category": "accuracy", "sub_category": "omission", "severity": "..."}}]}}
-error_span: the wrong words, copied exactly from the translation.
-omitted_span: words whose meaning is missing from the translation, copied exactly from the source.
-{KEYS_V1}"""
-
-#: Those of `format=json-omissions`.
-OMISSION_TEMPLATES: Mapping[str, str] = {"v1": _OMISSIONS_V1}
 
 #: The text around the question about one part of a text: the whole text first, so that the prompts of all its parts
 #: begin alike and a server keeps the beginning, and the place of the part last.
@@ -172,6 +117,17 @@ def _filled(template: str, source: str, translation: str, lp: str | None) -> str
 
 def _numbered(parts: Sequence[str], first: int) -> str:
     return "\n".join(f"[{number}] {part}" for number, part in enumerate(parts, first))
+
+
+@cache
+def built_in(form: str) -> Mapping[str, str]:
+    """Version -> our template for that answer format."""
+    files = sorted(Path(__file__).with_name("prompts").joinpath(form).glob("*.txt"))
+    return {file.stem: file.read_text(encoding="utf-8").removesuffix("\n") for file in files}
+
+
+#: Those of `format=json`.
+TEMPLATES = built_in("json")
 
 
 def load_prompt(name: str = "v1", templates: Mapping[str, str] = TEMPLATES) -> Prompt:

@@ -19,7 +19,8 @@ from mbr_esd_metric.core.corrections import corrected
 from mbr_esd_metric.core.decision import ScoredPart
 from mbr_esd_metric.errors import InputError, labelled
 from mbr_esd_metric.files.records import Join, SegmentKey
-from mbr_esd_metric.prompting.text import is_untranslated, pieces
+from mbr_esd_metric.prompting.pieces import pieces
+from mbr_esd_metric.prompting.text import is_untranslated
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from mbr_esd_metric.prompting.formats.compact import MOST
 from mbr_esd_metric.prompting.formats.json import answer_category
 from mbr_esd_metric.prompting.formats.tags import words_of
 from mbr_esd_metric.prompting.parse import LONGEST_ANSWER, TOO_LONG, Invalid, Parsed
-from mbr_esd_metric.prompting.prompt import load_prompt
 
 TEXTS = [
     "Der Hund, der Hund bellt = laut+leise - oder?",
@@ -128,7 +127,7 @@ def test_an_omission_of_the_old_prompt_has_no_place() -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_the_prompt_shows_source_and_translation(name: str) -> None:
-    prompt = load_prompt("v1", get_format(name).templates)
+    prompt = get_format(name).prompt("v1")
     question = prompt.render("The dog {translation} barks.", "Der Hund {source} bellt.", "en-de")
     assert "The dog {translation} barks." in question
     assert "Der Hund {source} bellt." in question

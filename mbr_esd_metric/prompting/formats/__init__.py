@@ -1,7 +1,7 @@
-"""Answer formats: prompt, grammar and parser together, under one name.
+"""Answer formats: prompt, grammar and parser under one name.
 
-Each format has its own file here, named like it, so a new one needs no edit elsewhere. Other packages offer formats by
-entry points.
+Each format has its own file here, named like it, and its prompts in `prompts/`, so a new one needs no edit elsewhere.
+Other packages offer formats by entry points.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import ClassVar
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.plugins import Catalog
 from mbr_esd_metric.prompting.parse import AnswerParser
-from mbr_esd_metric.prompting.prompt import Prompt, load_prompt
+from mbr_esd_metric.prompting.prompt import Prompt, built_in, load_prompt
 
 
 def spans_by_text(annotation: Annotation, translation: str, source: str) -> Iterator[tuple[ErrorSpan, str]]:
@@ -31,8 +31,8 @@ class AnswerFormat(ABC):
 
     #: The name in option strings: `format=NAME`.
     name: ClassVar[str]
-    #: Built-in prompts by version; the newest is the last.
-    templates: ClassVar[Mapping[str, str]]
+    #: Prompts by version, of a format of another package; ours are files.
+    templates: ClassVar[Mapping[str, str]] = {}
     #: What reads the answers.
     reader: ClassVar[type[AnswerParser]]
     #: The answer as a JSON schema, in JSON, for servers that take no grammar; "" if it is no JSON.
@@ -49,7 +49,7 @@ class AnswerFormat(ABC):
 
     def prompt(self, name: str) -> Prompt:
         """The built-in prompt of that version, or the template file at that path. Raises as `load_prompt`."""
-        return load_prompt(name, self.templates)
+        return load_prompt(name, self.templates or built_in(self.name))
 
     @abstractmethod
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
@@ -72,10 +72,10 @@ class AnswerFormat(ABC):
         side neither writes nor counts spans of the source."""
 
 
-#: Formats of both sides stand beside those of one.
-_OMISSIONS = {f"{name}-omissions": name for name in ("compact", "json")}
+#: Formats that stand in another one's file.
+_BESIDE = {"compact-omissions": "compact", "esa": "compact", "json-omissions": "json"}
 #: Entry points of other packages: ``mbr_esd_metric.formats``.
-FORMATS = Catalog("format", "formats", __name__, AnswerFormat, _OMISSIONS)  # type: ignore[type-abstract]
+FORMATS = Catalog("format", "formats", __name__, AnswerFormat, _BESIDE)  # type: ignore[type-abstract]
 
 
 @cache

@@ -2,50 +2,25 @@ r"""`format=compact`: ``none``, or ``major <wrong words> minor <other words>``; 
 
 Inside the angle brackets a backslash stands before ``<``, ``>`` and itself, and ``\n``, ``\r``, ``\t`` are as in JSON.
 
-`format=compact-omissions` also says what is left out, ``omitted major <words of the source>``.
+`format=compact-omissions` also says what is left out, ``omitted major <words of the source>``. `format=esa` has the
+same errors, and in a second line a score from 0 to 100, as in ESA: ``score 71``.
 """
 
 from __future__ import annotations
 
 import re
-from types import MappingProxyType
+from dataclasses import replace
 from typing import cast
 
-from mbr_esd_metric.core.annotation import EMPTY, Annotation, Severity, Side
+from mbr_esd_metric.core.annotation import EMPTY, Annotation, Severity, Side, mqm_score
 from mbr_esd_metric.prompting.formats import AnswerFormat, spans_by_text
 from mbr_esd_metric.prompting.parse import AnswerParser, Invalid, Parsed, Written
-from mbr_esd_metric.prompting.prompt import TEXTS_V1
-from mbr_esd_metric.prompting.text import grounded_spans, writable
+from mbr_esd_metric.prompting.pieces import grounded_spans, writable
 
 NONE = "none"
 #: The most errors of an answer: without a limit a model that repeats one goes on until it is cut. People's annotations
 #: in WMT22's quality estimation have at most 11.
 MOST = 12
-#: Sentences of the question, for formats of one side and of both.
-_ERRORS_V1 = """\
-Otherwise write each error as its severity and, in angle brackets, the wrong words, copied exactly from the \
-translation: major <wrong words> minor <other wrong words>"""
-_SEVERITIES_V1 = "major: hard to understand or wrong in meaning. minor: noticed, but does not hinder."
-BOTH_SIDES_V1 = f"""\
-{_ERRORS_V1}
-Write what is left out with the word omitted before it and words copied exactly from the source: \
-omitted major <missing words>
-{_SEVERITIES_V1}"""
-_V1 = f"""\
-You check translations as a professional MQM annotator. Mark the errors in the translation below.
-Answer in one line. Without errors, answer: none
-{_ERRORS_V1}
-{_SEVERITIES_V1}
-
-{TEXTS_V1}"""
-_OMISSIONS_V1 = f"""\
-You check translations as a professional MQM annotator. Mark the errors in the translation below, and what it leaves \
-out.
-Answer in one line. Without errors, answer: none
-{BOTH_SIDES_V1}
-
-{TEXTS_V1}"""
-
 #: Escapes inside the brackets; other control characters cannot be written.
 _ESCAPES = {"\\": "\\\\", "<": r"\<", ">": r"\>", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _PLAIN = {written: character for character, written in _ESCAPES.items()}
@@ -56,6 +31,7 @@ _OMITTED = "omitted "
 #: By whether an answer says what is left out: an error.
 _ERROR = {False: re.compile("()" + _SPAN), True: re.compile(f"({_OMITTED})?{_SPAN}")}
 _ESCAPE = re.compile(r"\\[\\<>nrt]")
+_SCORE = re.compile(r"score (100|[1-9]?[0-9])")
 
 
 class CompactParser(AnswerParser):
@@ -87,7 +63,6 @@ class CompactFormat(AnswerFormat):
     """One line: ``none``, or the errors, each a severity and its text in angle brackets, with a blank between them."""
 
     name = "compact"
-    templates = MappingProxyType({"v1": _V1})
     reader = CompactParser
 
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
@@ -117,5 +92,30 @@ class CompactOmissionsFormat(CompactFormat):
     """The compact answer, and what the translation leaves out: ``omitted``, then the same as other errors."""
 
     name = "compact-omissions"
-    templates = MappingProxyType({"v1": _OMISSIONS_V1})
     both_sides = True
+
+
+class EsaParser(CompactParser):
+    """The reader of a line of errors and a line with the score; an answer needs both."""
+
+    def read(self, text: str) -> Parsed | Invalid:
+        errors, _, score = text.rstrip(" \n").rpartition("\n")
+        number = _SCORE.fullmatch(score)
+        if number is None:
+            return Invalid("no line with a score")
+        return replace(super().read(errors), self_reported_score=int(number[1]) / 4 - 25)
+
+
+class EsaFormat(CompactOmissionsFormat):
+    """Errors in one line, and a score from 0 to 100 in the next."""
+
+    name = "esa"
+    reader = EsaParser
+
+    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
+        return super().grammar(translation, grounded, source) + r"\n" + _SCORE.pattern
+
+    def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
+        """The errors, and as score the rest of 100: a minor one takes 4, a major one 20 (MQM's 1 and 5 of 25)."""
+        errors, lost = super().answer(annotation, translation, source)
+        return f"{errors}\nscore {round(100 + 4 * mqm_score(annotation))}", lost

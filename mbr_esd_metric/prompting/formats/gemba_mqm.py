@@ -26,31 +26,12 @@ from mbr_esd_metric.errors import InputError, MissingDependencyError
 from mbr_esd_metric.prompting.formats import AnswerFormat, spans_by_text
 from mbr_esd_metric.prompting.formats.json import answer_category
 from mbr_esd_metric.prompting.parse import AnswerParser, Invalid, Parsed, Written, is_omission
-from mbr_esd_metric.prompting.prompt import TEXTS_V1, Prompt
-from mbr_esd_metric.prompting.text import grounded_spans, writable
+from mbr_esd_metric.prompting.pieces import grounded_spans, writable
+from mbr_esd_metric.prompting.prompt import Prompt
 
 NO_ERROR = "no-error"
 #: The lists of an answer, in their order.
 _LISTS = ("critical", "major", "minor")
-_V1 = f"""\
-You annotate the errors of a translation. List the critical, the major and the minor errors. In each list, write an \
-error in a line of its own: its category, a dash, and the words in double quotes, copied from the translation, or from \
-the source where the translation leaves them out. Write {NO_ERROR} in a list without errors.
-Categories: accuracy (addition, mistranslation, omission, untranslated text), fluency (character encoding, grammar, \
-inconsistency, punctuation, register, spelling), style (awkward), terminology (inappropriate for context, inconsistent \
-use), non-translation, other.
-Critical errors keep a reader from understanding. Major errors break the flow, but the meaning can be made out. Minor \
-errors neither hinder nor mislead.
-
-Example of the form:
-Critical:
-{NO_ERROR}
-Major:
-accuracy/mistranslation - "words"
-Minor:
-{NO_ERROR}
-
-{TEXTS_V1}"""
 #: A quotation mark has no escape, so words with one cannot be written.
 _ESCAPES = MappingProxyType({'"': "\0"})
 _CHARACTERS = r'[^"\x00-\x1f\x7f]'
@@ -102,7 +83,6 @@ class GembaMqmFormat(AnswerFormat):
     """Three lists of errors, critical, major and minor; each error a category and quoted words."""
 
     name = "gemba-mqm"
-    templates = MappingProxyType({"v1": _V1})
     reader = GembaMqmParser
     both_sides = True
     free = True

@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.prompting.formats import AnswerFormat, spans_by_text
 from mbr_esd_metric.prompting.parse import KEYS, OMITTED_KEY, JsonParser
-from mbr_esd_metric.prompting.prompt import CATEGORIES, OMISSION_TEMPLATES, SEVERITIES, TEMPLATES
-from mbr_esd_metric.prompting.text import grounded_spans
+from mbr_esd_metric.prompting.prompt import CATEGORIES, SEVERITIES
 
 #: The inside of a JSON string: anything but quote, backslash and control characters, or a short escape.
 ANY_WORDS = r'([^"\\\x00-\x1f\x7f]|\\["\\/bfnrt])+'
@@ -82,13 +81,16 @@ class JsonFormat(AnswerFormat):
     """``{"errors": [{"error_span": ..., "category": ..., "sub_category": ..., "severity": ...}]}``."""
 
     name = "json"
-    templates = TEMPLATES
     reader: ClassVar[type[JsonParser]] = JsonParser
     schema = json.dumps(output_schema())
 
     def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
         texts = (translation, source) if self.both_sides else (translation,)
-        words = (grounded_spans(text, _ESCAPES) if grounded else ANY_WORDS for text in texts)
+        words: list[str | None] = [ANY_WORDS for _ in texts]
+        if grounded:
+            from mbr_esd_metric.prompting.pieces import grounded_spans
+
+            words = [grounded_spans(text, _ESCAPES) for text in texts]
         return output_grammar(*words, more=self.reader.more_keys)
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
@@ -113,7 +115,6 @@ class JsonOmissionsFormat(JsonFormat):
     """The answer of `json`, and what the translation leaves out: ``{"omitted_span": words of the source, ...}``."""
 
     name = "json-omissions"
-    templates = OMISSION_TEMPLATES
     schema = json.dumps(output_schema(omissions=True))
     both_sides = True
 

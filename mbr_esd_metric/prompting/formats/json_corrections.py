@@ -7,21 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from types import MappingProxyType
 
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.prompting.formats.json import JsonFormat, output_schema
 from mbr_esd_metric.prompting.parse import JsonParser, Written
-from mbr_esd_metric.prompting.prompt import KEYS_V1
 
-_V1 = f"""\
-You check translations as a professional MQM annotator. Mark the errors in the translation below, and correct them.
-Answer in JSON only: {{"errors": [{{"error_span": "...", "category": "...", "sub_category": "...", \
-"severity": "...", "correction": "...", "reason": "..."}}]}}
-error_span: the wrong words, copied exactly from the translation.
-correction: the words that should stand in the place of error_span, and nothing around them; empty to delete it.
-reason: why, in one short sentence.
-{KEYS_V1}"""
 #: Characters that no text holds, or that XML and terminals must not see.
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -40,7 +30,6 @@ class JsonCorrectionsFormat(JsonFormat):
     """The answer of `json`, each error with "correction" and "reason"."""
 
     name = "json-corrections"
-    templates = MappingProxyType({"v1": _V1})
     reader = CorrectionsParser
     schema = json.dumps(output_schema(more=CorrectionsParser.more_keys))
     corrections = True

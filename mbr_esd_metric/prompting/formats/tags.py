@@ -10,13 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from types import MappingProxyType
 from typing import NamedTuple
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity, Side, mqm_score
 from mbr_esd_metric.prompting.formats import AnswerFormat
 from mbr_esd_metric.prompting.parse import AnswerParser, Invalid, Parsed
-from mbr_esd_metric.prompting.text import escaped, pieces
+from mbr_esd_metric.prompting.pieces import escaped, pieces
 
 #: Tag -> what it says of the word before it.
 TAGS: dict[str, Severity | None] = {"=": None, "-": "minor", "+": "major"}
@@ -118,7 +117,6 @@ class TagsFormat(AnswerFormat):
     """Translation and source, each word with its tag; then, in a line of its own, a score."""
 
     name = "tags"
-    templates = MappingProxyType({"v1": "Source: {source}\nTranslation: {translation}"})
     reader = TagsParser
     engine = "tagger"
     both_sides = True

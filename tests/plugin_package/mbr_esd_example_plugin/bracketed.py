@@ -9,7 +9,7 @@ from typing import cast
 from mbr_esd_metric.core.annotation import Annotation, Severity
 from mbr_esd_metric.prompting.formats import AnswerFormat, spans_by_text
 from mbr_esd_metric.prompting.parse import AnswerParser, Invalid, Parsed, Written
-from mbr_esd_metric.prompting.text import grounded_spans, writable
+from mbr_esd_metric.prompting.pieces import grounded_spans, writable
 
 #: Characters that stand escaped in brackets; control characters cannot be written.
 ESCAPES = {"\\": r"\\", "[": r"\[", "]": r"\]", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
