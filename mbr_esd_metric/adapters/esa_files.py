@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric.adapters.qe_tsv import span_columns
-from mbr_esd_metric.adapters.ratings import MqmError, PersonRating
+from mbr_esd_metric.adapters.ratings import MqmError, Rating
 from mbr_esd_metric.core.annotation import fold_severity
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import plain_name
@@ -36,21 +36,6 @@ from mbr_esd_metric.prompting.parse import is_omission
 _SEPARATOR = "_#_"
 #: Columns of the tables that are needed.
 _COLUMNS = ("doc_id", "segment_id", "source_lang", "target_lang", "system_id", "source_segment", "hypothesis_segment")
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentRating:
-    """One person's rating of one translation.
-
-    Attributes:
-        errors: in the order of the file; errors without a place have no side. None: nobody was asked for them.
-        score: from 0 to 100, higher is better; None if only errors are given, as in MQM.
-        rater: None if the file does not say.
-    """
-
-    errors: tuple[MqmError, ...] | None
-    score: float | None = None
-    rater: str | None = None
 
 
 @dataclass(slots=True)
@@ -68,12 +53,17 @@ class RatedSegment:
     number: str
     source: str
     outputs: dict[str, str] = field(default_factory=dict)
-    ratings: dict[str, list[SegmentRating]] = field(default_factory=dict)
+    ratings: dict[str, list[Rating]] = field(default_factory=dict)
 
     def put(self, system: str, text: str) -> None:
         """Add a translation; raise `InputError` where the system has another one."""
         if self.outputs.setdefault(system, text) != text:
             raise InputError(f"another text of system {system} for segment {self.number} of {self.document}")
+
+    def rating(self, system: str, rater: str, errors: tuple[MqmError, ...], score: float | None) -> Rating:
+        """A rating of its translation by this system."""
+        names, texts = (system, self.document, self.number, rater), (self.source, self.outputs[system])
+        return Rating(*names, *texts, errors, self.lp, score=score)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +191,7 @@ class _Reader:
 
     def _person(self, item: Mapping[str, Any]) -> None:
         """One annotation of an annotation tool; see `ratings`."""
-        rating = PersonRating.from_json(item)
-        one = rating.rating
+        one = Rating.from_json(item, 0, [], of_tool=True)
         segment = self._segment(str(one.lp), "all", one.doc, one.segment, one.source)
         if segment.source != one.source:
             raise InputError(
@@ -210,8 +199,7 @@ class _Reader:
                 "into a test set of its own"
             )
         segment.put(one.system, one.target)
-        errors = one.errors if rating.marked else None
-        segment.ratings.setdefault(one.system, []).append(SegmentRating(errors, rating.score, one.rater))
+        segment.ratings.setdefault(one.system, []).append(one)
 
     def _segment(self, lp: str, domain: str, document: str, number: str, source: str) -> RatedSegment:
         return self.segments.setdefault((lp, document, number), RatedSegment(lp, domain, document, number, source))
@@ -244,5 +232,5 @@ class _Reader:
                 placed.append(MqmError(severity, category))
             else:
                 placed.append(MqmError(severity, category, "target", start, end))
-        rating = SegmentRating(tuple(placed), None if score is None else finite(score), rater)
-        segment.ratings.setdefault(system, []).append(rating)
+        score = None if score is None else finite(score)
+        segment.ratings.setdefault(system, []).append(segment.rating(system, rater or "", tuple(placed), score))

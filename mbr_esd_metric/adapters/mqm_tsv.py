@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from mbr_esd_metric.adapters.ratings import AT_THE_END, LeftOut, MqmData, MqmError, MqmRating
+from mbr_esd_metric.adapters.ratings import AT_THE_END, LeftOut, MqmError, Rating, RatingData
 from mbr_esd_metric.core.annotation import fold_severity
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.tables import table_rows
@@ -51,7 +51,7 @@ def is_mqm_tsv(line: str) -> bool:
     )
 
 
-def read_mqm_tsv(path: str | Path) -> MqmData:
+def read_mqm_tsv(path: str | Path) -> RatingData:
     """Read Google's MQM TSV, plain or compressed. A few files went through a spreadsheet, and are quoted as in CSV."""
     path = Path(path)
     groups: dict[tuple[str, str, str, str, str], list[_Row]] = {}
@@ -105,7 +105,7 @@ def read_mqm_tsv(path: str | Path) -> MqmData:
     if not ratings:
         why = f"; of {len(left_out)} rows the first is a {left_out[0].reason}" if left_out else ""
         raise InputError(f"{path}: no ratings in this file{why}")
-    return MqmData(path, ratings, tuple(sorted(left_out, key=lambda item: item.line)))
+    return RatingData(path, ratings, tuple(sorted(left_out, key=lambda item: item.line)))
 
 
 def check_same_text(path: Path, what: str, text: str, line: int, other: str, other_line: int) -> None:
@@ -175,7 +175,7 @@ def _rating(
     rows: Sequence[_Row],
     texts: Mapping[tuple[str, ...], Counter[str]],
     left_out: list[LeftOut],
-) -> MqmRating:
+) -> Rating:
     system, doc, segment, rater, lp = key
     # Among equals `most_common` keeps the order of first appearance: the result does not depend on hashing.
     source = texts["source", doc, segment, lp].most_common(1)[0][0].rstrip()
@@ -187,8 +187,8 @@ def _rating(
         if fold_severity(row.severity) is None and row.severity != "neutral":
             left_out.append(LeftOut(row.line, f"severity {row.severity!r}: has no penalty"))
         errors.append(_error(row, source, target, left_out))
-    place = doc, rows[0].doc_segment, segment
-    return MqmRating(system, *place, rater, source, target, tuple(errors), lp or None, line=rows[0].line)
+    doc_segment, line = rows[0].doc_segment, rows[0].line
+    return Rating(system, doc, segment, rater, source, target, tuple(errors), lp or None, line, doc_segment=doc_segment)
 
 
 def _error(row: _Row, source: str, target: str, left_out: list[LeftOut]) -> MqmError:

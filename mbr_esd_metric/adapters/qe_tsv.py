@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from mbr_esd_metric.adapters.ratings import AT_THE_END, LeftOut, MqmData, MqmError, MqmRating
+from mbr_esd_metric.adapters.ratings import AT_THE_END, LeftOut, MqmError, Rating, RatingData
 from mbr_esd_metric.core.annotation import fold_severity
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import plain_name
@@ -48,7 +48,7 @@ def is_qe(line: str) -> bool:
     return cells[0] in _HEADERS or all(re.fullmatch(r"-?\d+( -?\d+)*", cell) for cell in cells[-3:-1])
 
 
-def read_qe(path: str | Path, lp: str | None = None) -> MqmData:
+def read_qe(path: str | Path, lp: str | None = None) -> RatingData:
     """Read a table of the task, plain or compressed: a rating a row.
 
     Offsets past the end of the translation are cut to it. Errors without characters count in the score but have no
@@ -68,7 +68,7 @@ def read_qe(path: str | Path, lp: str | None = None) -> MqmData:
     ratings = [replace(row.rating, errors=_errors(row, reading, left_out)) for row in rows]
     if not ratings:
         raise InputError(f"{path}: no row of WMT's quality estimation Task 2; `mbr-esd wmt import` tells what it is")
-    return MqmData(path, tuple(ratings), tuple(left_out))
+    return RatingData(path, tuple(ratings), tuple(left_out))
 
 
 def lp_in_name(path: str | Path) -> str | None:
@@ -89,7 +89,7 @@ class _Row(NamedTuple):
     """A row: its rating, without errors; the target with the quotes of CSV, where it has them; and start, end and
     severity of each error, as they stand."""
 
-    rating: MqmRating
+    rating: Rating
     target: str
     spans: list[tuple[int, int, str]]
 
@@ -144,7 +144,7 @@ def _rows(path: Path, lp: str | None, left_out: list[LeftOut]) -> list[_Row]:
             left_out.append(LeftOut(number, problem))
             continue
         text = unquoted(target).rstrip()
-        rating = MqmRating(system, doc, segment, segment, rater, source, text, (), pair, number)
+        rating = Rating(system, doc, segment, rater, source, text, (), pair, number)
         rows.append(_Row(rating, target, spans))
     if others and not rows:
         raise InputError(f"{path}: nothing of {lp}; there is: {', '.join(sorted(others))}")

@@ -7,15 +7,15 @@ from pathlib import Path
 
 from mbr_esd_metric.adapters.mqm_tsv import is_mqm_tsv, read_mqm_tsv
 from mbr_esd_metric.adapters.qe_tsv import is_qe, read_qe
-from mbr_esd_metric.adapters.ratings import MqmData, is_mqm_json, read_mqm_json
+from mbr_esd_metric.adapters.ratings import RatingData, is_rating_lines, read_rating_lines
 from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.files.streams import numbered_lines
 
 #: Whether a file that begins with this line is of a format -> its reader. A new format, of a table or JSON, is a row.
-FORMATS: dict[Callable[[str], bool], Callable[[Path], MqmData]] = {
+FORMATS: dict[Callable[[str], bool], Callable[[Path], RatingData]] = {
     is_mqm_tsv: read_mqm_tsv,
     is_qe: read_qe,
-    is_mqm_json: read_mqm_json,
+    is_rating_lines: read_rating_lines,
 }
 
 
@@ -24,10 +24,10 @@ def is_rating_format(line: str) -> bool:
     return any(recognises(line) for recognises in FORMATS)
 
 
-def read_mqm(path: str | Path) -> MqmData:
+def read_mqm(path: str | Path) -> RatingData:
     """Human annotations in one of the `FORMATS`, plain or compressed. A file that none of them recognises is read as
     JSON lines if its name ends in .jsonl or .json, else as Google's TSV, which may lack its header."""
     path = Path(path)
     first = next(iter(numbered_lines(path)), (0, ""))[1]
-    usual = read_mqm_json if plain_name(path).endswith((".jsonl", ".json")) else read_mqm_tsv
+    usual = read_rating_lines if plain_name(path).endswith((".jsonl", ".json")) else read_mqm_tsv
     return next((read for recognises, read in FORMATS.items() if recognises(first)), usual)(path)

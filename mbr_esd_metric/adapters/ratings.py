@@ -8,23 +8,22 @@ A line a translation and person::
 
 Offsets are half-open, over mt. What the translation leaves out has ``"side": "source"`` and the offsets in src, or
 none, as people who mark [missing] do not say what. ``"errors": null``: the person was asked for a score alone.
-`annotate import` writes such files, and every verb that takes people's ratings reads them; `read_mqm_json` needs the
-first eight keys alone (lp may be called direction).
+`annotate import` writes such files, and every verb that takes people's ratings reads them; where there are no `checks`,
+the first eight keys are enough (lp may be called direction).
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from mbr_esd_metric.core.annotation import (
     Annotation,
     ErrorSpan,
-    MqmWeights,
     Point,
     Severity,
     Side,
@@ -36,8 +35,6 @@ from mbr_esd_metric.files.records import json_line
 from mbr_esd_metric.files.streams import whole_file
 from mbr_esd_metric.files.untrusted import finite, json_objects, reading
 from mbr_esd_metric.prompting.parse import is_omission
-
-_T = TypeVar("_T")
 
 #: Why an error has no span: it is white space that the translation lost.
 AT_THE_END = "span of white space at the end"
@@ -66,29 +63,49 @@ class MqmError:
     confidence: float | None = None
 
 
+class Suggestion(NamedTuple):
+    """A span that a person saw, and its fate."""
+
+    span: ErrorSpan
+    fate: Fate
+
+
 @dataclass(frozen=True, slots=True)
-class MqmRating:
-    """One rater's annotation of one translation.
+class Rating:
+    """One person's rating of one translation.
 
     Attributes:
-        doc_segment, segment: the segment's position in its document and in the test set, as in the file.
+        segment, doc_segment: the segment's position in the test set and in its document, as in the file.
+        rater: "" where the file does not say.
         source, target: without markers and without white space at the end. If rows of one output disagree, the most
             frequent text.
         errors: in the file's order, those of the source side and those without a place among them.
         lp: such as "en-de" where the file says it.
         line: the first one of the file that has it; 0 if there is no file.
+        score: from 0 to 100, higher is better; None where nobody was asked for one, as in MQM.
+        marked: whether the person was asked to mark errors; without, no errors say nothing.
+        seconds: that the person spent on it; a pause counts as at most a minute.
+        suggested: the spans that were there before; None if the translation was shown without any.
+        added: how many of the errors were not there before in any form.
+        checks: attention checks that the person passed, and that the person saw.
     """
 
     system: str
     doc: str
-    doc_segment: str
     segment: str
     rater: str
     source: str
     target: str
-    errors: tuple[MqmError, ...]
+    errors: tuple[MqmError, ...] = ()
     lp: str | None = None
     line: int = field(default=0, compare=False)
+    score: float | None = None
+    marked: bool = True
+    seconds: float = 0.0
+    suggested: tuple[Suggestion, ...] | None = None
+    added: int = 0
+    checks: tuple[int, int] = (0, 0)
+    doc_segment: str = ""
 
     @property
     def both(self) -> Annotation:
@@ -102,10 +119,81 @@ class MqmRating:
         characters."""
         return self.both.on("translation")
 
-    def score(self, weights: str = "google") -> float:
+    def mqm(self, weights: str = "google") -> float:
         """WMT's gold score: minus the sum of the penalties of all errors, source side and repeats included; 0 is best,
         and there is no lowest score."""
-        return score_of(self.errors, weights_of(weights))
+        errors = [(fold_severity(error.severity), error.category) for error in self.errors]
+        return weights_of(weights).total(ErrorSpan(0, 1, severity, kind) for severity, kind in errors if severity)
+
+    def to_json(self) -> dict[str, Any]:
+        """The object of one line."""
+        errors: list[dict[str, Any]] = []
+        for error in self.errors:
+            place: dict[str, Any] = {"start": error.start, "end": error.end} if error.start < error.end else {}
+            side = {"side": "source"} if error.side == "source" else {}
+            errors.append(place | side | {"severity": error.severity, "category": error.category})
+        return {
+            "lp": self.lp,
+            "system": self.system,
+            "doc": self.doc,
+            "seg_id": self.segment,
+            "rater": self.rater,
+            "src": self.source,
+            "mt": self.target,
+            "errors": errors if self.marked else None,
+            "score": self.score,
+            "seconds": round(self.seconds, 3),
+            "suggested": self.suggested and [asdict(one.span) | {"fate": one.fate} for one in self.suggested],
+            "added": self.added,
+            "checks": list(self.checks),
+        }
+
+    @classmethod
+    def from_json(cls, item: Mapping[str, Any], line: int, left_out: list[LeftOut], of_tool: bool = False) -> Rating:
+        """The rating of one line; raises what `untrusted.reading` catches where it is none, or a span does not fit. One
+        `of_tool` has all keys."""
+        source, target = str(item["src"]), str(item["mt"])
+        errors = []
+        for error in item["errors"] or ():
+            severity, category = str(error["severity"]).lower(), str(error["category"] or "")
+            side: Literal["source", "target"] = "source" if error.get("side") == "source" else "target"
+            if error.get("start") is None and error.get("end") is None:
+                errors.append(MqmError(severity, category, "source" if side == "source" else None))
+                continue
+            start, end, text = int(error["start"]), int(error["end"]), source if side == "source" else target
+            if not 0 <= start < end <= len(text):
+                raise InputError(
+                    f"error span [{start}, {end}) does not fit its {side.replace('target', 'translation')}"
+                )
+            length = len(text.rstrip())
+            if start >= length:
+                left_out.append(LeftOut(line, AT_THE_END))
+            else:
+                errors.append(MqmError(severity, category, side, start, min(end, length)))
+        system, doc, segment, rater = (str(item[key]) for key in ("system", "doc", "seg_id", "rater"))
+        texts, lp = (source.rstrip(), target.rstrip()), str(item["direction" if "direction" in item else "lp"])
+        marked = item["errors"] is not None
+        rating = cls(system, doc, segment, rater, *texts, tuple(errors), lp, line, marked=marked)
+        return replace(rating, **_of_tool(item)) if of_tool or "checks" in item else rating
+
+
+def _of_tool(item: Mapping[str, Any]) -> dict[str, Any]:
+    """What an annotation tool knows besides."""
+    if unknown := {span["fate"] for span in item["suggested"] or ()} - set(get_args(Fate)):
+        raise InputError(f"a span's fate is {', '.join(get_args(Fate))}, not {unknown.pop()!r}")
+    keys = ("start", "end", "severity", "category", "confidence", "side")
+    spans = (Suggestion(ErrorSpan(*(one[key] for key in keys)), one["fate"]) for one in item["suggested"] or ())
+    passed, shown = map(int, item["checks"])
+    seconds = finite(item["seconds"])
+    if seconds < 0:
+        raise InputError(f"{seconds:g} seconds; nobody needs less than none")
+    return {
+        "score": None if item["score"] is None else score_in_range(item["score"]),
+        "seconds": seconds,
+        "suggested": None if item["suggested"] is None else tuple(spans),
+        "added": int(item["added"]),
+        "checks": (passed, shown),
+    }
 
 
 def annotation_of_errors(errors: Iterable[MqmError]) -> Annotation:
@@ -133,12 +221,6 @@ def omissions_in(annotation: Annotation) -> Annotation:
     return annotation.on("source").with_unplaced(annotation.unplaced)
 
 
-def score_of(errors: Iterable[MqmError], weights: MqmWeights) -> float:
-    """Minus the sum of the errors' penalties, which depend on severity and category alone, not on a place."""
-    spans = [(fold_severity(error.severity), error.category) for error in errors]
-    return weights.total(ErrorSpan(0, 1, severity, kind) for severity, kind in spans if severity is not None)
-
-
 class LeftOut(NamedTuple):
     """Something in a line of the file, from 1, that the ratings leave out or change; equal reasons have one text."""
 
@@ -147,14 +229,14 @@ class LeftOut(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class MqmData:
+class RatingData:
     """The ratings of one file, in order of first appearance, and what was left out; iterates over ratings."""
 
     path: Path
-    ratings: tuple[MqmRating, ...]
+    ratings: tuple[Rating, ...]
     left_out: tuple[LeftOut, ...]
 
-    def __iter__(self) -> Iterator[MqmRating]:
+    def __iter__(self) -> Iterator[Rating]:
         return iter(self.ratings)
 
     def __len__(self) -> int:
@@ -170,76 +252,6 @@ class MqmData:
         return "\n".join(lines)
 
 
-class Suggestion(NamedTuple):
-    """A span that a person saw, and its fate."""
-
-    span: ErrorSpan
-    fate: Fate
-
-
-@dataclass(frozen=True, slots=True)
-class PersonRating:
-    """One person's rating of one translation.
-
-    Attributes:
-        score: from 0 to 100, higher is better; None where the tool asked for none.
-        seconds: that the person spent on it; a pause counts as at most a minute.
-        suggested: the spans that were there before; None if the translation was shown without any.
-        added: how many of the errors were not there before in any form.
-        checks: attention checks that the person passed, and that the person saw.
-        marked: whether the person was asked to mark errors; without, no errors say nothing.
-    """
-
-    rating: MqmRating
-    score: float | None
-    seconds: float
-    suggested: tuple[Suggestion, ...] | None
-    added: int
-    checks: tuple[int, int]
-    marked: bool = True
-
-    def to_json(self) -> dict[str, Any]:
-        """The object of one line."""
-        rating = self.rating
-        errors: list[dict[str, Any]] = []
-        for error in rating.errors:
-            place: dict[str, Any] = {"start": error.start, "end": error.end} if error.start < error.end else {}
-            side = {"side": "source"} if error.side == "source" else {}
-            errors.append(place | side | {"severity": error.severity, "category": error.category})
-        suggested = None if self.suggested is None else [asdict(s.span) | {"fate": s.fate} for s in self.suggested]
-        return {
-            "lp": rating.lp,
-            "system": rating.system,
-            "doc": rating.doc,
-            "seg_id": rating.segment,
-            "rater": rating.rater,
-            "src": rating.source,
-            "mt": rating.target,
-            "errors": errors if self.marked else None,
-            "score": self.score,
-            "seconds": round(self.seconds, 3),
-            "suggested": suggested,
-            "added": self.added,
-            "checks": list(self.checks),
-        }
-
-    @classmethod
-    def from_json(cls, item: Mapping[str, Any]) -> PersonRating:
-        """The rating of one decoded line."""
-        if unknown := {span["fate"] for span in item["suggested"] or ()} - set(get_args(Fate)):
-            raise InputError(f"a span's fate is {', '.join(get_args(Fate))}, not {unknown.pop()!r}")
-        keys = ("start", "end", "severity", "category", "confidence", "side")
-        spans = (Suggestion(ErrorSpan(*(one[key] for key in keys)), one["fate"]) for one in item["suggested"] or ())
-        suggested = None if item["suggested"] is None else tuple(spans)
-        score = None if item["score"] is None else score_in_range(item["score"])
-        passed, shown = map(int, item["checks"])
-        seconds, marked = finite(item["seconds"]), item["errors"] is not None
-        if seconds < 0:
-            raise InputError(f"{seconds:g} seconds; nobody needs less than none")
-        rating = rating_of(item if marked else {**item, "errors": []}, 0, [])
-        return cls(rating, score, seconds, suggested, int(item["added"]), (passed, shown), marked)
-
-
 def score_in_range(value: object) -> float:
     """A score from 0 to 100; raises `InputError` for another one."""
     score = finite(value)
@@ -248,88 +260,59 @@ def score_in_range(value: object) -> float:
     return score
 
 
-def check_comparable(ratings: Iterable[PersonRating]) -> None:
+def check_comparable(ratings: Iterable[Rating]) -> None:
     """Raise `InputError` where ratings of several campaigns cannot stand in one table: of several language pairs, some
     with a score and some without, or of two translations of one segment by one system."""
-    first: PersonRating | None = None
+    first: Rating | None = None
     texts: dict[tuple[str, ...], str] = {}
     for one in ratings:
-        first, rating = first or one, one.rating
-        if rating.lp != first.rating.lp:
-            raise InputError(f"ratings of {first.rating.lp} and of {rating.lp}; give each language pair a report")
+        first = first or one
+        if one.lp != first.lp:
+            raise InputError(f"ratings of {first.lp} and of {one.lp}; give each language pair a report")
         if (one.score is None) != (first.score is None):
             ways = ["from 0 to 100" if each.score is not None else "by their errors" for each in (first, one)]
             raise InputError(
-                f"{first.rating.rater} rates {first.rating.system} {ways[0]}, and {rating.rater} rates {rating.system} "
-                f"{ways[1]}; give ESA and MQM to a report each"
+                f"{first.rater} rates {first.system} {ways[0]}, and {one.rater} rates {one.system} {ways[1]}; give ESA "
+                "and MQM to a report each"
             )
-        key = (str(rating.lp), rating.system, rating.doc, rating.segment, rating.source)
-        if texts.setdefault(key, rating.target) != rating.target:
+        key = (str(one.lp), one.system, one.doc, one.segment, one.source)
+        if texts.setdefault(key, one.target) != one.target:
             raise InputError(
-                f"two translations of segment {rating.segment} of {rating.doc} by {rating.system} "
-                f"({texts[key][:40]!r}, {rating.target[:40]!r}); give them to a report each, or change a system's name"
+                f"two translations of segment {one.segment} of {one.doc} by {one.system} ({texts[key][:40]!r}, "
+                f"{one.target[:40]!r}); give them to a report each, or change a system's name"
             )
 
 
-def read_person_ratings(path: str | Path) -> tuple[PersonRating, ...]:
-    """The ratings that `write_person_ratings` wrote. Raises `InputError` with the line that is none."""
-    return _ratings(path, lambda item, _: PersonRating.from_json(item))
-
-
-def read_mqm_json(path: str | Path) -> MqmData:
+def read_rating_lines(path: str | Path, *, of_tool: bool = False) -> RatingData:
     """Read ratings as JSON lines of this module's form, plain or compressed.
+
+    Args:
+        of_tool: those that `write_rating_lines` wrote alone, and those without marked errors (direct assessment) too.
 
     Raises:
         InputError: with the line, where it is no such object or a span does not fit its translation.
     """
     left_out: list[LeftOut] = []
-    ratings = _ratings(path, lambda item, number: rating_of(item, number, left_out))
-    return MqmData(Path(path), ratings, tuple(left_out))
-
-
-def _ratings(path: str | Path, read: Callable[[Mapping[str, Any], int], _T]) -> tuple[_T, ...]:
-    """The ratings that `read` makes of each line's object and number."""
     ratings = []
     for where, number, item in json_objects(path):
         with reading(where):
-            ratings.append(read(item, number))
+            ratings.append(Rating.from_json(item, number, left_out, of_tool))
+            if not (of_tool or ratings[-1].marked):
+                raise InputError(
+                    "a score without errors (direct assessment); only `wmt import` and `annotate report` read it"
+                )
     if not ratings:
         raise InputError(f"{path}: no ratings in this file")
-    return tuple(ratings)
+    return RatingData(Path(path), tuple(ratings), tuple(left_out))
 
 
-def write_person_ratings(path: str | Path, ratings: Iterable[PersonRating]) -> None:
+def write_rating_lines(path: str | Path, ratings: Iterable[Rating]) -> None:
     """Write ratings as JSON lines; compressed by suffix, and whole or not at all."""
     with whole_file(path) as file:
         for rating in ratings:
             file.write(json_line(rating.to_json()))
 
 
-def is_mqm_json(line: str) -> bool:
+def is_rating_lines(line: str) -> bool:
     """Whether a file that begins with this line holds ratings as JSON lines."""
     return line.lstrip().startswith("{") and re.search(r'"rater"\s*:', line) is not None
-
-
-def rating_of(item: Mapping[str, Any], number: int, left_out: list[LeftOut]) -> MqmRating:
-    """The rating of one line; raises what `untrusted.reading` catches where it is none, or a span does not fit."""
-    source, target = str(item["src"]), str(item["mt"])
-    if item["errors"] is None:
-        raise InputError("a score without errors (direct assessment); only `wmt import` and `annotate report` read it")
-    errors = []
-    for error in item["errors"]:
-        severity, category = str(error["severity"]).lower(), str(error["category"] or "")
-        side: Literal["source", "target"] = "source" if error.get("side") == "source" else "target"
-        if error.get("start") is None and error.get("end") is None:
-            errors.append(MqmError(severity, category, "source" if side == "source" else None))
-            continue
-        start, end, text = int(error["start"]), int(error["end"]), source if side == "source" else target
-        if not 0 <= start < end <= len(text):
-            raise InputError(f"error span [{start}, {end}) does not fit its {side.replace('target', 'translation')}")
-        length = len(text.rstrip())
-        if start >= length:
-            left_out.append(LeftOut(number, AT_THE_END))
-        else:
-            errors.append(MqmError(severity, category, side, start, min(end, length)))
-    system, doc, segment, rater = (str(item[key]) for key in ("system", "doc", "seg_id", "rater"))
-    texts, lp = (source.rstrip(), target.rstrip()), str(item["direction" if "direction" in item else "lp"])
-    return MqmRating(system, doc, segment, segment, rater, *texts, tuple(errors), lp, number)

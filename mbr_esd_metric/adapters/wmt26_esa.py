@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment, SegmentRating
+from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment
 from mbr_esd_metric.adapters.pearmut.annotations import Answer, Campaign, answers_of, error_of, read_logs
 from mbr_esd_metric.adapters.ratings import MqmError, score_in_range
 from mbr_esd_metric.errors import InputError
@@ -228,7 +228,7 @@ def _segments(
                 system, text = _PEOPLE.get(answer.code, answer.code), answer.item["tgt"][answer.code]
                 segment.put(system, text)
                 errors = tuple(_errors(answer.value.get("error_spans") or [], text, left_out))
-                rating = SegmentRating(errors, score_in_range(answer.value["score"]), answer.person)
+                rating = segment.rating(system, answer.person, errors, score_in_range(answer.value["score"]))
                 segment.ratings.setdefault(system, []).append(rating)
             for system, parts in blocks.items():
                 segment.outputs.setdefault(system, parts[at])

@@ -210,7 +210,7 @@ def configure_import(parser: argparse.ArgumentParser) -> None:
 def run_import(args: argparse.Namespace) -> int:
     """Write the ratings, and say who passed the attention checks."""
     from mbr_esd_metric.adapters.pearmut.annotations import Campaign, answers_of, ratings_of, read_campaign, read_log
-    from mbr_esd_metric.adapters.ratings import write_person_ratings
+    from mbr_esd_metric.adapters.ratings import write_rating_lines
 
     check_output(args.output, [args.campaign, args.annotations])
     made, log = read_campaign(args.campaign)
@@ -225,8 +225,8 @@ def run_import(args: argparse.Namespace) -> int:
     ratings = ratings_of(campaign, answers)
     if not ratings:
         raise InputError(f"{args.campaign}: nobody has finished a screen of {made['campaign_id']} yet")
-    write_person_ratings(args.output, ratings)
-    people = number_of(len({one.rating.rater for one in ratings}), "annotator")
+    write_rating_lines(args.output, ratings)
+    people = number_of(len({one.rater for one in ratings}), "annotator")
     print(f"{printable(args.output)}: {number_of(len(ratings), 'rating')} of {people}")
     for reason, count in answers.left_out.items():
         print(f"  {count} left out: {reason}")
@@ -244,10 +244,10 @@ def configure_report(parser: argparse.ArgumentParser) -> None:
 
 def run_report(args: argparse.Namespace) -> int:
     """Print the tables."""
-    from mbr_esd_metric.adapters.ratings import read_person_ratings
+    from mbr_esd_metric.adapters.ratings import read_rating_lines
     from mbr_esd_metric.report.people import people_tables
 
     check_distinct(args.ratings, "ratings")
-    ratings = [one for path in args.ratings for one in read_person_ratings(path)]
+    ratings = [one for path in args.ratings for one in read_rating_lines(path, of_tool=True)]
     print(render_all(people_tables(ratings, args.ratings), "text"), end="")
     return 0

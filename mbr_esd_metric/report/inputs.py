@@ -22,7 +22,7 @@ import numpy as np
 
 from mbr_esd_metric.adapters.comet_json import read_comet_json
 from mbr_esd_metric.adapters.rating_formats import is_rating_format, read_mqm
-from mbr_esd_metric.adapters.ratings import MqmRating, read_person_ratings
+from mbr_esd_metric.adapters.ratings import Rating, read_rating_lines
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import Annotation, fold_severity, mqm_score, unit_score
@@ -335,25 +335,22 @@ def scored_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[lis
         metrics: files of `mbr-esd score --to_json` or ``comet-score --to_json``, of one metric.
         ratings: people's, in any format that `read_mqm` reads; those of `annotate import` with their scores.
     """
-    people: dict[SegmentKey, list[tuple[MqmRating, float | None]]] = defaultdict(list)
+    people: dict[SegmentKey, list[Rating]] = defaultdict(list)
     for path in ratings:
         beginning = next((line for _, line in numbered_lines(path)), "")
-        if plain_name(path).endswith((".jsonl", ".json")) and '"checks"' in beginning:
-            scored = [(one.rating, one.score) for one in read_person_ratings(path)]
-        else:
-            scored = [(one, None) for one in read_mqm(path)]
-        for one, score in scored:
-            people[SegmentKey(one.system, one.source, one.target)].append((one, score))
+        of_tool = plain_name(path).endswith((".jsonl", ".json")) and '"checks"' in beginning
+        for one in read_rating_lines(path, of_tool=True) if of_tool else read_mqm(path):
+            people[SegmentKey(one.system, one.source, one.target)].append(one)
     rows = [row for path in metrics for row in read_comet_json(Path(path))]
     join = Join(people.items(), {row.place.system for row in rows})
     translations, labels = [], []
     for row in rows:
         human = next(iter(join.all_of(row.place)), None)
         if human is not None and row.score is not None:
-            first, length = human[0][0], len(row.place.translation)
+            first, length = human[0], len(row.place.translation)
             translations.append(ScoredTranslation(row.score, row.annotation, length, first.lp or "", first.doc))
-            marked = any(fold_severity(error.severity) is not None for one, _ in human for error in one.errors)
-            scores = [value for _, value in human if value is not None]
+            marked = any(fold_severity(error.severity) is not None for one in human for error in one.errors)
+            scores = [one.score for one in human if one.score is not None]
             labels.append(not marked and (not scores or fmean(scores) >= ESA_THRESHOLD))
     if not translations:
         raise InputError(f"no translation of {', '.join(metrics)} is rated in {', '.join(ratings)}")

@@ -13,7 +13,7 @@ from typing import get_args
 import numpy as np
 
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.adapters.ratings import Fate, MqmRating, PersonRating, check_comparable
+from mbr_esd_metric.adapters.ratings import Fate, Rating, check_comparable
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.metaeval.comparison import SampledScore, SystemPair, compare
 from mbr_esd_metric.metaeval.matrices import percentile_interval
@@ -26,7 +26,7 @@ _DRAWS = 1000
 _Key = tuple[str, ...]
 
 
-def people_tables(ratings: Sequence[PersonRating], paths: Sequence[str | Path]) -> list[Table]:
+def people_tables(ratings: Sequence[Rating], paths: Sequence[str | Path]) -> list[Table]:
     """The systems, each pair of them, spans that were marked beforehand, ratings with and without them, annotators.
 
     The note under the comparison names the files that ratings were read from by their content. Raises `InputError` for
@@ -37,30 +37,30 @@ def people_tables(ratings: Sequence[PersonRating], paths: Sequence[str | Path]) 
     return [table for table in tables if table is not None]
 
 
-def _score(rating: PersonRating) -> float:
+def _score(rating: Rating) -> float:
     """From 0 to 100, or the MQM score where nobody was asked for a score."""
-    return rating.rating.score() if rating.score is None else rating.score
+    return rating.mqm() if rating.score is None else rating.score
 
 
-def _key(rating: MqmRating) -> _Key:
+def _key(rating: Rating) -> _Key:
     return rating.system, str(rating.lp), rating.doc, rating.segment, rating.source
 
 
-def _by_key(ratings: Iterable[PersonRating], value: Callable[[PersonRating], float]) -> dict[_Key, float]:
+def _by_key(ratings: Iterable[Rating], value: Callable[[Rating], float]) -> dict[_Key, float]:
     """The mean over the people of each translation."""
     values: dict[_Key, list[float]] = defaultdict(list)
     for one in ratings:
-        values[_key(one.rating)].append(value(one))
+        values[_key(one)].append(value(one))
     return {key: statistics.fmean(of_key) for key, of_key in values.items()}
 
 
-def _systems(ratings: Sequence[PersonRating]) -> Table:
+def _systems(ratings: Sequence[Rating]) -> Table:
     rows: list[tuple[float, TableRow]] = []
-    names = list(dict.fromkeys(one.rating.system for one in ratings))
+    names = list(dict.fromkeys(one.system for one in ratings))
     for name in names:
-        group = [one for one in ratings if one.rating.system == name]
+        group = [one for one in ratings if one.system == name]
         scores = _by_key(group, _score)
-        mqm = _by_key((one for one in group if one.marked), lambda one: one.rating.score())
+        mqm = _by_key((one for one in group if one.marked), Rating.mqm)
         mean = statistics.fmean(scores.values())
         row: TableRow = {
             Column("system", "system"): name,
@@ -74,10 +74,10 @@ def _systems(ratings: Sequence[PersonRating]) -> Table:
     return table_of("what people say", [row for _, row in sorted(rows, key=lambda one: one[0])])
 
 
-def compare_systems(ratings: Sequence[PersonRating]) -> dict[tuple[str, str], SystemPair]:
+def compare_systems(ratings: Sequence[Rating]) -> dict[tuple[str, str], SystemPair]:
     """Each pair of systems, by name, on the segments that both have; pairs with fewer than two are left out."""
     scores = _by_key(ratings, _score)
-    names = sorted({one.rating.system for one in ratings})
+    names = sorted({one.system for one in ratings})
     pairs = {}
     for a, b in combinations(names, 2):
         both = [(key, (b, *key[1:])) for key in scores if key[0] == a and (b, *key[1:]) in scores]
@@ -87,7 +87,7 @@ def compare_systems(ratings: Sequence[PersonRating]) -> dict[tuple[str, str], Sy
     return pairs
 
 
-def _pairs(ratings: Sequence[PersonRating], paths: Sequence[str | Path]) -> Table | None:
+def _pairs(ratings: Sequence[Rating], paths: Sequence[str | Path]) -> Table | None:
     rows: list[TableRow] = []
     for (a, b), one in compare_systems(ratings).items():
         low, high = one.interval
@@ -107,7 +107,7 @@ def _pairs(ratings: Sequence[PersonRating], paths: Sequence[str | Path]) -> Tabl
     return table_of("systems compared by people", rows, [note]) if rows else None
 
 
-def _suggested(ratings: Sequence[PersonRating]) -> Table | None:
+def _suggested(ratings: Sequence[Rating]) -> Table | None:
     """The fates of spans that were marked beforehand, all and by confidence."""
     spans = [one for rating in ratings for one in rating.suggested or ()]
     if not spans:
@@ -130,7 +130,7 @@ def _suggested(ratings: Sequence[PersonRating]) -> Table | None:
     return table_of("spans marked beforehand", rows, [f"{added} errors were added to them"])
 
 
-def _beforehand(ratings: Sequence[PersonRating]) -> Table | None:
+def _beforehand(ratings: Sequence[Rating]) -> Table | None:
     """Time, errors and agreement of ratings with spans marked beforehand, and of those from nothing."""
     groups = {
         "marked beforehand": [one for one in ratings if one.suggested is not None],
@@ -152,7 +152,7 @@ def _beforehand(ratings: Sequence[PersonRating]) -> Table | None:
                 Column("number", "number"): len(group),
                 Column("seconds", "seconds each", digits=1): float(seconds.mean()),
                 Column("interval", "95% interval"): f"{low:.1f} to {high:.1f}",
-                Column("errors", "errors each", digits=2): statistics.fmean(len(one.rating.errors) for one in group),
+                Column("errors", "errors each", digits=2): statistics.fmean(len(one.errors) for one in group),
                 Column("pairs", "pairs of people"): len(agreed),
                 Column("agreement", "agreement (SoftF1)"): statistics.fmean(agreed) if agreed else None,
             }
@@ -160,31 +160,31 @@ def _beforehand(ratings: Sequence[PersonRating]) -> Table | None:
     return table_of("with spans marked beforehand, and without", rows)
 
 
-def agreement(ratings: Iterable[PersonRating]) -> list[float]:
+def agreement(ratings: Iterable[Rating]) -> list[float]:
     """SoftF1 of each two people on the same translation."""
     similarity = get_similarity("softf1")
-    groups: Mapping[_Key, list[PersonRating]] = defaultdict(list)
+    groups: Mapping[_Key, list[Rating]] = defaultdict(list)
     for one in ratings:
         if one.marked:
-            groups[_key(one.rating)].append(one)
+            groups[_key(one)].append(one)
     return [
-        similarity.scalar(a.rating.annotation, b.rating.annotation, len(a.rating.target))
+        similarity.scalar(a.annotation, b.annotation, len(a.target))
         for group in groups.values()
         for a, b in combinations(group, 2)
-        if a.rating.rater != b.rating.rater
+        if a.rater != b.rater
     ]
 
 
-def _people(ratings: Sequence[PersonRating]) -> Table:
-    groups: dict[str, list[PersonRating]] = defaultdict(list)
+def _people(ratings: Sequence[Rating]) -> Table:
+    groups: dict[str, list[Rating]] = defaultdict(list)
     for one in ratings:
-        groups[one.rating.rater].append(one)
+        groups[one.rater].append(one)
     rows: list[TableRow] = [
         {
             Column("annotator", "annotator"): name,
             Column("ratings", "ratings"): len(group),
             Column("minutes", "minutes", digits=1): sum(one.seconds for one in group) / 60,
-            Column("errors", "errors each", digits=2): statistics.fmean(len(one.rating.errors) for one in group),
+            Column("errors", "errors each", digits=2): statistics.fmean(len(one.errors) for one in group),
             Column("checks", "checks passed"): "/".join(map(str, group[0].checks)) if group[0].checks[1] else None,
         }
         for name, group in groups.items()

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.adapters.rating_formats import read_mqm
-from mbr_esd_metric.adapters.ratings import MqmRating
+from mbr_esd_metric.adapters.ratings import Rating
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity, fold_severity
 from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.core.similarities import get_similarity
@@ -47,7 +47,7 @@ def from_raters(path: str, n: int, skip: int, limit: int) -> Iterator[Segment]:
 
     A translation of one word, in which no span can be moved, gets none.
     """
-    rows: dict[tuple[str, str], list[MqmRating]] = defaultdict(list)
+    rows: dict[tuple[str, str], list[Rating]] = defaultdict(list)
     for rating in read_mqm(path).ratings:
         rows[rating.system, rating.segment].append(rating)
     segments = sorted(rows)

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from mbr_esd_metric.adapters.rating_formats import read_mqm
-from mbr_esd_metric.adapters.ratings import MqmRating
+from mbr_esd_metric.adapters.ratings import Rating
 from mbr_esd_metric.core.annotation import WEIGHTS, Annotation
 from mbr_esd_metric.metaeval.spa import spa
 from mbr_esd_metric.metaeval.spans import evaluate_spans
@@ -50,7 +50,7 @@ class Text:
     annotations: Mapping[str, Annotation]
 
 
-def text_of(place: tuple[str, int], segments: Sequence[Mapping[str, MqmRating]]) -> Text:
+def text_of(place: tuple[str, int], segments: Sequence[Mapping[str, Rating]]) -> Text:
     """The text of consecutive segments, from their ratings, each by rater."""
     first = [next(iter(one.values())) for one in segments]
     raters = sorted(set.intersection(*(set(one) for one in segments)) or {"any"})
@@ -59,7 +59,7 @@ def text_of(place: tuple[str, int], segments: Sequence[Mapping[str, MqmRating]])
     return Text(first[0].system, place, source, translation, {rater: _joined(of) for rater, of in ratings.items()})
 
 
-def _joined(ratings: Sequence[MqmRating]) -> Annotation:
+def _joined(ratings: Sequence[Rating]) -> Annotation:
     spans, at, in_source = [], 0, 0
     for one in ratings:
         for span in one.both:
@@ -71,7 +71,7 @@ def _joined(ratings: Sequence[MqmRating]) -> Annotation:
 
 def texts(path: str, join: int, most: int | None = None) -> Iterator[Text]:
     """The texts of `join` segments of every document, of its first `most` segments; a shorter rest is left out."""
-    documents: dict[tuple[str, str], dict[tuple[str, str], dict[str, MqmRating]]] = defaultdict(dict)
+    documents: dict[tuple[str, str], dict[tuple[str, str], dict[str, Rating]]] = defaultdict(dict)
     for rating in read_mqm(path):
         place = (rating.segment, rating.target)  # bio-MQM has several documents of one name
         documents[rating.system, rating.doc].setdefault(place, {})[rating.rater] = rating

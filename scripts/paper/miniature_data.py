@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric.adapters.rating_formats import read_mqm
-from mbr_esd_metric.adapters.ratings import MqmRating
+from mbr_esd_metric.adapters.ratings import Rating
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.distill.training_rows import Examples, HumanAnnotation, select
 from mbr_esd_metric.errors import InputError
@@ -167,10 +167,10 @@ def load_corpus(folder: Path, size: Size, card: ModelCard) -> Corpus:
 
 
 def _test_set(
-    name: str, ratings: Iterable[MqmRating], sources: Sequence[str], count: int, most: int | None = None
+    name: str, ratings: Iterable[Rating], sources: Sequence[str], count: int, most: int | None = None
 ) -> TestSet:
     """The first `count` systems, and the first `most` of the sources for which all of them are rated."""
-    cells: dict[tuple[str, str], dict[str, MqmRating]] = defaultdict(dict)
+    cells: dict[tuple[str, str], dict[str, Rating]] = defaultdict(dict)
     for rating in ratings:
         cells[rating.system, rating.source][rating.rater] = rating
     systems = sorted({system for system, _ in cells} - {"ref"})[:count]
@@ -187,7 +187,7 @@ def _test_set(
         tuple(
             tuple(tuple(c[k].annotation if k < len(c) else None for c in row) for row in rows) for k in range(raters)
         ),
-        tuple(tuple(sum(r.score() for r in c) / len(c) for c in row) for row in rows),
+        tuple(tuple(sum(r.mqm() for r in c) / len(c) for c in row) for row in rows),
     )
 
 

@@ -23,7 +23,7 @@ from synthetic import EDITS, decline_ratio
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide
 from mbr_esd_metric.adapters.mqm_tsv import read_mqm_tsv
-from mbr_esd_metric.adapters.ratings import MqmRating
+from mbr_esd_metric.adapters.ratings import Rating
 from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.core.kernels import BETA, GAMMA, severity_vector
 from mbr_esd_metric.decoding.options import DecisionOptions
@@ -65,7 +65,7 @@ Cases: TypeAlias = Sequence[Sequence[Case]]
 Choice: TypeAlias = Sequence[Sequence[Annotation]]
 
 
-def read(path: str) -> dict[tuple[str, str], list[MqmRating]]:
+def read(path: str) -> dict[tuple[str, str], list[Rating]]:
     """(system, segment) -> the ratings of its three raters."""
     rated = defaultdict(list)
     for rating in read_mqm_tsv(path):
@@ -73,7 +73,7 @@ def read(path: str) -> dict[tuple[str, str], list[MqmRating]]:
     return rated
 
 
-def cases_of(rated: Mapping[tuple[str, str], Sequence[MqmRating]], orders: Iterable[tuple[int, ...]]) -> Cases:
+def cases_of(rated: Mapping[tuple[str, str], Sequence[Rating]], orders: Iterable[tuple[int, ...]]) -> Cases:
     """A row for each of these orders of the raters and each system."""
     systems, segments = (list(dict.fromkeys(names)) for names in zip(*rated, strict=True))
     return [

@@ -17,7 +17,7 @@ from post_edits import changed
 from spoilt import Place, join
 
 from mbr_esd_metric.adapters.rating_formats import read_mqm
-from mbr_esd_metric.adapters.ratings import MqmRating
+from mbr_esd_metric.adapters.ratings import Rating
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.distill.training_rows import HumanAnnotation
 from mbr_esd_metric.files.streams import read_segments
@@ -88,7 +88,7 @@ def joined(first: Row, second: Row) -> Row:
 
 def read_mqm_rows(path: str, weight: float) -> tuple[Mqm, list[HumanAnnotation]]:
     """A file, and its translations without errors. The order is the mean of the raters' standardised qualities."""
-    rows: list[tuple[MqmRating, Row]] = []
+    rows: list[tuple[Rating, Row]] = []
     for r in read_mqm(path):
         if not r.target or max(len(r.source), len(r.target)) > 1200 or ("2020" in path and held_out(r.doc, 8)):
             continue
@@ -102,7 +102,8 @@ def read_mqm_rows(path: str, weight: float) -> tuple[Mqm, list[HumanAnnotation]]
     documents: dict[tuple[str, str, str], list[tuple[int, Row]]] = defaultdict(list)
     sources: dict[str, dict[str, list[tuple[float, Row]]]] = defaultdict(lambda: defaultdict(list))
     for r, row in rows:
-        number = int(r.doc_segment) if r.doc_segment.isdigit() else len(documents)
+        place = r.doc_segment or r.segment
+        number = int(place) if place.isdigit() else len(documents)
         documents[r.doc, r.system, r.rater].append((number, row))
         center, deviation = of_rater[r.rater]
         sources[r.source][r.target].append(((quality(row) - center) / deviation, row))

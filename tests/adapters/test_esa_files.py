@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mbr_esd_metric.adapters.esa_files import EsaData, SegmentRating, read_esa
+from mbr_esd_metric.adapters.esa_files import EsaData, read_esa
 from mbr_esd_metric.adapters.ratings import MqmError
 from mbr_esd_metric.errors import InputError
 
@@ -22,10 +22,10 @@ RATINGS: list[tuple[int, str, float, str, list[dict[str, Any]]]] = [
     (1, "Beta", 60.0, "a2", [{"start_i": "missing", "end_i": "missing", "severity": "minor"}]),
 ]
 EXPECTED = {
-    ("Alpha", 0): SegmentRating((), 95.0, "a1"),
-    ("Beta", 0): SegmentRating((MqmError("major", "", "target", 0, 3),), 40.0, "a1"),
-    ("Alpha", 1): SegmentRating((MqmError("minor", "", "target", 5, 6),), 80.0, "a2"),
-    ("Beta", 1): SegmentRating((MqmError("minor", "omission", "source"),), 60.0, "a2"),
+    ("Alpha", 0): ((), 95.0, "a1"),
+    ("Beta", 0): ((MqmError("major", "", "target", 0, 3),), 40.0, "a1"),
+    ("Alpha", 1): ((MqmError("minor", "", "target", 5, 6),), 80.0, "a2"),
+    ("Beta", 1): ((MqmError("minor", "omission", "source"),), 60.0, "a2"),
 }
 
 
@@ -78,7 +78,8 @@ def check(data: EsaData) -> None:
     assert [(s.lp, s.domain, s.document, s.number, s.source) for s in data.segments] == [
         ("en-cs", "news", "d1", str(number), source) for number, source in enumerate(SOURCES)
     ]
-    assert {(system, int(s.number)): a for s in data.segments for system, (a,) in s.ratings.items()} == EXPECTED
+    ratings = {(system, int(s.number)): one for s in data.segments for system, (one,) in s.ratings.items()}
+    assert {place: (one.errors, one.score, one.rater) for place, one in ratings.items()} == EXPECTED
     assert data.lps == ("en-cs",)
 
 
@@ -111,7 +112,7 @@ def test_of_what_a_person_rated_several_times_the_last_counts(tmp_path: Path) ->
     again = [{**first, "esa_score": score, "times": [0, end]} for score, end in (("95", 2), ("60", 9), ("30", 1.5))]
     path.write_text("\n".join(map(json.dumps, [*again, *rest])) + "\n", encoding="utf-8")
     data = read_esa([path])
-    assert data.segments[0].ratings["Alpha"] == [SegmentRating((), 60.0, "a1")]
+    assert [one.score for one in data.segments[0].ratings["Alpha"]] == [60.0]
     assert data.left_out["en-cs"]["annotation that the same person gave anew: the last one counts"] == 2
     # In another file it is another annotation.
     both = read_esa([path, single(tmp_path / "second.jsonl")])

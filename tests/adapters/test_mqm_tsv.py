@@ -10,7 +10,7 @@ import pytest
 from mbr_esd_metric.adapters.comet_json import read_comet_json
 from mbr_esd_metric.adapters.mqm_tsv import carry_span
 from mbr_esd_metric.adapters.rating_formats import read_mqm
-from mbr_esd_metric.adapters.ratings import MqmData
+from mbr_esd_metric.adapters.ratings import RatingData
 from mbr_esd_metric.adapters.wmt.rating_files import fit_to_text, read_ratings, write_ratings
 from mbr_esd_metric.adapters.wmt.submissions import read_spans, write_spans
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, mqm_score
@@ -20,14 +20,14 @@ from mbr_esd_metric.files.streams import write_whole
 HEADER = "system doc doc_id seg_id rater source target category severity"
 
 
-def read(folder: Path, *rows: str, header: str = HEADER) -> MqmData:
+def read(folder: Path, *rows: str, header: str = HEADER) -> RatingData:
     """The ratings in a TSV of rows whose cells are separated by a bar."""
     lines = [header.replace(" ", "\t"), *(row.replace("|", "\t") for row in rows)]
     (folder / "a.tsv").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     return read_mqm(folder / "a.tsv")
 
 
-def spans(data: MqmData, index: int = 0) -> list[tuple[int, int, str]]:
+def spans(data: RatingData, index: int = 0) -> list[tuple[int, int, str]]:
     return [(e.start, e.end, e.severity) for e in data.ratings[index].errors if e.side == "target"]
 
 
@@ -69,7 +69,7 @@ def test_quotes_are_literal_unless_all_of_the_file_is_quoted(tmp_path: Path) -> 
 def test_an_error_without_a_usable_span_counts_in_the_score_only(tmp_path: Path, target: str, reason: str) -> None:
     data = read(tmp_path, f"A|d|1|1|r1|s|{target}|Other|Minor")
     (rating,) = data.ratings
-    assert (rating.target, rating.score(), len(rating.annotation)) == ("t", -1, 0)
+    assert (rating.target, rating.mqm(), len(rating.annotation)) == ("t", -1, 0)
     assert data.report().endswith(f"     1  {reason}: counts in the score, has no span (line 2)")
 
 
@@ -94,14 +94,14 @@ def test_attention_checks_and_short_rows_are_no_ratings(tmp_path: Path) -> None:
 )
 def test_gold_scores_weigh_as_google_does(tmp_path: Path, category: str, severity: str, score: float) -> None:
     data = read(tmp_path, f"A|d|1|1|r1|s|<v>t</v>|{category}|{severity}")
-    assert (data.ratings[0].score(), len(data.ratings[0].annotation)) == (score, score != 0)
+    assert (data.ratings[0].mqm(), len(data.ratings[0].annotation)) == (score, score != 0)
     notes = ["severity 'trivial': has no penalty"] if severity == "Trivial" else []
     assert [item.reason for item in data.left_out] == notes
 
 
 def test_gold_scores_have_no_floor_and_count_every_row(tmp_path: Path) -> None:
     (rating,) = read(tmp_path, *["A|d|1|1|r1|s|<v>t</v>|Other|Major"] * 6)
-    assert (rating.score(), len(rating.annotation), mqm_score(rating.annotation)) == (-30, 6, -25)
+    assert (rating.mqm(), len(rating.annotation), mqm_score(rating.annotation)) == (-30, 6, -25)
     assert rating.annotation == Annotation([ErrorSpan(0, 1, "major")])
 
 
@@ -199,7 +199,7 @@ def test_omissions_in_the_source_are_spans_of_its_side_and_stored_beside_the_oth
     omissions = [(s.side, s.start, s.end, s.severity) for s in rating.both.on("source")]
     assert omissions == [("source", 2, 5, "minor"), ("source", 10, 24, "major")]
     assert [(s.side, s.start, s.end) for s in rating.annotation] == [("translation", 4, 8)]
-    assert rating.score() == -12.0  # of all rows, the source issue among them, as ever
+    assert rating.mqm() == -12.0  # of all rows, the source issue among them, as ever
     write_ratings(tmp_path / "ratings", {"sys": [rating.errors]}, {"sys": ["r"]})
     ((_, stored),) = read_ratings(tmp_path / "ratings")["sys"]
     assert list(stored or ()) == [*rating.annotation, *rating.both.on("source")]

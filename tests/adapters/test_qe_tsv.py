@@ -47,7 +47,7 @@ def test_nine_fields(tmp_path: Path, header: list[str]) -> None:
     assert third.annotation.points == ((5, "minor"), (2, "major"))
     minor, major = MqmError("minor", "", "target", 5, 5), MqmError("major", "", "target", 2, 2)
     assert third.errors[1:] == (minor, major, MqmError("neutral", ""))
-    assert third.score("paper") == -11
+    assert third.mqm("paper") == -11
     report = data.report()
     for reason in ("do not fit together", "neither errors nor no-error", "neither 7 nor 9 fields", "cut to the end"):
         assert reason in report

@@ -18,7 +18,7 @@ import pytest
 
 from mbr_esd_metric.adapters.pearmut.campaign import Item, Output, Screen, campaign, utf16_units
 from mbr_esd_metric.adapters.rating_formats import read_mqm
-from mbr_esd_metric.adapters.ratings import PersonRating, read_person_ratings
+from mbr_esd_metric.adapters.ratings import Rating, read_rating_lines
 from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import ErrorSpan
 from tests.helpers.command import Command
@@ -295,20 +295,19 @@ def test_what_people_click_comes_back(people: tuple[Server, Any], mbr_esd: Comma
     assert "anna passed 0 of 1 attention check" in output
     assert "ben passed 1 of 1 attention check" in output
     ratings = {
-        (one.rating.rater, one.rating.system, int(one.rating.segment) - 1): one
-        for one in read_person_ratings("ratings.jsonl")
+        (one.rater, one.system, int(one.segment) - 1): one for one in read_rating_lines("ratings.jsonl", of_tool=True)
     }
     assert len(ratings) == 24
 
-    def words(one: PersonRating) -> list[tuple[str, str]]:
-        text = one.rating.target
-        return [(text[e.start : e.end] if e.side == "target" else "[missing]", e.severity) for e in one.rating.errors]
+    def words(one: Rating) -> list[tuple[str, str]]:
+        text = one.target
+        return [(text[e.start : e.end] if e.side == "target" else "[missing]", e.severity) for e in one.errors]
 
     for (name, system, number), one in ratings.items():
         assert one.score == (50 if system == "A" else 40) + number
-        assert one.rating.target == (A if system == "A" else B)[number]
+        assert one.target == (A if system == "A" else B)[number]
         assert one.seconds > 0
-        assert (one.rating.lp, one.checks) == ("en-de", (0, 1) if name == "anna" else (1, 1))
+        assert (one.lp, one.checks) == ("en-de", (0, 1) if name == "anna" else (1, 1))
         if name == "ben":
             marked = [("Orte", "major"), ("nördlich davon", "minor")] if system == "B" and number < 5 else []
             assert words(one) == marked

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.adapters.rating_formats import read_mqm
-from mbr_esd_metric.adapters.ratings import MqmRating
+from mbr_esd_metric.adapters.ratings import Rating
 
 Matrix = npt.NDArray[np.float64]
 
@@ -74,19 +74,19 @@ def pair(number: int, *, systems: int = 6, segments: int = 60) -> tuple[Matrix, 
 def real_cases(folder: Path) -> list[Case]:
     """Real annotations: each rater of the three-rater WMT23 set as a metric against each other one; TED talks against
     how much longer the translation is than the source, all of them and with some left unrated."""
-    by_cell: dict[tuple[str, str], list[MqmRating]] = defaultdict(list)
+    by_cell: dict[tuple[str, str], list[Rating]] = defaultdict(list)
     for rating in read_mqm(folder / "sxs_mqm_generalMT2023_ende.3raters.tsv"):
         by_cell[rating.system, rating.segment].append(rating)
     systems = sorted({system for system, _ in by_cell})
     segments = sorted({segment for _, segment in by_cell}, key=int)
     cells = [[sorted(by_cell[s, n], key=lambda rating: rating.rater) for n in segments] for s in systems]
-    raters = [np.array([[cell[r].score("google") for cell in row] for row in cells]) for r in range(3)]
+    raters = [np.array([[cell[r].mqm("google") for cell in row] for row in cells]) for r in range(3)]
     pairs = [Case(f"rater {a + 1} against {b + 1}", raters[b], raters[a]) for a, b in permutations(range(3), 2)]
 
     ted = {(rating.system, rating.segment): rating for rating in read_mqm(folder / "mqm_ted_ende.tsv")}
     segments = sorted({segment for _, segment in ted}, key=int)
     rows = [[ted[s, n] for n in segments] for s in sorted({system for system, _ in ted} - {"ref"})]
-    gold = np.array([[rating.score("google") for rating in row] for row in rows])
+    gold = np.array([[rating.mqm("google") for rating in row] for row in rows])
     longer = np.array([[-abs(len(rating.target) / len(rating.source) - 1.1) for rating in row] for row in rows])
     some = gold.copy()
     some[:, ::3] = np.nan

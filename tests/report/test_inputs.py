@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric.adapters.rating_formats import FORMATS, read_mqm
-from mbr_esd_metric.adapters.ratings import MqmData
+from mbr_esd_metric.adapters.ratings import RatingData
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.importing import kind_of_import
@@ -337,7 +337,7 @@ def test_an_importer_of_json_is_a_row_of_the_table(tmp_path: Path, monkeypatch: 
     path.write_text('{"hypothesis": "Ein Hund.", "judge": "anna"}\n', encoding="utf-8")
     with pytest.raises(InputError, match="line 1"):
         read_mqm(path)
-    data = MqmData(path, (), ())
+    data = RatingData(path, (), ())
     monkeypatch.setitem(FORMATS, lambda line: '"judge"' in line, lambda _: data)
     assert read_mqm(path) is data
     assert kind_of_input(path) == kind_of_import(path) == "mqm"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric.adapters.esa_files import read_esa
-from mbr_esd_metric.adapters.ratings import read_mqm_json
+from mbr_esd_metric.adapters.ratings import read_rating_lines
 from mbr_esd_metric.adapters.wmt.layout import read_scores, read_text
 from mbr_esd_metric.adapters.wmt.rating_files import read_ratings
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
@@ -45,7 +45,7 @@ READERS: dict[str, tuple[str, str, Callable[[Path], object]]] = {
         "jsonl",
         """{"lp": "en-de", "system": "A", "doc": "d", "seg_id": "1", "rater": "r", "src": "s", "mt": "ab",
             "errors": [{"start": 0, "end": 1, "severity": "major", "category": "x"}]}""",
-        read_mqm_json,
+        read_rating_lines,
     ),
     "ESA of WMT25": (
         "jsonl",

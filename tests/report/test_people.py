@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mbr_esd_metric.adapters.ratings import Fate, MqmError, MqmRating, PersonRating, Suggestion, write_person_ratings
+from mbr_esd_metric.adapters.ratings import Fate, MqmError, Rating, Suggestion, write_rating_lines
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.report.people import agreement, compare_systems, people_tables
 
@@ -13,11 +13,13 @@ TEXT = "one two three"
 
 def _rating(
     system: str, segment: int, score: float, rater: str = "x", *, fate: Fate | None = None, errors: int = 0
-) -> PersonRating:
+) -> Rating:
     made = tuple(MqmError("minor", "", "target", 4 * n, 4 * n + 3) for n in range(errors))
-    one = MqmRating(system, "d", str(segment), str(segment), rater, f"source {segment}", TEXT, made, "en-de")
     suggested = None if fate is None else (Suggestion(ErrorSpan(0, 3, "minor", None, 0.9), fate),)
-    return PersonRating(one, score, 10.0 * (1 + (fate is None)), suggested, 0, (1, 2))
+    seconds, texts = 10.0 * (1 + (fate is None)), (f"source {segment}", TEXT)
+    return Rating(
+        system, "d", str(segment), rater, *texts, made, "en-de", 0, score, True, seconds, suggested, 0, (1, 2)
+    )
 
 
 RATINGS = [
@@ -29,7 +31,7 @@ RATINGS = [
 
 
 def test_tables_of_a_campaign(tmp_path: Path) -> None:
-    write_person_ratings(tmp_path / "r.jsonl", RATINGS)
+    write_rating_lines(tmp_path / "r.jsonl", RATINGS)
     systems, pairs, spans, beforehand, people = people_tables(RATINGS, [tmp_path / "r.jsonl"])
     values = {table.title: [[cell.value for cell in row] for row in table.rows] for table in (systems, spans, people)}
     first, second = values["what people say"]

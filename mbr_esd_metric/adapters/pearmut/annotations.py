@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from mbr_esd_metric.adapters.pearmut.campaign import character, utf16_units
-from mbr_esd_metric.adapters.ratings import Fate, MqmError, MqmRating, PersonRating, Suggestion, score_in_range
+from mbr_esd_metric.adapters.ratings import Fate, MqmError, Rating, Suggestion, score_in_range
 from mbr_esd_metric.core.annotation import ErrorSpan, Side, fold_severity
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import file_name
@@ -135,7 +135,7 @@ def _campaign_item(campaign: Campaign, item: Mapping[str, Any]) -> Mapping[str, 
     raise InputError(f"{what} that the campaign has not ({str(item.get('src'))[:40]!r}); give their campaign")
 
 
-def ratings_of(campaign: Campaign, answers: Answers) -> list[PersonRating]:
+def ratings_of(campaign: Campaign, answers: Answers) -> list[Rating]:
     """The last answer of each person to each translation.
 
     Raises:
@@ -159,10 +159,17 @@ def ratings_of(campaign: Campaign, answers: Answers) -> list[PersonRating]:
                 suggested, added = _fates([_span(span, text) for span in item["error_spans"][code]], errors)
             system = code if campaign.systems is None else campaign.systems[code]
             source = str(item.get("src_text") or item.get("src") or "")
-            rating = MqmRating(system, document, segment, segment, person, source, text, errors, campaign.language_pair)
-            score, seconds = _score(campaign, value), sum(one.seconds for one in each)
-            checks = answers.checks[person]
-            ratings.append(PersonRating(rating, score, seconds, suggested, added, checks, campaign.marked))
+            ratings.append(
+                Rating(
+                    *(system, document, segment, person, source, text, errors, campaign.language_pair),
+                    score=_score(campaign, value),
+                    marked=campaign.marked,
+                    seconds=sum(one.seconds for one in each),
+                    suggested=suggested,
+                    added=added,
+                    checks=answers.checks[person],
+                )
+            )
     return ratings
 
 

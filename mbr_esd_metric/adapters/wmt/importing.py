@@ -18,11 +18,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment, SegmentRating, read_table_segments
+from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment, read_table_segments
 from mbr_esd_metric.adapters.mqm_tsv import carry_span, check_same_text
 from mbr_esd_metric.adapters.qe_tsv import is_qe
 from mbr_esd_metric.adapters.rating_formats import is_rating_format
-from mbr_esd_metric.adapters.ratings import MqmData, MqmError, MqmRating, score_of
+from mbr_esd_metric.adapters.ratings import MqmError, Rating, RatingData
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import (
     EVERY_SYSTEM,
@@ -36,7 +36,6 @@ from mbr_esd_metric.adapters.wmt.layout import (
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, read_items
 from mbr_esd_metric.adapters.wmt.test_set import load_test_set
-from mbr_esd_metric.core.annotation import weights_of
 from mbr_esd_metric.errors import InputError, OptionError, number_of
 from mbr_esd_metric.files.paths import file_name, plain_name
 from mbr_esd_metric.files.streams import json_text, numbered_lines, whole_file
@@ -57,7 +56,7 @@ _FIX = "change it with --rename OLD=NEW"
 #: The toolkit's name of the ratings of all raters together.
 _MERGED = "merged"
 #: System -> for each segment its ratings.
-_Cells = Mapping[str, Sequence[Sequence[SegmentRating]]]
+_Cells = Mapping[str, Sequence[Sequence[Rating]]]
 
 
 def kind_of_import(path: str | Path, name: str | None = None) -> str:
@@ -206,7 +205,7 @@ class Imported:
     notes: tuple[str, ...]
 
 
-def import_mqm(human: MqmData, target: Target) -> Imported:
+def import_mqm(human: RatingData, target: Target) -> Imported:
     """Write a test set of the human MQM annotations that `read_mqm` read.
 
     Raises:
@@ -259,7 +258,7 @@ def import_esa(human: EsaData, target: Target) -> Imported:
                 if any(len(each) > places[0] for each in row)
             }
             _write_scores(layout, name, chosen, target.weights)
-            if len(places) == 1 and any(one.errors is not None for one in ratings):
+            if len(places) == 1 and any(one.marked for one in ratings):
                 _write_ratings(layout, f"{name}.{_MERGED}", chosen)
         if target.lp in human.documents:
             files.write_lines(layout.task("documents"), (json_text(one) for one in human.documents[target.lp]))
@@ -309,7 +308,7 @@ def _wmt26(item: Mapping[str, Any], lp: str, domain: str, document: str, place: 
     return [RatedSegment(lp, domain, document, place, str(item["src"]), outputs)]
 
 
-def _identified(ratings: Sequence[MqmRating], notes: list[str]) -> list[MqmRating]:
+def _identified(ratings: Sequence[Rating], notes: list[str]) -> list[Rating]:
     """Ratings whose document and segment name one source text.
 
     In bio-MQM they do not: documents are called after the system that translated them, and numbers come back
@@ -330,10 +329,10 @@ def _identified(ratings: Sequence[MqmRating], notes: list[str]) -> list[MqmRatin
     return [replace(r, doc=places[r.source][0], segment=places[r.source][1]) for r in named]
 
 
-def _segments(ratings: Sequence[MqmRating], lp: str, path: Path, notes: list[str]) -> list[RatedSegment]:
+def _segments(ratings: Sequence[Rating], lp: str, path: Path, notes: list[str]) -> list[RatedSegment]:
     """The segments of ratings, each with the first spelling of its translations and one rating of each rater."""
     segments: dict[tuple[str, str], RatedSegment] = {}
-    first: dict[tuple[str, str, str], MqmRating] = {}
+    first: dict[tuple[str, str, str], Rating] = {}
     twice = spellings = 0
     for rating in ratings:
         key = (rating.doc, rating.segment)
@@ -349,7 +348,7 @@ def _segments(ratings: Sequence[MqmRating], lp: str, path: Path, notes: list[str
             twice += 1
         else:
             errors = tuple(_carried(error, rating.target, text) for error in rating.errors)
-            by_system.append(SegmentRating(errors, None, rating.rater))
+            by_system.append(replace(rating, errors=errors, score=None))
     if twice:
         notes.append(f"{number_of(twice, 'rating')} by a rater who had rated the same translation: the first is kept")
     if spellings:
@@ -371,7 +370,7 @@ def _carried(error: MqmError, text: str, into: str) -> MqmError:
 def _rater_names(segments: Sequence[RatedSegment]) -> dict[str, str]:
     """Rater -> the name of their file."""
     names: dict[str, str] = {}
-    raters = dict.fromkeys(one.rater or "" for s in segments for each in s.ratings.values() for one in each)
+    raters = dict.fromkeys(one.rater for s in segments for each in s.ratings.values() for one in each)
     for rater in raters:
         name = "_".join(rater.split())
         if not name:
@@ -427,12 +426,8 @@ def _import(
 
 
 def _write_scores(layout: Layout, gold: str, cells: _Cells, weights: str) -> None:
-    table = weights_of(weights)
     scores = {
-        system: [
-            _mean([score_of(one.errors or (), table) if one.score is None else one.score for one in each])
-            for each in row
-        ]
+        system: [_mean([one.mqm(weights) if one.score is None else one.score for one in each]) for each in row]
         for system, row in cells.items()
     }
     files.write_scores(layout.human_scores(gold, "seg"), scores)
@@ -448,9 +443,8 @@ def _write_ratings(layout: Layout, name: str, cells: _Cells) -> None:
     """Write the error spans of the first rating of each translation."""
     ratings, raters = {}, {}
     for system, row in cells.items():
-        first = [each[0] if each else SegmentRating(None) for each in row]
-        ratings[system] = [one.errors for one in first]
-        raters[system] = ["_".join((one.rater or "").split()) for one in first]
+        ratings[system] = [each[0].errors if each and each[0].marked else None for each in row]
+        raters[system] = ["_".join(each[0].rater.split()) if each else "" for each in row]
     write_ratings(layout.human_rating(name), ratings, raters)
 
 

@@ -31,10 +31,10 @@ from mbr_esd_metric.adapters.pearmut.campaign import (
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import (
     MqmError,
-    PersonRating,
+    Rating,
     check_comparable,
-    read_person_ratings,
-    write_person_ratings,
+    read_rating_lines,
+    write_rating_lines,
 )
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError, OptionError
@@ -52,7 +52,7 @@ def answers_of(made: dict[str, Any], *log: dict[str, Any]) -> pearmut.Answers:
     return pearmut.answers_of(Campaign.of(made, made.get("lp")), log)
 
 
-def ratings_of(made: dict[str, Any], *log: dict[str, Any]) -> list[PersonRating]:
+def ratings_of(made: dict[str, Any], *log: dict[str, Any]) -> list[Rating]:
     return pearmut.ratings_of(Campaign.of(made, made.get("lp")), answers_of(made, *log))
 
 
@@ -82,9 +82,9 @@ def test_fates(tmp_path: Path) -> None:
         assert [one.fate for one in rating.suggested or ()] == fates
         assert rating.added == added
     omission = MqmError("major", "Accuracy/Omission", "source", 7, 10)
-    assert rating.rating.errors == (MqmError("minor", "", "target", 3, 4), omission)
-    write_person_ratings(tmp_path / "r.jsonl", [rating])
-    assert read_person_ratings(tmp_path / "r.jsonl") == (rating,)
+    assert rating.errors == (MqmError("minor", "", "target", 3, 4), omission)
+    write_rating_lines(tmp_path / "r.jsonl", [rating])
+    assert read_rating_lines(tmp_path / "r.jsonl", of_tool=True).ratings == (rating,)
 
 
 def test_times_of_all_visits_since_a_reset_count_and_a_pause_at_most_a_minute() -> None:
@@ -110,7 +110,7 @@ def test_mqm_has_the_categories_that_scores_weigh() -> None:
     categories = ["Fluency/Punctuation", "Non-translation/Non-translation", "Accuracy", None]
     assert [s["category"] for s in before] == categories
     (rating,) = ratings_of(made, _log(made, before[:2], 1.0, score=None))
-    assert (rating.score, rating.rating.score()) == (None, -0.1 - 25)
+    assert (rating.score, rating.mqm()) == (None, -0.1 - 25)
 
 
 def test_texts_and_files_that_do_not_fit(tmp_path: Path) -> None:
@@ -219,13 +219,13 @@ def test_campaigns_of_others() -> None:
         Campaign.of(made)
     answers, ratings = answers_of(made, *log), ratings_of(made, *log)
     assert (answers.left_out, answers.checks) == ({"tutorial": 1}, {"u": (0, 1)})
-    places = {(r.score, r.rating.system, r.rating.doc, r.rating.segment) for r in ratings}
+    places = {(r.score, r.system, r.doc, r.segment) for r in ratings}
     scores = {("X", "news_###_doc"): (80, 90), ("Y 2", "news_###_doc"): (70, 75)}
     scores |= {("X", "document 1"): (10, 30), ("Y 2", "document 1"): (20, 40)}
     assert places == {(score, *key, str(n)) for key, pair in scores.items() for n, score in enumerate(pair, 1)}
     omission = MqmError("minor", "Accuracy/Omission", "source")
-    assert ratings[0].rating.errors == (MqmError("minor", "", "target", 0, 4), omission)
-    assert ratings[1].rating.errors == (MqmError("minor", "instructions fault"),)
+    assert ratings[0].errors == (MqmError("minor", "", "target", 0, 4), omission)
+    assert ratings[1].errors == (MqmError("minor", "instructions fault"),)
 
 
 def test_protocols(tmp_path: Path) -> None:
@@ -233,12 +233,12 @@ def test_protocols(tmp_path: Path) -> None:
     made = _theirs("DA")
     ratings = ratings_of(made, _entry(0, made["data"][0], *[{"X": _answer(10), "Y 2": _answer(20)}] * 2))
     assert not ratings[0].marked
-    write_person_ratings(tmp_path / "r.jsonl", ratings)
-    assert list(read_person_ratings(tmp_path / "r.jsonl")) == ratings
+    write_rating_lines(tmp_path / "r.jsonl", ratings)
+    assert list(read_rating_lines(tmp_path / "r.jsonl", of_tool=True)) == ratings
     with pytest.raises(InputError, match="line 1: a score without errors"):
         read_mqm(tmp_path / "r.jsonl")
     (segment, _) = read_esa([tmp_path / "r.jsonl"]).segments
-    assert [one.errors for one in segment.ratings["X"]] == [None]
+    assert [one.marked for one in segment.ratings["X"]] == [False]
     sliders = [{"name": name, "min": 1, "max": 5, "step": 1} for name in ("fluency", "adequacy")]
     made = _theirs("MQM", sliders=sliders)
     answer = {"X": _answer(None, sliders={"fluency": 5, "adequacy": 3})}
@@ -251,17 +251,17 @@ def test_ratings_that_cannot_stand_in_one_table_or_are_out_of_range(tmp_path: Pa
     made = _made()
     (one,) = ratings_of(made, _log(made, [], 1.0))
     for other, message in (
-        (replace(one, rating=replace(one.rating, lp="en-zh")), "ratings of en-de and of en-zh"),
-        (replace(one, rating=replace(one.rating, target="Another")), "two translations of segment 1 of d by X"),
+        (replace(one, lp="en-zh"), "ratings of en-de and of en-zh"),
+        (replace(one, target="Another"), "two translations of segment 1 of d by X"),
         (replace(one, score=None), "give ESA and MQM to a report each"),
     ):
         with pytest.raises(InputError, match=message):
             check_comparable([one, other])
-    check_comparable([one, replace(one, rating=replace(one.rating, source="unrelated", target="Another"))])
+    check_comparable([one, replace(one, source="unrelated", target="Another")])
     for key, value in (("score", 1e9), ("score", -1), ("seconds", -0.5)):
         (tmp_path / "r.jsonl").write_text(json.dumps({**one.to_json(), key: value}), encoding="utf-8")
         with pytest.raises(InputError, match="line 1: "):
-            read_person_ratings(tmp_path / "r.jsonl")
+            read_rating_lines(tmp_path / "r.jsonl", of_tool=True)
 
 
 @given(st.text(max_size=30))

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment, SegmentRating
+from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment
 from mbr_esd_metric.adapters.rating_formats import read_mqm
-from mbr_esd_metric.adapters.ratings import MqmData, MqmError, MqmRating
+from mbr_esd_metric.adapters.ratings import MqmError, Rating, RatingData
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.importing import Imported, Target, import_esa, import_mqm, kind_of_import
 from mbr_esd_metric.adapters.wmt.layout import read_scores
@@ -22,15 +22,15 @@ from mbr_esd_metric.scoring.wmt import make_scorer, score_test_set
 from tests.helpers.command import Command
 
 
-def rating(system: str, segment: str, rater: str = "r1", doc: str = "d", **fields: object) -> MqmRating:
+def rating(system: str, segment: str, rater: str = "r1", doc: str = "d", **fields: object) -> Rating:
     values: dict[str, Any] = {"source": f"source {segment}", "target": f"{system} {segment}", "errors": ()}
-    return MqmRating(system, doc, segment, segment, rater, **(values | fields))
+    return Rating(system, doc, segment, rater, **(values | fields))
 
 
 def imported(
-    folder: Path, *ratings: MqmRating, test_set: str = "t", lp: str = "en-de", **target: Any
+    folder: Path, *ratings: Rating, test_set: str = "t", lp: str = "en-de", **target: Any
 ) -> tuple[Imported, TestSet]:
-    done = import_mqm(MqmData(Path("some.tsv"), ratings, ()), Target(folder, test_set, lp, **target))
+    done = import_mqm(RatingData(Path("some.tsv"), ratings, ()), Target(folder, test_set, lp, **target))
     return done, load_test_set(folder, test_set, lp)
 
 
@@ -122,7 +122,7 @@ A = rating("A", "1")
     ],
 )
 def test_what_the_layout_cannot_carry_is_not_imported(
-    tmp_path: Path, ratings: list[MqmRating], target: dict[str, Any], message: str
+    tmp_path: Path, ratings: list[Rating], target: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(MbrEsdError, match=message):
         imported(tmp_path / "data", *ratings, **target)
@@ -223,10 +223,10 @@ def esa(*scores: tuple[float | None, ...], lp: str = "en-cs") -> EsaData:
     for number, (document, domain) in enumerate([("d1", "news"), ("d2", "social"), ("d1", "news")]):
         texts = {"A B": f"alpha {number}", "C": f"gamma {number}", "refA": f"reference {number}"}
         segment = RatedSegment(lp, domain, document, str(number), f"source {number}", texts)
-        segment.ratings["C"] = [SegmentRating((), 50.0 if scores[0][0] is not None else None, "x")]
+        segment.ratings["C"] = [segment.rating("C", "x", (), 50.0 if scores[0][0] is not None else None)]
         if number < len(scores):
             segment.ratings["A B"] = [
-                SegmentRating((MAJOR, MISSING), score, f"r{i}") for i, score in enumerate(scores[number])
+                segment.rating("A B", f"r{i}", (MAJOR, MISSING), score) for i, score in enumerate(scores[number])
             ]
         segments.append(segment)
     return EsaData(tuple(segments), {"en-cs": {"tutorial": 2}, "en-de": {"another": 1}})
