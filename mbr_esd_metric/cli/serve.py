@@ -50,8 +50,10 @@ def serve_command(name: str, host: str, port: int, flags: Sequence[str] = ()) ->
     from mbr_esd_metric.generation.engines.vllm import is_cpu_build, lora_rank, merged_where_slow, server_flags
     from mbr_esd_metric.generation.model_files import model_name
     from mbr_esd_metric.metric.cards import load_card
+    from mbr_esd_metric.metric.sources import choose_engine
 
     card = load_card(name)
+    choose_engine(replace(card, engine="vllm"))  # raises where vLLM cannot run this model, as the small one
     require("vllm", "vllm", "mbr-esd serve")
     options = merged_where_slow(with_weights(card.engine_options))
     request = card.engine_options

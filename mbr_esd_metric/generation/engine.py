@@ -122,6 +122,11 @@ class Request:
         """All that the model reads, for what depends on its length."""
         return "\n".join([*(text for _, text in self.turns), self.prompt])
 
+    @property
+    def indices(self) -> range:
+        """Those of the samples wanted."""
+        return range(self.first, self.first + self.n)
+
     def only(self, indices: Iterable[int]) -> Iterator[Request]:
         """The request for these samples alone, in parts of consecutive ones."""
         for _, run in groupby(enumerate(sorted(indices)), lambda pair: pair[1] - pair[0]):

@@ -6,6 +6,7 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import json
+import math
 import os
 import sys
 import threading
@@ -18,7 +19,7 @@ from typing import Any, ClassVar
 
 from mbr_esd_metric.errors import EngineError, require
 from mbr_esd_metric.generation.embedded import with_weights
-from mbr_esd_metric.generation.engine import Engine, EngineOptions
+from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, Engine, EngineOptions, Request
 from mbr_esd_metric.generation.model_files import check_model_folder, made_folder, model_identity
 
 #: Environment variable of OpenMP, read when torch loads its OpenMP library.
@@ -26,14 +27,14 @@ POLICY = "OMP_WAIT_POLICY"
 
 
 class PretrainedEngine(Engine):
-    """An engine whose model is loaded by transformers, in this process."""
+    """An engine whose model is in this process, loaded by transformers unless it says otherwise."""
 
     extra: ClassVar[str] = "transformers"
 
     def check(self) -> None:
         """Raise `EngineError` if a package is missing or too old, or the model's path is no folder of a model."""
-        for package in ("torch", "transformers", "outlines_core"):
-            require(package, "transformers", f"engine={self.name}")
+        for package in self.packages:
+            require(package, self.extra, f"engine={self.name}")
         version = importlib.metadata.version("transformers")
         if tuple(int(part) for part in version.split(".")[:2]) < (4, 57):
             raise EngineError(
@@ -43,30 +44,43 @@ class PretrainedEngine(Engine):
 
     @cached_property
     def problem(self) -> str | None:
+        options = self.options
         try:
             self.check()
+            room, place, fix = self.room()
         except EngineError as error:
             return str(error)
-        options = self.options
-        if not options.weights_gb:
-            return None
-        import torch
-
         size = options.weights_gb * (2 if options.dtype == "float32" else 1)
-        place, room = "memory", memory()
-        if options.device != "cpu" and torch.cuda.is_available():
-            place, gpus = "free GPU memory", range(torch.cuda.device_count())
-            room = sum(torch.cuda.mem_get_info(number)[0] for number in gpus)
-        if room is None or size * 1e9 < room:
+        if size * 1e9 < room:
             return None
         return (
-            f"{options.model} needs {size:.0f} GB for its weights, and this machine has {room / 1e9:.0f} GB of "
-            f"{place}; use one with more, a smaller model, or engine=server"
+            f"{options.model} needs {size:.0f} GB for its weights, and there are {room / 1e9:.0f} GB of {place}; {fix}"
         )
+
+    def room(self) -> tuple[float, str, str]:
+        """The bytes that there are for weights, of what, and what helps where these are too few; `EngineError` if the
+        engine needs a GPU and there is none."""
+        if not self.options.weights_gb:
+            return math.inf, "", ""
+        import torch
+
+        fix = "use a machine with more, a smaller model, or engine=server"
+        if self.options.device == "cpu" or not torch.cuda.is_available():
+            return memory() or math.inf, "memory", fix
+        free = sum(torch.cuda.mem_get_info(number)[0] for number in range(torch.cuda.device_count()))
+        return free, "free GPU memory", fix
 
     @cached_property
     def identity(self) -> Mapping[str, str]:
         return {"engine": self.name, **model_identity(with_weights(self.options))}
+
+
+def prompt_tokens(tokenizer: Any, request: Request) -> list[int]:
+    """The tokens of a request in the model's chat template."""
+    tokens: list[int] = tokenizer.apply_chat_template(
+        request.messages, add_generation_prompt=True, return_dict=False, **CHAT_TEMPLATE_ARGUMENTS
+    )
+    return tokens
 
 
 def load_merged(options: EngineOptions) -> tuple[Any, Any]:
@@ -130,12 +144,11 @@ def loading(options: EngineOptions) -> Iterator[None]:
     quiet = transformers.utils.logging.is_progress_bar_enabled()
     transformers.utils.logging.disable_progress_bar()
     try:
-        yield
+        with memory_errors(options.model):
+            yield
     except EngineError:
         raise
     except Exception as error:  # transformers' errors for a damaged or unknown model have no common base
-        if exhausts_memory(error):
-            raise EngineError(out_of_memory(options.model)) from error
         raise EngineError(
             f"cannot load {options.model}: {' '.join(str(error).split())[:300]}; check model= and adapter= in the "
             "model's options, and the versions (mbr-esd models --check). A gated model needs its licence accepted at "
@@ -158,20 +171,21 @@ def placement(device: str) -> dict[str, Any]:
     return {"device_map": "balanced" if torch.cuda.device_count() > 1 else "cuda"}
 
 
-def exhausts_memory(error: BaseException) -> bool:
-    """Whether torch or Python found no memory for something."""
+@contextmanager
+def memory_errors(what: str) -> Iterator[None]:
+    """Raise an `EngineError` that names what was worked on, where torch or Python finds no memory."""
     import torch
 
-    words = ("allocate memory", "not enough memory")
-    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(one in str(error) for one in words)
-
-
-def out_of_memory(what: str) -> str:
-    """The message where the memory does not suffice for something."""
-    return (
-        f"out of memory while {what} was worked on; end other programs that hold memory, give dtype=bfloat16, "
-        "or let a server do it: engine=server"
-    )
+    try:
+        yield
+    except Exception as error:
+        words = ("allocate memory", "not enough memory")
+        if not isinstance(error, (torch.OutOfMemoryError, MemoryError)) and not any(one in str(error) for one in words):
+            raise
+        raise EngineError(
+            f"out of memory while {what} was worked on; end other programs that hold memory, give dtype=bfloat16, "
+            "or let a server do it: engine=server"
+        ) from error
 
 
 def memory() -> int | None:

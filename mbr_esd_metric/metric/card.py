@@ -123,7 +123,7 @@ class ModelCard:
     Attributes:
         name, description: as the user wrote it, without the query; and one line for `mbr-esd models`.
         memory_gb: size of the weights in bfloat16, in GB (10^9 bytes), which an engine in process needs at least; 0 if
-            a service runs the model.
+            that is not known, or a service runs the model.
         needs_prompt: whether the model was trained with a prompt that is not ours, which the user has to give.
         calibration: file of `mbr-esd calibrate` that recalibrates the confidences; "" for none.
         device: "auto", or "cpu" to leave GPUs alone.
@@ -284,9 +284,9 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
 
 
 def settings(card: ModelCard) -> dict[str, object]:
-    """The description of a card, and the value of every option of a model name."""
+    """The description of a card, and the value of every option of a model name. A size that is not known is None."""
     values = {name: getattr(card, name) for name in (*DESCRIBED, *OPTIONS)}
-    return values | card.decision.described()
+    return values | {"memory_gb": card.memory_gb or None} | card.decision.described()
 
 
 def with_pair(card: ModelCard, lp: str | None, *, of_test_set: bool = False) -> ModelCard:

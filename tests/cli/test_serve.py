@@ -18,6 +18,8 @@ def test_serve_needs_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingDependencyError, match=r"mbr-esd serve .*needs the package 'vllm'.*pip install"):
         serve_command("mbr-esd-llama", "127.0.0.1", 8000)
+    with pytest.raises(OptionError, match="engine=vllm: .*format=tags; take engine=tagger"):
+        serve_command("mbr-esd-small", "127.0.0.1", 8000)
 
 
 def test_flags_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:

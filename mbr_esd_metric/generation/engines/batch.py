@@ -9,7 +9,6 @@ does not name its batch yet, the batch is looked up by that token.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import secrets
 import time
@@ -27,8 +26,8 @@ from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.model_files import cache_folder
 from mbr_esd_metric.generation.server import http
 from mbr_esd_metric.generation.server.address import Address, excerpt
-from mbr_esd_metric.generation.server.client import ADVICE, Job, RetryPolicy
-from mbr_esd_metric.generation.server.detection import objects_in, run_coroutine
+from mbr_esd_metric.generation.server.client import ADVICE, Client, RetryPolicy
+from mbr_esd_metric.generation.server.detection import objects_in
 from mbr_esd_metric.generation.server.replies import read_reply
 
 #: The most requests and bytes in one batch; OpenAI takes 50,000 and 200 MB.
@@ -36,6 +35,8 @@ REQUESTS = 20_000
 BYTES = 100_000_000
 #: The most bytes that are read of a file of results.
 RESULTS = 1 << 30
+#: Characters of a key in the name of a request.
+_KEY = 40
 _OVER = ("completed", "failed", "expired", "cancelled")
 
 
@@ -62,76 +63,93 @@ class BatchEngine(ServerEngine):
         if len(self.options.server) > 1:
             return "engine=batch takes one server; give one"
         server = ServerEngine(self._given)
-        if server.problem is not None:
-            return server.problem
-        if server.dialect.name not in ("openai", "plain"):
+        if server.problem is None and server.dialect.name not in ("openai", "plain"):
             return f"the server speaks dialect={server.dialect.name}, which has no batches; take engine=server"
-        return None
+        return server.problem
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
-        """Submit the samples that no earlier batch holds, wait for all batches, and yield their results.
-
-        Whatever ends it, the same command finds the submitted batches again.
-        """
+        """Submit the samples that no earlier batch holds, wait for all batches, and yield their results, also samples
+        of these segments that another run submitted. Whatever ends it, the same command finds the batches again."""
         if len(self.addresses) > 1:
             raise EngineError(str(self.problem))
-        job, wanted, failed = self.job(sampling), _Wanted(requests), list[str]()
-        with _ledger(self.addresses[0], job.model) as ledger:
-            waiting = self._submitted(job, wanted, ledger)
+        client, failed = self.client(sampling), list[str]()
+        with _ledger(self.addresses[0], self.model) as ledger:
+            waiting = self._submitted(client, list(requests), ledger)
             pause = 10 * self.policy.first_wait
             while waiting:
                 for batch in sorted(waiting):
-                    names = waiting[batch]
-                    done: set[str] | None = {name for name in names if not wanted.only_part_of(name)}
                     try:
                         state = self._object(f"/batches/{batch}")
                         if state.get("status") not in _OVER:
                             continue
-                        yield from self._results(job, state, wanted, names, failed)
+                        yield from self._results(client, state, waiting[batch], failed)
+                        ledger.remove(batch, waiting[batch])
                     except _NotFoundError as error:
                         failed.append(
                             f"{batch} is gone ({error}): it expired, or belongs to another account's key; the same "
                             "command submits its requests again"
                         )
-                        done = None
+                        ledger.remove(batch)
                     del waiting[batch]
-                    ledger.remove(batch, done)
                 if waiting:
                     time.sleep(pause)
                     pause = min(pause * 1.5, self.policy.longest_wait)
         if failed:
             raise EngineError(f"{first_of(failed, between='; ')}. {ADVICE}")
 
-    def _submitted(self, job: Job, wanted: _Wanted, ledger: _Ledger) -> dict[str, set[str]]:
-        """Batch -> the names of its requests with samples of this run. Samples that no batch holds are submitted."""
+    def _submitted(self, client: Client, requests: list[Request], ledger: _Ledger) -> dict[str, dict[str, Request]]:
+        """Batch -> name and content of its requests for these segments, of each batch that holds a sample of this run.
+        Samples that no batch holds are submitted."""
         if nameless := {token: names for token, (batch, names) in ledger.entries.items() if batch is None}:
             for token, batch in self._by_token().items():  # of runs that were killed before they noted the name
                 if token in nameless:
                     ledger.enter(token, batch, nameless[token])
             ledger.remove(None)  # these were never submitted
-        batches = {batch: set(filter(wanted.indices, names)) for batch, names in ledger.entries.values()}
-        waiting = {batch: names for batch, names in batches.items() if batch and names}
+        segments = {request.key[:_KEY]: request for request in requests}
+        wanted = {(request.key, index) for request in requests for index in request.indices}
+        waiting: dict[str, dict[str, Request]] = {}
+        for batch, names in ledger.entries.values():
+            split = {name: name.rsplit("-", 2) for name in names}
+            parts = {
+                name: replace(segments[key], first=int(first), n=int(n))
+                for name, (key, first, n) in split.items()
+                if key in segments
+            }
+            held = {(part.key, index) for part in parts.values() for index in part.indices}
+            if batch and held & wanted:
+                waiting[batch] = parts
+                wanted -= held
+        size = client.dialect.per_request
+        left = [
+            part
+            for request in requests
+            for run in request.only(index for index in request.indices if (request.key, index) in wanted)
+            for part in run.parts(size)
+        ]
         # A batch cannot be stopped halfway, so the limit is checked for all of them beforehand.
-        bound = sum(map(job.cost, wanted.parts(job.dialect.per_request)))
-        if job.max_cost is not None and bound > job.max_cost:
+        bound, most = (
+            sum(client.cost(part) for request in requests for part in request.parts(size)),
+            self.options.max_cost,
+        )
+        if most is not None and bound > most:
             raise EngineError(
-                f"the batch may cost {bound:.4f}, more than max_cost={job.max_cost:g}; nothing was submitted: raise "
-                "it, or ask for fewer (n=N)"
+                f"the batch may cost {bound:.4f}, more than max_cost={most:g}; nothing was submitted: raise it, or ask "
+                "for fewer (n=N)"
             )
-        for group in _groups(job, wanted.parts(job.dialect.per_request, set().union(*waiting.values()))):
-            token, names = secrets.token_hex(8), set(group)
-            ledger.enter(token, None, names)
+        for group, lines in _groups(client, left):
+            token = secrets.token_hex(8)
+            ledger.enter(token, None, group)
             order = {
-                "input_file_id": self._id_of("/files", b"".join(group.values())),
+                "input_file_id": self._id_of("/files", lines),
                 "endpoint": "/v1/chat/completions",
                 "completion_window": "24h",
                 "metadata": {"mbr_esd": token},
             }
             # One try only: after a lost reply, a second one would submit and bill the batch twice. The ledger finds it.
-            batch = self._id_of("/batches", order, tries=1)
-            ledger.enter(token, batch, names)
-            waiting[batch] = names
-            logger.info(f"submitted to {self.addresses[0]} as {batch}: {number_of(len(names), 'request')}")
+            submitted = self._id_of("/batches", order, tries=1)
+            ledger.enter(token, submitted, group)
+            waiting[submitted] = group
+            logger.info(f"submitted to {self.addresses[0]} as {submitted}: {number_of(len(group), 'request')}")
         return waiting
 
     def _by_token(self) -> dict[str, str]:
@@ -151,36 +169,33 @@ class BatchEngine(ServerEngine):
             after = f"&after={items[-1].get('id')}"
 
     def _results(
-        self, job: Job, state: Mapping[str, Any], wanted: _Wanted, names: set[str], failed: list[str]
+        self, client: Client, state: Mapping[str, Any], parts: Mapping[str, Request], failed: list[str]
     ) -> Iterator[Generated | Refused]:
         """The samples of a finished batch, and the requests with a reply that is none; adds a message to `failed` for
         each request without a reply."""
-        missing, refused, address = set(names), set[str](), self.addresses[0]
+        missing, refused, address = dict(parts), set[str](), self.addresses[0]
         for field in ("output_file_id", "error_file_id"):
             if not isinstance(state.get(field), str):
                 continue
             for line in self._ask(f"/files/{state[field]}/content").body.splitlines():
                 name, status, answer = _read_line(line)
-                if name not in missing:
+                if (part := missing.pop(name, None)) is None:
                     continue
-                missing.discard(name)
-                part = wanted.part(name)
                 try:
                     if status != 200:
                         raise http.classify(status, answer, address)
-                    samples = read_reply(job.query(part), answer, address).samples
+                    samples = read_reply(client.query(part), answer, address).samples
                 except (http.TransientError, http.RequestRejected, EngineError) as error:
                     if part.key not in refused:
                         refused.add(part.key)
                         yield Refused(part.key, str(error))
                     continue
-                for run in part.only(wanted.take(part, len(samples))):
-                    yield Generated(part.key, run.first, samples[run.first - part.first :][: run.n])
+                yield Generated(part.key, part.first, samples)
                 if len(samples) < part.n:
                     failed.append(f"{part.label}: the reply has {len(samples)} candidates of {part.n}")
         reasons = "; ".join(str(error.get("message")) for error in objects_in(state.get("errors"), "data") or [])
         ended = excerpt(f"{state.get('status')} without it" + (f" ({reasons})" if reasons else ""), 300)
-        failed.extend(f"{wanted.part(name).label}: the batch is {ended}" for name in sorted(missing))
+        failed.extend(f"{missing[name].label}: the batch is {ended}" for name in sorted(missing))
 
     def _id_of(self, path: str, body: object, tries: int = 0) -> str:
         """The id of a new file or batch; raises `EngineError` if the reply has none."""
@@ -199,11 +214,20 @@ class BatchEngine(ServerEngine):
         return value
 
     def _ask(self, path: str, body: object = None, tries: int = 0) -> http.Response:
-        """A reply with the status 200, to a POST if there is a body; temporary failures are tried again."""
+        """A reply with the status 200, to a POST if there is a body, bytes as the file of a form and an object as JSON;
+        temporary failures are tried again."""
         tries, where = tries or self.policy.tries, f"{self.addresses[0]}{path.partition('?')[0]}"
         for number in range(1, tries + 1):
+            data: Any = None
+            if isinstance(body, bytes):
+                import aiohttp
+
+                data = aiohttp.FormData({"purpose": "batch"})
+                data.add_field("file", body, filename="requests.jsonl", content_type="application/jsonl")
+            elif body is not None:
+                data = json.dumps(body).encode("ascii")
             try:
-                response = run_coroutine(_request(self.addresses[0], path, body))
+                response = http.request(self.addresses[0], path, data, RESULTS, 600.0)
                 if response.status == 200:
                     if not path.endswith("/content"):
                         response.json()  # a reply that is cut is asked for again
@@ -221,58 +245,6 @@ class BatchEngine(ServerEngine):
             f"{where} failed {tries} times, the last time by: {reason}. What was submitted is noted; run the same "
             "command again"
         )
-
-
-class _Wanted:
-    """The samples that a run asks for, and their places in the requests of batches, each named KEY-FIRST-N."""
-
-    def __init__(self, requests: Iterable[Request]) -> None:
-        self._requests: dict[str, Request] = {}
-        self._asked: dict[str, set[int]] = {}
-        for request in requests:
-            key = request.key[:40]
-            self._requests[key] = request
-            self._asked.setdefault(key, set()).update(range(request.first, request.first + request.n))
-        self._left = {key: set(indices) for key, indices in self._asked.items()}
-
-    def indices(self, name: str) -> set[int]:
-        """The samples of a batch's request that this run asks for."""
-        key, numbers = _place(name)
-        return self._asked.get(key, set()) & {*numbers}
-
-    def only_part_of(self, name: str) -> bool:
-        """Whether the batch's request holds further samples, which a later run may ask for."""
-        return len(self.indices(name)) < len(_place(name)[1])
-
-    def part(self, name: str) -> Request:
-        """The batch's request."""
-        key, numbers = _place(name)
-        return replace(self._requests[key], first=numbers.start, n=len(numbers))
-
-    def parts(self, size: int, held: Iterable[str] = ()) -> Iterator[Request]:
-        """Requests of so many samples at most for all that no batch holds."""
-        left = {key: set(indices) for key, indices in self._asked.items()}
-        for name in held:
-            left[_place(name)[0]] -= self.indices(name)
-        for key, request in self._requests.items():
-            for run in request.only(left[key]):
-                yield from run.parts(size)
-
-    def take(self, part: Request, count: int) -> set[int]:
-        """Which of the first samples of a batch's request are still wanted; from now on they are not."""
-        taken = self._left[part.key[:40]] & set(range(part.first, part.first + count))
-        self._left[part.key[:40]] -= taken
-        return taken
-
-
-def _name(part: Request) -> str:
-    return f"{part.key[:40]}-{part.first}-{part.n}"
-
-
-def _place(name: str) -> tuple[str, range]:
-    """Key and samples of a request of that name."""
-    key, first, n = name.rsplit("-", 2)
-    return key, range(int(first), int(first) + int(n))
 
 
 @contextmanager
@@ -296,7 +268,7 @@ class _Ledger:
     """The batches that were submitted to a service.
 
     Attributes:
-        entries: token -> batch (None until its name is known) and the names of its requests.
+        entries: token -> batch (None until its name is known) and the names of its requests, each KEY-FIRST-N.
     """
 
     def __init__(self, path: Path, entries: dict[str, tuple[str | None, list[str]]]) -> None:
@@ -322,34 +294,21 @@ class _Ledger:
         self._path.chmod(0o600)
 
 
-async def _request(address: Address, path: str, body: object) -> http.Response:
-    """The reply; bytes are sent as the file of a form, and an object as JSON."""
-    data: Any = None
-    if isinstance(body, bytes):
-        import aiohttp
-
-        data = aiohttp.FormData({"purpose": "batch"})
-        data.add_field("file", io.BytesIO(body), filename="requests.jsonl", content_type="application/jsonl")
-    elif body is not None:
-        data = json.dumps(body).encode("ascii")
-    async with http.connections() as session:
-        return await http.fetch(session, address, path, data, RESULTS, 600.0)
-
-
-def _groups(job: Job, parts: Iterable[Request]) -> Iterator[dict[str, bytes]]:
-    """Name -> line of requests, as many as one batch takes."""
-    group: dict[str, bytes] = {}
-    size = 0
+def _groups(client: Client, parts: Iterable[Request]) -> Iterator[tuple[dict[str, Request], bytes]]:
+    """The requests by name and the lines of their file, as many as one batch takes."""
+    group: dict[str, Request] = {}
+    lines = bytearray()
     for part in parts:
-        line = {"custom_id": _name(part), "method": "POST", "url": "/v1/chat/completions", "body": job.query(part).body}
+        name = f"{part.key[:_KEY]}-{part.first}-{part.n}"
+        line = {"custom_id": name, "method": "POST", "url": "/v1/chat/completions", "body": client.query(part).body}
         written = json.dumps(line).encode("ascii") + b"\n"
-        if group and (len(group) == REQUESTS or size + len(written) > BYTES):
-            yield group
-            group, size = {}, 0
-        group[_name(part)] = written
-        size += len(written)
+        if group and (len(group) == REQUESTS or len(lines) + len(written) > BYTES):
+            yield group, bytes(lines)
+            group, lines = {}, bytearray()
+        group[name] = part
+        lines += written
     if group:
-        yield group
+        yield group, bytes(lines)
 
 
 def _read_line(line: bytes) -> tuple[str, int, object]:

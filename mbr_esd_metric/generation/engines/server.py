@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from mbr_esd_metric.errors import EngineError, logger
@@ -14,7 +14,8 @@ from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.dialects import DIALECTS, DIALECTS_FILE, Dialect, get_dialect
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.generation.server.client import Job, Progress, RetryPolicy
+    from mbr_esd_metric.generation.server.client import Client, Progress, RetryPolicy
+    from mbr_esd_metric.generation.server.detection import Get
 
 
 class ServerEngine(Engine):
@@ -32,16 +33,22 @@ class ServerEngine(Engine):
         super().__init__(options)
         self._policy = policy
 
-    # What asks a server is loaded when there is something to ask.
-    def _detect_dialect(self) -> str:
-        from mbr_esd_metric.generation.server import detection
+    @cached_property
+    def _get(self) -> Get:
+        """Asks a server something that has one answer. What asks is loaded when there is something to ask."""
+        from mbr_esd_metric.generation.server.http import request
 
-        return detection.run_coroutine(detection.detect_dialect(self.addresses))
+        return cache(request)
+
+    def _detect_dialect(self) -> str:
+        from mbr_esd_metric.generation.server.detection import detect_dialect
+
+        return detect_dialect(self.addresses, self._get)
 
     def _check_model(self, model: str) -> str:
-        from mbr_esd_metric.generation.server import detection
+        from mbr_esd_metric.generation.server.detection import check_model
 
-        return detection.run_coroutine(detection.check_model(self.addresses, self.dialect, model))
+        return check_model(self.addresses, self._get, self.dialect, model)
 
     @cached_property
     def addresses(self) -> list[Address]:
@@ -142,16 +149,14 @@ class ServerEngine(Engine):
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
         """Sample every request, in order and many at a time; a part is yielded as soon as its reply is in, or refused
         for good. `EngineError` is raised only if no request can succeed."""
-        from mbr_esd_metric.generation.server.client import Client
-
         self.load()
-        yield from Client(self.job(sampling), requests)
+        yield from self.client(sampling).generate(requests)
 
-    def job(self, sampling: Sampling) -> Job:
-        """The settings of a run; logs, once, what the dialect leaves out, which changes what the numbers mean."""
-        from mbr_esd_metric.generation.server.client import Job, Progress, RetryPolicy
+    def client(self, sampling: Sampling) -> Client:
+        """The client of a run; logs, once, what the dialect leaves out, which changes what the numbers mean."""
+        from mbr_esd_metric.generation.server.client import Client, Progress, RetryPolicy
 
-        options, dialect = self.options, self.dialect
+        dialect, policy = self.dialect, self._policy or RetryPolicy()
         left_out = [f"{name}={getattr(sampling, name)}" for name in self.unsupported_settings(sampling)]
         guided = {"schema": "a JSON schema in place of the grammar", "none": "nothing that holds the model to the form"}
         if dialect.guidance in guided:
@@ -160,6 +165,5 @@ class ServerEngine(Engine):
             hot = "" if dialect.top_k or not dialect.takes_temperature else f" at temperature={sampling.temperature:g}"
             settings = f"in dialect={dialect.name}{hot}; left out: {', '.join(left_out)}"
             logger.info(f"{self.addresses[0]} is asked {settings}")
-        self._progress, policy = self._progress or Progress(), self._policy or RetryPolicy()
-        limits = (options.price, options.max_cost, options.concurrency)
-        return Job(self.addresses, dialect, self.model, sampling, policy, *limits, self._progress)
+        self._progress = self._progress or Progress()
+        return Client(self.addresses, dialect, self.model, sampling, self.options, policy, self._progress)

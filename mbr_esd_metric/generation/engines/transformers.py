@@ -17,20 +17,19 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mbr_esd_metric.core.decision import Candidate, TokenLogprobs
 from mbr_esd_metric.errors import EngineError, no_effect_error
 from mbr_esd_metric.generation.embedded import with_weights
-from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, Generated, Request, Sampling
+from mbr_esd_metric.generation.engine import Generated, Request, Sampling
 from mbr_esd_metric.generation.pretrained import (
     PretrainedEngine,
-    exhausts_memory,
     in_fast_type,
     load_merged,
-    out_of_memory,
+    memory_errors,
+    prompt_tokens,
 )
 
 if TYPE_CHECKING:
@@ -85,11 +84,12 @@ class TransformersEngine(PretrainedEngine):
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         self.load()
         for request in requests:
-            with _reported(request), self._no_grad():
-                tokens = self._tokens(request)
+            label = request.label or "a segment"
+            with memory_errors(label), self._no_grad():
+                tokens = prompt_tokens(self._tokenizer, request)
                 if len(tokens) + sampling.max_tokens > self._context:
                     raise EngineError(
-                        f"{request.label or 'a segment'}: its prompt has {len(tokens)} tokens, and with "
+                        f"{label}: its prompt has {len(tokens)} tokens, and with "
                         f"max_tokens={sampling.max_tokens} that is more than the model's context of {self._context} "
                         "tokens; split the segment, lower max_tokens, or take a model with a longer context"
                     )
@@ -97,7 +97,7 @@ class TransformersEngine(PretrainedEngine):
                 logits = self._cache.read(self._model, tokens)
             last = request.first + request.n
             for indices in [range(1)] if sampling.greedy else _groups(request.first, last):
-                with _reported(request), self._no_grad():
+                with memory_errors(label), self._no_grad():
                     group = self._decode(request, indices, logits, grammar, sampling)
                 if sampling.greedy:
                     yield Generated(request.key, request.first, (group[0],) * request.n)
@@ -133,13 +133,6 @@ class TransformersEngine(PretrainedEngine):
                 f"({error}); use engine=vllm or engine=server"
             ) from error
         self._cache.clear()
-
-    def _tokens(self, request: Request) -> list[int]:
-        text = self._tokenizer.apply_chat_template(
-            request.messages, add_generation_prompt=True, tokenize=False, **CHAT_TEMPLATE_ARGUMENTS
-        )
-        tokens: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-        return tokens
 
     def _decode(
         self, request: Request, indices: Sequence[int], logits: Tensor, grammar: TokenGrammar, sampling: Sampling
@@ -217,17 +210,6 @@ def _choose(scores: Tensor, uniform: Sequence[float], sampling: Sampling) -> Ten
     # If rounding leaves the last sum at `target`, take the last token with a probability above 0.
     place = torch.minimum(place, (shares > 0).sum(1, keepdim=True) - 1)
     return tokens.gather(1, place)[:, 0]
-
-
-@contextmanager
-def _reported(request: Request) -> Iterator[None]:
-    """If the memory is exhausted, raise an error that names the segment."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not exhausts_memory(error):
-            raise
-        raise EngineError(out_of_memory(request.label or "a segment")) from error
 
 
 class TokenGrammar:

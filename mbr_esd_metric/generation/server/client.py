@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.errors import EngineError, logger
-from mbr_esd_metric.generation.engine import Generated, Refused, Request, Sampling
+from mbr_esd_metric.generation.engine import EngineOptions, Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.server import http
 from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.dialects import Dialect, Query
@@ -84,30 +84,6 @@ class Progress:
     renamed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """The settings of a run; `concurrency` is the number of requests in progress at once, None for `CONCURRENCY` a
-    server, or what a server says that it works on."""
-
-    servers: Sequence[Address]
-    dialect: Dialect
-    model: str
-    sampling: Sampling
-    policy: RetryPolicy
-    price: tuple[float, float] | None = None
-    max_cost: float | None = None
-    concurrency: int | None = None
-    progress: Progress = field(default_factory=Progress)
-
-    def query(self, part: Request) -> Query:
-        """The HTTP request of a part of a request."""
-        return Query(part, self.model, self.sampling, self.dialect)
-
-    def cost(self, part: Request, billed: tuple[int, int] | None = None) -> float:
-        """The cost of a part: by its tokens if a server said how many, else the most it can be; 0 without prices."""
-        return cost(self.price, *(billed or (part.text, part.n * self.sampling.max_tokens))) if self.price else 0.0
-
-
 @dataclass(slots=True, eq=False)
 class _Server:
     """A server: the requests that it takes at once, until when it gets none, and whether an answer had the form."""
@@ -129,13 +105,20 @@ class _Tries:
     single: bool = False
 
 
+@dataclass(eq=False)
 class Client:
-    """One call of `generate`, to be iterated over once. Its event loop has a thread of its own, so that a slow reader
-    stalls no connection."""
+    """One call of `generate`. Its event loop has a thread of its own, so that a slow reader stalls no connection."""
 
-    def __init__(self, job: Job, requests: Iterable[Request]) -> None:
-        self._job, self._progress = job, job.progress
-        self._parts = (part for request in requests for part in request.parts(job.dialect.per_request))
+    addresses: Sequence[Address]
+    dialect: Dialect
+    model: str
+    sampling: Sampling
+    options: EngineOptions
+    policy: RetryPolicy
+    progress: Progress
+
+    def __post_init__(self) -> None:
+        self._parts: Iterator[Request] = iter(())
         self._results: queue.SimpleQueue[Generated | Refused | None] = queue.SimpleQueue()
         self._servers: list[_Server] = []
         self._ended = asyncio.Event()
@@ -146,9 +129,19 @@ class Client:
         #: Keys of the first segments, and of those that are refused.
         self._first, self._refused = set[str](), set[str]()
 
-    def __iter__(self) -> Iterator[Generated | Refused]:
+    def query(self, part: Request) -> Query:
+        """The HTTP request of a part of a request."""
+        return Query(part, self.model, self.sampling, self.dialect)
+
+    def cost(self, part: Request, billed: tuple[int, int] | None = None) -> float:
+        """The cost of a part: by its tokens if a server said how many, else the most it can be; 0 without prices."""
+        price, most = self.options.price, (part.text, part.n * self.sampling.max_tokens)
+        return cost(price, *(billed or most)) if price else 0.0
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Generated | Refused]:
         """The replies' samples as they come in, and the requests that are refused; raises `EngineError` if no request
         can succeed, as soon as those under way are in."""
+        self._parts = (part for request in requests for part in request.parts(self.dialect.per_request))
         loop = asyncio.new_event_loop()
         run = loop.create_task(self._run())
         ended = asyncio.wait([run])
@@ -165,17 +158,16 @@ class Client:
 
     async def _run(self) -> None:
         """Let workers send all parts. After an error, what is under way has some time to come in."""
-        job = self._job
         try:
             async with http.connections() as session:
-                limits = {address: await self._limit(session, address) for address in job.servers}
+                limits = {address: await self._limit(session, address) for address in self.addresses}
                 self._servers = [_Server(address, asyncio.Semaphore(limit)) for address, limit in limits.items()]
-                count = job.concurrency or sum(limits.values())
+                count = self.options.concurrency or sum(limits.values())
                 workers = [asyncio.create_task(self._work(session)) for _ in range(count)]
                 try:
                     done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
                     self._ended.set()
-                    await asyncio.wait(workers, timeout=ENDING / (1 if self._progress.answered else 10))
+                    await asyncio.wait(workers, timeout=ENDING / (1 if self.progress.answered else 10))
                     for worker in done:
                         worker.result()
                 finally:
@@ -187,9 +179,9 @@ class Client:
 
     async def _limit(self, session: ClientSession, address: Address) -> int:
         """The number of requests that a server gets at once."""
-        job, slots = self._job, self._job.dialect.slots
-        if job.concurrency is not None or slots is None:
-            return job.concurrency or CONCURRENCY
+        concurrency, slots = self.options.concurrency, self.dialect.slots
+        if concurrency is not None or slots is None:
+            return concurrency or CONCURRENCY
         with suppress(http.TransientError, EngineError, KeyError, TypeError):
             if isinstance(slots, tuple):
                 slots = http.token_count((await http.fetch(session, address, slots[0])).json()[slots[1]])
@@ -199,13 +191,13 @@ class Client:
 
     async def _work(self, session: ClientSession) -> None:
         """Send one part after the other, each until all of its samples are in or it is given up."""
-        job, progress = self._job, self._progress
+        most = self.options.max_cost
         while not self._ended.is_set() and (part := next(self._parts, None)) is not None:
             while self._results.qsize() >= WAITING:
                 await asyncio.sleep(0.05)
-            if job.max_cost is not None and progress.spent >= job.max_cost:
+            if most is not None and (spent := self.progress.spent) >= most:
                 raise EngineError(
-                    f"max_cost={job.max_cost:g} is reached: {progress.spent:.4f} were spent, and what is "
+                    f"max_cost={most:g} is reached: {spent:.4f} were spent, and what is "
                     f"under way comes on top. {ADVICE}, with a max_cost of its own"
                 )
             if len(self._first) < REFUSALS:
@@ -218,18 +210,18 @@ class Client:
 
     async def _attempt(self, session: ClientSession, part: Request, tries: _Tries) -> Request | None:
         """Send a part once; returns the part that is to be sent next, None where nothing is."""
-        job, progress, server = self._job, self._progress, await self._free_server(part)
+        progress, server = self.progress, await self._free_server(part)
         async with server.slots:
             if self._ended.is_set():
                 return None
             sent = replace(part, n=1) if self._takes_one or tries.single else part
-            query, started = job.query(sent), time.monotonic()
+            query, started = self.query(sent), time.monotonic()
             body = json.dumps(query.body).encode("ascii")
             # A token takes a few hundred bytes with its log-probability; this limit is several times that.
-            limit = (1 << 20) + 2048 * sent.n * job.sampling.max_tokens
-            seconds = job.policy.timeout * 2**tries.bad_replies
+            limit = (1 << 20) + 2048 * sent.n * self.sampling.max_tokens
+            seconds = self.policy.timeout * 2**tries.bad_replies
             try:
-                response = await http.fetch(session, server.address, job.dialect.path, body, limit, seconds)
+                response = await http.fetch(session, server.address, self.dialect.path, body, limit, seconds)
                 if response.status != 200:
                     raise response.failure(server.address)
                 reply = read_reply(query, response.json(), server.address)
@@ -241,9 +233,9 @@ class Client:
                 return None
             except http.TransientError as error:
                 failure = error
-                progress.spent += job.cost(sent) if error.sent else 0.0
+                progress.spent += self.cost(sent) if error.sent else 0.0
             else:
-                progress.spent += job.cost(sent, reply.billed)
+                progress.spent += self.cost(sent, reply.billed)
                 progress.answered, self._last_success = True, time.monotonic()
                 server.guided |= any(not sample.truncated for sample in reply.samples)
                 self._takes_several |= sent.n > 1
@@ -251,7 +243,7 @@ class Client:
                 tries.failures = tries.bad_replies = 0
                 if reply.other_model and not progress.renamed:
                     progress.renamed, other = True, reply.other_model
-                    logger.info(f"{server.address} answers with the model {other!r} where {job.model!r} is asked")
+                    logger.info(f"{server.address} answers with the model {other!r} where {self.model!r} is asked")
                 self._results.put(Generated(part.key, part.first, reply.samples))
                 count = len(reply.samples)
                 return replace(part, first=part.first + count, n=part.n - count) if count < part.n else None
@@ -274,7 +266,7 @@ class Client:
         self, failure: http.TransientError, server: _Server, part: Request, tries: _Tries, started: float
     ) -> Request | None:
         """Wait after a failure; returns the part if it is to be sent again, None if it is given up."""
-        policy, dialect, progress, address = self._job.policy, self._job.dialect, self._progress, server.address
+        policy, dialect, progress, address = self.policy, self.dialect, self.progress, server.address
         if isinstance(failure, (http.InvalidResponse, http.RequestTimeout)):
             tries.bad_replies += 1
         else:  # a server that is busy with other requests of this run has not failed
@@ -316,6 +308,6 @@ class Client:
             return
         self._refused.add(part.key)
         all_refused = len(self._first) >= REFUSALS and self._first <= self._refused
-        if all_refused and not self._progress.answered:
+        if all_refused and not self.progress.answered:
             raise EngineError(f"all of the first {len(self._first)} segments are refused, {part.label} so: {reason}")
         self._results.put(Refused(part.key, reason))

@@ -16,6 +16,7 @@ import re
 import time
 import urllib.request
 from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -109,6 +110,17 @@ async def connections() -> AsyncIterator[ClientSession]:
     connector, cookies = aiohttp.TCPConnector(limit=0), aiohttp.DummyCookieJar()
     async with aiohttp.ClientSession(connector=connector, cookie_jar=cookies, auto_decompress=False) as session:
         yield session
+
+
+def request(address: Address, path: str, body: Any = None, limit: int = 1 << 24, seconds: float = 10.0) -> Response:
+    """The reply that `fetch` gives, waited for. It works also in a thread that runs an event loop, as a notebook's."""
+
+    async def alone() -> Response:
+        async with connections() as session:
+            return await fetch(session, address, path, body, limit, seconds)
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, alone()).result()
 
 
 async def fetch(
