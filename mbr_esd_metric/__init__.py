@@ -10,33 +10,39 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_autoload import install as _install
-from mbr_esd_metric._version import __version__
+from mbr_esd_metric._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from mbr_esd_metric import metaeval
-    from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, mqm_score
-    from mbr_esd_metric.core.decision import Candidate, Decision
-    from mbr_esd_metric.core.rules import CorpusRule, SegmentRule
-    from mbr_esd_metric.core.similarities import Similarity
-    from mbr_esd_metric.core.similarities.f1 import f1
-    from mbr_esd_metric.core.similarities.mpp import mpp
-    from mbr_esd_metric.core.similarities.scoresim import score_sim
-    from mbr_esd_metric.core.similarities.softdice import soft_dice
-    from mbr_esd_metric.core.similarities.softf1 import soft_f1
-    from mbr_esd_metric.decoding.options import DecisionOptions
-    from mbr_esd_metric.decoding.segment import decide, decide_corpus, decide_many
-    from mbr_esd_metric.errors import (
-        EngineError,
-        InputError,
-        MbrEsdError,
-        NoValidCandidateError,
-        OptionError,
-        StoreError,
-    )
-    from mbr_esd_metric.generation.engine import Engine
-    from mbr_esd_metric.metric.metric import Metric, Prediction, load_metric
-    from mbr_esd_metric.metric.sources import Segment
-    from mbr_esd_metric.prompting.formats import AnswerFormat
+    from mbr_esd_metric import metaeval as metaeval
+    from mbr_esd_metric.core.annotation import Annotation as Annotation
+    from mbr_esd_metric.core.annotation import ErrorSpan as ErrorSpan
+    from mbr_esd_metric.core.annotation import mqm_score as mqm_score
+    from mbr_esd_metric.core.decision import Candidate as Candidate
+    from mbr_esd_metric.core.decision import Decision as Decision
+    from mbr_esd_metric.core.rules import CorpusRule as CorpusRule
+    from mbr_esd_metric.core.rules import SegmentRule as SegmentRule
+    from mbr_esd_metric.core.similarities import Similarity as Similarity
+    from mbr_esd_metric.core.similarities.f1 import f1 as f1
+    from mbr_esd_metric.core.similarities.mpp import mpp as mpp
+    from mbr_esd_metric.core.similarities.scoresim import score_sim as score_sim
+    from mbr_esd_metric.core.similarities.softdice import soft_dice as soft_dice
+    from mbr_esd_metric.core.similarities.softf1 import soft_f1 as soft_f1
+    from mbr_esd_metric.decoding.options import DecisionOptions as DecisionOptions
+    from mbr_esd_metric.decoding.segment import decide as decide
+    from mbr_esd_metric.decoding.segment import decide_corpus as decide_corpus
+    from mbr_esd_metric.decoding.segment import decide_many as decide_many
+    from mbr_esd_metric.errors import EngineError as EngineError
+    from mbr_esd_metric.errors import InputError as InputError
+    from mbr_esd_metric.errors import MbrEsdError as MbrEsdError
+    from mbr_esd_metric.errors import NoValidCandidateError as NoValidCandidateError
+    from mbr_esd_metric.errors import OptionError as OptionError
+    from mbr_esd_metric.errors import StoreError as StoreError
+    from mbr_esd_metric.generation.engine import Engine as Engine
+    from mbr_esd_metric.metric.metric import Metric as Metric
+    from mbr_esd_metric.metric.metric import Prediction as Prediction
+    from mbr_esd_metric.metric.metric import load_metric as load_metric
+    from mbr_esd_metric.metric.sources import Segment as Segment
+    from mbr_esd_metric.prompting.formats import AnswerFormat as AnswerFormat
 
 #: Module -> the public names that it defines, for the imports at first use; type checkers see those above.
 _PUBLIC = {
@@ -58,39 +64,7 @@ _PUBLIC = {
     "prompting.formats": ("AnswerFormat",),
 }
 
-__all__ = [
-    "Annotation",
-    "AnswerFormat",
-    "Candidate",
-    "CorpusRule",
-    "Decision",
-    "DecisionOptions",
-    "Engine",
-    "EngineError",
-    "ErrorSpan",
-    "InputError",
-    "MbrEsdError",
-    "Metric",
-    "NoValidCandidateError",
-    "OptionError",
-    "Prediction",
-    "Segment",
-    "SegmentRule",
-    "Similarity",
-    "StoreError",
-    "__version__",
-    "decide",
-    "decide_corpus",
-    "decide_many",
-    "f1",
-    "load_metric",
-    "metaeval",
-    "mpp",
-    "mqm_score",
-    "score_sim",
-    "soft_dice",
-    "soft_f1",
-]
+__all__ = sorted(["__version__", "metaeval", *(name for names in _PUBLIC.values() for name in names)])
 
 
 if not TYPE_CHECKING:  # a type checker would take any name for one of the package

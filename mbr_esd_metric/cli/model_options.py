@@ -43,7 +43,8 @@ def print_estimates(card: ModelCard, segments: Sequence[Segment], trial: int) ->
         raise OptionError(
             f"--dry-run {trial}: give a number of segments from 2; the first waits until the model is loaded"
         )
-    print("\n".join(estimate(card, segments, trial).lines()))
+    for name, text in estimate(card, segments, trial).items():
+        print(f"{name:<21}{text}")
     return 0
 
 

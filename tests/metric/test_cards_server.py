@@ -36,7 +36,7 @@ def test_the_model_may_be_left_out_where_the_server_serves_one() -> None:
         one = estimate(load_card(f"mbr-esd-server?server={server.url}&n=4"), SEGMENTS)
     assert left_out.signature == named.signature
     assert left_out.signature.startswith("mbr-esd|model:my-model-1.5B|dialect:llamacpp|engine:server|")
-    assert (one.card.title, one.stored) == ("my-model-1.5B", 8)
+    assert one["  in the store"] == "8"
     # By this name rows of two servers' models are told apart.
     assert model_title(load_card("mbr-esd-server"), named.signature) == "my-model-1.5B"
     assert model_title(load_card("mbr-esd-llama?n=4"), named.signature) == "mbr-esd-llama"
