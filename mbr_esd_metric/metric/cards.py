@@ -122,8 +122,7 @@ def load_card(name: str, options: Mapping[str, object] | None = None) -> ModelCa
     else:
         from mbr_esd_metric.metric.model_folder import other_card
 
-        more = [f"{option}={value}" for option, value in (options or {}).items()]
-        card = other_card(base, [*filter(None, query.split("&")), *more], CARD_NAMES)
+        card = other_card(base, CARD_NAMES)
     values: dict[str, object] = {option: value for option, value in (options or {}).items() if value is not None}
     for part in query.split("&") if query else ():
         key, equals, value = part.partition("=")

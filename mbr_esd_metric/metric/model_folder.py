@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import unquote
 
 from mbr_esd_metric.errors import InputError, OptionError, printable, unknown
 from mbr_esd_metric.files.untrusted import LARGEST_YAML, read_flat_yaml
-from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, OPTIONS, ModelCard, with_options
 from mbr_esd_metric.metric.shots import shots_file
 from mbr_esd_metric.prompting.prompt import TEMPLATES
@@ -99,8 +97,8 @@ def _file_in_folder(folder: Path, key: str, value: str) -> str:
 _COMET = ("XCOMET-XL", "XCOMET-XXL", "wmt22-comet-da", "wmt22-cometkiwi-da", "wmt23-cometkiwi-da-xl")
 
 
-def other_card(base: str, options: Sequence[str], cards: Sequence[str]) -> ModelCard:
-    """The card of a model folder; for every other name an error with a suggestion."""
+def other_card(base: str, cards: Sequence[str]) -> ModelCard:
+    """The card of a model folder; for every other name an error with the names that there are."""
     if is_model_folder(base):
         return folder_card(Path(base))
     if Path(base).is_dir():
@@ -111,20 +109,8 @@ def other_card(base: str, options: Sequence[str], cards: Sequence[str]) -> Model
     if first in cards:
         raise OptionError(f"the first option of a model begins with ?, not with &: {first}?option=value&option=value")
     error = unknown("model", base, (*cards, *(f"Unbabel/{name}" for name in _COMET)), "`mbr-esd models`")
-    raise OptionError(f"{error}; or give {_suggestion(base, options)}")
-
-
-def _suggestion(base: str, options: Sequence[str]) -> str:
-    """The name for a model on a server of the user's, from a name that no card has. Passwords are hidden."""
-    options = [f"server={shown(unquote(one[7:]))}" if one.startswith("server=") else one for one in options]
-    keys = {one.partition("=")[0] for one in options}
-    if base.endswith(".gguf"):
-        server = "server=URL where llama.cpp's server serves that file (llama-server -m, or scripts/setup_llamacpp.sh)"
-        return f"{ANY_MODEL}?{'&'.join(options) if 'server' in keys else server}"
-    if "model" not in keys:
-        options.insert(0, f"model={'NAME' if base.startswith('mbr-esd') else base}")
-    on_server = f"{ANY_MODEL}?{'&'.join(options)}"
-    if "server" in keys:
-        return f"the path of a model folder, or the name of a model on a server of yours: {on_server}"
-    local = f"{LOCAL_MODEL}?{'&'.join(options)}"
-    return f"the path of a model folder, {local} in process, or on a server of yours {on_server}&server=URL"
+    model = "NAME" if base.startswith("mbr-esd") else base
+    raise OptionError(
+        f"{error}; or give the path of a model folder, {LOCAL_MODEL}?model={model} for a model in process, or "
+        f"{ANY_MODEL}?model={model}&server=URL for one on a server of yours"
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 
 from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.core.decision import Candidate, Decision
@@ -20,7 +19,7 @@ from mbr_esd_metric.errors import NoValidCandidateError, OptionError, first_of, 
 from mbr_esd_metric.generation.engine import Refused
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.signature import signature
-from mbr_esd_metric.metric.sources import CandidateSource, Segment, candidate_source
+from mbr_esd_metric.metric.sources import CandidateSource, Collected, Segment, candidate_source
 from mbr_esd_metric.metric.summary import Summary, summary
 from mbr_esd_metric.prompting.formats import AnswerFormat, get_format
 from mbr_esd_metric.prompting.text import is_blank
@@ -103,12 +102,7 @@ def sample(
     form = None if source.card.decision.format == "json" else source.card.decision.format
     waiting: dict[int, list[Candidate] | Refused] = {}
     following = 0
-    blank = [
-        ([number], [_clean_candidate(source.card, one)] * source.card.samples)
-        for number, one in enumerate(segments)
-        if is_blank(one.translation)
-    ]
-    for numbers, candidates in chain(blank, source.collect(segments, progress)):
+    for numbers, candidates in _candidates(source, segments, progress):
         if not isinstance(candidates, Refused):
             candidates = [replace(one, format=form) for one in candidates]
         waiting |= dict.fromkeys(numbers, candidates)
@@ -131,10 +125,7 @@ def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool
     failed: dict[str, str] = {}
     emptied: list[str] = []
     single = unexplained = 0
-    blank = [
-        ([number], [_clean_candidate(card, one)]) for number, one in enumerate(segments) if is_blank(one.translation)
-    ]
-    for numbers, candidates in chain(blank, source.collect(segments, progress)):
+    for numbers, candidates in _candidates(source, segments, progress):
         segment = segments[numbers[0]]
         outcome: Decision | CorpusSegment | Refused | None = None
         if isinstance(candidates, Refused):
@@ -144,7 +135,7 @@ def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool
                 outcome = candidates
             candidates = [_clean_candidate(card, segment)]
         elif is_blank(segment.translation):
-            outcome = blank_decision(segment.source, segment.translation, options)
+            outcome, candidates = blank_decision(segment.source, segment.translation, options), candidates[:1]
         elif card.samples == 1:
             single += len(candidates)
             unexplained += sum(one.token_logprobs is None for one in candidates)
@@ -180,6 +171,14 @@ def _warn_of_refused(named: Sequence[str], fate: str) -> None:
     """Warn of segments that a server refuses for good, given with its words, and say what becomes of them."""
     refused = number_of(len(named), "segment")
     logger.warning(f"{refused} {fate}, as the server will not answer: {first_of(named, between='; ')}")
+
+
+def _candidates(source: CandidateSource, segments: Sequence[Segment], progress: bool) -> Collected:
+    """The candidates of all segments; of a blank translation the answer without an error."""
+    for number, one in enumerate(segments):
+        if is_blank(one.translation):
+            yield [number], [_clean_candidate(source.card, one)] * source.card.samples
+    yield from source.collect(segments, progress)
 
 
 def _clean_candidate(card: ModelCard, segment: Segment) -> Candidate:

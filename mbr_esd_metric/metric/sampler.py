@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -106,38 +105,25 @@ class Sampler(AbstractContextManager["Sampler"]):
                 logger.info(language_note(card.name, *texts))
         if not parts:
             return
-        left: dict[str, int] = {}
-        for part in parts:
-            left[part.key] = left.get(part.key, 0) + part.n
-        total = len({one.key for one in requests})
+        wanted = {one.key: one.n for one in requests}
+        left = sum(part.n for part in parts)
+        total = sum(wanted.values())
         with (
-            progress_bar("sampling", "segment", total=total, done=total - len(left), shown=self._progress) as bar,
+            progress_bar("sampling", " candidates", total=total, done=total - left, shown=self._progress) as bar,
             _redrawn(bar, self._engine),
         ):
-            self._generate(card, parts, left, bar)
-
-    def _generate(self, card: ModelCard, parts: Sequence[Request], left: dict[str, int], bar: tqdm[Any]) -> None:
-        bar.set_description(f"loading {card.model or self._engine.name}", refresh=sys.stderr.isatty())
-        self._held.callback(self._engine.close)
-        self._engine.load()
-        bar.set_description("sampling", refresh=False)
-        self._store.add_servers(self._engine.digest, self._engine.servers)
-        candidates, tokens, total = 0, 0, sum(left.values())
-        began = time.monotonic()
-        for generated in self._engine.generate(parts, card.sampling):
-            if isinstance(generated, Refused):
-                self.refused[generated.key] = generated
-                bar.update()
-                continue
-            self._store.put(generated.key, generated.first, generated.samples)
-            left[generated.key] -= len(generated.samples)
-            bar.update(not left[generated.key])
-            candidates += len(generated.samples)
-            tokens += sum(one.tokens for one in generated.samples)
-            seconds = max(time.monotonic() - began, 1e-9)
-            rest = (total - candidates) * seconds / max(candidates, 1)
-            rates = f"{candidates / seconds:.1f} candidates/s, {tokens / seconds:.0f} tokens/s"
-            bar.set_postfix_str(rates + (f", {rest / 60:.0f} min left" if rest >= 30 else ""), False)
+            bar.set_description(f"loading {card.model or self._engine.name}", refresh=sys.stderr.isatty())
+            self._held.callback(self._engine.close)
+            self._engine.load()
+            bar.set_description("sampling", refresh=False)
+            self._store.add_servers(self._engine.digest, self._engine.servers)
+            for generated in self._engine.generate(parts, card.sampling):
+                if isinstance(generated, Refused):
+                    self.refused[generated.key] = generated
+                    bar.update(sum(part.n for part in parts if part.key == generated.key))
+                else:
+                    self._store.put(generated.key, generated.first, generated.samples)
+                    bar.update(len(generated.samples))
 
     def _claim(self, card: ModelCard, keys: set[str]) -> bool:
         """Claim these keys of the store until the run ends; whether another run had some of them, and has ended now.

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.errors import EngineError, MbrEsdError, MissingCandidatesError, OptionError, logger
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Source, translation and context: segments that agree in these share their candidates and their decision.
 Pair: TypeAlias = "tuple[str, str, Context | None]"
+#: What a source of candidates yields: see `Sampled.collect`.
+Collected: TypeAlias = "Iterator[tuple[list[int], list[Candidate] | Refused]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,32 +90,8 @@ def build_requests(card: ModelCard, identity: Mapping[str, str], segments: Seque
     return requests
 
 
-class CandidateSource(Protocol):
-    """Where candidates come from."""
-
-    @property
-    def card(self) -> ModelCard:
-        """The card with what the user's leaves open: the answer format of the file, or the model of the server."""
-
-    @property
-    def engine(self) -> Engine | None:
-        """The engine that samples; None where candidates are stored in a file."""
-
-    def collect(
-        self, segments: Sequence[Segment], progress: bool
-    ) -> Iterator[tuple[list[int], list[Candidate] | Refused]]:
-        """The numbers of segments that share candidates, and the candidates, or why there will never be any. Segments
-        without a translation have none."""
-
-
-def candidate_source(card: ModelCard) -> CandidateSource:
-    """The source that a card names; `EngineError` or `OptionError` if no engine fits it on this machine, or the file is
-    missing."""
-    return Sampled(card) if card.candidates is None else FromFile(card)
-
-
 class Sampled:
-    """Candidates of a model, sampled where the store lacks them."""
+    """Candidates of a model, sampled where the store lacks them; `engine` samples them."""
 
     def __init__(self, card: ModelCard) -> None:
         self.engine = choose_engine(card)
@@ -121,13 +99,14 @@ class Sampled:
 
     @property
     def card(self) -> ModelCard:
+        """The card with what the user's leaves open: the model of the server, and its temperature."""
         if self._card.temperature is not None:
             return self._card
         return replace(self._card, temperature=self.engine.default_temperature)
 
-    def collect(
-        self, segments: Sequence[Segment], progress: bool
-    ) -> Iterator[tuple[list[int], list[Candidate] | Refused]]:
+    def collect(self, segments: Sequence[Segment], progress: bool) -> Collected:
+        """The numbers of segments that share candidates, and the candidates, or why there will never be any. Segments
+        without a translation have none."""
         requests = build_requests(self.card, self.engine.identity, segments)
         counts = dict.fromkeys(requests, self.card.samples)
         refused: Mapping[str, Refused] = {}
@@ -190,10 +169,10 @@ class FromFile:
         decision = replace(card.decision, format=self._format or card.decision.format)
         self.card = replace(card, decision=decision)
 
-    def collect(self, segments: Sequence[Segment], progress: bool) -> Iterator[tuple[list[int], list[Candidate]]]:
-        """`EngineError` where the file has no candidates for a segment, or too few; where the run decodes greedily and
-        nothing says which of several candidates is the greedy one; or where they are not in the format of the file's
-        first. `InputError` for a malformed file."""
+    def collect(self, segments: Sequence[Segment], progress: bool) -> Collected:
+        """As `Sampled.collect`. `EngineError` where the file has no candidates for a segment, or too few; where the run
+        decodes greedily and nothing says which of several candidates is the greedy one; or where they are not in the
+        format of the file's first. `InputError` for a malformed file."""
         from mbr_esd_metric.files.records import Join, SegmentKey, read_candidates
 
         places = [SegmentKey(one.system, one.source, one.translation) for one in segments]
@@ -241,6 +220,16 @@ class FromFile:
         if problem:
             raise EngineError(f"{self._path} has {problem}")
         return candidates[:n]
+
+
+#: A source of candidates.
+CandidateSource: TypeAlias = "Sampled | FromFile"
+
+
+def candidate_source(card: ModelCard) -> CandidateSource:
+    """The source that a card names; `EngineError` or `OptionError` if no engine fits it on this machine, or the file is
+    missing."""
+    return Sampled(card) if card.candidates is None else FromFile(card)
 
 
 def choose_engine(card: ModelCard) -> Engine:

@@ -41,7 +41,7 @@ def language_pair(lp: str) -> tuple[str, str]:
     """The codes of the source and the target language of a pair such as "en-de", "ja-zh_TW" or "en-zh-CN".
 
     Raises:
-        OptionError: it is not two codes joined by a hyphen.
+        OptionError: it is not two codes joined by a hyphen, each of two or three letters, perhaps with a region.
     """
     subtags = lp.split("-")
     ways = [("-".join(subtags[:at]), "-".join(subtags[at:])) for at in range(1, len(subtags))]
@@ -50,7 +50,7 @@ def language_pair(lp: str) -> tuple[str, str]:
 
         ways = [way for way in ways if all(map(tag_is_valid, way))]
         ways.sort(key=lambda way: not way[1][:2].islower())
-    if not ways or not all(ways[0]):
+    if not ways or not all(re.match(r"([A-Za-z]{2,3}|x)(?![0-9A-Za-z])", code) for code in ways[0]):
         raise OptionError(f"a language pair is two language codes such as 'en-de', not {lp!r}")
     return ways[0]
 
