@@ -1,14 +1,34 @@
-"""`mbr-esd show` and `mbr-esd report`: segments with their error spans, in the terminal and as one HTML file."""
+"""`mbr-esd show` and `mbr-esd report`: segments with their error spans, in the terminal and as one HTML file.
+
+In the terminal, major errors are bold red and minor ones yellow, all underlined. Without colour, a marked piece is
+``[piece](major)``, and what a correction changes ``[-old-]{+new+}``. Control characters in the data are shown as
+symbols, so that no text can control the terminal.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, TextIO
 
 from mbr_esd_metric.cli.shared_options import add_inputs, input_paths, read_inputs
+from mbr_esd_metric.core.annotation import Annotation, Severity
 from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, unknown
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.streams import write_whole
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.report.rating_table import RatingTable, SegmentRating, Text
+
+_STYLE: dict[Severity, str] = {"major": "\x1b[1;4;31m", "minor": "\x1b[4;33m"}
+#: By whether there is colour: words that stay, that go and that come.
+_CHANGES = {
+    True: {"=": "{}", "-": "\x1b[9;31m{}\x1b[0m", "+": "\x1b[32m{}\x1b[0m"},
+    False: {"=": "{}", "-": "[-{}-]", "+": "{{+{}+}}"},
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,8 +46,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the requested segments."""
-    from mbr_esd_metric.report.terminal import show, wants_color
-
     if args.limit is not None and args.limit < 1:
         raise OptionError(f"-n is a number from 1, not {args.limit}")
     table = read_inputs(args)
@@ -79,3 +97,100 @@ def run_report(args: argparse.Namespace) -> int:
     rows, columns = number_of(len(table.rows), "segment"), number_of(len(table.columns), "column")
     print(f"{printable(args.output)}: {rows}, {columns}, {len(page) / 1e6:.1f} MB")
     return 0
+
+
+def wants_color(stream: TextIO) -> bool:
+    """Whether to use colour: on a terminal that is not dumb, unless NO_COLOR is set; everywhere with FORCE_COLOR."""
+    if os.environ.get("NO_COLOR") or os.environ.get("FORCE_COLOR"):
+        return not os.environ.get("NO_COLOR")
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def show(table: RatingTable, row: int, *, color: bool) -> str:
+    """One row of the table: source, then for each column its score, the marked translation and its errors."""
+    text = table.rows[row]
+    bold, dim, reset = ("\x1b[1m", "\x1b[2m", "\x1b[0m") if color else ("", "", "")
+    name = f"{text.id} · {text.system}" if text.system else text.id
+    lines = [f"{bold}{_visible(name)}{reset}"]
+    if text.source:
+        lines.append(f"{dim}source{reset}  {_visible(text.source)}")
+    for column in table.columns:
+        rating = column.ratings[row]
+        if rating is None:
+            continue
+        lines.append("  ".join([f"{bold}{_visible(column.name)}{reset}", *_facts(rating)]))
+        if rating.annotation is None:
+            continue
+        marks = rating.annotation.on("translation")
+        for part in rating.parts:
+            sentence = mark(text.translation, marks, color=color, start=part.start, end=part.end)
+            lines.append(f"  {dim}{part.score:.4f}{reset}  {sentence}")
+        if not rating.parts:
+            lines.append(f"  {mark(text.translation, marks, color=color)}")
+        if missing := rating.annotation.on("source"):
+            lines.append(f"  {dim}left out of{reset}  {mark(text.source, missing, color=color)}")
+        lines += [f"  {dim}{line}{reset}" for line in _errors(text, rating.annotation)]
+        if runs := rating.corrections:
+            words = "".join(_CHANGES[color][sign].format(_visible(run)) for sign, run in runs)
+            lines.append(f"  {dim}corrected{reset}  {words}")
+    for sampled in table.candidates:
+        if (counts := sampled.distributions[row]) is None:
+            continue
+        valid = number_of(counts.valid, "candidate")
+        lines.append(
+            f"{bold}{_visible(sampled.name)}{reset}  {valid}, {counts.distinct} distinct, {counts.invalid} invalid"
+        )
+        for one in counts.annotations:
+            probability = "" if one.logprob is None else f"  log-prob. {one.logprob:.1f}"
+            missing = one.annotation.on("source")
+            left_out = f"  left out of  {mark(text.source, missing, color=color)}" if missing else ""
+            marked = mark(text.translation, one.annotation.on("translation"), color=color)
+            lines.append(f"  {one.count:>5} x{probability}  {marked}{left_out}")
+    return "\n".join(lines) + "\n"
+
+
+def _facts(rating: SegmentRating) -> Iterator[str]:
+    """The score, the MQM score beside it, and what the pair was warned of."""
+    yield "no score" if rating.score is None else f"score {rating.score:.4f}"
+    if rating.mqm is not None:
+        # A model that states its score has an MQM score beside no span.
+        estimate = rating.annotation is not None and not rating.annotation and rating.mqm < 0 and not rating.blank
+        yield f"MQM {rating.mqm:.4g}" + (", an estimate: no span is marked" if estimate else "")
+    if rating.data_warning is not None or rating.blank:
+        yield _visible(rating.data_warning or "blank translation")
+
+
+def mark(text: str, annotation: Annotation, *, color: bool, start: int = 0, end: int | None = None) -> str:
+    """The text from start to end with these error spans marked; where spans overlap, the worse severity shows."""
+    worst: list[Severity | None] = [None] * len(text)
+    for span in sorted(annotation, key=lambda span: span.severity == "major"):
+        worst[span.start : span.end] = [span.severity] * (span.end - span.start)
+    shown = ""
+    for severity, places in groupby(range(len(text))[start:end], key=worst.__getitem__):
+        piece = _visible("".join(text[at] for at in places))
+        if severity is not None:
+            piece = f"{_STYLE[severity]}{piece}\x1b[0m" if color else f"[{piece}]({severity})"
+        shown += piece
+    return shown
+
+
+def _visible(text: str) -> str:
+    """Control characters as pictures, line ends as a return sign."""
+    return printable(text.replace("\r\n", "\n").replace("\n", "⏎"))
+
+
+def _errors(text: Text, annotation: Annotation) -> Iterator[str]:
+    for span in annotation:
+        whole, where = (text.translation, "") if span.side == "translation" else (text.source, "source ")
+        details = [_visible(span.category)] if span.category else []
+        details += [f"confidence {span.confidence:.2f}"] if span.confidence is not None else []
+        marked = _visible(whole[span.start : span.end])
+        yield "  ".join([span.severity, f"{where}[{span.start}, {span.end})", *details, marked])
+        if span.correction is not None:
+            details = [_visible(span.reason)] if span.reason else []
+            details += [f"agreement {span.agreement:.2f}"] if span.agreement is not None else []
+            yield "  ".join(["  instead", _visible(span.correction) or "nothing", *details])
+    for at, severity in annotation.points:
+        yield f"{severity}  [{at}, {at})  error without characters"
+    for severity in annotation.unplaced:
+        yield f"{severity}  omission without a place"

@@ -1,1 +1,1 @@
-"""Tables, plots, the HTML viewer, and segments in the terminal."""
+"""Tables, plots and the HTML viewer."""
