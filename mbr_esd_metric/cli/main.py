@@ -10,7 +10,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, TextIO, cast
 
 from mbr_esd_metric._version import __version__
@@ -128,22 +128,22 @@ class _Output:
 
     def write(self, text: str) -> int:
         """Write, to nowhere once the reader has ended."""
-        try:
-            return self._stream.write(text)
-        except BrokenPipeError:
-            self._leave()
-            return len(text)
+        with self._reader_may_end():
+            self._stream.write(text)
+        return len(text)
 
     def flush(self) -> None:
         """Flush, to nowhere once the reader has ended."""
-        try:
+        with self._reader_may_end():
             self._stream.flush()
-        except BrokenPipeError:
-            self._leave()
 
-    def _leave(self) -> None:
-        # The file itself, so that the interpreter finds nothing to complain of at its exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+    @contextlib.contextmanager
+    def _reader_may_end(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            # The file itself, so that the interpreter finds nothing to complain of at its exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.model_options import DEFAULT_MODEL, add_dry_run, print_estimates
+from mbr_esd_metric.cli.score_inputs import read_plain
 from mbr_esd_metric.cli.shared_options import add_test_set, load_optional_test_set, test_set_folder, used_option
 from mbr_esd_metric.errors import InputError, OptionError, first_of, logger, no_effect_error, number_of, printable
-from mbr_esd_metric.files.paths import check_distinct, check_output, short_names
-from mbr_esd_metric.files.streams import read_segments
+from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.metric.cards import load_card
 
 if TYPE_CHECKING:
@@ -50,7 +50,13 @@ def run(args: argparse.Namespace) -> int:
     if args.test_set and (option := used_option(args, "--sources", "--translations")):
         raise no_effect_error(option, "--test-set")
     test_set = load_optional_test_set(args)
-    named = _from_files(args) if test_set is None else _from_test_set(test_set)
+    if test_set is not None:
+        named = _from_test_set(test_set)
+    elif args.sources and args.translations:
+        texts = read_plain(args.sources, args.translations)
+        named = list(zip(list(texts.ids) * len(texts.systems), texts.segments(), strict=True))
+    else:
+        raise OptionError("say what to sample: -s SRC -t MT, or --test-set T --lp LP")
     if not named:
         raise InputError("there is no segment to sample")
     segments = [segment for _, segment in named]
@@ -104,23 +110,6 @@ def _records(
         cut.update(one.truncated for one in candidates)
         columns = CandidateColumns.of(candidates)
         yield CandidateRecord(name, segment.source, segment.translation, columns, segment.system, decision, card.lp)
-
-
-def _from_files(args: argparse.Namespace) -> list[_Named]:
-    from mbr_esd_metric.cli.score_inputs import read_translations
-    from mbr_esd_metric.metric.sources import Segment
-
-    if not args.sources or not args.translations:
-        raise OptionError("say what to sample: -s SRC -t MT, or --test-set T --lp LP")
-    check_distinct(args.translations, "translations", "-t ")
-    sources = read_segments(args.sources)
-    return [
-        (str(number), Segment(source, translation, f"line {number} of {path}", system))
-        for system, path in zip(short_names(args.translations), args.translations, strict=True)
-        for number, (source, translation) in enumerate(
-            zip(sources, read_translations(path, args.sources, sources), strict=True), 1
-        )
-    ]
 
 
 def _from_test_set(test_set: TestSet) -> list[_Named]:

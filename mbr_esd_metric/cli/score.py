@@ -6,27 +6,20 @@ import argparse
 import math
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.cli.model_options import (
-    DEFAULT_MODEL,
-    add_dry_run,
-    add_gate,
-    check_gate,
-    print_estimates,
-)
-from mbr_esd_metric.cli.score_inputs import Texts, read_translations
+from mbr_esd_metric.cli.model_options import DEFAULT_MODEL, add_dry_run, add_gate, check_gate, print_estimates
+from mbr_esd_metric.cli.score_inputs import Texts, read_texts, read_translations
 from mbr_esd_metric.errors import OptionError, logger, no_effect_error, printable
-from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.streams import json_text, write_whole
 from mbr_esd_metric.metric.card import with_pair
 from mbr_esd_metric.metric.cards import is_ours, load_card
 from mbr_esd_metric.metric.data_warnings import joined, warnings
-from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.formats import get_format
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.metric.metric import Prediction
+    from mbr_esd_metric.metric.sources import Segment
 
 _LINE_ENDS = re.compile(r"\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")
 
@@ -102,32 +95,43 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.corrected and len(args.translations) > 1:
         raise OptionError(f"--corrected {args.corrected} is for one system; give one file with -t")
-    texts = Texts.read(args, card.lp, card.candidates)
+    texts = read_texts(args, card.lp, card.candidates)
     if not texts.sources:
         return _show(args, texts, {args.document: []})
-    metric = Metric(card if texts.document is None else texts.card(card))
+    card = texts.card(card)
     if args.lp and not get_format(card.decision.format).prompt(card.prompt).names_languages:
-        note = f"{card.name} is not told the languages; --lp {args.lp} serves data warnings and sentences alone"
-        logger.info(f"note: {note}")
-    sources, systems = texts.sources, texts.systems
-    names, kind = short_names(systems), "line" if texts.document is None else "unit"
-    segments = [
-        Segment(source, translation, f"{kind} {number} of {path}", name, document)
-        for name, (path, translations) in zip(names, systems.items(), strict=True)
-        for source, translation, number, document in zip(sources, translations, texts.ids, texts.documents, strict=True)
-    ]
+        logger.info(
+            f"note: {card.name} is not told the languages; --lp {args.lp} serves data warnings and sentences alone"
+        )
+    segments = texts.segments()
     if args.dry_run is not None:
-        return print_estimates(metric.card, segments, args.dry_run)
-    prediction = metric.predict(segments, progress_bar=not args.quiet)
-    units = [unit.data_warning for unit in texts.document.units] if texts.document else [None] * len(segments)
-    data_warnings = list(map(joined, prediction.metadata.data_warning, units))
-    logger.info(_signature(args, prediction.metadata.signature))
-    if warning := warnings(data_warnings, [one.label for one in segments], metric.card.decision.blank):
-        logger.warning(warning)
-    model = model_title(metric.card, prediction.metadata.signature)
-    rows = _rows(segments, prediction, data_warnings, model)
-    data = {path: rows[at * len(sources) : (at + 1) * len(sources)] for at, path in enumerate(systems)}
-    return _show(args, texts, data, metric.card.lp, warning)
+        return print_estimates(card, segments, args.dry_run)
+    prediction = Metric(card).predict(segments, progress_bar=not args.quiet)
+    metadata = prediction.metadata
+    if texts.document is not None:  # and codes that were lost in it
+        of_units = [unit.data_warning for unit in texts.document.units]
+        metadata["data_warning"] = list(map(joined, metadata.data_warning, of_units))
+    warning = warnings(metadata.data_warning, [one.label for one in segments], card.decision.blank)
+    model = model_title(card, metadata.signature)
+    rows = iter([_row(segment, row, model) for segment, row in zip(segments, prediction.rows(), strict=True)])
+    data = {path: list(islice(rows, len(texts.sources))) for path in texts.systems}
+    return _show(args, texts, data, metadata.signature, card.lp, warning)
+
+
+#: Key in the JSON, in its order -> the name in the metadata of a prediction.
+_KEYS = {
+    **{"corrected": "corrected", "mqm": "mqm", "errors": "error_spans", "refused": "refused"},
+    **{"data_warning": "data_warning", "omissions": "omissions", "sentences": "sentences"},
+}
+
+
+def _row(segment: Segment, row: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """The object of a segment in the JSON; what a row has only now and then is left out elsewhere."""
+    found = {key: row[name] for key, name in _KEYS.items() if name in row}
+    for key in ("refused", "data_warning", "sentences"):
+        if not found.get(key):
+            found.pop(key, None)
+    return {"src": segment.source, "mt": segment.translation, "COMET": row["score"], "model": model, **found}
 
 
 def _score_by_comet(args: argparse.Namespace) -> int:
@@ -139,7 +143,7 @@ def _score_by_comet(args: argparse.Namespace) -> int:
             raise no_effect_error(f"--{option.replace('_', '-')}", f"--model {args.model}, which COMET runs")
     if args.changed_from and args.references:
         raise OptionError("-r has a line for every unit; with --changed-from give none")
-    texts = Texts.read(args, args.lp, args.references)
+    texts = read_texts(args, args.lp, args.references)
     if not texts.sources:
         return _show(args, texts, {args.document: []})
     if args.lp and args.document is None:
@@ -163,46 +167,41 @@ def _score_by_comet(args: argparse.Namespace) -> int:
         if checkpoint.has_spans:
             for row, spans in zip(data[path], prediction.metadata.error_spans, strict=True):
                 row["errors"] = spans
-    logger.info(_signature(args, checkpoint.signature))
-    return _show(args, texts, data)
-
-
-def _signature(args: argparse.Namespace, signature: str) -> str:
-    """The line that names the run; all of the signature with ``--verbose``."""
-    from mbr_esd_metric.metric.signature import short
-
-    line = signature if args.verbose else short(signature)
-    if not args.error_free:
-        return line
-    from mbr_esd_metric.metaeval.error_free import read_error_free
-
-    return f"{line}|error-free:{read_error_free(args.error_free).digest}"
+    return _show(args, texts, data, checkpoint.signature)
 
 
 def _show(
     args: argparse.Namespace,
     texts: Texts,
     data: Mapping[str, Sequence[dict[str, Any]]],
+    signature: str | None = None,
     lp: str | None = None,
     warning: str | None = None,
 ) -> int:
     """Write the files, and print the scores as ``comet-score`` does."""
     from mbr_esd_metric.metric.metric import mean
+    from mbr_esd_metric.metric.signature import short
 
     judged = {path: rows for path, rows in data.items() if rows}
     shares: Mapping[str, float] = {}
+    learnt = ""
     if args.error_free:
         from mbr_esd_metric.cli.score_outputs import error_free_shares
+        from mbr_esd_metric.metaeval.error_free import read_error_free
 
-        shares = error_free_shares(args.error_free, judged, lp)
+        error_free = read_error_free(args.error_free)
+        shares, learnt = error_free_shares(error_free, judged, lp), f"|error-free:{error_free.digest}"
+    if signature is not None:
+        logger.info((signature if args.verbose else short(signature)) + learnt)
+    if warning:
+        logger.warning(warning)
     scores = {path: mean([row["COMET"] for row in rows]) for path, rows in judged.items()}
     if args.to_json:
-        content = {path: list(map(_without_nan, rows)) for path, rows in data.items()}
-        if texts.document is not None:
-            content = {
-                path: [{"id": name, **row} for name, row in zip(texts.ids, rows, strict=True)]
-                for path, rows in content.items()
-            }
+        names = [{} if texts.document is None else {"id": name} for name in texts.ids]
+        content = {
+            path: [name | _without_nan(row) for name, row in zip(names, rows, strict=True)]
+            for path, rows in data.items()
+        }
         write_whole(args.to_json, json_text(content, indent=4))
     if args.corrected:
         [rows] = data.values()
@@ -214,16 +213,15 @@ def _show(
         from mbr_esd_metric.cli.score_outputs import write_errors_of
 
         note = write_errors_of(texts, data, args.to_csv, args.output)
-    refused = any("refused" in row for rows in data.values() for row in rows)
     status = 0
     if args.summary or args.fail_under is not None or args.fail_share is not None:
         from mbr_esd_metric.cli.score_outputs import close_score_gate
 
         status = close_score_gate(args, texts, judged, scores, shares, warning)
     if not args.only_system:
-        for at, name in enumerate(texts.ids):
-            for path, rows in data.items():
-                print(f"{printable(path)}\tSegment {printable(name)}\tscore: {rows[at]['COMET']:.4f}")
+        for name, *of_systems in zip(texts.ids, *data.values(), strict=True):
+            for path, row in zip(data, of_systems, strict=True):
+                print(f"{printable(path)}\tSegment {printable(name)}\tscore: {row['COMET']:.4f}")
     if not judged:
         print(printable(f"{args.document}: {texts.changed}"))
     for path, score in scores.items():
@@ -234,33 +232,10 @@ def _show(
         print(printable(f"Predictions saved in: {args.to_json}."))
     if note:
         print(printable(note))
-    return status or int(refused)
+    return status or int(any("refused" in row for rows in data.values() for row in rows))
 
 
 def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
     """A row as JSON has it, which knows no NaN: the scores of a pair that was left out are null."""
     missing = dict.fromkeys(("COMET", "mqm") if "mqm" in row else ("COMET",))
     return row | missing if math.isnan(row["COMET"]) else row
-
-
-def _rows(
-    segments: Sequence[Segment], prediction: Prediction, data_warnings: Sequence[str | None], model: str
-) -> list[dict[str, Any]]:
-    """The object of each segment in the JSON."""
-    metadata = prediction.metadata
-    rows: list[dict[str, Any]] = []
-    for at, segment in enumerate(segments):
-        row = {"src": segment.source, "mt": segment.translation, "COMET": prediction.scores[at], "model": model}
-        if corrected := metadata.get("corrected"):
-            row["corrected"] = corrected[at]
-        row |= {"mqm": metadata.mqm[at], "errors": metadata.error_spans[at]}
-        if (refused := metadata.get("refused")) and refused[at] is not None:
-            row["refused"] = refused[at]
-        if data_warnings[at] is not None:
-            row["data_warning"] = data_warnings[at]
-        if omissions := metadata.get("omissions"):
-            row["omissions"] = omissions[at]
-        if (sentences := metadata.get("sentences")) and sentences[at]:
-            row["sentences"] = sentences[at]
-        rows.append(row)
-    return rows

@@ -1,4 +1,4 @@
-"""Inputs of `mbr-esd score`: plain texts, or a file that translators have; and the errors in that file."""
+"""Texts that verbs judge: plain ones, one segment a line, or a file that translators have."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, number_of, printable
-from mbr_esd_metric.files.paths import check_distinct, check_output
+from mbr_esd_metric.files.paths import check_distinct, check_output, short_names
 from mbr_esd_metric.files.streams import read_segments
 from mbr_esd_metric.metric.card import ModelCard, with_pair
+from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.languages import language_code
 
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The texts to score.
+    """The texts to judge.
 
     Attributes:
-        sources, ids, documents: of each segment; its number from 1, or what its file calls it; "" without a document.
+        sources: of all segments.
         systems: file -> its translations.
+        ids: of each segment its number from 1, or what its file calls it.
+        documents: of each segment; "" where there is none.
         document: the translator's file, if the texts are from one.
         changed: how many units of it differ from an older one.
         whole: the translations of all its units by their ids.
@@ -41,66 +44,21 @@ class Texts:
     changed: str = ""
     whole: Mapping[str, str] = field(default_factory=dict)
 
-    @classmethod
-    def read(cls, args: argparse.Namespace, lp: str | None, *inputs: str | Path | None) -> Texts:
-        """Read what the arguments name, of a file with several languages the pair `lp`. A note on standard error says
-        which units are left out."""
-        for output in (args.to_json, args.to_csv, args.output, args.corrected):
-            if output:
-                check_output(output, [args.document, args.sources, args.changed_from, *args.translations, *inputs])
-        if args.document is None:
-            return cls._plain(args)
-        from mbr_esd_metric.adapters.documents import changed_from, read_document
-
-        if args.sources or args.translations:
-            raise OptionError(f"{args.document} has both texts; leave -s and -t out")
-        if args.documents:
-            raise no_effect_error(f"--documents {args.documents}", f"{args.document}, which says it itself")
-        if args.output and Path(args.output).suffix != Path(args.document).suffix:
-            raise OptionError(
-                f"-o {args.output}: it is {args.document} again, so let it end alike; --to_csv writes a table"
+    def segments(self) -> list[Segment]:
+        """All segments of the first system, then those of the next."""
+        kind = "line" if self.document is None else "unit"
+        return [
+            Segment(source, translation, f"{kind} {name} of {path}", system, document)
+            for system, (path, translations) in zip(short_names(self.systems), self.systems.items(), strict=True)
+            for source, translation, name, document in zip(
+                self.sources, translations, self.ids, self.documents, strict=True
             )
-        document = read_document(args.document, every=args.all, lp=lp)
-        changed, whole = "", document
-        if args.changed_from:
-            document = changed_from(document, args.changed_from, lp)
-            count = f"{len(document.units)} of {number_of(len(whole.units), 'unit')}" if document.units else "no unit"
-            verb = "differ" if len(document.units) > 1 else "differs"
-            changed = f"{count} {verb} from {args.changed_from}{'' if document.units else ', so nothing is judged'}"
-        for note in (_left_out(document), *document.notes):
-            if note:
-                print(printable(f"note: {args.document}: {note}"), file=sys.stderr)
-        return cls(
-            [unit.source for unit in document.units],
-            {args.document: [unit.translation for unit in document.units]},
-            [unit.id for unit in document.units],
-            [unit.document or args.document for unit in document.units],
-            document,
-            changed,
-            {unit.id: unit.translation for unit in whole.units},
-        )
-
-    @classmethod
-    def _plain(cls, args: argparse.Namespace) -> Texts:
-        if not args.sources or not args.translations:
-            raise OptionError("give a source file with -s and translations with -t, or a file such as project.xlf")
-        for option, value in (("-o", args.output), ("--all", args.all), ("--changed-from", args.changed_from)):
-            if value:
-                raise no_effect_error(option, "plain texts")
-        check_distinct(args.translations, "translations", "-t ")
-        sources = read_segments(args.sources)
-        systems = {path: read_translations(path, args.sources, sources) for path in args.translations}
-        documents = [""] * len(sources)
-        if args.documents:
-            documents = read_document_names(args.documents, args.sources, len(sources))
-        return cls(sources, systems, list(map(str, range(1, len(sources) + 1))), documents)
+        ]
 
     def card(self, card: ModelCard) -> ModelCard:
-        """The card with the language pair for the prompt: its own, or as the file says, which need not where no prompt
-        names languages."""
-        if self.document is None or card.lp is not None:
-            return card
-        if not get_format(card.decision.format).prompt(card.prompt).names_languages:
+        """The card with the language pair of the file, where its prompt names languages and it has no pair yet."""
+        names_languages = get_format(card.decision.format).prompt(card.prompt).names_languages
+        if self.document is None or card.lp is not None or not names_languages:
             return card
         pairs: dict[str, str] = {}
         for unit in self.document.units:
@@ -114,16 +72,67 @@ class Texts:
         return with_pair(card, next(iter(pairs)))
 
 
+def read_texts(args: argparse.Namespace, lp: str | None, *inputs: str | Path | None) -> Texts:
+    """The texts of `mbr-esd score`, of a file with several languages those of the pair `lp`; no output is one of them
+    or of the other `inputs`. A note on standard error says which units are left out."""
+    for output in (args.to_json, args.to_csv, args.output, args.corrected):
+        if output:
+            check_output(output, [args.document, args.sources, args.changed_from, *args.translations, *inputs])
+    if args.document is not None:
+        return _read_document(args, lp)
+    for option, value in (("-o", args.output), ("--all", args.all), ("--changed-from", args.changed_from)):
+        if value:
+            raise no_effect_error(option, "plain texts")
+    return read_plain(args.sources, args.translations, args.documents)
+
+
+def read_plain(sources_path: str | None, paths: Sequence[str], documents_path: str | None = None) -> Texts:
+    """The texts of plain files."""
+    if not sources_path or not paths:
+        raise OptionError("give a source file with -s and translations with -t, or a file such as project.xlf")
+    check_distinct(paths, "translations", "-t ")
+    sources = read_segments(sources_path)
+    systems = {path: read_translations(path, sources_path, sources) for path in paths}
+    documents = [""] * len(sources)
+    if documents_path:
+        documents = read_document_names(documents_path, sources_path, len(sources))
+    return Texts(sources, systems, list(map(str, range(1, len(sources) + 1))), documents)
+
+
+def _read_document(args: argparse.Namespace, lp: str | None) -> Texts:
+    from mbr_esd_metric.adapters.documents import changed_from, read_document
+
+    path = args.document
+    if args.sources or args.translations:
+        raise OptionError(f"{path} has both texts; leave -s and -t out")
+    if args.documents:
+        raise no_effect_error(f"--documents {args.documents}", f"{path}, which says it itself")
+    if args.output and Path(args.output).suffix != Path(path).suffix:
+        raise OptionError(f"-o {args.output}: it is {path} again, so let it end alike; --to_csv writes a table")
+    document = read_document(path, every=args.all, lp=lp)
+    changed, whole = "", {unit.id: unit.translation for unit in document.units}
+    if args.changed_from:
+        document = changed_from(document, args.changed_from, lp)
+        count = f"{len(document.units)} of {number_of(len(whole), 'unit')}" if document.units else "no unit"
+        verb = "differ" if len(document.units) > 1 else "differs"
+        changed = f"{count} {verb} from {args.changed_from}{'' if document.units else ', so nothing is judged'}"
+    for note in (_left_out(document), *document.notes):
+        if note:
+            print(printable(f"note: {path}: {note}"), file=sys.stderr)
+    units = document.units
+    systems = {path: [unit.translation for unit in units]}
+    documents = [unit.document or path for unit in units]
+    return Texts([u.source for u in units], systems, [u.id for u in units], documents, document, changed, whole)
+
+
 def _left_out(document: Document) -> str:
     """The number of units that are left out, and why; "" if none is."""
-    empty = dict.fromkeys(document.empty, "without source or translation")
-    reasons = Counter([*empty.values(), *document.unready.values(), *document.others.values()])
-    if not reasons:
+    left_out = {**dict.fromkeys(document.empty, "without source or translation"), **document.unready, **document.others}
+    if not left_out:
         return ""
-    each = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-    first = next(iter((*empty, *document.unready, *document.others)))
+    each = ", ".join(f"{count} {reason}" for reason, count in Counter(left_out.values()).items())
     take = "; --all takes those that have one" if document.unready else ""
-    return f"{number_of(reasons.total(), 'unit')} left out ({each}), such as {first}{take}"
+    return f"{number_of(len(left_out), 'unit')} left out ({each}), such as {next(iter(left_out))}{take}"
 
 
 def read_translations(path: str, source_path: str, sources: Sequence[str]) -> list[str]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.cli.model_options import Check, close_gate
 from mbr_esd_metric.cli.score_inputs import Texts
@@ -16,6 +15,9 @@ from mbr_esd_metric.errors import logger, number_of, printable
 from mbr_esd_metric.metric.cards import limits
 from mbr_esd_metric.prompting.text import is_blank
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.metaeval.error_free import ErrorFreeModel
 
 #: Scores are rounded; one at the limit passes, as equal ones do in `compare`.
 _TOLERANCE = 1e-6
@@ -43,16 +45,14 @@ def write_errors_of(
             plain = ("" if one is None else round(one, 6) if isinstance(one, float) else one for one in cells)
             rows.append([printable(path), name, *plain])
         write_errors(table, rows, more)
-    if texts.document is not None and output:
-        from mbr_esd_metric.adapters.documents import Checked
+    if texts.document is None or not output:
+        return ""
+    from mbr_esd_metric.adapters.documents import Checked
 
-        (rows_of_file,) = data.values()
-        checked = [
-            None if "refused" in row else Checked(Annotation(errors_of(row)), row["COMET"]) for row in rows_of_file
-        ]
-        texts.document.mark(checked, Path(output))
-        return f"{output}: {number_of(sum(len(one.annotation) for one in checked if one), 'error')} marked"
-    return ""
+    [segments] = data.values()
+    checked = [None if "refused" in row else Checked(Annotation(errors_of(row)), row["COMET"]) for row in segments]
+    texts.document.mark(checked, Path(output))
+    return f"{output}: {number_of(sum(len(one.annotation) for one in checked if one), 'error')} marked"
 
 
 def _errors(
@@ -87,11 +87,12 @@ def errors_of(row: WrittenSegment) -> list[dict[str, Any]]:
     return [*({"side": "translation", **error} for error in row.get("errors") or ()), *omissions]
 
 
-def error_free_shares(path: str, data: Mapping[str, Sequence[dict[str, Any]]], lp: str | None) -> dict[str, float]:
+def error_free_shares(
+    model: ErrorFreeModel, data: Mapping[str, Sequence[dict[str, Any]]], lp: str | None
+) -> dict[str, float]:
     """The share of segments without error of each system; rows get "error_free". A blank translation is not."""
-    from mbr_esd_metric.metaeval.error_free import ScoredTranslation, read_error_free
+    from mbr_esd_metric.metaeval.error_free import ScoredTranslation
 
-    model = read_error_free(path)
     shares = {}
     for system, rows in data.items():
         scored, judged = [], []
@@ -116,12 +117,14 @@ def close_score_gate(
     warning: str | None,
 ) -> int:
     """Write summary and JUnit XML of the systems' scores, and return the exit status."""
-    checks = _checks(scores, args.fail_under, " scores {:.4f}")
-    checks += _checks(shares, args.fail_share, ": {:.4f} of the segments are without error")
-    refused = {path: sum("refused" in row for row in rows) for path, rows in judged.items()}
     checks = [
-        Check(one.name, f"{one.name}: {number_of(n, 'segment')} without a score") if (n := refused[one.name]) else one
-        for one in checks
+        check(path, values[path], least, wording, sum("refused" in row for row in rows))
+        for values, least, wording in (
+            (scores, args.fail_under, " scores {:.4f}"),
+            (shares, args.fail_share, ": {:.4f} of the segments are without error"),
+        )
+        if least is not None
+        for path, rows in judged.items()
     ]
     notes = [texts.changed] if texts.changed else []
     if checks:  # what the model can decide
@@ -131,34 +134,31 @@ def close_score_gate(
         notes += decides
     elif not judged and (args.fail_under is not None or args.fail_share is not None):
         checks = [Check(f"{args.document}: {texts.changed}", None)]
-    tables = [replace(_table(judged, scores), notes=tuple(notes)), error_table(texts, judged)]
-    return close_gate(args, "score", tables if tables[1].rows else tables[:1], checks, warning)
+    rows = [_system_row(path, segments, scores[path]) for path, segments in judged.items()]
+    errors = error_table(texts, judged)
+    return close_gate(
+        args, "score", [table_of("scores", rows, notes), *([errors] if errors.rows else [])], checks, warning
+    )
 
 
-def _table(data: Mapping[str, Sequence[Mapping[str, Any]]], scores: Mapping[str, float]) -> Table:
-    """Each system's score, and its error spans."""
-    rows: list[TableRow] = []
-    for path, segments in data.items():
-        spans = [error["severity"] for row in segments for error in row.get("errors", ())]
-        omitted = [error for row in segments for error in row.get("omissions") or ()]
-        rows.append(
-            {
-                Column("system", "system"): path,
-                Column("segments", "segments"): len(segments),
-                Column("score", "score", digits=4): scores[path],
-                Column("major", "major spans"): spans.count("major"),
-                Column("minor", "minor spans"): spans.count("minor"),
-                **({Column("omissions", "omitted"): len(omitted)} if any("omissions" in r for r in segments) else {}),
-            }
-        )
-    return table_of("scores", rows)
+def check(name: str, value: float, least: float, wording: str, refused: int = 0) -> Check:
+    """Whether a value is at least so high; the `wording` of the value follows the name. NaN does not pass, nor a system
+    with segments that a server refused."""
+    if refused:
+        return Check(name, f"{name}: {number_of(refused, 'segment')} without a score")
+    return Check(name, None if value >= least - _TOLERANCE else f"{name}{wording.format(value)}, less than {least:g}")
 
 
-def _checks(values: Mapping[str, float], least: float | None, wording: str) -> list[Check]:
-    """One for each system, whose name and the `wording` of its value begin the problem; NaN does not pass."""
-    if least is None:
-        return []
-    return [
-        Check(path, None if value >= least - _TOLERANCE else f"{path}{wording.format(value)}, less than {least:g}")
-        for path, value in values.items()
-    ]
+def _system_row(path: str, segments: Sequence[WrittenSegment], score: float) -> TableRow:
+    """A system's score, and its error spans."""
+    severities = [error["severity"] for row in segments for error in row.get("errors", ())]
+    row: dict[Column, Any] = {
+        Column("system", "system"): path,
+        Column("segments", "segments"): len(segments),
+        Column("score", "score", digits=4): score,
+        Column("major", "major spans"): severities.count("major"),
+        Column("minor", "minor spans"): severities.count("minor"),
+    }
+    if any("omissions" in one for one in segments):
+        row[Column("omissions", "omitted")] = sum(len(one.get("omissions") or ()) for one in segments)
+    return row

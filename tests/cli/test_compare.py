@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from mbr_esd_metric.cli.model_options import Check, junit
-from mbr_esd_metric.cli.score_outputs import _checks
+from mbr_esd_metric.cli.score_outputs import check
 from mbr_esd_metric.files.records import write_records
 from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
@@ -87,8 +87,8 @@ def test_a_worse_system_ends_with_3(files: None, mbr_esd: Command) -> None:
 
 
 def test_a_score_at_the_limit_passes() -> None:
-    assert all(_checks({"mt.txt": sum([0.8] * n) / n}, 0.8, "")[0].problem is None for n in range(1, 12))
-    assert all(_checks({"mt.txt": score}, 0.8, "")[0].problem for score in (0.79999, math.nan))
+    assert all(check("mt.txt", sum([0.8] * n) / n, 0.8, "").problem is None for n in range(1, 12))
+    assert all(check("mt.txt", score, 0.8, "").problem for score in (0.79999, math.nan))
 
 
 def test_what_score_wrote_is_compared(files: None, mbr_esd: Command) -> None:
