@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -62,11 +62,31 @@ class MqmError:
     end: int = 0
     confidence: float | None = None
 
+    def to_json(self) -> dict[str, Any]:
+        """The object of a line that stands for it."""
+        place: dict[str, Any] = {"start": self.start, "end": self.end} if self.start < self.end else {}
+        side = {"side": "source"} if self.side == "source" else {}
+        confidence = {} if self.confidence is None else {"confidence": self.confidence}
+        return place | side | {"severity": self.severity, "category": self.category} | confidence
+
+    @classmethod
+    def from_json(cls, item: Mapping[str, Any], source: str, target: str) -> MqmError:
+        """The error of an object of a line. Raises `InputError` where it does not fit its text."""
+        severity, category = str(item["severity"]).lower(), str(item["category"] or "")
+        side: Literal["source", "target"] = "source" if item.get("side") == "source" else "target"
+        confidence = None if item.get("confidence") is None else finite(item["confidence"])
+        if item.get("start") is None and item.get("end") is None:
+            return cls(severity, category, "source" if side == "source" else None, confidence=confidence)
+        start, end = int(item["start"]), int(item["end"])
+        if not 0 <= start < end <= len(source if side == "source" else target):
+            raise InputError(f"error span [{start}, {end}) does not fit its {side.replace('target', 'translation')}")
+        return cls(severity, category, side, start, end, confidence)
+
 
 class Suggestion(NamedTuple):
-    """A span that a person saw, and its fate."""
+    """An error that was marked before a person began, and its fate."""
 
-    span: ErrorSpan
+    error: MqmError
     fate: Fate
 
 
@@ -127,11 +147,6 @@ class Rating:
 
     def to_json(self) -> dict[str, Any]:
         """The object of one line."""
-        errors: list[dict[str, Any]] = []
-        for error in self.errors:
-            place: dict[str, Any] = {"start": error.start, "end": error.end} if error.start < error.end else {}
-            side = {"side": "source"} if error.side == "source" else {}
-            errors.append(place | side | {"severity": error.severity, "category": error.category})
         return {
             "lp": self.lp,
             "system": self.system,
@@ -140,10 +155,10 @@ class Rating:
             "rater": self.rater,
             "src": self.source,
             "mt": self.target,
-            "errors": errors if self.marked else None,
+            "errors": [error.to_json() for error in self.errors] if self.marked else None,
             "score": self.score,
             "seconds": round(self.seconds, 3),
-            "suggested": self.suggested and [asdict(one.span) | {"fate": one.fate} for one in self.suggested],
+            "suggested": self.suggested and [error.to_json() | {"fate": fate} for error, fate in self.suggested],
             "added": self.added,
             "checks": list(self.checks),
         }
@@ -154,46 +169,33 @@ class Rating:
         `of_tool` has all keys."""
         source, target = str(item["src"]), str(item["mt"])
         errors = []
-        for error in item["errors"] or ():
-            severity, category = str(error["severity"]).lower(), str(error["category"] or "")
-            side: Literal["source", "target"] = "source" if error.get("side") == "source" else "target"
-            if error.get("start") is None and error.get("end") is None:
-                errors.append(MqmError(severity, category, "source" if side == "source" else None))
-                continue
-            start, end, text = int(error["start"]), int(error["end"]), source if side == "source" else target
-            if not 0 <= start < end <= len(text):
-                raise InputError(
-                    f"error span [{start}, {end}) does not fit its {side.replace('target', 'translation')}"
-                )
-            length = len(text.rstrip())
-            if start >= length:
+        for one in item["errors"] or ():
+            error = MqmError.from_json(one, source, target)
+            length = len((source if error.side == "source" else target).rstrip())
+            if error.start < error.end and error.start >= length:
                 left_out.append(LeftOut(line, AT_THE_END))
             else:
-                errors.append(MqmError(severity, category, side, start, min(end, length)))
+                errors.append(replace(error, end=min(error.end, length)))
         system, doc, segment, rater = (str(item[key]) for key in ("system", "doc", "seg_id", "rater"))
         texts, lp = (source.rstrip(), target.rstrip()), str(item["direction" if "direction" in item else "lp"])
         marked = item["errors"] is not None
         rating = cls(system, doc, segment, rater, *texts, tuple(errors), lp, line, marked=marked)
-        return replace(rating, **_of_tool(item)) if of_tool or "checks" in item else rating
-
-
-def _of_tool(item: Mapping[str, Any]) -> dict[str, Any]:
-    """What an annotation tool knows besides."""
-    if unknown := {span["fate"] for span in item["suggested"] or ()} - set(get_args(Fate)):
-        raise InputError(f"a span's fate is {', '.join(get_args(Fate))}, not {unknown.pop()!r}")
-    keys = ("start", "end", "severity", "category", "confidence", "side")
-    spans = (Suggestion(ErrorSpan(*(one[key] for key in keys)), one["fate"]) for one in item["suggested"] or ())
-    passed, shown = map(int, item["checks"])
-    seconds = finite(item["seconds"])
-    if seconds < 0:
-        raise InputError(f"{seconds:g} seconds; nobody needs less than none")
-    return {
-        "score": None if item["score"] is None else score_in_range(item["score"]),
-        "seconds": seconds,
-        "suggested": None if item["suggested"] is None else tuple(spans),
-        "added": int(item["added"]),
-        "checks": (passed, shown),
-    }
+        if not of_tool and "checks" not in item:
+            return rating
+        if unknown := {one["fate"] for one in item["suggested"] or ()} - set(get_args(Fate)):
+            raise InputError(f"a span's fate is {', '.join(get_args(Fate))}, not {unknown.pop()!r}")
+        if (seconds := finite(item["seconds"])) < 0:
+            raise InputError(f"{seconds:g} seconds; nobody needs less than none")
+        passed, shown = map(int, item["checks"])
+        suggested = (Suggestion(MqmError.from_json(one, *texts), one["fate"]) for one in item["suggested"] or ())
+        return replace(
+            rating,
+            score=None if item["score"] is None else score_in_range(item["score"]),
+            seconds=seconds,
+            suggested=None if item["suggested"] is None else tuple(suggested),
+            added=int(item["added"]),
+            checks=(passed, shown),
+        )
 
 
 def annotation_of_errors(errors: Iterable[MqmError]) -> Annotation:

@@ -114,8 +114,8 @@ def _suggested(ratings: Sequence[Rating]) -> Table | None:
         return None
     groups: dict[str, list[Fate]] = {"all": [one.fate for one in spans]}
     for fifth in range(5):
-        sure = [one for one in spans if one.span.confidence is not None]
-        inside = [one.fate for one in sure if min(int((one.span.confidence or 0.0) * 5), 4) == fifth]
+        sure = [one for one in spans if one.error.confidence is not None]
+        inside = [one.fate for one in sure if min(int((one.error.confidence or 0.0) * 5), 4) == fifth]
         if inside:
             groups[f"confidence {fifth / 5:.1f} to {(fifth + 1) / 5:.1f}"] = inside
     rows: list[TableRow] = [

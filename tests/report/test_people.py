@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from mbr_esd_metric.adapters.ratings import Fate, MqmError, Rating, Suggestion, write_rating_lines
-from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.report.people import agreement, compare_systems, people_tables
 
 TEXT = "one two three"
@@ -15,7 +14,7 @@ def _rating(
     system: str, segment: int, score: float, rater: str = "x", *, fate: Fate | None = None, errors: int = 0
 ) -> Rating:
     made = tuple(MqmError("minor", "", "target", 4 * n, 4 * n + 3) for n in range(errors))
-    suggested = None if fate is None else (Suggestion(ErrorSpan(0, 3, "minor", None, 0.9), fate),)
+    suggested = None if fate is None else (Suggestion(MqmError("minor", None, "target", 0, 3, 0.9), fate),)
     seconds, texts = 10.0 * (1 + (fate is None)), (f"source {segment}", TEXT)
     return Rating(
         system, "d", str(segment), rater, *texts, made, "en-de", 0, score, True, seconds, suggested, 0, (1, 2)

@@ -11,7 +11,7 @@ import codecs
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, pairwise
 from pathlib import Path
@@ -50,16 +50,9 @@ _ITS = "http://www.w3.org/2005/11/its"
 
 @dataclass(slots=True)
 class Element:
-    """An element that is open.
-
-    Attributes:
-        name: without its namespace.
-        prefix: of its name, with the colon.
-        attributes: without theirs, so `xml:lang` is "lang"; of two that are equal then, the plain one.
-        start: its first byte.
-        first: the number of its first event behind the start tag, if its text is read.
-        text: its text, if it is a code.
-    """
+    """An element that is open: its name and attributes without prefixes (`xml:lang` is "lang"; of two that are equal
+    then, the plain one), its prefix with the colon, and its first byte. If its text is read, the number of its first
+    event behind the start tag; if it is a code, its text."""
 
     name: str
     prefix: str
@@ -125,7 +118,7 @@ class _Code(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Bytes of the file, where in the text the characters end that they are, and whether a mark leaves these whole."""
+    """Bytes of the file, the end of their characters in the text, and whether no mark may divide them."""
 
     start: int
     stop: int
@@ -133,50 +126,40 @@ class _Piece(NamedTuple):
     whole: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Content:
-    """The content of an element: its text, and where each part of the text is in the file.
-
-    Attributes:
-        start, stop: its bytes.
-        prefix: of the element's name.
-        whole: the text without markup.
-        pieces: of the whole text.
-        our_marks: the bytes (start, stop) of tags of our own earlier marks.
-        has_words: whether there is text besides codes.
-        codes: inline codes, in order.
-    """
+    """The content of an element, whose name has this prefix: its bytes from `start` to `stop`, its `whole` text without
+    markup in pieces, the bytes of the tags of our own earlier marks, whether there is text besides codes, and the
+    inline codes."""
 
     start: int
     stop: int
     prefix: str
-    whole: str
-    pieces: tuple[_Piece, ...]
-    our_marks: tuple[tuple[int, int], ...]
-    has_words: bool
-    codes: tuple[_Code, ...]
+    whole: str = ""
+    pieces: list[_Piece] = field(default_factory=list)
+    our_marks: list[tuple[int, int]] = field(default_factory=list)
+    has_words: bool = False
+    codes: list[_Code] = field(default_factory=list)
 
     @classmethod
     def of(cls, events: Sequence[Event], stop: int, prefix: str, codes: Mapping[str, str]) -> Content:
         """The content of these events up to the byte `stop`. Inline codes that show something, such as a placeholder,
         are text; between two words that would join across another one there is a blank."""
-        pieces: list[_Piece] = []
-        characters: list[str] = []
-        our_marks: list[tuple[int, int]] = []
+        starts = [*(event.start for event in events), stop]
+        content = cls(starts[0], stop, prefix)
+        pieces, characters = content.pieces, list[str]()
         opened: list[Element] = []
-        inline: list[_Code] = []
         gap: tuple[int, int] | None = None
-        has_words, unread = False, 0
+        unread = 0
 
         def add(start: int, stop: int, text: str, whole: bool = True) -> None:
             characters.append(text)
             pieces.append(_Piece(start, stop, (pieces[-1].last if pieces else 0) + len(text), whole))
 
-        starts = [*(event.start for event in events), stop]
         for (_, value, begins, whole), (start, end) in zip(events, pairwise(starts), strict=True):
             if isinstance(value, Element):
                 if value.is_mark and start < end:
-                    our_marks.append((start, end))
+                    content.our_marks.append((start, end))
                 unread += value.is_unread if begins else -value.is_unread
                 if begins:
                     value.text = ""
@@ -185,7 +168,7 @@ class Content:
                 opened.pop()
                 if value.name in _ALONE | _HALF | _PAIR and not unread:
                     shown = value.shown(codes)
-                    inline.append(value.code(shown))
+                    content.codes.append(value.code(shown))
                     if shown:
                         add(value.start, end, shown)
                     joins = shown is None and bool(characters) and characters[-1][-1].isalnum()
@@ -197,9 +180,9 @@ class Content:
                     add(*gap, " ")
                 gap = None
                 add(start, end, value, whole)
-                has_words = has_words or not value.isspace()
-        whole_text = "".join(characters)
-        return cls(starts[0], stop, prefix, whole_text, tuple(pieces), tuple(our_marks), has_words, tuple(inline))
+                content.has_words |= not value.isspace()
+        content.whole = "".join(characters)
+        return content
 
     @property
     def text(self) -> str:
@@ -217,22 +200,22 @@ class Content:
         return None
 
     def edits(
-        self, spans: Sequence[ErrorSpan], tags: Callable[[ErrorSpan], tuple[str, str]], encoding: str
+        self, spans: Sequence[ErrorSpan], mark: Callable[[str, ErrorSpan], str], encoding: str
     ) -> list[tuple[int, int, str]]:
         """(start, stop, text) of each part of the file's bytes that becomes another text, in their order: our earlier
-        marks go, and each span has a mark round it, in as many runs as markup and other spans demand. `tags` gives the
-        start and the end tag of each."""
+        marks go, and each span has a mark round it, in as many runs as markup and other spans demand. `mark` gives the
+        name and the attributes of each, from the text and the span."""
         runs: list[tuple[int, int, list[ErrorSpan]]] = []
         for start, stop, first, last in self._parts({at for span in spans for at in (span.start, span.end)}, encoding):
             cover = [span for span in spans if span.start < last and first < span.end]
             if runs and runs[-1][1:] == (start, cover):
                 start = runs.pop()[0]
             runs.append((start, stop, cover))
-        edits = [(*mark, "") for mark in self.our_marks]
+        edits = [(*place, "") for place in self.our_marks]
         for start, stop, cover in filter(lambda run: run[2], runs):
-            pairs = [tags(span) for span in cover]
-            edits.append((start, start, "".join(begin for begin, _ in pairs)))
-            edits.append((stop, stop, "".join(end for _, end in reversed(pairs))))
+            marks = [mark(self.text, span) for span in cover]
+            edits.append((start, start, "".join(f"<{self.prefix}{one}>" for one in marks)))
+            edits.append((stop, stop, "".join(f"</{self.prefix}{one.partition(' ')[0]}>" for one in reversed(marks))))
         return sorted(edits, key=lambda edit: edit[:2])
 
     def _parts(self, cuts: set[int], encoding: str) -> Iterator[tuple[int, int, int, int]]:
@@ -368,15 +351,15 @@ def read_xml(
     return XmlFile(data, encoding, roots[0])
 
 
-#: From an element's prefix, the numbers of runs to come, a text and its span: the tags round a run of the span.
-Tags: TypeAlias = Callable[[str, Iterator[int], str, ErrorSpan], tuple[str, str]]
+#: From the id of a mark, a text and its span: name and attributes of the mark.
+Mark: TypeAlias = Callable[[str, str, ErrorSpan], str]
 
 
 def document_of(
     path: Path,
     xml: XmlFile,
     units: Iterable[XmlUnit],
-    tags: Tags,
+    mark: Mark,
     *,
     every: bool = True,
     first: tuple[int, str] | None = None,
@@ -402,21 +385,20 @@ def document_of(
             texts = (name, source.text, target.text, languages, document, source.differs(target), id_)
             judged.append(TranslationUnit(*texts))
             contents.append((source, target))
-    return Document(path, tuple(judged), partial(_mark, xml, contents, tags, first), tuple(empty), unready)
+    return Document(path, tuple(judged), partial(_mark, xml, contents, mark, first), tuple(empty), unready)
 
 
 def _mark(
     xml: XmlFile,
     contents: Sequence[tuple[Content, Content]],
-    tags: Tags,
+    mark: Mark,
     first: tuple[int, str] | None,
     checked: Sequence[Checked | None],
     output: Path,
 ) -> None:
     """Write a file with marks in place of older ones, and every other byte as it is."""
     text = xml.data.decode(xml.encoding, "replace") if None in checked else ""
-    kept = max(map(int, re.findall(rf"{MARK}(\d+)", text)), default=0)
-    numbers = count(kept + 1)
+    numbers = count(max(map(int, re.findall(rf"{MARK}(\d+)", text)), default=0) + 1)
     sides = [
         (content, [span for span in one.annotation if span.side == side])
         for pair, one in zip(contents, checked, strict=True)
@@ -425,7 +407,7 @@ def _mark(
     ]
     edits = [(first[0], *first)] if first is not None and any(spans for _, spans in sides) else []
     for content, spans in sorted(sides, key=lambda one: one[0].start):
-        edits += content.edits(spans, partial(tags, content.prefix, numbers, content.text), xml.encoding)
+        edits += content.edits(spans, lambda text, span: mark(f"{MARK}{next(numbers)}", text, span), xml.encoding)
     at = 0
     with whole_file(output) as out:
         for start, stop, text in edits:

@@ -144,7 +144,10 @@ def _mark(
         if one is not None:
             texts = {"translation": unit.translation, "source": unit.source}
             old[start] += ((_COMMENT + form).encode(),)
-            new[start] += [_COMMENT + form + issue_comment(span, texts[span.side]) for span in one.annotation]
+            # One comment a place: that of its worst error, which is the first in the annotation.
+            worst = {(span.side, span.start, span.end): span for span in reversed(one.annotation.spans)}
+            spans = reversed(worst.values())
+            new[start] += [_COMMENT + form + issue_comment(span, texts[span.side]) for span in spans]
     lines = io.BytesIO(content).readlines()
     done = 0
     with whole_file(output) as file:

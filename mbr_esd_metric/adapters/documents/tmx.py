@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from mbr_esd_metric.adapters.documents.document import Document, issue_type
 from mbr_esd_metric.adapters.documents.markup import (
-    MARK,
     Closing,
     Content,
     Element,
     XmlUnit,
     document_of,
-    quoted,
     read_xml,
 )
 from mbr_esd_metric.core.annotation import ErrorSpan
@@ -78,7 +76,7 @@ def read_tmx(path: Path, pair: tuple[str, str] | None = None) -> Document:
         raise InputError(f"{path}: translations into {', '.join(found)}; choose a language, such as --lp {example}")
     if pair is not None and units and not any(one.source and one.target for one in units):
         raise InputError(f"{path}: no unit in {' and '.join(pair)}; the file's languages are {', '.join(spoken)}")
-    return document_of(path, xml, units, _tags)
+    return document_of(path, xml, units, _mark)
 
 
 def _code(language: str) -> str:
@@ -92,8 +90,5 @@ def _nearest(variants: Sequence[_Variant], language: str) -> _Variant | None:
     return next(exact, next(iter(near), None))
 
 
-def _tags(parent: str, numbers: Iterator[int], _: str, span: ErrorSpan) -> tuple[str, str]:
-    return (
-        f'<{parent}hi x="{MARK}{next(numbers)}" type={quoted(f"{issue_type(span)} ({span.severity})")}>',
-        f"</{parent}hi>",
-    )
+def _mark(id_: str, _: str, span: ErrorSpan) -> str:
+    return f'hi x="{id_}" type="{issue_type(span)} ({span.severity})"'

@@ -6,13 +6,12 @@ severity and comment. What a translation leaves out is marked in the source.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from mbr_esd_metric.adapters.documents.document import Document, issue_comment, issue_type
 from mbr_esd_metric.adapters.documents.markup import (
-    MARK,
     Closing,
     Content,
     Element,
@@ -94,7 +93,7 @@ def read_xliff(path: Path, every: bool = False) -> Document:
 
     xml = read_xml(path, ("source", "target", "seg-source", "originalData", "tag"), closed, _id)
     prefix, first = declaration(xml)
-    return document_of(path, xml, units, partial(_tags, prefix, v2), every=every, first=first)
+    return document_of(path, xml, units, partial(_mark, prefix, v2), every=every, first=first)
 
 
 def _problems(element: Element) -> list[str]:
@@ -126,12 +125,10 @@ def _languages(stack: Sequence[Element]) -> tuple[str, str]:
     return source, target
 
 
-def _tags(prefix: str, v2: bool, parent: str, numbers: Iterator[int], text: str, span: ErrorSpan) -> tuple[str, str]:
+def _mark(prefix: str, v2: bool, id_: str, text: str, span: ErrorSpan) -> str:
     severity = 100 if span.severity == "major" else 20  # of 100, in proportion to MQM's penalties of 5 and 1
-    name = f'id="{MARK}{next(numbers)}" type="its:generic"' if v2 else f'mid="{MARK}{next(numbers)}" mtype="x-its"'
+    name = f'id="{id_}" type="its:generic"' if v2 else f'mid="{id_}" mtype="x-its"'
     return (
-        f'<{parent}mrk {name} {prefix}:locQualityIssueType="{issue_type(span)}" '
-        f'{prefix}:locQualityIssueSeverity="{severity}" '
-        f"{prefix}:locQualityIssueComment={quoted(issue_comment(span, text))}>",
-        f"</{parent}mrk>",
+        f'mrk {name} {prefix}:locQualityIssueType="{issue_type(span)}" {prefix}:locQualityIssueSeverity="{severity}" '
+        f"{prefix}:locQualityIssueComment={quoted(issue_comment(span, text))}"
     )

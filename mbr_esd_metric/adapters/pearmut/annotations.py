@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from mbr_esd_metric.adapters.pearmut.campaign import character, utf16_units
 from mbr_esd_metric.adapters.ratings import Fate, MqmError, Rating, Suggestion, score_in_range
-from mbr_esd_metric.core.annotation import ErrorSpan, Side, fold_severity
+from mbr_esd_metric.core.annotation import fold_severity
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import file_name
 from mbr_esd_metric.files.streams import numbered_lines
@@ -156,7 +156,9 @@ def ratings_of(campaign: Campaign, answers: Answers) -> list[Rating]:
             errors = tuple(error_of(span, text, campaign.tokens) for span in spans)
             suggested, added = None, len(errors)
             if campaign.marked and code in item.get("error_spans", {}):
-                suggested, added = _fates([_span(span, text) for span in item["error_spans"][code]], errors)
+                before = item["error_spans"][code]
+                marks = (replace(error_of(s, text, campaign.tokens), confidence=s.get("confidence")) for s in before)
+                suggested, added = _fates(list(marks), errors)
             system = code if campaign.systems is None else campaign.systems[code]
             source = str(item.get("src_text") or item.get("src") or "")
             ratings.append(
@@ -243,16 +245,6 @@ def _passed(item: Mapping[str, Any], answers: Mapping[str, Any]) -> bool:
     return True
 
 
-def _span(span: Mapping[str, Any], text: str) -> ErrorSpan:
-    """A span that was marked beforehand."""
-    start, end = span.get("source") or (
-        character(text, _unit(span, "start_i")),
-        character(text, _unit(span, "end_i")) + 1,
-    )
-    side: Side = "source" if "source" in span else "translation"
-    return ErrorSpan(start, end, span["severity"], _stored(span) or None, span.get("confidence"), side)
-
-
 def error_of(span: Mapping[str, Any], text: str, tokens: Sequence[str]) -> MqmError:
     """An error as it was marked. Behind the text stand the tokens. One marked as [missing] has no place in the source,
     or that which it had when it was marked beforehand; one marked as another token has none."""
@@ -285,7 +277,7 @@ def _stored(span: Mapping[str, Any]) -> str:
     return f"{top}/{part}" if part and part != top else top
 
 
-def _fates(before: Sequence[ErrorSpan], after: Sequence[MqmError]) -> tuple[tuple[Suggestion, ...], int]:
+def _fates(before: Sequence[MqmError], after: Sequence[MqmError]) -> tuple[tuple[Suggestion, ...], int]:
     """The fate of each span that was marked beforehand, and the number of errors that were added.
 
     A span that is as before is kept. Of the others, one that still shares characters with a new error is changed, and
@@ -294,15 +286,15 @@ def _fates(before: Sequence[ErrorSpan], after: Sequence[MqmError]) -> tuple[tupl
     new = list(after)
     fates: dict[int, Fate] = {}
     for exactly in (True, False):
-        for at, span in enumerate(before):
+        for at, old in enumerate(before):
             for error in [] if at in fates else new:
-                meets = error.start == error.end or (error.start < span.end and span.start < error.end)
-                is_same = (error.start, error.end, error.severity) == (span.start, span.end, span.severity)
-                if (error.side == "source") == (span.side == "source") and (is_same if exactly else meets):
+                meets = error.start == error.end or (error.start < old.end and old.start < error.end)
+                is_same = (error.start, error.end, error.severity) == (old.start, old.end, old.severity)
+                if error.side == old.side and (is_same if exactly else meets):
                     new.remove(error)
                     fates[at] = "kept" if exactly else "changed"
                     break
-    return tuple(Suggestion(span, fates.get(at, "deleted")) for at, span in enumerate(before)), len(new)
+    return tuple(Suggestion(old, fates.get(at, "deleted")) for at, old in enumerate(before)), len(new)
 
 
 #: Protocol -> whether people mark errors.
