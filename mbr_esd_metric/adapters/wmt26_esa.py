@@ -68,8 +68,9 @@ def read_wmt26_esa(path: str | Path, texts: str | Path, lps: Collection[str] = (
         answers = answers_of(Campaign(name, lp, tokens=_TOKENS), log)
         counts = left_out[lp]
         counts.update(answers.left_out)
-        counts["attention check"] += sum(shown for _, shown in answers.checks.values())
-        counts["attention check that was failed"] += sum(shown - passed for passed, shown in answers.checks.values())
+        checks = [passed for of_person in answers.checks.values() for passed in of_person.values()]
+        counts["attention check"] += len(checks)
+        counts["attention check that was failed"] += checks.count(False)
         by_user: dict[str, list[Answer]] = defaultdict(list)
         for answer in answers.kept:
             if answer.value.get("score") is None:

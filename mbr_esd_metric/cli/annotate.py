@@ -230,9 +230,9 @@ def run_import(args: argparse.Namespace) -> int:
     print(f"{printable(args.output)}: {number_of(len(ratings), 'rating')} of {people}")
     for reason, count in answers.left_out.items():
         print(f"  {count} left out: {reason}")
-    for person, (passed, shown) in answers.checks.items():
-        if shown:
-            print(f"  {printable(person)} passed {passed} of {number_of(shown, 'attention check')}")
+    for person, checks in answers.checks.items():
+        if checks:
+            print(f"  {printable(person)} passed {sum(checks.values())} of {number_of(len(checks), 'attention check')}")
     return 0
 
 

@@ -48,11 +48,11 @@ class Answer(NamedTuple):
 
 @dataclass(slots=True)
 class Answers:
-    """The answers of a log, oldest first, without attention checks, of which each person has (passed, shown); and
-    reason -> how often something was left out."""
+    """The answers of a log, oldest first, without attention checks; person -> screen of each check -> whether it was
+    passed; and reason -> how often something was left out."""
 
     kept: list[Answer] = field(default_factory=list)
-    checks: dict[str, tuple[int, int]] = field(default_factory=dict)
+    checks: dict[str, dict[str, bool]] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
 
 
@@ -63,7 +63,6 @@ def answers_of(campaign: Campaign, log: Iterable[Mapping[str, Any]]) -> Answers:
         InputError: an entry that Pearmut does not write; a person, a text or a system that is not the campaign's.
     """
     answers = Answers()
-    checks: dict[tuple[str, str], bool] = {}
     for number, entry in enumerate(log, 1):
         with reading(f"annotation {number} of {campaign.name}"):
             person, screen = str(entry["user_id"]), str(entry.get("item_i"))
@@ -73,9 +72,9 @@ def answers_of(campaign: Campaign, log: Iterable[Mapping[str, Any]]) -> Answers:
                 old = {one.screen for one in answers.kept if one.person == person}
                 answers.left_out["screen that was reset"] += len(old)
                 answers.kept = [one for one in answers.kept if one.person != person]
-                checks = {key: passed for key, passed in checks.items() if key[0] != person}
+                answers.checks[person] = {}
                 continue
-            answers.checks.setdefault(person, (0, 0))
+            checks = answers.checks.setdefault(person, {})
             kind = _SCREENS.get(screen.partition("_")[0])
             if entry["item"] and "tgt" not in entry["item"][0]:
                 kind = kind or _SCREENS["goodbye"]
@@ -88,14 +87,11 @@ def answers_of(campaign: Campaign, log: Iterable[Mapping[str, Any]]) -> Answers:
             name = str(items[0].get("item_id", "attention_check_")) if campaign.items is None else ""
             is_check = kind is not None or any("validation" in item for item in items)
             if is_check or name.startswith("attention_check_"):
-                checks[person, screen] = all(_passed(item, values or {}) for item, values in pairs)
+                checks[screen] = all(_passed(item, values or {}) for item, values in pairs)
             elif any("_#_tutorial_#_" in str(item.get("item_id")) for item in items):
                 answers.left_out["tutorial"] += 1
             else:
                 answers.kept += _answers(campaign, person, screen, entry, pairs, answers.left_out)
-    for (person, _), passed in checks.items():
-        before, shown = answers.checks[person]
-        answers.checks[person] = (before + passed, shown + 1)
     return answers
 
 
@@ -169,7 +165,7 @@ def ratings_of(campaign: Campaign, answers: Answers) -> list[Rating]:
                     seconds=sum(one.seconds for one in each),
                     suggested=suggested,
                     added=added,
-                    checks=answers.checks[person],
+                    checks=(sum(answers.checks[person].values()), len(answers.checks[person])),
                 )
             )
     return ratings

@@ -218,7 +218,7 @@ def test_campaigns_of_others() -> None:
     with pytest.raises(OptionError, match="does not say its language pair; give it with --lp"):
         Campaign.of(made)
     answers, ratings = answers_of(made, *log), ratings_of(made, *log)
-    assert (answers.left_out, answers.checks) == ({"tutorial": 1}, {"u": (0, 1)})
+    assert (answers.left_out, answers.checks) == ({"tutorial": 1}, {"u": {"random_0": False}})
     places = {(r.score, r.system, r.doc, r.segment) for r in ratings}
     scores = {("X", "news_###_doc"): (80, 90), ("Y 2", "news_###_doc"): (70, 75)}
     scores |= {("X", "document 1"): (10, 30), ("Y 2", "document 1"): (20, 40)}
