@@ -94,8 +94,8 @@ def _evaluate(
     human = test_set.human(args.raters)
     if not human:
         raise InputError(
-            f"{test_set.layout.human_rating('*')}: no human ratings, and an oracle needs some; import them with: "
-            "mbr-esd wmt import"
+            f"{test_set.layout.human_file('*', 'seg.rating')}: no human ratings, and an oracle needs some; import "
+            "them with: mbr-esd wmt import"
         )
     sampled = read_sampled(test_set, args.candidates)
     everybody = measuring.evaluator(test_set, None if args.sizes else list(human.values()))

@@ -248,7 +248,9 @@ def _spans_of_metrics(test_set: TestSet, metrics: Sequence[str]) -> tuple[dict[s
         if metric.ratings is not None
     }
     if not spans:
-        raise InputError(f"{test_set.layout.metric_rating('*')}: no metric of {test_set.lp} has error spans")
+        raise InputError(
+            f"{test_set.layout.metric_file('*', 'seg.rating')}: no metric of {test_set.lp} has error spans"
+        )
     return spans, notes
 
 

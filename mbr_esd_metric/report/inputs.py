@@ -99,7 +99,7 @@ def read_table(
     notes: list[str] = []
     if test_set is not None:
         texts = {(text.system, text.id): text for text in _texts(test_set)}
-        ratings = [name for name in columns if name in test_set.layout.human_files("rating")]
+        ratings = [name for name in columns if name in test_set.layout.human_files("seg.rating")]
         metrics = [name for name in columns if name not in ratings]
         inputs += _test_set_inputs(test_set, ratings, metrics, notes)
     kinds = {source.path: kind_of_input(source.path) for source in sources}

@@ -392,7 +392,7 @@ def _systems(
 
 def _stored(test_set: TestSet, name: str, signature: str) -> MetricFiles:
     """The scores of the folder; empty where it has none."""
-    path = test_set.layout.metric_scores(name, "seg")
+    path = test_set.layout.metric_file(name, "seg.score")
     if not path.is_file():
         return MetricFiles()
     stored = test_set.signature(name)

@@ -152,7 +152,9 @@ def rated(test_set: TestSet, raters: Sequence[str] = ()) -> tuple[list[Annotatio
         if annotation is not None
     ]
     if not pairs:
-        raise InputError(f"{test_set.layout.human_rating('*')}: no human annotations; `mbr-esd wmt import` makes them")
+        raise InputError(
+            f"{test_set.layout.human_file('*', 'seg.rating')}: no human annotations; `mbr-esd wmt import` makes them"
+        )
     return [annotation for annotation, _ in pairs], [length for _, length in pairs]
 
 

@@ -201,7 +201,7 @@ def test_omissions_in_the_source_are_spans_of_its_side_and_stored_beside_the_oth
     assert [(s.side, s.start, s.end) for s in rating.annotation] == [("translation", 4, 8)]
     assert rating.mqm() == -12.0  # of all rows, the source issue among them, as ever
     write_ratings(tmp_path / "ratings", {"sys": [rating.errors]}, {"sys": ["r"]})
-    ((_, stored),) = read_ratings(tmp_path / "ratings")["sys"]
+    (stored,) = read_ratings(tmp_path / "ratings")["sys"]
     assert list(stored or ()) == [*rating.annotation, *rating.both.on("source")]
 
 
@@ -209,7 +209,7 @@ def test_omissions_of_a_metric_are_stored_and_read(tmp_path: Path) -> None:
     spans = [ErrorSpan(0, 3, "minor"), ErrorSpan(50, 60, "major", "accuracy/omission", 0.25, "source")]
     annotation = Annotation(spans).with_unplaced(["minor"])
     write_ratings(tmp_path / "ratings", {"sys": [annotation, None]})
-    (_, stored), (_, none) = read_ratings(tmp_path / "ratings")["sys"]
+    stored, none = read_ratings(tmp_path / "ratings")["sys"]
     assert none is None
     assert (stored, list(stored or ())) == (annotation, list(annotation))
     # The translation has ten characters; the source may have more.

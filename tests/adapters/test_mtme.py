@@ -100,11 +100,11 @@ def test_span_measures_on_an_eval_set() -> None:
 def test_the_same_leaderboard_as_from_the_data_folder(tmp_path: Path) -> None:
     layout = Layout(tmp_path, "wmt24", "en-de")
     write_texts(layout, EvalSet.src, TEXTS)
-    files.write_scores(layout.human_scores("mqm", "seg"), {s: v for s, v in GOLD.items() if s != "refC"})
+    files.write_scores(layout.human_file("mqm", "seg.score"), {s: v for s, v in GOLD.items() if s != "refC"})
     for name, scores in METRICS.items():
-        files.write_scores(layout.metric_scores(name, "seg"), scores)
+        files.write_scores(layout.metric_file(name, "seg.score"), scores)
     human = {s: [annotation_of(r) for r in ratings] for s, ratings in HUMAN.items()}
-    write_ratings(layout.human_rating("mqm.rater1"), human, {s: ["r", None] for s in human})
+    write_ratings(layout.human_file("mqm.rater1", "seg.rating"), human, {s: ["r", None] for s in human})
     sets = (metric_set_of(load_test_set(tmp_path, "wmt24", "en-de")), metric_set_of(load_eval_set(EvalSet())))
     stored, bridged = (compute_leaderboard("wmt24", [one], LeaderboardSettings(draws=20)) for one in sets)
     assert stored.rows == bridged.rows

@@ -65,9 +65,9 @@ def test_correlations_are_those_of_the_stored_scores(board: Command, test_sets: 
     shown = by_metric(board, BOTH, "--statistics", statistics)
     assert set(shown) == {"flat", "length", "noise", "spans", "systems"}
     for lp, test_set in test_sets.items():
-        stored = read_scores(test_set.layout.metric_scores("length-src", "sys"))
+        stored = read_scores(test_set.layout.metric_file("length-src", "sys.score"))
         gold = np.nanmean(test_set.gold, axis=1)
-        systems = np.array([stored[system][0][1] for system in SYSTEMS], dtype=float)
+        systems = np.array([stored[system][0] for system in SYSTEMS], dtype=float)
         length = test_set.metric("length-src").scores
         expected = {
             # Stored scores of systems are not the means of segments.
@@ -106,7 +106,7 @@ def test_documents_are_compared_by_their_means_or_their_gold(data: Path, tmp_pat
     assert shown["doc-kendall-item"] == pytest.approx(correlation(gold, length, "kendall", "item"))
     # Gold of documents that stands in the folder; the metric's is then the mean of all segments.
     gold = np.random.default_rng(1).normal(size=gold.shape)
-    path = test_set.layout.human_scores("mqm", "doc")
+    path = test_set.layout.human_file("mqm", "doc.score")
     write_scores(path, {s: list(v) for s, v in zip(test_set.systems, gold.tolist(), strict=True)})
     length = np.stack([scores[:, columns].mean(axis=1) for columns in at], 1)
     pearson = stats.pearsonr(gold.ravel(), length.ravel()).statistic
@@ -181,7 +181,7 @@ def test_a_metric_that_cannot_be_shown_is_refused_with_its_reason(board: Command
 
 def test_one_broken_file_stops_no_board(tmp_path: Path, mbr_esd: Command) -> None:
     layout = write_folder(tmp_path)
-    layout.metric_scores("noise-refA", "seg").write_text("A\t0.5\nB\tbad\n", encoding="utf-8")
+    layout.metric_file("noise-refA", "seg.score").write_text("A\t0.5\nB\tbad\n", encoding="utf-8")
     board = f"leaderboard --test-set {tmp_path}/made --lp en-de"
     for view in ("--k 0", "--statistics", "--view wmt23", "--view error-free", "--view spans", "--view domain"):
         printed = mbr_esd(board, view).out
@@ -253,7 +253,7 @@ def test_omissions_are_a_part_of_the_board_of_spans(tmp_path: Path, mbr_esd: Com
     board = partial(mbr_esd, f"leaderboard --view spans --test-set {tmp_path}/made --lp en-de")
     before = by_metric(board)
     assert not any("omission" in name for row in before.values() for name in row)
-    rating = layout.human_rating("mqm.merged")
+    rating = layout.human_file("mqm.merged", "seg.rating")
     lines = rating.read_text(encoding="utf-8").splitlines()
     place = next(i for i, line in enumerate(lines) if not line.endswith("\tNone"))
     system, stored = lines[place].split("\t")
@@ -268,8 +268,8 @@ def test_omissions_are_a_part_of_the_board_of_spans(tmp_path: Path, mbr_esd: Com
     marked = {s: [Annotation()] * SEGMENTS for s in SYSTEMS}
     spans = [ErrorSpan(start, end, "minor", side="source") for start, end in ((1, 3), (3, 4))]
     marked[system][number] = Annotation(spans)
-    write_scores(layout.metric_scores("both-src", "seg"), {s: [0.0] * SEGMENTS for s in SYSTEMS})
-    write_ratings(layout.metric_rating("both-src"), marked)
+    write_scores(layout.metric_file("both-src", "seg.score"), {s: [0.0] * SEGMENTS for s in SYSTEMS})
+    write_ratings(layout.metric_file("both-src", "seg.rating"), marked)
     after = by_metric(board)
     both = after.pop("both")
     names = ["omissions", "omission_precision", "omission_recall", "omission_f1"]

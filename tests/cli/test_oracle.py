@@ -57,12 +57,12 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Small:
     gold: dict[str, list[float | None]] = {s: [mqm_score(a) for a in one[s]] for s in SYSTEMS}
     for scores in gold.values():
         scores[5] = None
-    write_scores(layout.human_scores("mqm", "seg"), gold)
-    write_scores(layout.metric_scores("mine-src", "seg"), {s: [mqm_score(a) for a in metric[s]] for s in SYSTEMS})
+    write_scores(layout.human_file("mqm", "seg.score"), gold)
+    write_scores(layout.metric_file("mine-src", "seg.score"), {s: [mqm_score(a) for a in metric[s]] for s in SYSTEMS})
     unrated = {s: [None if i == 5 else a for i, a in enumerate(one[s])] for s in SYSTEMS}
-    write_ratings(layout.human_rating("mqm.rater1"), unrated)
-    write_ratings(layout.human_rating("mqm.rater2"), two)
-    write_ratings(layout.metric_rating("mine-src"), metric)
+    write_ratings(layout.human_file("mqm.rater1", "seg.rating"), unrated)
+    write_ratings(layout.human_file("mqm.rater2", "seg.rating"), two)
+    write_ratings(layout.metric_file("mine-src", "seg.rating"), metric)
 
     lines = []
     written: dict[str, list[dict[str, Any]]] = {}
@@ -203,7 +203,7 @@ def test_failures_are_one_line(
 
 
 def test_metrics_are_named_as_in_the_leaderboard(en_fr: Pair, tmp_path: Path, mbr_esd: Command) -> None:
-    for path in (en_fr.layout.metric_scores("mine-src", "seg"), en_fr.layout.metric_rating("mine-src")):
+    for path in (en_fr.layout.metric_file("mine-src", "seg.score"), en_fr.layout.metric_file("mine-src", "seg.rating")):
         shutil.copy(path, path.with_name(path.name.replace("-src", "-refA")))
     inputs = {"mine": ["src", "src+ref"], "mine-src": ["src"], "mine-refA": ["src+ref"]}
     for name, expected in inputs.items():
@@ -217,7 +217,7 @@ def test_metrics_are_named_as_in_the_leaderboard(en_fr: Pair, tmp_path: Path, mb
 
 
 def test_a_base_name_may_lack_a_reference_in_one_language_pair(en_fr: Pair, mbr_esd: Command) -> None:
-    for path in (en_fr.layout.metric_scores("mine-src", "seg"), en_fr.layout.metric_rating("mine-src")):
+    for path in (en_fr.layout.metric_file("mine-src", "seg.score"), en_fr.layout.metric_file("mine-src", "seg.rating")):
         path.rename(path.with_name(path.name.replace("-src", "-refA")))
     printed = mbr_esd(f"{SWEEP} --metric mine", en_fr.both, "--table tsv").out
     lines = [line.split("\t")[1:] for line in printed.splitlines() if line.startswith("0.0")]
@@ -226,7 +226,7 @@ def test_a_base_name_may_lack_a_reference_in_one_language_pair(en_fr: Pair, mbr_
 
 
 def test_a_sweep_needs_error_spans(en_fr: Pair, mbr_esd: Command) -> None:
-    write_scores(en_fr.layout.metric_scores("bare-src", "seg"), {s: [0.0] * SEGMENTS for s in SYSTEMS})
+    write_scores(en_fr.layout.metric_file("bare-src", "seg.score"), {s: [0.0] * SEGMENTS for s in SYSTEMS})
     for verb in (SWEEP, "leaderboard --view spans"):
         assert "bare-src has no error spans" in mbr_esd(verb, "--metric bare-src", en_fr.where, status=1).err
     assert "bare" not in mbr_esd("leaderboard --view spans", en_fr.where).out
@@ -245,7 +245,7 @@ def test_two_language_pairs_stand_side_by_side(small: Small, en_fr: Pair, mbr_es
 
 def test_every_analysis_counts_the_spans_that_were_cut(small: Small, en_fr: Pair, mbr_esd: Command) -> None:
     past = json.dumps({"errors": [{"start": 0, "end": 999, "severity": "minor"}]})
-    put_lines(en_fr.layout.human_rating("mqm.rater1"), {0: f"A\t{past}\tr"})
+    put_lines(en_fr.layout.human_file("mqm.rater1", "seg.rating"), {0: f"A\t{past}\tr"})
     oracle = f"oracle {small.candidates}"
     boards = ("leaderboard --k 0", "leaderboard --view spans", f"{SWEEP} --metric mine-src")
     for words in (*boards, f"{oracle} --rules mbr", f"{oracle} --sizes 4"):
@@ -256,8 +256,8 @@ def test_every_analysis_counts_the_spans_that_were_cut(small: Small, en_fr: Pair
 def test_a_sweep_is_printed_beside_empty_and_says_where_nothing_is_left(en_fr: Pair, mbr_esd: Command) -> None:
     layout = en_fr.layout
     unsure = {s: [Annotation([ErrorSpan(0, 2, "minor", None, 0.5)])] * SEGMENTS for s in SYSTEMS}
-    write_scores(layout.metric_scores("unsure-src", "seg"), {s: [-1.0] * SEGMENTS for s in SYSTEMS})
-    write_ratings(layout.metric_rating("unsure-src"), unsure)
+    write_scores(layout.metric_file("unsure-src", "seg.score"), {s: [-1.0] * SEGMENTS for s in SYSTEMS})
+    write_ratings(layout.metric_file("unsure-src", "seg.rating"), unsure)
     notes = mbr_esd(f"{SWEEP} --metric unsure-src", en_fr.where).out.splitlines()
     (constant,) = (note for note in notes if note.startswith("one score for everything"))
     assert constant.endswith(", ".join(f"lambda {at / 10}" for at in range(11)) + ", empty in en-fr")
@@ -270,7 +270,7 @@ def test_a_sweep_is_printed_beside_empty_and_says_where_nothing_is_left(en_fr: P
 def test_systems_rated_on_different_segments(
     en_fr: Pair, mbr_esd: Command, changes: Mapping[int, str], system: str
 ) -> None:
-    put_lines(en_fr.layout.human_scores("mqm", "seg"), changes)
+    put_lines(en_fr.layout.human_file("mqm", "seg.score"), changes)
     for words in ("leaderboard --k 0", "leaderboard --statistics spa", f"{SWEEP} --metric mine-src"):
         printed = mbr_esd(words, en_fr.where).out
         assert "SPA compares each pair of systems on the 10 to 11 segments that both have" in printed
@@ -284,7 +284,7 @@ def test_a_contrastive_campaign_has_a_board(en_fr: Pair, mbr_esd: Command) -> No
     """Each segment is rated for two systems, in turn: none for all."""
     places = [(i, j) for i in range(len(SYSTEMS)) for j in range(SEGMENTS) if (i - j) % len(SYSTEMS) > 1]
     changes = {i * SEGMENTS + j: f"{SYSTEMS[i]}\tNone" for i, j in places}
-    put_lines(en_fr.layout.human_scores("mqm", "seg"), changes)
+    put_lines(en_fr.layout.human_file("mqm", "seg.score"), changes)
     board = json.loads(mbr_esd("leaderboard", en_fr.where, "--k 50 --table json").out)
     (row,) = [row for row in board["rows"] if row["metric"] == "mine"]
     test_set = load_test_set(en_fr.layout.data, "small", "en-fr")

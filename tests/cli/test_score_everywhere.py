@@ -126,7 +126,7 @@ def test_a_board_takes_it(tmp_path: Path, mbr_esd: Command) -> None:
     rated = [one for one in records({"rule": "mbr", "score": "expected"}) if one.mt]
     layout = Layout(tmp_path, "tiny", "en-de")
     write_texts(layout, [one.src for one in rated], {s: [one.mt for one in rated] for s in ("mt", "x")})
-    write_scores(layout.human_scores("mqm", "seg"), {s: [0.0] * len(rated) for s in ("mt", "x")})
+    write_scores(layout.human_file("mqm", "seg.score"), {s: [0.0] * len(rated) for s in ("mt", "x")})
     path = tmp_path / "c.jsonl"
     write_records(path, [replace(one, system=None) for one in rated])
     model = f"mbr-esd-llama?candidates={path}&n={N}&store={tmp_path / 'store'}"

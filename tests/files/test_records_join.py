@@ -35,7 +35,7 @@ def record(system: str, number: int, *words: str, blank: str = "", n: int = 3) -
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     layout = Layout(tmp_path_factory.mktemp("joined"), "tiny", "en-de")
     write_texts(layout, SOURCES, TARGETS)
-    write_scores(layout.human_scores("mqm", "seg"), {"A": [0.0, 0.0, 0.0], "B": [-5.0, 0.0, 0.0]})
+    write_scores(layout.human_file("mqm", "seg.score"), {"A": [0.0, 0.0, 0.0], "B": [-5.0, 0.0, 0.0]})
     return layout.data
 
 

@@ -59,23 +59,23 @@ def write_folder(data: Path, test_set: str = "made", lp: str = "en-de", gold: st
     scores = {s: [None if a is None else mqm_score(a) for a in row] for s, row in human.items()}
     sources = [" ".join(rng.sample(WORDS, rng.randint(2, 12))) for _ in range(SEGMENTS)]
     write_texts(layout, sources, texts, DOCUMENTS)
-    write_scores(layout.human_scores(gold, "seg"), scores)
+    write_scores(layout.human_file(gold, "seg.score"), scores)
     means = {s: [_mean([v for v in row if v is not None])] for s, row in scores.items()}
-    write_scores(layout.human_scores(gold, "sys"), means)
-    write_ratings(layout.human_rating(f"{gold}.merged"), human)
+    write_scores(layout.human_file(gold, "sys.score"), means)
+    write_ratings(layout.human_file(f"{gold}.merged", "seg.rating"), human)
     predicted = {s: [spans(rng, t, 2) for t in texts[s]] for s in SYSTEMS}
     write_scores(
-        layout.metric_scores("spans-src", "seg"), {s: list(map(mqm_score, row)) for s, row in predicted.items()}
+        layout.metric_file("spans-src", "seg.score"), {s: list(map(mqm_score, row)) for s, row in predicted.items()}
     )
-    write_ratings(layout.metric_rating("spans-src"), predicted)
-    write_scores(layout.metric_scores("flat-src", "seg"), {s: [0.0] * SEGMENTS for s in SYSTEMS})
-    write_ratings(layout.metric_rating("flat-src"), {s: [Annotation()] * SEGMENTS for s in SYSTEMS})
+    write_ratings(layout.metric_file("spans-src", "seg.rating"), predicted)
+    write_scores(layout.metric_file("flat-src", "seg.score"), {s: [0.0] * SEGMENTS for s in SYSTEMS})
+    write_ratings(layout.metric_file("flat-src", "seg.rating"), {s: [Annotation()] * SEGMENTS for s in SYSTEMS})
     length = {s: [float(-len(t)) for t in texts[s]] for s in SYSTEMS}
-    write_scores(layout.metric_scores("length-src", "seg"), length)
-    write_scores(layout.metric_scores("length-src", "sys"), {s: [_mean(row) ** 3] for s, row in length.items()})
+    write_scores(layout.metric_file("length-src", "seg.score"), length)
+    write_scores(layout.metric_file("length-src", "sys.score"), {s: [_mean(row) ** 3] for s, row in length.items()})
     noise = {s: [round((v or 0.0) + rng.gauss(0, 3)) for v in row] for s, row in scores.items()}
-    write_scores(layout.metric_scores("noise-refA", "seg"), noise)
-    write_scores(layout.metric_scores("systems-refA", "sys"), {s: [m[0] + 1.0] for s, m in means.items()})
+    write_scores(layout.metric_file("noise-refA", "seg.score"), noise)
+    write_scores(layout.metric_file("systems-refA", "sys.score"), {s: [m[0] + 1.0] for s, m in means.items()})
     return layout
 
 

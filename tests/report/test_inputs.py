@@ -199,12 +199,12 @@ def test_stored_metrics_of_a_layout_without_human_spans(tmp_path: Path, mbr_esd:
     files.write_text(layout.source(), ["one", "two"])
     files.write_text(layout.output("A"), ["eins", "zwei"])
     files.write_text(layout.output("B"), ["ein", None])
-    files.write_scores(layout.human_scores("mqm", "seg"), {"A": [-1, 0], "B": [-5, None]})
+    files.write_scores(layout.human_file("mqm", "seg.score"), {"A": [-1, 0], "B": [-5, None]})
     span = Annotation([ErrorSpan(0, 3, "major", "accuracy", 0.25)])
-    files.write_scores(layout.metric_scores("spans-src", "seg"), {"A": [0.8, 1], "B": [0.5, 1]})
+    files.write_scores(layout.metric_file("spans-src", "seg.score"), {"A": [0.8, 1], "B": [0.5, 1]})
     spans = {"A": [span, Annotation()], "B": [span, None]}
-    write_ratings(layout.metric_rating("spans-src"), spans, {"A": [None] * 2, "B": [None] * 2})
-    files.write_scores(layout.metric_scores("plain-src", "seg"), {"A": [3, 4], "B": [5, 6]})
+    write_ratings(layout.metric_file("spans-src", "seg.rating"), spans, {"A": [None] * 2, "B": [None] * 2})
+    files.write_scores(layout.metric_file("plain-src", "seg.score"), {"A": [3, 4], "B": [5, 6]})
     test_set = load_test_set(tmp_path, "tiny", "en-de")
     sheet = read_table([], test_set)
     texts = [Text("1", "A", "one", "eins"), Text("2", "A", "two", "zwei"), Text("1", "B", "one", "ein")]
@@ -220,7 +220,7 @@ def test_stored_metrics_of_a_layout_without_human_spans(tmp_path: Path, mbr_esd:
     assert "[ein](major)s" in shown
     assert "accuracy  confidence 0.25" in shown
     assert "unknown metric of tiny en-de 'mqm.merged'" in mbr_esd(arguments, "--metric mqm.merged", status=1).err
-    write_ratings(layout.human_rating("mqm.merged"), spans, {"A": [None] * 2, "B": [None] * 2})
+    write_ratings(layout.human_file("mqm.merged", "seg.rating"), spans, {"A": [None] * 2, "B": [None] * 2})
     columns = read_table([], load_test_set(tmp_path, "tiny", "en-de")).columns
     assert "mqm.merged" in mbr_esd(arguments, "--metric mqm.merged spans").out
     assert [(column.name, column.human) for column in columns] == [("mqm.merged", True), ("spans-src", False)]

@@ -43,7 +43,7 @@ def test_set(tmp_path: Path) -> TestSet:
     layout = Layout(tmp_path, "tiny", "en-de")
     sources = ["The dog sleeps in the garden today.", "It has rained for three days.", "Thanks."]
     write_texts(layout, sources, TEXTS)
-    files.write_scores(layout.human_scores("mqm", "seg"), {"A": [0, -1, 0], "B": [-5, 0, None]})
+    files.write_scores(layout.human_file("mqm", "seg.score"), {"A": [0, -1, 0], "B": [-5, 0, None]})
     return load_test_set(tmp_path, "tiny", "en-de")
 
 
@@ -94,9 +94,9 @@ def test_scores_of_all_systems_but_the_reference_used(test_set: TestSet) -> None
     assert [(w.name, w.systems, w.scored) for w in written] == [("length-src", 3, True), ("half-refA", 2, True)]
     layout = test_set.layout
     lengths = {system: [float(len(text or "")) for text in texts] for system, texts in TEXTS.items()}
-    assert files.score_rows(layout.metric_scores("length-src", "seg")) == lengths
-    assert sorted(files.read_scores(layout.metric_scores("half-refA", "seg"))) == ["A", "B"]
-    assert files.score_rows(layout.metric_scores("length-src", "sys"))["A"] == [pytest.approx((37 + 26 + 6) / 3)]
+    assert files.read_scores(layout.metric_file("length-src", "seg.score")) == lengths
+    assert sorted(files.read_scores(layout.metric_file("half-refA", "seg.score"))) == ["A", "B"]
+    assert files.read_scores(layout.metric_file("length-src", "sys.score"))["A"] == [pytest.approx((37 + 26 + 6) / 3)]
     metric = test_set.metric("length-src")
     np.testing.assert_array_equal(metric.scores, [[37, 26, 6], [18, 32, 0]])
     assert metric.ratings is not None
@@ -117,7 +117,7 @@ def test_stored_scores_are_left_alone_and_a_new_system_is_scored(test_set: TestS
     more = load_test_set(test_set.layout.data, "tiny", "en-de")
     assert [written.scored for written in score_test_set(more, again)] == [True, True]
     assert again.systems == ["C"]
-    assert "C" in files.read_scores(test_set.layout.metric_scores("length-src", "seg"))
+    assert "C" in files.read_scores(test_set.layout.metric_file("length-src", "seg.score"))
     with pytest.raises(InputError, match=r"length\|v:1 instead of length\|v:2.*--overwrite"):
         score_test_set(test_set, Counting(version=2))
     newer = Counting(version=2, marks=False)
@@ -182,7 +182,7 @@ def test_sacrebleu_is_sacrebleu(test_set: TestSet) -> None:
         for column, (text, reference) in enumerate(zip(texts, TEXTS["refA"], strict=True)):
             assert segments[row, column] == sacrebleu.sentence_bleu(text, [str(reference)]).score
             assert chrf[row, column] == sacrebleu.sentence_chrf(text, [str(reference)]).score
-        ((_, corpus),) = files.read_scores(test_set.layout.metric_scores("BLEU-refA", "sys"))[system]
+        (corpus,) = files.read_scores(test_set.layout.metric_file("BLEU-refA", "sys.score"))[system]
         assert corpus == sacrebleu.corpus_bleu(texts, [[str(r) for r in TEXTS["refA"]]]).score
     assert (test_set.signature("BLEU-refA") or "").startswith("BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|")
 
@@ -198,7 +198,7 @@ def test_invalid_and_missing_candidates(test_set: TestSet, score: Command) -> No
 
 
 def test_only_the_chosen_systems_are_scored(test_set: TestSet, score: Command) -> None:
-    stored = test_set.layout.metric_scores("empty-src", "seg")
+    stored = test_set.layout.metric_file("empty-src", "seg.score")
     score("--model empty --systems refA")  # it has no gold
     assert list(files.read_scores(stored)) == ["refA"]
     score("--model empty --exclude A refA")
@@ -216,7 +216,7 @@ def test_candidates_of_what_is_rated_are_enough(
     """`sample --test-set`, `wmt score` and `decide` are of the translations with gold; a board takes each."""
     words = ("--model", "ours=" + replayed(test_set, "AB", ["schläft"]))
     assert "ours-src scored for 2 systems, on the 5 of 6 translations with gold" in score(*words).out
-    stored = files.score_rows(test_set.layout.metric_scores("ours-src", "seg"))["B"]
+    stored = files.read_scores(test_set.layout.metric_file("ours-src", "seg.score"))["B"]
     assert [one is None for one in stored] == [False, False, True]
     # What is there is scored again where all is wanted.
     assert "ours-src is there already, on the 5 of 6" in score(*words).out
@@ -318,7 +318,7 @@ def test_a_dry_run_counts_what_a_model_of_ours_would_sample(test_set: TestSet, t
     # One is missing, and one is said by two systems.
     assert "distinct pairs       7" in out
     assert f"candidates           {7 * 8}" in out
-    assert not test_set.layout.metric_scores("BLEU-refA", "seg").exists()
+    assert not test_set.layout.metric_file("BLEU-refA", "seg.score").exists()
     assert "3 translations of 1 system" in score("--all --dry-run --systems A --model", model).out
     score("--all --model BLEU --dry-run 2", status=1)
 

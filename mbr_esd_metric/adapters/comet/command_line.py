@@ -93,7 +93,7 @@ def check_arguments(*inputs: str | None) -> list[str]:
         if not os.access(path if path.exists() else path.parent, os.W_OK):
             raise InputError(f"--to_json {path} cannot be written; choose another file")
     lines = range(1, counts[cfg.sources.rel_path] + 1)
-    return [f"{path.rel_path}, line {line}" for path in cfg.translations for line in lines]
+    return [f"line {line} of {path.rel_path}" for path in cfg.translations for line in lines]
 
 
 def _count_lines(path: str) -> int:

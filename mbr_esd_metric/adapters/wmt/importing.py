@@ -430,8 +430,8 @@ def _write_scores(layout: Layout, gold: str, cells: _Cells, weights: str) -> Non
         system: [_mean([one.mqm(weights) if one.score is None else one.score for one in each]) for each in row]
         for system, row in cells.items()
     }
-    files.write_scores(layout.human_scores(gold, "seg"), scores)
-    files.write_scores(layout.human_scores(gold, "sys"), {system: [_mean(row)] for system, row in scores.items()})
+    files.write_scores(layout.human_file(gold, "seg.score"), scores)
+    files.write_scores(layout.human_file(gold, "sys.score"), {system: [_mean(row)] for system, row in scores.items()})
 
 
 def _mean(scores: Sequence[float | None]) -> float | None:
@@ -445,7 +445,7 @@ def _write_ratings(layout: Layout, name: str, cells: _Cells) -> None:
     for system, row in cells.items():
         ratings[system] = [each[0].errors if each and each[0].marked else None for each in row]
         raters[system] = ["_".join(each[0].rater.split()) if each else "" for each in row]
-    write_ratings(layout.human_rating(name), ratings, raters)
+    write_ratings(layout.human_file(name, "seg.rating"), ratings, raters)
 
 
 @contextmanager

@@ -24,19 +24,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import file_name
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
-from mbr_esd_metric.files.untrusted import finite, parse_strict_json
+from mbr_esd_metric.files.untrusted import finite, parse_strict_json, reading
 
 #: How the toolkit marks a segment that a system did not translate.
 NO_TRANSLATION = "[No translation supplied]"
-ScoreLevel = Literal["sys", "doc", "seg"]
+_T = TypeVar("_T")
 
 
 def default_data() -> Path:
@@ -71,8 +71,8 @@ class Layout:
 
     def source(self) -> Path:
         """The source file; the text file if there is also a JSON one, or if there is none yet."""
-        text, json_lines = (self.root / "sources" / f"{self.lp}{suffix}" for suffix in (".txt", ".jsonl"))
-        return json_lines if json_lines.is_file() and not text.is_file() else text
+        text = self.root / "sources" / f"{self.lp}.txt"
+        return _texts((self.root / "sources").glob(f"{self.lp}.*")).get(self.lp, text)
 
     def references(self) -> dict[str, Path]:
         """Reference name -> file, sorted by name."""
@@ -87,56 +87,44 @@ class Layout:
 
     def outputs(self) -> dict[str, Path]:
         """System name -> file of its translations, sorted by name."""
-        return _texts((self.root / "system-outputs" / self.lp).glob("*.*"), "")
-
-    def task(self, kind: Literal["systems", "segments", "documents"]) -> Path:
-        """The file with a task's names of the systems, numbers of the segments, or documents (our addition)."""
-        return self.root / "task" / f"{self.lp}.{kind}"
+        return _texts((self.root / "system-outputs" / self.lp).glob("*.*"))
 
     def output(self, system: str) -> Path:
         """Where the text file of a system's translations goes."""
         return self.root / "system-outputs" / self.lp / file_name(system, "system", ".txt")
 
-    def human_scores(self, name: str, level: ScoreLevel) -> Path:
-        """Human scores of that name, such as "mqm"."""
-        return self.root / "human-scores" / file_name(f"{self.lp}.{name}", "human score", f".{level}.score")
+    def task(self, kind: Literal["systems", "segments", "documents"]) -> Path:
+        """The file with a task's names of the systems, numbers of the segments, or documents (our addition)."""
+        return self.root / "task" / f"{self.lp}.{kind}"
 
-    def human_files(self, kind: Literal["score", "rating"]) -> dict[str, Path]:
-        """Name of human scores of segments, such as "mqm", or of a set of ratings, such as "mqm.rater1" -> file,
-        sorted by name."""
-        suffix = f".seg.{kind}"
-        paths = sorted((self.root / "human-scores").glob(f"{self.lp}.*{suffix}"))
-        return {path.name.removeprefix(f"{self.lp}.").removesuffix(suffix): path for path in paths}
+    def human_file(self, name: str, ending: str) -> Path:
+        """People's scores of that name, such as "mqm", with the ending seg.score, sys.score or doc.score; or the error
+        spans of a set, such as "mqm.rater1", with the ending seg.rating."""
+        return self.root / "human-scores" / file_name(f"{self.lp}.{name}", "human score", f".{ending}")
 
-    def human_rating(self, name: str) -> Path:
-        """Human ratings of that name, such as "mqm.rater1"."""
-        return self.root / "human-scores" / file_name(f"{self.lp}.{name}", "human rating", ".seg.rating")
+    def human_files(self, ending: str) -> dict[str, Path]:
+        """Name of people's scores or ratings with that ending -> file, sorted by name."""
+        paths = sorted((self.root / "human-scores").glob(f"{self.lp}.*.{ending}"))
+        return {path.name.removeprefix(f"{self.lp}.").removesuffix(f".{ending}"): path for path in paths}
 
-    def metrics(self, level: ScoreLevel = "seg") -> tuple[str, ...]:
-        """Full names, such as "BLEU-refA", of the metrics that have scores at that level, sorted."""
-        suffix = f".{level}.score"
-        paths = (self.root / "metric-scores" / self.lp).glob(f"*{suffix}")
-        return tuple(sorted(path.name.removesuffix(suffix) for path in paths))
+    def metric_file(self, name: str, ending: str) -> Path:
+        """A file of a metric given by its full name: seg.score, sys.score, seg.rating, or signature, one line that says
+        what the scores depend on (the last two are our additions)."""
+        folder = "metric-ratings" if ending == "seg.rating" else "metric-scores"
+        return self.root / folder / self.lp / file_name(name, "metric", f".{ending}")
+
+    def metrics(self, ending: str = "seg.score") -> tuple[str, ...]:
+        """Full names, such as "BLEU-refA", of the metrics that have such a file, sorted."""
+        paths = self.metric_file("*", ending).parent.glob(f"*.{ending}")
+        return tuple(sorted(path.name.removesuffix(f".{ending}") for path in paths))
 
     def metric_files(self) -> list[Path]:
         """Every file of scores, error spans and signatures of metrics, sorted."""
-        kinds = ("metric-scores", "metric-ratings")
-        return [path for kind in kinds for path in sorted((self.root / kind / self.lp).glob("[!.]*"))]
-
-    def metric_scores(self, name: str, level: ScoreLevel) -> Path:
-        """Scores of a metric given by its full name."""
-        return self.root / "metric-scores" / self.lp / file_name(name, "metric", f".{level}.score")
-
-    def metric_signature(self, name: str) -> Path:
-        """One line that says what the scores of a metric depend on (our addition)."""
-        return self.root / "metric-scores" / self.lp / file_name(name, "metric", ".signature")
-
-    def metric_rating(self, name: str) -> Path:
-        """Error spans of a metric given by its full name."""
-        return self.root / "metric-ratings" / self.lp / file_name(name, "metric", ".seg.rating")
+        folders = [self.metric_file("*", ending).parent for ending in ("seg.score", "seg.rating")]
+        return [path for folder in folders for path in sorted(folder.glob("[!.]*"))]
 
 
-def _texts(paths: Iterable[Path], prefix: str) -> dict[str, Path]:
+def _texts(paths: Iterable[Path], prefix: str = "") -> dict[str, Path]:
     """Name -> file, sorted by name; the text file if there is also a JSON one. Other files are none."""
     files: dict[str, Path] = {}
     for path in sorted(paths):
@@ -187,26 +175,47 @@ def read_documents(path: Path) -> list[tuple[str, str]]:
     return documents
 
 
-def read_scores(path: Path) -> dict[str, list[tuple[int, float | None]]]:
-    """System -> (line, score) of each of its entries, in order; None if there is no score."""
-    scores: dict[str, list[tuple[int, float | None]]] = {}
-    for number, line in numbered_lines(path):
-        words = line.split()
-        try:
-            system, word = words
-            score = None if word == "None" else finite(word)
-        except (ValueError, InputError):
+def read_blocks(
+    path: Path, parse: Callable[[str], tuple[str, _T]], outputs: Mapping[str, Sized] | None = None
+) -> dict[str, list[_T]]:
+    """System -> its entries, in order; empty if there is no such file.
+
+    Args:
+        parse: system and entry of a line.
+        outputs: where given, each block is of one of these systems, and has an entry for each of its translations.
+
+    Raises:
+        InputError: a line that cannot be parsed, or a block that does not fit; names the line.
+    """
+    blocks: dict[str, list[_T]] = {}
+    last: dict[str, int] = {}
+    for number, line in numbered_lines(path) if path.is_file() else ():
+        with reading(f"{path}, line {number}"):
+            system, entry = parse(line)
+        blocks.setdefault(system, []).append(entry)
+        last[system] = number
+    for system, entries in blocks.items() if outputs is not None else ():
+        where = f"{path}, line {last[system]}"
+        if system not in outputs:
+            raise InputError(f"{where}: the folder has no translations of system {system}")
+        if len(entries) != len(outputs[system]):
             raise InputError(
-                f"{path}, line {number}: give a system and its score (a number or None), not {line!r}"
-            ) from None
-        scores.setdefault(system, []).append((number, score))
-    return scores
+                f"{where}: {len(entries)} entries for system {system}, but {len(outputs[system])} segments"
+            )
+    return blocks
 
 
-def score_rows(path: Path) -> dict[str, list[float | None]]:
-    """System -> its scores, as of `read_scores`; empty if there is no such file."""
-    stored = read_scores(path) if path.is_file() else {}
-    return {system: [score for _, score in entries] for system, entries in stored.items()}
+def read_scores(path: Path, outputs: Mapping[str, Sized] | None = None) -> dict[str, list[float | None]]:
+    """System -> its scores, None where there is none; arguments and errors are those of `read_blocks`."""
+    return read_blocks(path, _score, outputs)
+
+
+def _score(line: str) -> tuple[str, float | None]:
+    try:
+        system, word = line.split()
+        return system, None if word == "None" else finite(word)
+    except (ValueError, InputError):
+        raise InputError(f"give a system and its score (a number or None), not {line!r}") from None
 
 
 def write_text(path: Path, segments: Iterable[str | None]) -> None:

@@ -72,25 +72,27 @@ class MetricFiles:
     @classmethod
     def read(cls, layout: Layout, name: str) -> MetricFiles:
         """The files of a metric, by its full name."""
-        path = layout.metric_rating(name)
-        stored = read_ratings(path) if path.is_file() else {}
-        annotations = {system: [annotation for _, annotation in row] for system, row in stored.items()}
-        means = {s: row[0] for s, row in files.score_rows(layout.metric_scores(name, "sys")).items()}
-        scores = files.score_rows(layout.metric_scores(name, "seg"))
-        return cls(scores, annotations, {s: score for s, score in means.items() if score is not None})
+        means = {s: row[0] for s, row in files.read_scores(layout.metric_file(name, "sys.score")).items()}
+        return cls(
+            files.read_scores(layout.metric_file(name, "seg.score")),
+            read_ratings(layout.metric_file(name, "seg.rating")),
+            {system: score for system, score in means.items() if score is not None},
+        )
 
     def write(self, test_set: TestSet, name: str, signature: str) -> None:
         """Write the files. Segment scores of another signature are removed first; the new ones are written last."""
         layout = test_set.layout
-        segments, rating = layout.metric_scores(name, "seg"), layout.metric_rating(name)
+        segments, rating = layout.metric_file(name, "seg.score"), layout.metric_file(name, "seg.rating")
         if test_set.signature(name) != signature:
             segments.unlink(missing_ok=True)
         if self.annotations:
             write_ratings(rating, self.annotations)
         else:
             rating.unlink(missing_ok=True)
-        files.write_scores(layout.metric_scores(name, "sys"), {s: [score] for s, score in self.system_scores.items()})
-        write_whole(layout.metric_signature(name), signature + "\n")
+        files.write_scores(
+            layout.metric_file(name, "sys.score"), {s: [score] for s, score in self.system_scores.items()}
+        )
+        write_whole(layout.metric_file(name, "signature"), signature + "\n")
         files.write_scores(segments, self.scores)
 
     def add(self, test_set: TestSet, name: str, signature: str, *, overwrite: bool, left_out: int = 0) -> WrittenMetric:
@@ -99,7 +101,7 @@ class MetricFiles:
         Raises:
             InputError: the test set has a metric of this full name, and it is not to be overwritten.
         """
-        path = test_set.layout.metric_scores(name, "seg")
+        path = test_set.layout.metric_file(name, "seg.score")
         if path.is_file() and not overwrite:
             raise InputError(f"{path} is already there; choose another name, or add --overwrite")
         by_system = {system: [score for score in row if score is not None] for system, row in self.scores.items()}

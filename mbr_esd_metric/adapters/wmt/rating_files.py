@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from mbr_esd_metric.adapters.ratings import MqmError, annotation_of_errors, omissions_in
-from mbr_esd_metric.adapters.wmt.layout import write_lines
+from mbr_esd_metric.adapters.wmt.layout import read_blocks, write_lines
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.streams import numbered_lines
-from mbr_esd_metric.files.untrusted import parse_strict_json, reading
+from mbr_esd_metric.files.untrusted import parse_strict_json
 from mbr_esd_metric.prompting.parse import is_omission
 
 
-def read_ratings(path: Path) -> dict[str, list[tuple[int, Annotation | None]]]:
-    """System -> (line, annotation) of each of its entries, in order; no annotation if a segment is unrated.
+def read_ratings(path: Path, outputs: Mapping[str, Sized] | None = None) -> dict[str, list[Annotation | None]]:
+    """System -> the annotation of each segment, None if it is unrated; `outputs` as `layout.read_blocks` has them.
 
     An annotation has the major and minor errors of both sides, with every repeat. A stored score in [0, 1] is a span's
     confidence. Errors of the translation without characters are points. Errors of the source itself are left out: one
@@ -29,17 +28,16 @@ def read_ratings(path: Path) -> dict[str, list[tuple[int, Annotation | None]]]:
     Raises:
         InputError: a line that is not a system, a rating and perhaps a rater, separated by tabs; names the line.
     """
-    ratings: dict[str, list[tuple[int, Annotation | None]]] = {}
-    for number, line in numbered_lines(path):
-        cells = line.strip().split("\t")
-        with reading(f"{path}, line {number}"):
-            if len(cells) not in (2, 3):
-                raise InputError(f"{len(cells)} columns; give system, rating and perhaps rater")
-            annotation = None
-            if cells[1] != "None":
-                annotation = annotation_of_errors(map(_stored, parse_strict_json(cells[1])["errors"]))
-        ratings.setdefault(cells[0], []).append((number, annotation))
-    return ratings
+    return read_blocks(path, _rating, outputs)
+
+
+def _rating(line: str) -> tuple[str, Annotation | None]:
+    cells = line.strip().split("\t")
+    if len(cells) not in (2, 3):
+        raise InputError(f"{len(cells)} columns; give system, rating and perhaps rater")
+    if cells[1] == "None":
+        return cells[0], None
+    return cells[0], annotation_of_errors(map(_stored, parse_strict_json(cells[1])["errors"]))
 
 
 def write_ratings(
@@ -142,14 +140,12 @@ def read_fitting(
     Raises:
         InputError: it does not fit the translations.
     """
-    stored = read_ratings(path)
-    check_blocks(path, stored, outputs, len(next(iter(outputs.values()))))
     both = {
         system: tuple(
             fit_to_text(annotation, len(text or ""), faults) if system in systems else annotation
-            for (_, annotation), text in zip(entries, outputs[system], strict=True)
+            for annotation, text in zip(row, outputs[system], strict=True)
         )
-        for system, entries in stored.items()
+        for system, row in read_ratings(path, outputs).items()
     }
     return Ratings(name, both)
 
@@ -188,15 +184,3 @@ def fault_note(name: str, faults: Counter[str], *, of_people: bool = False) -> t
     kinds = (_CUT, _NO_SPAN) if of_people else (_CUT, _NO_SPAN, _REPEATED)
     notes = ", ".join(f"{faults[kind]} {kind}" for kind in kinds if faults[kind])
     return (f"error spans of {name} in {faults['translations']} translations: {notes}",) if notes else ()
-
-
-def check_blocks(
-    path: Path, blocks: Mapping[str, Sequence[tuple[Any, ...]]], outputs: Mapping[str, object], segments: int
-) -> None:
-    """Check that each system's block of entries, which begin with their line, is of a known system and complete."""
-    for system, entries in blocks.items():
-        where = f"{path}, line {entries[-1][0]}"
-        if system not in outputs:
-            raise InputError(f"{where}: the folder has no translations of system {system}")
-        if len(entries) != segments:
-            raise InputError(f"{where}: {len(entries)} entries for system {system}, but {segments} segments")

@@ -29,7 +29,7 @@ import numpy as np
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.qe_tsv import span_columns
 from mbr_esd_metric.adapters.ratings import MqmError, annotation_of_errors
-from mbr_esd_metric.adapters.wmt.layout import one_line, score_rows
+from mbr_esd_metric.adapters.wmt.layout import one_line, read_scores
 from mbr_esd_metric.adapters.wmt.metric_files import MetricFiles, WrittenMetric
 from mbr_esd_metric.adapters.wmt.rating_files import fit_to_text
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
@@ -329,7 +329,7 @@ def _gold(test_set: TestSet, raters: str) -> tuple[str, MetricFiles]:
     if len(sets) > 1:
         names = ", ".join(ratings.name for ratings in sets)
         raise OptionError(f"there are several sets of human ratings in {test_set.lp} ({names}); name one")
-    scores = score_rows(test_set.layout.human_scores(test_set.info.gold, "seg"))
+    scores = read_scores(test_set.layout.human_file(test_set.info.gold, "seg.score"))
     return "gold", MetricFiles(scores, {s: list(row) for one in sets for s, row in one.annotations.items()})
 
 
@@ -411,7 +411,7 @@ def import_submission(
     if not cells:
         systems = first_of(sorted({row.system for row in rows}))
         raise InputError(f"{path}: no system of {test_set.name} {test_set.lp}; there are: {systems}")
-    rated = score_rows(test_set.layout.human_scores(test_set.info.gold, "seg"))
+    rated = read_scores(test_set.layout.human_file(test_set.info.gold, "seg.score"))
     files = MetricFiles()
     for system, by_number in cells.items():
         row_of = [by_number.get(number) for number in range(test_set.segments)]

@@ -4,7 +4,7 @@ and these as leaderboards, correlations and WMT's tasks take them."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,9 +22,8 @@ from mbr_esd_metric.adapters.wmt.layout import (
     read_documents,
     read_scores,
     read_text,
-    score_rows,
 )
-from mbr_esd_metric.adapters.wmt.rating_files import Ratings, check_blocks, fault_note, read_fitting
+from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note, read_fitting
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector
@@ -103,7 +102,7 @@ class TestSet:
         by_name = {ratings.name: ratings for ratings in self.ratings}
         if not by_name:
             raise InputError(
-                f"{self.layout.human_rating('*')}: no human ratings of {self.name} {self.lp}; "
+                f"{self.layout.human_file('*', 'seg.rating')}: no human ratings of {self.name} {self.lp}; "
                 "import them with: mbr-esd wmt import"
             )
         return tuple(by_name[name] for name in choose_ratings(by_name, self.info.gold, names))
@@ -128,7 +127,7 @@ class TestSet:
     def _obstacles(self, of_systems: bool) -> dict[str, str | None]:
         """Full name of each metric, sorted -> why it cannot be compared with the others; None if it can."""
         segments = {*self.layout.metrics(), *self.added}
-        names = sorted({*segments, *self.layout.metrics("sys")})
+        names = sorted({*segments, *self.layout.metrics("sys.score")})
         no_segments = None if of_systems else "it has no scores of segments"
         return {name: self._wrong_reference(name) or (None if name in segments else no_segments) for name in names}
 
@@ -167,9 +166,13 @@ class TestSet:
         """
         metrics: list[StoredMetric] = []
         left_out = {} if names else self.left_out(of_systems=of_systems)
-        notes = [line for name, line in left_out.items() if not with_spans or self.layout.metric_rating(name).is_file()]
+        notes = [
+            line
+            for name, line in left_out.items()
+            if not with_spans or self.layout.metric_file(name, "seg.rating").is_file()
+        ]
         for name in self.find_metrics(names, of_systems=of_systems):
-            if name not in self.added and not self.layout.metric_scores(name, "seg").is_file():
+            if name not in self.added and not self.layout.metric_file(name, "seg.score").is_file():
                 continue
             try:
                 metric = self.metric(name)
@@ -182,13 +185,13 @@ class TestSet:
                 metrics.append(metric)
                 notes += metric.notes
             elif names:
-                where = "" if name in self.added else f"{self.layout.metric_rating(name)}: no such file; "
+                where = "" if name in self.added else f"{self.layout.metric_file(name, 'seg.rating')}: no such file; "
                 raise InputError(f"{where}{name} has no error spans")
         return metrics, notes
 
     def signature(self, metric: str) -> str | None:
         """The signature of a stored metric, which says what its scores depend on; None if the folder has none."""
-        if metric in self.added or not (path := self.layout.metric_signature(metric)).is_file():
+        if metric in self.added or not (path := self.layout.metric_file(metric, "signature")).is_file():
             return None
         return path.read_text(encoding="utf-8").strip()
 
@@ -203,21 +206,20 @@ class TestSet:
             return self.added[name]
         if name not in self.layout.metrics():
             raise unknown(f"metric of {self.name} {self.lp}", name, self.layout.metrics())
-        path = self.layout.metric_scores(name, "seg")
-        stored = read_scores(path)
-        check_blocks(path, stored, self.outputs, self.segments)
+        path = self.layout.metric_file(name, "seg.score")
+        stored = read_scores(path, self.outputs)
         scores = np.zeros((len(self.systems), self.segments))
         for row, system in enumerate(self.systems):
             if system not in stored:
                 raise InputError(f"{path}: no scores for system {system}; score all systems, or leave it out")
-            for column, (line, score) in enumerate(stored[system]):
-                if score is None and not np.isnan(self.gold[row, column]):
-                    raise InputError(f"{path}, line {line}: a metric has a score for every segment that is rated")
-                scores[row, column] = score
-        if not self.layout.metric_rating(name).is_file():
+            scores[row] = stored[system]  # None becomes NaN
+            missing = np.flatnonzero(np.isnan(scores[row]) & ~np.isnan(self.gold[row]))
+            if missing.size:
+                raise InputError(f"{path}: no score of system {system} for segment {missing[0] + 1}, which is rated")
+        if not self.layout.metric_file(name, "seg.rating").is_file():
             return StoredMetric(name, scores, None)
         faults: Counter[str] = Counter()
-        ratings = read_fitting(name, self.layout.metric_rating(name), self.outputs, self.systems, faults)
+        ratings = read_fitting(name, self.layout.metric_file(name, "seg.rating"), self.outputs, self.systems, faults)
         return StoredMetric(name, scores, ratings, fault_note(f"{name}, {self.lp}", faults))
 
 
@@ -258,13 +260,13 @@ def load_test_set(
     if not outputs:
         raise InputError(f"{layout.output('*').parent}: no system outputs; give one .txt file a system")
     info = replace(info, standard_reference=_standard(layout, info, reference, references, notes))
-    if blind and not layout.human_scores(info.gold, "seg").is_file():
+    if blind and not layout.human_file(info.gold, "seg.score").is_file():
         systems = tuple(system for system in outputs if choice.takes(system, info))
         gold_scores = np.full((len(systems), len(sources)), np.nan)
     else:
-        systems, gold_scores = _gold(layout, info, outputs, len(sources), choice)
+        systems, gold_scores = _gold(layout, info, outputs, choice)
     # A merged set has the single raters' spans again: the notes count those that are evaluated.
-    files = layout.human_files("rating")
+    files = layout.human_files("seg.rating")
     evaluated = choose_ratings(files, info.gold)
     faults: Counter[str] = Counter()
     ratings = tuple(
@@ -290,8 +292,8 @@ def _info(layout: Layout, gold: str | None, notes: list[str]) -> TestSetInfo:
     info = info_of(layout.test_set, layout.lp)
     if gold:
         return replace(info, gold=gold)
-    if not layout.human_scores(info.gold, "seg").is_file():
-        instead = preferred_gold(layout.human_files("score"))
+    if not layout.human_file(info.gold, "seg.score").is_file():
+        instead = preferred_gold(layout.human_files("seg.score"))
         if instead is not None:
             notes.append(f"no gold scores {info.gold} in {layout.lp}: {instead} take their place")
             return replace(info, gold=instead)
@@ -346,23 +348,22 @@ def _check_count(path: Path, lines: Sequence[object], segments: int) -> None:
 
 
 def _gold(
-    layout: Layout, info: TestSetInfo, outputs: Mapping[str, object], segments: int, choice: SystemChoice
+    layout: Layout, info: TestSetInfo, outputs: Mapping[str, Sized], choice: SystemChoice
 ) -> tuple[tuple[str, ...], FloatMatrix]:
-    path = layout.human_scores(info.gold, "seg")
+    path = layout.human_file(info.gold, "seg.score")
     if not path.is_file():
-        names = ", ".join(layout.human_files("score"))
+        names = ", ".join(layout.human_files("seg.score"))
         fix = "`mbr-esd leaderboard --gold` takes one" if names else "import human ratings first: mbr-esd wmt import"
         raise InputError(f"{path}: no such gold scores; there are: {names or 'none'}; {fix}")
-    stored = read_scores(path)
-    check_blocks(path, stored, outputs, segments)
-    rated = [system for system in sorted(stored) if any(score is not None for _, score in stored[system])]
+    stored = read_scores(path, outputs)
+    rated = [system for system in sorted(stored) if any(score is not None for score in stored[system])]
     systems = tuple(system for system in rated if choice.takes(system, info))
     if not systems:
         raise InputError(
             f"{path}: of the systems with a gold score ({', '.join(rated) or 'none'}) none is evaluated; name "
             "those that are with --systems"
         )
-    return systems, np.array([[score for _, score in stored[system]] for system in systems], dtype=np.float64)
+    return systems, np.array([stored[system] for system in systems], dtype=np.float64)
 
 
 def choose_ratings(existing: Collection[str], gold: str, names: Sequence[str] = ()) -> list[str]:
@@ -410,20 +411,20 @@ def scored_set_of(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredSet:
     layout = test_set.layout
     names = sorted(test_set.find_metrics(metrics, of_systems=True))
     if not names:
-        raise InputError(f"{layout.metric_scores('*', 'seg')}: no metric; score some with: mbr-esd wmt score")
+        raise InputError(f"{layout.metric_file('*', 'seg.score')}: no metric; score some with: mbr-esd wmt score")
     stored, notes = test_set.read_metrics(metrics, of_systems=True)
     segments = {metric.name: metric.scores for metric in stored}
     scores: dict[Key, Scores] = {}
     for name in names:
-        if name not in segments and layout.metric_scores(name, "seg").is_file():
+        if name not in segments and layout.metric_file(name, "seg.score").is_file():
             continue  # it cannot be read, as a note says
         if (key := base_name(name)) in scores:
             raise InputError(f"{test_set.lp}: metric {key[0]} is there twice; choose one of them by its full name")
         added = name in test_set.added
-        of_systems = None if added else _system_scores(test_set, layout.metric_scores(name, "sys"))
+        of_systems = None if added else _system_scores(test_set, layout.metric_file(name, "sys.score"))
         scores[key] = Scores(segments.get(name), of_systems)
     documents = tuple(document for _, document in test_set.documents)
-    human = layout.human_scores(test_set.info.gold, "sys"), layout.human_scores(test_set.info.gold, "doc")
+    human = layout.human_file(test_set.info.gold, "sys.score"), layout.human_file(test_set.info.gold, "doc.score")
     gold = _system_scores(test_set, human[0]), _stored(test_set, human[1], len(set(documents)))
     return ScoredSet(test_set.lp, documents, test_set.gold, *gold, scores, (*test_set.notes, *notes))
 
@@ -435,7 +436,7 @@ def _system_scores(test_set: TestSet, path: Path) -> FloatVector | None:
 
 def _stored(test_set: TestSet, path: Path, count: int) -> FloatMatrix | None:
     """Evaluated systems x so many scores, as the folder has them; None if it has none for one of the systems."""
-    stored = score_rows(path)
+    stored = read_scores(path)
     if not all(system in stored for system in test_set.systems):
         return None
     for system in test_set.systems:
@@ -454,7 +455,7 @@ def metric_set_of(test_set: TestSet, metrics: Sequence[str] = (), raters: Sequen
     stored, notes = test_set.read_metrics(metrics)
     if not stored:
         raise InputError(
-            f"{test_set.layout.metric_scores('*', 'seg')}: no metric has segment scores; "
+            f"{test_set.layout.metric_file('*', 'seg.score')}: no metric has segment scores; "
             f"score some with: mbr-esd wmt score{''.join(f'; {line}' for line in notes)}"
         )
     entries: list[MetricEntry] = []

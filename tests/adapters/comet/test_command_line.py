@@ -93,7 +93,7 @@ def test_what_a_server_refuses_is_null(comet_command: Command, files: Files, gpu
         assert [row["COMET"] is None for row in rows] == [row["mqm"] is None for row in rows] == [False, False, True]
         assert "maximum context length" in rows[2]["refused"]
         assert "refused" not in rows[0]
-    assert all(f"{name}, line 3: " in done.err for name in names)
+    assert all(f"line 3 of {name}: " in done.err for name in names)
     assert [rating.score is None for rating in read_comet_json(Path("out.json"))] == [False, False, True] * len(names)
 
 

@@ -244,9 +244,9 @@ def test_one_annotation_a_translation(tmp_path: Path) -> None:
     (ratings,) = test_set.human_ratings()
     assert ratings.name == "esa.merged"
     assert [None if a is None else len(a) for a in ratings.annotations["A_B"]] == [1, None, 1]
-    lines = done.layout.human_rating("esa.merged").read_text(encoding="utf-8").splitlines()
+    lines = done.layout.human_file("esa.merged", "seg.rating").read_text(encoding="utf-8").splitlines()
     assert [line.split("\t")[2:] for line in lines if line.startswith("A_B")] == [["r0"], [], ["r0"]]  # for the toolkit
-    assert read_scores(done.layout.human_scores("esa", "sys"))["A_B"][0][1] == 80.0
+    assert read_scores(done.layout.human_file("esa", "sys.score"))["A_B"][0] == 80.0
 
 
 def test_several_annotations_count_their_mean_and_each_by_itself(tmp_path: Path) -> None:

@@ -31,16 +31,16 @@ def folder(tmp_path: Path) -> Path:
     documents = [("news", "doc one"), ("news", "doc one"), ("talk", "two")]
     write_texts(layout, ["One.", "Two.", "Three."], outputs, documents)
     scores = {"refA": [0.0, None, 0.0], "sys.b": [-1.0, None, -5.1], "a-sys": [-0.1, None, -25.0]}
-    files.write_scores(layout.human_scores("mqm", "seg"), scores)
-    files.write_scores(layout.human_scores("mqm", "sys"), {s: [-1.0] for s in scores})
+    files.write_scores(layout.human_file("mqm", "seg.score"), scores)
+    files.write_scores(layout.human_file("mqm", "sys.score"), {s: [-1.0] for s in scores})
     major = Annotation([ErrorSpan(0, 2, "major", "Accuracy/Mistranslation")])
     ratings = {"sys.b": [major, None, Annotation()]}
-    write_ratings(layout.human_rating("mqm.rater1"), ratings, {"sys.b": ["rater1", None, "rater1"]})
-    files.write_scores(layout.metric_scores("good-src", "seg"), {s: [0.25, 1, 2] for s in scores})
-    files.write_scores(layout.metric_scores("BLEU-refA", "seg"), {"sys.b": [1 / 3, 1e-17, 3], "a-sys": [1, 2, 3]})
+    write_ratings(layout.human_file("mqm.rater1", "seg.rating"), ratings, {"sys.b": ["rater1", None, "rater1"]})
+    files.write_scores(layout.metric_file("good-src", "seg.score"), {s: [0.25, 1, 2] for s in scores})
+    files.write_scores(layout.metric_file("BLEU-refA", "seg.score"), {"sys.b": [1 / 3, 1e-17, 3], "a-sys": [1, 2, 3]})
     confident = Annotation([ErrorSpan(1, 3, "minor", None, 0.75)])
     spans = {"sys.b": [confident, Annotation(), Annotation()], "a-sys": [Annotation()] * 3}
-    write_ratings(layout.metric_rating("good-src"), spans)
+    write_ratings(layout.metric_file("good-src", "seg.rating"), spans)
     return tmp_path
 
 
@@ -97,7 +97,7 @@ def test_line_ends_and_odd_separators_inside_texts(tmp_path: Path) -> None:
 
 def test_gold_by_another_name_and_other_systems(folder: Path) -> None:
     layout = Layout(folder, "tiny", "en-de")
-    files.write_scores(layout.human_scores("esa", "seg"), {"a-sys": [1, 2, 3], "sys.b": [None, None, None]})
+    files.write_scores(layout.human_file("esa", "seg.score"), {"a-sys": [1, 2, 3], "sys.b": [None, None, None]})
     assert load(folder, gold="esa").systems == ("a-sys",)
     with pytest.raises(InputError, match="there are: esa, mqm; .*--gold"):
         load(folder, gold="da")
@@ -143,7 +143,7 @@ def test_inconsistencies_name_file_and_line(folder: Path, file: str, line: int, 
 
 @pytest.mark.parametrize(
     ("line", "text", "message"),
-    [(1, "a-sys None", "line 1: a metric has a score for every segment"), (1, None, "line 2: 2 entries")],
+    [(1, "a-sys None", "no score of system a-sys for segment 1, which is rated"), (1, None, "line 2: 2 entries")],
 )
 def test_a_metric_that_does_not_fit(folder: Path, line: int, text: str | None, message: str) -> None:
     replace_line(folder / "tiny" / METRIC, line, text)
@@ -222,7 +222,7 @@ def test_a_usual_reference_that_is_missing(folder: Path, monkeypatch: pytest.Mon
 
 def test_every_stored_metric_is_compared_or_noted(folder: Path) -> None:
     layout = Layout(folder, "tiny", "en-de")
-    files.write_scores(layout.metric_scores("old-src", "sys"), {"sys.b": [1]})
+    files.write_scores(layout.metric_file("old-src", "sys.score"), {"sys.b": [1]})
     assert load(folder).left_out() == {"old-src": "old-src is left out in en-de: it has no scores of segments"}
     files.write_text(layout.reference("refB"), ["x", "y", "z"])
     test_set = load(folder, reference="refB")

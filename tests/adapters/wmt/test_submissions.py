@@ -143,7 +143,7 @@ def test_lines_are_as_the_tasks_say(data: Path, tmp_path: Path) -> None:
     write_lines(test_set.layout.task("systems"), ["A\tA of the task"])
     write_submission(tmp_path / "scores", "wmt25-task1", [test_set], "length")
     table = (tmp_path / "scores" / "systems.tsv").read_text(encoding="utf-8").splitlines()
-    stored = read_scores(test_set.layout.metric_scores("length-src", "sys"))["A"][0][1]
+    stored = read_scores(test_set.layout.metric_file("length-src", "sys.score"))["A"][0]
     assert table[1].split("\t")[5:] == ["A of the task", "all", "", repr(stored)]
     segments = (tmp_path / "scores" / "segments.tsv").read_text(encoding="utf-8").splitlines()
     assert segments[13].split("\t")[:8] == ["t1", "13", "en", "de", "official", "A of the task", "talks", "MQM"]

@@ -159,10 +159,10 @@ def write_lp(
         files.write_text(layout.reference(reference), ["any text", "any text"])
     for system in HUMAN:
         files.write_text(layout.output(system), [f"{system}aaa bbbbb", f"{system}ccc ddddd"])
-    files.write_scores(layout.human_scores("mqm", "seg"), {"A": [0, 0], "B": [-5, -1]})
-    write_ratings(layout.human_rating("mqm.merged"), HUMAN, UNSIGNED)
-    files.write_scores(layout.metric_scores(xcomet, "seg"), scores)
-    write_ratings(layout.metric_rating(xcomet), spans, UNSIGNED)
+    files.write_scores(layout.human_file("mqm", "seg.score"), {"A": [0, 0], "B": [-5, -1]})
+    write_ratings(layout.human_file("mqm.merged", "seg.rating"), HUMAN, UNSIGNED)
+    files.write_scores(layout.metric_file(xcomet, "seg.score"), scores)
+    write_ratings(layout.metric_file(xcomet, "seg.rating"), spans, UNSIGNED)
     return layout
 
 
@@ -190,7 +190,7 @@ def loaded(layouts: Sequence[Layout]) -> list[TestSet]:
 
 
 def test_values_are_means_over_the_language_pairs(wmt24: tuple[Layout, Layout]) -> None:
-    files.write_scores(wmt24[0].metric_scores("plain-src", "seg"), {"A": [2, 2], "B": [1, 1]})
+    files.write_scores(wmt24[0].metric_file("plain-src", "seg.score"), {"A": [2, 2], "B": [1, 1]})
     study = Study(loaded(wmt24))
     rows = cells(study.table("xcomet"))
     row = rows["XCOMET (src+ref)"]
@@ -230,20 +230,20 @@ def test_xcomet_under_the_names_of_our_command_is_xcomet(wmt24: tuple[Layout, La
     """The names that `mbr-esd wmt score --model Unbabel/XCOMET-XL` gives; then en-es has no error spans of it."""
     for layout, reference in zip(wmt24, ("refB", "refA"), strict=True):
         scores, ratings = (
-            layout.metric_scores(f"XCOMET-{reference}", "seg"),
-            layout.metric_rating(f"XCOMET-{reference}"),
+            layout.metric_file(f"XCOMET-{reference}", "seg.score"),
+            layout.metric_file(f"XCOMET-{reference}", "seg.rating"),
         )
         for name in (f"Reg-{reference}", "QE-ESD-src"):
-            shutil.copy(scores, layout.metric_scores(f"XCOMET-XL-{name}", "seg"))
-        shutil.copy(ratings, layout.metric_rating("XCOMET-XL-QE-ESD-src"))
+            shutil.copy(scores, layout.metric_file(f"XCOMET-XL-{name}", "seg.score"))
+        shutil.copy(ratings, layout.metric_file("XCOMET-XL-QE-ESD-src", "seg.rating"))
         scores.unlink()
         ratings.unlink()
     rows = cells(Study(loaded(wmt24)).table("xcomet"))
     assert rows["XCOMET-XL-Reg (src+ref)"]["softf1_ours"] is None
     assert rows["XCOMET-XL-QE-ESD (src)"]["f1_ours"] == (1 + 3 / 4) / 2
     assert {row["missing"] for name, row in rows.items() if name.startswith("XCOMET-XL")} == {None}
-    wmt24[1].metric_rating("XCOMET-XL-QE-ESD-src").unlink()
-    wmt24[1].human_rating("mqm.merged").unlink()
+    wmt24[1].metric_file("XCOMET-XL-QE-ESD-src", "seg.rating").unlink()
+    wmt24[1].human_file("mqm.merged", "seg.rating").unlink()
     study = Study(loaded(wmt24))
     row = cells(study.table("xcomet"))["XCOMET-XL-QE-ESD (src)"]
     assert (row["acc_eq_ours"], row["f1_ours"], row["missing"]) == (3 / 4, None, "error spans in en-es")
