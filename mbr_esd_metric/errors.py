@@ -1,4 +1,4 @@
-"""One hierarchy of errors, and the log. Each message says what was wrong, where, and what to do about it."""
+"""Errors, the log, and progress on standard error. Each message says what was wrong, where, and what to do about it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 #: What every command says if its run ends early.
 RESUME = "what was sampled is kept; repeat the command to go on from there"
@@ -65,6 +69,8 @@ def first_of(items: Sequence[str], most: int = 5, between: str = ", ") -> str:
     return between.join(items[:most]) + more
 
 
+#: Seconds between two lines of progress where standard error is no terminal; shorter work says nothing there.
+LINE_PAUSE = 30.0
 #: The package's log: notes at INFO, what a user should act on at WARNING. Without `shown_log` nothing of it is printed
 #: but what Python prints of any library.
 logger = logging.getLogger("mbr_esd_metric")
@@ -114,6 +120,16 @@ def shown_log() -> Iterator[None]:
     finally:
         logger.handlers, level, logger.propagate = before
         logger.setLevel(level)
+
+
+def progress_bar(doing: str, unit: str = "it", *, done: int = 0, shown: bool = True, **options: Any) -> tqdm[Any]:
+    """A bar of `tqdm`, which begins with those `done` before; `options` are tqdm's, such as `iterable` or `total`. In a
+    log file or a pipe it is a line now and then."""
+    from tqdm import tqdm
+
+    if not sys.stderr.isatty():
+        options |= {"mininterval": LINE_PAUSE, "delay": LINE_PAUSE}
+    return tqdm(desc=doing, unit=unit, initial=done, disable=not shown, file=sys.stderr, **options)
 
 
 class MbrEsdError(Exception):

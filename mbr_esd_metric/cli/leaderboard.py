@@ -17,8 +17,7 @@ from mbr_esd_metric.cli.shared_options import (
     named_metrics,
     print_tables,
 )
-from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, unknown
-from mbr_esd_metric.files.streams import progress_bar
+from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, progress_bar, unknown
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
 from mbr_esd_metric.metaeval.score_statistics import (
     TASK_SETS,

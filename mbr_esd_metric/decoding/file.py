@@ -33,7 +33,7 @@ from mbr_esd_metric.decoding.segment import (
     decide_segment,
     decide_together,
 )
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, progress_bar
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.records import (
     CandidateRecord,
@@ -43,7 +43,7 @@ from mbr_esd_metric.files.records import (
     raw_records,
     read_candidates,
 )
-from mbr_esd_metric.files.streams import progress_bar, whole_file
+from mbr_esd_metric.files.streams import whole_file
 from mbr_esd_metric.prompting.text import is_untranslated
 
 #: Workers get blocks of about this many bytes.

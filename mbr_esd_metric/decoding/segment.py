@@ -40,7 +40,6 @@ from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses, de
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.rules import CorpusRule, SegmentRule
 from mbr_esd_metric.core.similarities import get_similarity
-from mbr_esd_metric.decoding.checks import checks, with_errors
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, no_effect_error
 from mbr_esd_metric.prompting.formats import FORMATS, get_format
@@ -197,6 +196,8 @@ def decision_problem(
     if options.checks == "true":
         if text is None:
             raise InputError("checks=true compares a translation with its source; give the source as well")
+        from mbr_esd_metric.decoding.checks import checks
+
         certain = [one for one in checks(text, translation) if sided or one.side == "translation"]
         counts = replace(counts, certain=certain)
     others: Hypotheses | None = None
@@ -340,6 +341,8 @@ class Counts:
             annotation = with_corrections(annotation, self.proposals)
         decision = decision if annotation is decision.annotation else replace(decision, annotation=annotation)
         if self.certain:
+            from mbr_esd_metric.decoding.checks import with_errors
+
             decision = with_errors(decision, self.certain, options.mqm)
         if not self.reasons and not self.dropped and not self.inexact:
             return decision

@@ -1,5 +1,4 @@
-"""Files, compressed by suffix, read line by line and written whole or not at all, by one at a time; and progress on
-standard error."""
+"""Files, compressed by suffix, read line by line and written whole or not at all, by one at a time."""
 
 from __future__ import annotations
 
@@ -14,18 +13,13 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TextIO, cast
+from typing import IO, Any, TextIO, cast
 
 from mbr_esd_metric.errors import InputError, require
-
-if TYPE_CHECKING:
-    from tqdm import tqdm
 
 _CHUNK = 1 << 20
 #: Seconds to wait for another writer, whose workers may need a moment to end after a kill.
 WAIT_SECONDS = 2.0
-#: Seconds between two lines of progress where standard error is no terminal; shorter work says nothing there.
-LINE_PAUSE = 30.0
 
 
 def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
@@ -197,13 +191,3 @@ def locked(path: str | Path, what: str) -> Iterator[None]:
     finally:
         Path(path).unlink(missing_ok=True)  # while it is held: who waits for it sees that it is gone
         lock.release()
-
-
-def progress_bar(doing: str, unit: str = "it", *, done: int = 0, shown: bool = True, **options: Any) -> tqdm[Any]:
-    """A bar of `tqdm`, which begins with those `done` before; `options` are tqdm's, such as `iterable` or `total`. In a
-    log file or a pipe it is a line now and then."""
-    from tqdm import tqdm
-
-    if not sys.stderr.isatty():
-        options |= {"mininterval": LINE_PAUSE, "delay": LINE_PAUSE}
-    return tqdm(desc=doing, unit=unit, initial=done, disable=not shown, file=sys.stderr, **options)

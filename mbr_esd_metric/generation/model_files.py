@@ -14,8 +14,7 @@ from typing import Any
 
 from platformdirs import user_cache_path
 
-from mbr_esd_metric.errors import EngineError, InputError
-from mbr_esd_metric.files.streams import write_whole
+from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions
 
 #: vLLM's arguments that are options of a model name.
@@ -52,9 +51,9 @@ def read_cache(name: str) -> dict[str, Any]:
 def write_cache(name: str, value: Mapping[str, object]) -> None:
     """Write what can be found out again as JSON to a file of the cache folder, if that can be written."""
     path = cache_folder() / name
-    with contextlib.suppress(OSError, InputError):
+    with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(path, json.dumps(value))
+        path.write_text(json.dumps(value), encoding="utf-8")  # `read_cache` takes half a file for none
 
 
 def made_folder(name: str, make: Callable[[Path], None], needs: str) -> Path:

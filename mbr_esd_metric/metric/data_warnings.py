@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import groupby
 
-from mbr_esd_metric.decoding.checks import checks
 from mbr_esd_metric.errors import first_of
 from mbr_esd_metric.prompting.languages import language_code, language_pair, other_language
 from mbr_esd_metric.prompting.text import is_blank
@@ -41,6 +40,8 @@ _CHECKS = {
     "check/tag": "with other tags",
     "check/placeholder": "with other placeholders",
 }
+#: What every text has in which one of these may fail.
+_CHECKED = re.compile(r"[\d@<{%]|://|www\.", re.IGNORECASE)
 
 #: Letters in Latin and Cyrillic script, and Chinese characters.
 _LETTERS, _CHINESE = re.compile(r"[0-9A-Za-zÀ-ɏЀ-ӿḀ-ỿ]"), re.compile("[㐀-鿿豈-﫿]")
@@ -83,8 +84,11 @@ def data_warning(source: str, translation: str, lp: str | None = None) -> str | 
             found.append("much shorter than its source")
         if before < _SHARE * after and after - before >= _ENOUGH:
             found.append("much longer than its source")
-    failed = {span.category for span in checks(source, translation)}
-    found += [warning for kind, warning in _CHECKS.items() if kind in failed]
+    if _CHECKED.search(source) or _CHECKED.search(translation):
+        from mbr_esd_metric.decoding.checks import checks
+
+        failed = {span.category for span in checks(source, translation)}
+        found += [warning for kind, warning in _CHECKS.items() if kind in failed]
     return ", ".join(found) or None
 
 

@@ -15,8 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mbr_esd_metric.errors import logger
-from mbr_esd_metric.files.streams import progress_bar
+from mbr_esd_metric.errors import logger, progress_bar
 from mbr_esd_metric.generation.engine import Engine, Refused, Request
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.card import ModelCard

@@ -27,9 +27,9 @@ from mbr_esd_metric.errors import (
     MissingCandidatesError,
     OptionError,
     logger,
+    progress_bar,
     unknown,
 )
-from mbr_esd_metric.files.streams import progress_bar
 from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, with_pair
 from mbr_esd_metric.metric.cards import CARD_NAMES, is_ours, load_card
 from mbr_esd_metric.metric.data_warnings import data_warning, warnings

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric import errors
+from mbr_esd_metric.errors import InputError, progress_bar
 from mbr_esd_metric.files import streams
-from mbr_esd_metric.files.streams import locked, numbered_lines, progress_bar, read_segments, whole_file, write_whole
+from mbr_esd_metric.files.streams import locked, numbered_lines, read_segments, whole_file, write_whole
 
 
 @pytest.mark.parametrize("content", [b"a\rb\n", b"a\n\rb\n", b"a\r\r\n"])
@@ -123,7 +124,7 @@ def test_short_work_says_nothing_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> N
 def test_long_work_says_how_far_it_is_in_a_pipe(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(streams, "LINE_PAUSE", 0.2)
+    monkeypatch.setattr(errors, "LINE_PAUSE", 0.2)
     with progress_bar("sampling", "segment", total=10, done=4) as bar:
         for _ in range(5):
             time.sleep(0.1)
