@@ -1,38 +1,38 @@
-"""Decisions for a whole file of candidates: streaming, in order, over several processes.
+"""Decisions for a test set, and for a whole file of candidates: streaming, in order, over several processes.
 
-Memory does not grow with the number of segments, except for the numbers that a rule over the whole file (`mbr-corpus`)
-needs. The output gets its name when all lines are there.
+Memory does not grow with the number of segments of a file, except for the numbers that a rule over the whole file
+(`mbr-corpus`) needs. The output gets its name when all lines are there.
 """
 
 from __future__ import annotations
 
 import gc
 import json
+import math
 import multiprocessing
 import os
 import tempfile
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count, repeat
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
-from mbr_esd_metric.core.decision import Decision
+import numpy as np
+
+from mbr_esd_metric.core.corpus_choice import CorpusChoice, Shortlist
+from mbr_esd_metric.core.decision import Candidates, Decision
+from mbr_esd_metric.core.decision_problem import DecisionProblem, decided
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.rules import CorpusRule
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.segment import (
-    CorpusSegment,
-    blank_decision,
-    corpus_segment,
-    decide_segment,
-    decide_together,
-)
+from mbr_esd_metric.decoding.segment import Counts, blank_decision, decide, decide_segment, decision_problem
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, progress_bar
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.records import (
@@ -46,6 +46,8 @@ from mbr_esd_metric.files.records import (
 from mbr_esd_metric.files.streams import whole_file
 from mbr_esd_metric.prompting.text import is_untranslated
 
+_T = TypeVar("_T")
+_S = TypeVar("_S")
 #: Workers get blocks of about this many bytes.
 _BLOCK = 1 << 21
 #: Seconds until a worker sees that its parent has ended.
@@ -54,6 +56,132 @@ _WATCH_SECONDS = 0.5
 _Block: TypeAlias = "list[tuple[str, bytes | list[Any]]]"
 #: How the first line of a file writes an option.
 _option_of_line = '"decision": {} {}'.format
+
+
+def decide_many(
+    segments: Iterable[tuple[Candidates, str]],
+    options: DecisionOptions | None = None,
+    *,
+    sources: Iterable[str] | None = None,
+    workers: int = 1,
+    **fields: Any,
+) -> list[Decision]:
+    """`decide` for each segment of a test set, given by candidates, translation and perhaps source, in so many
+    processes; a rule such as `mbr-corpus` decides them together, in one. Errors begin with "segment N"."""
+    chosen = DecisionOptions.of(options, fields)
+    if chosen.whole_set:
+        return list(decide_corpus(segments, chosen, sources=sources).decisions)
+    work = [
+        (number, candidates, translation, source, chosen)
+        for number, ((candidates, translation), source) in enumerate(_paired(segments, sources, "sources"), 1)
+    ]
+    if workers <= 1:
+        return list(map(_numbered, work))
+    with ProcessPoolExecutor(workers) as pool:
+        return list(pool.map(_numbered, work, chunksize=max(1, len(work) // (8 * workers))))
+
+
+def _paired(values: Iterable[_T], others: Iterable[_S] | None, name: str) -> Iterator[tuple[_T, _S | None]]:
+    """Each value with its partner, None where there are none; `InputError` if there are more or fewer of them."""
+    try:
+        yield from zip(values, repeat(None) if others is None else others, strict=others is not None)
+    except ValueError as error:
+        raise InputError(f"there are more or fewer {name} than segments; give one for each") from error
+
+
+def _numbered(work: tuple[int, Candidates, str, str | None, DecisionOptions]) -> Decision:
+    """The decision of one segment; errors begin with its number."""
+    number, candidates, translation, source, options = work
+    with labelled(f"segment {number}"):
+        return decide(candidates, translation, options, source=source)
+
+
+@dataclass(frozen=True)
+class CorpusDecision:
+    """The decisions of `decide_corpus`.
+
+    Attributes:
+        decisions: one for each segment; expected utilities are those of the rule, of `mbr-corpus` ``a - F b`` in its
+            terms.
+        ratios: the value that the rule maximises after each pass, of `mbr-corpus` F; the last is that of the choice.
+    """
+
+    decisions: tuple[Decision, ...]
+    ratios: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class CorpusSegment:
+    """One segment of `decide_corpus`: the statistics of its hypotheses, shape (n, k), and the answers that may be
+    chosen."""
+
+    problem: DecisionProblem
+    rule: CorpusRule
+    statistics: Floats
+    shortlist: Shortlist
+    counts: Counts
+    options: DecisionOptions
+
+    def decision(self, position: int, choice: CorpusChoice | None) -> Decision:
+        """The decision for a position in the shortlist; its utilities are NaN without the choice for the test set."""
+        values, value = np.full(len(self.statistics), np.nan), math.nan
+        if choice is not None:
+            values = self.rule.values(self.statistics, choice)
+            value = float(self.rule.values(self.shortlist.statistics, choice)[position])
+        answer, options = self.shortlist.answers[position], self.options
+        return self.counts.completed(decided(self.problem, answer, values, options.mqm, options.score, value), options)
+
+
+def corpus_segment(
+    candidates: Candidates,
+    translation: str,
+    options: DecisionOptions,
+    *,
+    source: str | None = None,
+    supports: Candidates | None = None,
+) -> CorpusSegment:
+    """One segment for a rule that decides over the whole test set; for the arguments see `decide`."""
+    rule = options.rule_instance
+    if not isinstance(rule, CorpusRule):
+        raise OptionError(f"the rule {rule.name!r} decides segment by segment; call decide")
+    problem, counts = decision_problem(candidates, translation, options, source=source, supports=supports)
+    statistics = rule.statistics(problem)
+    return CorpusSegment(problem, rule, statistics, rule.shortlist(problem, statistics), counts, options)
+
+
+def decide_corpus(
+    segments: Iterable[tuple[Candidates, str]],
+    options: DecisionOptions = DecisionOptions("mbr-corpus"),
+    *,
+    sources: Iterable[str | None] | None = None,
+    supports: Iterable[Candidates] | None = None,
+    labels: Iterable[str] | None = None,
+) -> CorpusDecision:
+    """Choose for all segments of a test set together, by a rule such as `mbr-corpus`; another is an `OptionError`. For
+    each segment there are its candidates and translation, and perhaps source and supports as for `decide`. Errors begin
+    with its label, by default "segment 1" and so on."""
+    names = iter(labels) if labels is not None else map("segment {}".format, count(1))
+    waiting: list[tuple[str, CorpusSegment]] = []
+    with_sources = _paired(segments, sources, "sources")
+    for ((candidates, translation), source), others in _paired(with_sources, supports, "sets of supports"):
+        with labelled(label := next(names)):
+            segment = corpus_segment(candidates, translation, options, source=source, supports=others)
+        waiting.append((label, segment))
+    decisions, ratios = decide_together(waiting)
+    return CorpusDecision(tuple(decisions), ratios)
+
+
+def decide_together(outcomes: Sequence[tuple[str, Any]]) -> tuple[list[Any], tuple[float, ...]]:
+    """The outcomes of labelled segments, with its decision in the place of each `CorpusSegment`; and the values of
+    `CorpusDecision.ratios`."""
+    waiting = [one for _, one in outcomes if isinstance(one, CorpusSegment)]
+    choice = waiting[0].rule.settle([one.shortlist.statistics for one in waiting]) if waiting else None
+    chosen = iter(() if choice is None else choice.chosen.tolist())
+    decisions = []
+    for label, one in outcomes:
+        with labelled(label):
+            decisions.append(one.decision(next(chosen), choice) if isinstance(one, CorpusSegment) else one)
+    return decisions, () if choice is None else choice.ratios
 
 
 def file_options(
@@ -102,9 +230,8 @@ def decided_records(path: str | Path, options: DecisionOptions) -> Iterator[tupl
             waiting.append((record, outcome))
         else:
             yield record, outcome
-    segments = [(f"{path}, {record.label}", one) for record, one in waiting if isinstance(one, CorpusSegment)]
-    decisions = iter(decide_together(segments).decisions)
-    yield from ((record, next(decisions) if isinstance(one, CorpusSegment) else one) for record, one in waiting)
+    decisions, _ = decide_together([(f"{path}, {record.label}", one) for record, one in waiting])
+    yield from zip((record for record, _ in waiting), decisions, strict=True)
 
 
 @dataclass(slots=True)

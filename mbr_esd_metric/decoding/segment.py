@@ -18,12 +18,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count, repeat
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.core.annotation import (
     EMPTY,
@@ -37,21 +34,16 @@ from mbr_esd_metric.core.annotation import (
 )
 from mbr_esd_metric.core.decision import CandidateColumns, Candidates, Decision, TokenLogprobs
 from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses, decided
-from mbr_esd_metric.core.kernels import Floats
-from mbr_esd_metric.core.rules import CorpusRule, SegmentRule
+from mbr_esd_metric.core.rules import SegmentRule
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, no_effect_error
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, no_effect_error
 from mbr_esd_metric.prompting.formats import FORMATS, get_format
 from mbr_esd_metric.prompting.parse import AnswerParser, Invalid, Parsed
 from mbr_esd_metric.prompting.text import is_untranslated
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.core.corpus_choice import CorpusChoice, Shortlist
     from mbr_esd_metric.core.corrections import Place, Proposal
-
-_T = TypeVar("_T")
-_S = TypeVar("_S")
 
 #: Why a candidate that was cut is invalid.
 CUT = "cut by the length limit"
@@ -107,46 +99,6 @@ def decide(
     return blank or decide_segment(
         candidates, translation, chosen, source=source, supports=supports, references=references
     )
-
-
-def decide_many(
-    segments: Iterable[tuple[Candidates, str]],
-    options: DecisionOptions | None = None,
-    *,
-    sources: Iterable[str] | None = None,
-    workers: int = 1,
-    **fields: Any,
-) -> list[Decision]:
-    """`decide` for each segment of a test set, given by candidates, translation and perhaps source, in so many
-    processes; a rule such as `mbr-corpus` decides them together, in one. Errors begin with "segment N"."""
-    chosen = DecisionOptions.of(options, fields)
-    if chosen.whole_set:
-        return list(decide_corpus(segments, chosen, sources=sources).decisions)
-    work = [
-        (number, candidates, translation, source, chosen)
-        for number, ((candidates, translation), source) in enumerate(_paired(segments, sources, "sources"), 1)
-    ]
-    if workers <= 1:
-        return list(map(_numbered, work))
-    from concurrent.futures import ProcessPoolExecutor
-
-    with ProcessPoolExecutor(workers) as pool:
-        return list(pool.map(_numbered, work, chunksize=max(1, len(work) // (8 * workers))))
-
-
-def _paired(values: Iterable[_T], others: Iterable[_S] | None, name: str) -> Iterator[tuple[_T, _S | None]]:
-    """Each value with its partner, None where there are none; `InputError` if there are more or fewer of them."""
-    try:
-        yield from zip(values, repeat(None) if others is None else others, strict=others is not None)
-    except ValueError as error:
-        raise InputError(f"there are more or fewer {name} than segments; give one for each") from error
-
-
-def _numbered(work: tuple[int, Candidates, str, str | None, DecisionOptions]) -> Decision:
-    """The decision of one segment; errors begin with its number."""
-    number, candidates, translation, source, options = work
-    with labelled(f"segment {number}"):
-        return decide(candidates, translation, options, source=source)
 
 
 def decide_segment(
@@ -214,92 +166,6 @@ def decision_problem(
         counts = replace(counts, probabilities={})
     length = len(translation) + len(source or "")
     return DecisionProblem(folded, length, get_similarity(options.utility), options.weights, others), counts
-
-
-@dataclass(frozen=True)
-class CorpusDecision:
-    """The decisions of `decide_corpus`.
-
-    Attributes:
-        decisions: one for each segment; expected utilities are those of the rule, of `mbr-corpus` ``a - F b`` in its
-            terms.
-        ratios: the value that the rule maximises after each pass, of `mbr-corpus` F; the last is that of the choice.
-    """
-
-    decisions: tuple[Decision, ...]
-    ratios: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class CorpusSegment:
-    """One segment of `decide_corpus`: the statistics of its hypotheses, shape (n, k), and the answers that may be
-    chosen."""
-
-    problem: DecisionProblem
-    rule: CorpusRule
-    statistics: Floats
-    shortlist: Shortlist
-    counts: Counts
-    options: DecisionOptions
-
-    def decision(self, position: int, choice: CorpusChoice | None) -> Decision:
-        """The decision for a position in the shortlist; its utilities are NaN without the choice for the test set."""
-        values, value = np.full(len(self.statistics), np.nan), math.nan
-        if choice is not None:
-            values = self.rule.values(self.statistics, choice)
-            value = float(self.rule.values(self.shortlist.statistics, choice)[position])
-        answer, options = self.shortlist.answers[position], self.options
-        return self.counts.completed(decided(self.problem, answer, values, options.mqm, options.score, value), options)
-
-
-def corpus_segment(
-    candidates: Candidates,
-    translation: str,
-    options: DecisionOptions,
-    *,
-    source: str | None = None,
-    supports: Candidates | None = None,
-) -> CorpusSegment:
-    """One segment for a rule that decides over the whole test set; for the arguments see `decide`."""
-    rule = options.rule_instance
-    if not isinstance(rule, CorpusRule):
-        raise OptionError(f"the rule {rule.name!r} decides segment by segment; call decide")
-    problem, counts = decision_problem(candidates, translation, options, source=source, supports=supports)
-    statistics = rule.statistics(problem)
-    return CorpusSegment(problem, rule, statistics, rule.shortlist(problem, statistics), counts, options)
-
-
-def decide_corpus(
-    segments: Iterable[tuple[Candidates, str]],
-    options: DecisionOptions = DecisionOptions("mbr-corpus"),
-    *,
-    sources: Iterable[str | None] | None = None,
-    supports: Iterable[Candidates] | None = None,
-    labels: Iterable[str] | None = None,
-) -> CorpusDecision:
-    """Choose for all segments of a test set together, by a rule such as `mbr-corpus`; another is an `OptionError`. For
-    each segment there are its candidates and translation, and perhaps source and supports as for `decide`. Errors begin
-    with its label, by default "segment 1" and so on."""
-    labelled_segments: list[tuple[str, CorpusSegment]] = []
-    with_sources = _paired(segments, sources, "sources")
-    names = iter(labels) if labels is not None else map("segment {}".format, count(1))
-    for ((candidates, translation), source), others in _paired(with_sources, supports, "sets of supports"):
-        with labelled(label := next(names)):
-            segment = corpus_segment(candidates, translation, options, source=source, supports=others)
-        labelled_segments.append((label, segment))
-    return decide_together(labelled_segments)
-
-
-def decide_together(segments: Sequence[tuple[str, CorpusSegment]]) -> CorpusDecision:
-    """`decide_corpus` of segments that are read already, with their labels."""
-    if not segments:
-        return CorpusDecision((), ())
-    choice = segments[0][1].rule.settle([segment.shortlist.statistics for _, segment in segments])
-    decisions: list[Decision] = []
-    for (label, segment), position in zip(segments, choice.chosen, strict=True):
-        with labelled(label):
-            decisions.append(segment.decision(int(position), choice))
-    return CorpusDecision(tuple(decisions), choice.ratios)
 
 
 @dataclass(frozen=True)

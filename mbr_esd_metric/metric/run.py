@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.core.decision import Candidate, Decision
-from mbr_esd_metric.decoding.segment import (
-    CorpusSegment,
-    blank_decision,
-    corpus_segment,
-    decide_segment,
-    decide_together,
-)
+from mbr_esd_metric.decoding.segment import blank_decision, decide_segment
 from mbr_esd_metric.errors import NoValidCandidateError, OptionError, first_of, labelled, logger, notes, number_of
 from mbr_esd_metric.generation.engine import Refused
 from mbr_esd_metric.metric.card import ModelCard
@@ -23,6 +18,9 @@ from mbr_esd_metric.metric.sources import CandidateSource, Collected, Segment, c
 from mbr_esd_metric.metric.summary import Summary, summary
 from mbr_esd_metric.prompting.formats import AnswerFormat, get_format
 from mbr_esd_metric.prompting.text import is_blank
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.decoding.file import CorpusSegment
 
 #: The decision for a segment that a server will never answer: it has no score.
 _REFUSED = Decision(None, EMPTY, math.nan, math.nan, (), math.nan, 0, 0, 0)
@@ -120,7 +118,11 @@ def signature_of(card: ModelCard) -> str:
 def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool) -> list[Decision | Refused]:
     """The decision of each segment, or why it has none."""
     card, options = source.card, source.card.decision
-    choose = corpus_segment if options.whole_set else decide_segment
+    choose: Callable[..., Decision | CorpusSegment] = decide_segment
+    if options.whole_set:
+        from mbr_esd_metric.decoding.file import corpus_segment, decide_together
+
+        choose = corpus_segment
     outcomes: dict[int, Decision | CorpusSegment | Refused] = {}
     failed: dict[str, str] = {}
     emptied: list[str] = []
@@ -161,10 +163,9 @@ def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool
             f"{unexplained} of {single} answers come without their tokens' log-probabilities; the confidence of "
             "their spans is 1"
         )
-    together = [(segments[at].label, one) for at, one in sorted(outcomes.items()) if isinstance(one, CorpusSegment)]
-    chosen = iter(decide_together(together).decisions if together else ())
-    ordered = [outcomes[number] for number in range(len(segments))]
-    return [next(chosen) if isinstance(one, CorpusSegment) else one for one in ordered]
+    ordered: list[Any] = [outcomes[number] for number in range(len(segments))]
+    labels = [segment.label for segment in segments]
+    return decide_together([*zip(labels, ordered, strict=True)])[0] if options.whole_set else ordered
 
 
 def _warn_of_refused(named: Sequence[str], fate: str) -> None:

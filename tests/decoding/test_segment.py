@@ -15,9 +15,9 @@ from mbr_esd_metric import Annotation, Candidate, Decision, ErrorSpan, decide
 from mbr_esd_metric.core.decision import CandidateColumns, TokenLogprobs
 from mbr_esd_metric.core.rules import SegmentRule, rules
 from mbr_esd_metric.core.similarities import SIMILARITIES
-from mbr_esd_metric.decoding.file import decide_file
+from mbr_esd_metric.decoding.file import decide_corpus, decide_file
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.segment import decide_corpus, decide_segment
+from mbr_esd_metric.decoding.segment import decide_segment
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
 from mbr_esd_metric.files.records import CandidateRecord, read_decisions, write_records
 from mbr_esd_metric.prompting.formats import get_format
