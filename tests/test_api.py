@@ -106,6 +106,8 @@ def test_options_and_fields_are_the_same() -> None:
         decide(items, MT, "map")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="unknown option of a decision 'rul'; did you mean 'rule'"):
         decide(items, MT, rul="map")  # type: ignore[call-arg]
+    with pytest.raises(OptionError, match="unknown rule 'foo'; valid: (?!.*oracle)"):
+        decide(items, MT, rule="foo")
 
 
 @pytest.mark.parametrize("name", [name for name, one in OPTIONS.items() if one.metadata["valid"] is not None])

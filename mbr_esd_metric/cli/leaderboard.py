@@ -19,23 +19,15 @@ from mbr_esd_metric.cli.shared_options import (
 )
 from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, progress_bar, unknown
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
-from mbr_esd_metric.metaeval.score_statistics import (
-    TASK_SETS,
-    clusters,
-    evaluate,
-    overall,
-    score_statistic,
-    testable,
-    wmt_tasks,
-)
+from mbr_esd_metric.metaeval.metric_set import spa_notes
+from mbr_esd_metric.metaeval.score_statistics import TASK_SETS, evaluate, overall, score_statistic, wmt_tasks
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.report.tables import Table, with_status
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.layout import Status
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
-    from mbr_esd_metric.metaeval.score_statistics import ScoredSet
-    from mbr_esd_metric.report.evaluations import EvaluationSettings
+    from mbr_esd_metric.metaeval.metric_set import MetricSet
 
 #: Statistics where none is named: alone, and of parts.
 _STATISTICS = ("sys-accuracy", "sys-pearson", "seg-pearson-none", "seg-spearman-item", "seg-kendall-item")
@@ -106,6 +98,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compute the view that is asked for, and print it."""
+    from mbr_esd_metric.adapters.wmt.test_set import metric_set_of
     from mbr_esd_metric.report import evaluations
 
     if args.view not in (None, *_VIEWS):
@@ -118,28 +111,32 @@ def run(args: argparse.Namespace) -> int:
     check_plot_of(args, *files.values())
     year = _year(args)
     test_sets = list(load_test_sets(args, gold=args.gold, files=files))
-    measuring, panels = _measuring(args), None
-    if year:
-        tables = [_overall(args, year, test_sets, names)]
+    name, settings, panels = test_sets[0].name, _settings(args), None
+
+    def sets(**kind: bool) -> list[MetricSet]:
+        return [metric_set_of(test_set, names, args.raters, **kind) for test_set in test_sets]
+
+    if year or (args.statistics is not None and args.view is None):
+        tables = [_scores(args, year, name, sets(of_systems=True))]
     elif args.view == "spans":
-        tables = [evaluations.span_table(test_set, measuring, names) for test_set in test_sets]
+        tables = [evaluations.span_table(one, settings.measures, names, args.raters) for one in test_sets]
     elif args.view == "error-free":
-        tables = [evaluations.error_free_table(test_set, names, args.raters) for test_set in test_sets]
+        tables = [evaluations.error_free_table(one, names, args.raters) for one in test_sets]
     elif args.view == "lambda-sweep":
-        tables, panels = evaluations.sweep_tables(test_sets, measuring, names)
+        tables, panels = evaluations.sweep_tables(name, sets(with_spans=True), settings)
     elif args.view == "precision-recall":
-        tables, panels = evaluations.precision_recall_tables(test_sets, measuring, names)
+        tables, panels = evaluations.precision_recall_tables(name, sets(with_spans=True), settings.measures)
     elif args.view in _PARTS:
         # Where one of the two is named, the other has no default.
         statistics = args.statistics or (_OF_PARTS if args.measures is None and args.statistics is None else ())
-        if args.measures is None and args.statistics is not None:
-            measuring = replace(measuring, measures=())
-        tables = [evaluations.breakdown_table(one, args.view, statistics, measuring, names) for one in test_sets]
-    elif args.statistics is not None:
-        tables = [_statistics(args, test_sets, names)]
+        measures = () if args.measures is None and args.statistics is not None else settings.measures
+        tables = [
+            evaluations.breakdown_table(test_set, data, args.view, [*statistics, *measures], settings.exact)
+            for test_set, data in zip(test_sets, sets(), strict=True)
+        ]
     else:
-        tables = [_board(args, measuring, test_sets, names)]
-    status_of = _status_of(test_sets[0].name)
+        tables = [_board(args, name, sets(), settings)]
+    status_of = _status_of(name)
     print_tables([_with_limits(with_status(table, status_of), test_sets) for table in tables], args.table)
     if args.plot:
         from mbr_esd_metric.report.plots import plot_curves, save
@@ -183,81 +180,44 @@ def _with_limits(table: Table, test_sets: Sequence[TestSet]) -> Table:
     return replace(table, notes=(*table.notes, *limits([*models, *shown])))
 
 
-def _measuring(args: argparse.Namespace) -> EvaluationSettings:
-    """The evaluation of error spans and SPA."""
-    from mbr_esd_metric.report.evaluations import EvaluationSettings
-
+def _settings(args: argparse.Namespace) -> LeaderboardSettings:
     measures = _MEASURES.get(args.view, DEFAULT_MEASURES) if args.measures is None else args.measures
-    return EvaluationSettings(tuple(args.raters), tuple(measures), args.spa == "exact")
-
-
-def _board(
-    args: argparse.Namespace, measuring: EvaluationSettings, test_sets: Sequence[TestSet], names: Sequence[str]
-) -> Table:
-    from mbr_esd_metric.adapters.wmt.test_set import metric_set_of, missing_notes
-    from mbr_esd_metric.report.leaderboard_table import leaderboard_table
-
-    settings = LeaderboardSettings(
+    return LeaderboardSettings(
         draws=1000 if args.k is None else args.k,
-        measures=measuring.measures,
+        measures=tuple(measures),
         against=tuple(name.strip() for name in args.against.split(",") if name.strip()),
-        exact=measuring.exact,
+        exact=args.spa == "exact",
         order="name",
     )
-    sets = []
-    for test_set in test_sets:
-        metrics = metric_set_of(test_set, names, args.raters)
-        sets.append(replace(metrics, notes=(*metrics.notes, *missing_notes(test_set))))
+
+
+def _board(args: argparse.Namespace, name: str, sets: Sequence[MetricSet], settings: LeaderboardSettings) -> Table:
+    from mbr_esd_metric.report.leaderboard_table import leaderboard_table
+
     with progress_bar("testing", bar_format="{l_bar}{bar}| {elapsed}, {remaining} left", delay=0.1) as bar:
 
         def advance(draws: int, total: int) -> None:
             bar.total = total
             bar.update(draws)
 
-        board = compute_leaderboard(test_sets[0].name, sets, settings, advance)
+        board = compute_leaderboard(name, sets, settings, advance)
     return leaderboard_table(board, "column" if args.table in ("tsv", "json") else "notes")
 
 
-def _statistics(args: argparse.Namespace, test_sets: Sequence[TestSet], names: Sequence[str]) -> Table:
-    from mbr_esd_metric.adapters.wmt.test_set import scored_set_of
-    from mbr_esd_metric.report.leaderboard_table import correlation_table
+def _scores(args: argparse.Namespace, year: str | None, name: str, sets: Sequence[MetricSet]) -> Table:
+    """The overall score of a year's tasks, or the statistics that are named."""
+    from mbr_esd_metric.report.leaderboard_table import correlation_table, overall_table
 
-    statistics = [score_statistic(name) for name in args.statistics or _STATISTICS]
-    sets = [scored_set_of(test_set, names) for test_set in test_sets]
+    title, exact = f"{name} {', '.join(args.lp)}", args.spa == "exact"
+    tasks = wmt_tasks(year, sets) if year else ()
+    statistics = [task.statistic for task in tasks] or [
+        score_statistic(name) for name in args.statistics or _STATISTICS
+    ]
+    with_spa = any(statistic.kind == "spa" for statistic in statistics)
+    notes = [note for one in sets for note in one.notes] + (spa_notes(sets, exact) if with_spa else [])
+    if year:
+        return overall_table(f"{title}, tasks of {year}", overall(tasks, sets, args.k, exact=exact), notes)
     values = {
-        (one.lp, str(statistic)): evaluate(statistic, [one], exact=args.spa == "exact")
-        for one in sets
-        for statistic in statistics
+        (one.lp, str(statistic)): evaluate(statistic, [one], exact=exact) for one in sets for statistic in statistics
     }
-    notes = _notes(args, test_sets, sets, any(statistic.kind == "spa" for statistic in statistics))
-    return correlation_table(f"{test_sets[0].name} {', '.join(args.lp)}", args.lp, statistics, values, notes)
-
-
-def _overall(args: argparse.Namespace, year: str, test_sets: Sequence[TestSet], names: Sequence[str]) -> Table:
-    from mbr_esd_metric.adapters.wmt.test_set import scored_set_of
-    from mbr_esd_metric.report.leaderboard_table import overall_table
-
-    sets = [scored_set_of(test_set, names) for test_set in test_sets]
-    tasks = wmt_tasks(year, sets)
-    exact = args.spa == "exact"
-    scores = overall(tasks, sets, exact=exact)
-    draws = args.k if args.k is not None else 1000 if testable(tasks) else 0
-    ranks = clusters(tasks, sets, draws, 0, exact=exact) if draws and scores.overall else None
-    title = f"{test_sets[0].name} {', '.join(args.lp)}, tasks of {year}"
-    notes = _notes(args, test_sets, sets, any(task.statistic.kind == "spa" for task in tasks))
-    return overall_table(title, scores, ranks, notes)
-
-
-def _notes(
-    args: argparse.Namespace, test_sets: Sequence[TestSet], sets: Sequence[ScoredSet], with_spa: bool
-) -> list[str]:
-    """What was repaired or left out, and what SPA compares where a table has it."""
-    from mbr_esd_metric.adapters.wmt.test_set import missing_notes
-    from mbr_esd_metric.metaeval.spa import constant_notes, exact_notes
-
-    notes = [note for one in sets for note in one.notes]
-    if with_spa:
-        exact = args.spa == "exact"
-        notes += [*exact_notes(exact), *(note for test_set in test_sets for note in missing_notes(test_set))]
-        notes += constant_notes({one.lp: one.constant for one in sets}, exact)
-    return notes
+    return correlation_table(title, args.lp, statistics, values, notes)

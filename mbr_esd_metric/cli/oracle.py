@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from mbr_esd_metric.cli.shared_options import add_measures, check_plot_of, load_test_sets, print_tables
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.choosing import choose_all, choosing_rules
+from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, Result, evaluate_metrics
+from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.report.plots import plot_curves, save
-from mbr_esd_metric.report.tables import Column
+from mbr_esd_metric.report.tables import Column, TableRow
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.test_set import TestSet
-    from mbr_esd_metric.metaeval.evaluation import Evaluation
-    from mbr_esd_metric.report.evaluations import EvaluationSettings, Row
+    from mbr_esd_metric.metaeval.spans import AnnotationMatrix
 
 #: Rules that are compared if none is named.
 _RULES = ("empty", "map", "majority", "mbr")
@@ -52,43 +58,44 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """One row for each rule, then one for each oracle; with --sizes one for each of these and each size."""
-    from mbr_esd_metric.report.evaluations import EvaluationSettings, evaluation_panels, evaluation_table
+    from mbr_esd_metric.report.evaluations import evaluation_panels, evaluation_table
 
     check_plot_of(args, args.candidates)
     if args.plot and not args.sizes:
         raise OptionError("--plot draws what more candidates bring; say how many with --sizes, for instance 16 64 256")
-    measuring = EvaluationSettings(tuple(args.raters), tuple(args.measures or DEFAULT_MEASURES))
-    labels = [Column("rule", "rule")]
+    settings = LeaderboardSettings(measures=tuple(args.measures or DEFAULT_MEASURES))
     if args.sizes:
-        labels.append(Column("n", "N"))
         notes = [f"the first N candidates of each translation; utility of mbr and the oracle: {args.utility}"]
     else:
         notes = [f"oracle: the candidate with the highest {args.utility} to the rater, or on average to all"]
-    evaluations: dict[str, dict[Row, Evaluation]] = {}
+    sets: list[MetricSet] = []
+    results: dict[str, dict[str, Result]] = {}
     for test_set in load_test_sets(args):
-        notes += measuring.notes(test_set)
-        evaluations[test_set.lp] = _evaluate(args, measuring, test_set, notes)
-
-    def named(row: Row) -> str:
-        return f"{row[0]} (N = {row[1]})" if args.sizes else str(row[0])
-
+        notes += test_set.notes
+        data, results[test_set.lp] = _evaluate(args, test_set, settings, notes)
+        sets.append(data)
+    rows: dict[str, TableRow] = {}
+    curves: dict[str, list[tuple[float, Result]]] = defaultdict(list)
+    for lp, of in results.items():
+        for name, result in of.items():
+            rule, _, size = name.partition(" (N = ")
+            rows[name] = {Column("rule", "rule"): rule}
+            if args.sizes:
+                n = int(size.rstrip(")"))
+                rows[name] = {**rows[name], Column("n", "N"): n}
+                curves[f"{rule} {lp}" if len(results) > 1 else rule].append((n, result))
     title = f"oracle, {Path(args.test_set).name}"
-    table = evaluation_table(title, labels, evaluations, args.lp, measuring, notes, named, rated=not args.sizes)
-    print_tables([table], args.table)
+    print_tables([evaluation_table(title, rows, results, sets, settings, notes)], args.table)
     if args.plot:
-        curves: dict[str, list[tuple[float, Evaluation]]] = defaultdict(list)
-        for pair, of in evaluations.items():
-            for (name, size), one in of.items():
-                curves[f"{name} {pair}" if len(evaluations) > 1 else str(name)].append((float(size), one))
-        panels = evaluation_panels(measuring.measures, curves)
-        save(plot_curves(panels, "candidates N", log_x=True), Path(args.plot))
+        save(plot_curves(evaluation_panels(curves), "candidates N", log_x=True), Path(args.plot))
     return 0
 
 
 def _evaluate(
-    args: argparse.Namespace, measuring: EvaluationSettings, test_set: TestSet, notes: list[str]
-) -> dict[Row, Evaluation]:
-    """Row -> its evaluation. `notes` gets a line for each rater whose ratings alone cannot compare systems."""
+    args: argparse.Namespace, test_set: TestSet, settings: LeaderboardSettings, notes: list[str]
+) -> tuple[MetricSet, dict[str, Result]]:
+    """What is held against all raters, and name -> result, also of the oracle of each rater alone. `notes` gets a line
+    for each of these: how much was rated, or why such ratings cannot compare systems."""
     from mbr_esd_metric.adapters.wmt.metric_files import read_sampled
 
     human = test_set.human(args.raters)
@@ -98,23 +105,22 @@ def _evaluate(
             "them with: mbr-esd wmt import"
         )
     sampled = read_sampled(test_set, args.candidates)
-    everybody = measuring.evaluator(test_set, None if args.sizes else list(human.values()))
-    raters, sizes, oracle = list(human.values()), args.sizes or [None], DecisionOptions("oracle", args.utility)
+    data = MetricSet(test_set.lp, test_set.gold, test_set.lengths, (), ())
+    raters, sizes = list(human.values()), dict.fromkeys(args.sizes or [None])
 
-    def row(name: str, size: int | None) -> Row:
-        return (name,) if size is None else (name, size)
+    def chosen(name: str, rule: str, size: int | None, known: Sequence[AnnotationMatrix] = ()) -> MetricEntry:
+        spans = choose_all(sampled, DecisionOptions(rule, args.utility), size, known)
+        return MetricEntry.of_spans(name if size is None else f"{name} (N = {size})", spans)
 
-    evaluations = {
-        row(rule, size): everybody.evaluate(choose_all(sampled, DecisionOptions(rule, args.utility), size))
-        for rule in args.rules
-        for size in sizes
-    }
-    evaluations |= {row("oracle", n): everybody.evaluate(choose_all(sampled, oracle, n, raters)) for n in sizes}
-    if len(human) > 1 and not args.sizes:
-        for name, matrix in human.items():
-            try:
-                alone = measuring.evaluator(test_set, [matrix])
-                evaluations[(f"oracle {name}",)] = alone.evaluate(choose_all(sampled, oracle, None, [matrix]))
-            except InputError as error:
-                notes.append(f"oracle {name} is left out in {test_set.lp}: {error}")
-    return evaluations
+    entries = [chosen(rule, rule, size) for rule, size in product(dict.fromkeys(args.rules), sizes)]
+    entries += [chosen("oracle", "oracle", size, raters) for size in sizes]
+    everybody = replace(data.rated_by(raters), entries=entries)
+    results = evaluate_metrics(everybody, settings)
+    for name, matrix in human.items() if len(human) > 1 and not args.sizes else ():
+        alone, row = data.rated_by([matrix]), f"oracle {name}"
+        try:
+            results |= evaluate_metrics(replace(alone, entries=[chosen(row, "oracle", None, [matrix])]), settings)
+            notes.append(f"{row}: {(~np.isnan(alone.gold)).sum()} translations in {test_set.lp}")
+        except InputError as error:
+            notes.append(f"{row} is left out in {test_set.lp}: {error}")
+    return everybody, results

@@ -107,6 +107,8 @@ class DecisionOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "checks", str(self.checks).lower())
+        if self.rule not in RULES.names():  # an unknown name means a rule that needs no human annotations
+            raise unknown("rule", self.rule, rules(references=False))
         RULES.check(self.rule)
         FORMATS.check(self.format)
         check_similarity(self.utility)

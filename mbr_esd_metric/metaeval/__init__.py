@@ -6,7 +6,8 @@ Functions take arrays (systems x segments, NaN = unrated) and return frozen resu
 """
 
 from mbr_esd_metric.metaeval.correlation import acc_eq, correlation, pairwise_accuracy, system_correlation, system_means
-from mbr_esd_metric.metaeval.evaluation import Evaluation, Evaluator, lambda_sweep
+from mbr_esd_metric.metaeval.leaderboard import evaluate_metrics
+from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.significance import (
     EarlyStop,
     Ranking,
@@ -16,17 +17,18 @@ from mbr_esd_metric.metaeval.significance import (
     rank_metrics,
 )
 from mbr_esd_metric.metaeval.spa import spa
-from mbr_esd_metric.metaeval.spans import evaluate_omissions, evaluate_spans
+from mbr_esd_metric.metaeval.spans import evaluate_omissions, evaluate_spans, lambda_sweep
 
 __all__ = [
     "EarlyStop",
-    "Evaluation",
-    "Evaluator",
+    "MetricEntry",
+    "MetricSet",
     "Ranking",
     "acc_eq",
     "assign_ranks",
     "average_ranking",
     "correlation",
+    "evaluate_metrics",
     "evaluate_omissions",
     "evaluate_spans",
     "lambda_sweep",

@@ -23,9 +23,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -33,7 +32,7 @@ import numpy as np
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, percentile_interval
-from mbr_esd_metric.metaeval.score_statistics import Key, MetricSet
+from mbr_esd_metric.metaeval.metric_set import Key, MetricSet, spa_notes
 from mbr_esd_metric.metaeval.significance import (
     STATISTICS,
     Contest,
@@ -47,9 +46,8 @@ from mbr_esd_metric.metaeval.significance import (
     prepare,
     rank_contest,
 )
-from mbr_esd_metric.metaeval.spa import constant_notes
-from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, span_measure
-from mbr_esd_metric.metaeval.spans import SpanCounts, SpanEvaluator, SpanScores
+from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, expand_measures, span_measure
+from mbr_esd_metric.metaeval.spans import SpanCounts, SpanScores
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +132,7 @@ class LeaderboardSettings:
 
     Attributes:
         draws: k of PERM-BOTH and of the bootstrap; 0 tests nothing.
+        measures: of error spans; "NAME-parts" stands for the measure, its precision and its recall.
         alpha: a difference with a p-value up to this is significant.
         against: baselines for daggers: metrics by name, or decision rules such as "map", which stand for the metric
             of the same model and number of candidates under that rule.
@@ -149,6 +148,9 @@ class LeaderboardSettings:
     exact: bool = False
     bootstrap: Units = "segment"
     order: str = "as-given"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "measures", expand_measures(self.measures))
 
     def __str__(self) -> str:
         tests = f"k:{self.draws}|seed:{self.seed}|p:{self.alpha}" if self.draws else "k:0"
@@ -172,11 +174,11 @@ def compute_leaderboard(
     draws = sum(math.comb(len(one.entries), 2) for one in sets) * settings.draws
     done = (lambda more: progress(more, draws)) if progress is not None else None
     evaluated = [_Evaluated(one, settings, done) for one in sets]
-    keys = list(dict.fromkeys(key for one in evaluated for key in one.entries))
+    keys = list(dict.fromkeys(key for one in evaluated for key in one.results))
     averaged = _averaged(evaluated, settings)
     signatures = {}
     for key in keys:
-        different = dict.fromkeys(one.entries[key].signature for one in evaluated if key in one.entries)
+        different = dict.fromkeys(entry.signature for one in sets for entry in one.entries if entry.key == key)
         signatures[key] = " ; ".join(text for text in different if text is not None) or None
     rows = []
     for key in keys:
@@ -192,12 +194,18 @@ def compute_leaderboard(
         test_set,
         lps=tuple(one.lp for one in sets),
         rows=tuple(rows),
-        measures=settings.measures if any(one.spans for one in evaluated) else (),
+        measures=settings.measures if any(one.measures for one in evaluated) else (),
         human=tuple(one.human for one in evaluated),
         settings=settings,
-        notes=(*notes, *constant_notes({one.lp: one.constant for one in sets}, settings.exact)),
+        notes=(*notes, *spa_notes(sets, settings.exact)),
         comparisons=comparisons if settings.draws else {},
     )
+
+
+def evaluate_metrics(data: MetricSet, settings: LeaderboardSettings | None = None) -> dict[str, Result]:
+    """Name of each metric that scores segments -> its figures in one language pair, without tests."""
+    results = _Evaluated(data, replace(settings or LeaderboardSettings(), draws=0), None).results
+    return {name: result for (name, _), result in results.items()}
 
 
 def signature_field(signature: str | None, name: str) -> str | None:
@@ -210,11 +218,7 @@ class _Evaluated:
     """One language pair, with everything that depends on no other language pair."""
 
     def __init__(self, data: MetricSet, settings: LeaderboardSettings, progress: DrawsDone | None) -> None:
-        self.entries = {entry.key: entry for entry in data.entries}
-        if len(self.entries) < len(data.entries):
-            twice = Counter(entry.key for entry in data.entries).most_common(1)[0][0][0]
-            raise InputError(f"{data.lp}: metric {twice} is there twice; choose one of them by its full name")
-        matrices = {_text(key): entry.scores for key, entry in self.entries.items()}
+        matrices = {_text(key): scores for key, scores in data.scores.items()}
         tests = (settings.draws, settings.seed)
         self.comparisons: dict[str, Comparison] = {}
         for statistic in STATISTICS:
@@ -222,19 +226,17 @@ class _Evaluated:
             done = progress if statistic == "spa" else None
             ranking = rank_contest(contest, *tests, alpha=settings.alpha, stop=EarlyStop(), progress=done)
             self.comparisons[statistic] = Comparison(ranking)
-        self.spans: dict[str, SpanScores] = {}
-        self.human: tuple[float, float] | None = None
-        if data.human:
-            evaluator = SpanEvaluator(data.human, data.lengths, settings.measures)
-            self.spans = {_text(key): scores for key, scores in data.span_scores(evaluator).items()}
-            self.human = evaluator.gold_counts
-        for measure in settings.measures if self.spans else ():
-            ranking = rank_contest(SpanContest(self.spans, measure), *tests, alpha=settings.alpha)
-            bootstrap = paired_bootstrap(self.spans, measure, *tests, settings.bootstrap) if settings.draws else None
+        spans = {_text(key): scores for key, scores in data.span_scores(settings.measures).items()}
+        self.measures = settings.measures if spans and len(data.human) else ()
+        counts = next((one.counts for one in spans.values()), None) if self.measures else None
+        self.human = (counts.gold_major, counts.gold_minor) if counts else None
+        for measure in self.measures:
+            ranking = rank_contest(SpanContest(spans, measure), *tests, alpha=settings.alpha)
+            bootstrap = paired_bootstrap(spans, measure, *tests, settings.bootstrap) if settings.draws else None
             self.comparisons[measure] = Comparison(ranking, bootstrap)
         self.results: dict[Key, Result] = {}
-        for key in self.entries:
-            name, scores = _text(key), self.spans.get(_text(key))
+        for key in data.scores:
+            name, scores = _text(key), spans.get(_text(key))
             values: dict[str, float] = {what: self.comparisons[what].ranking.value(name) for what in STATISTICS}
             # As evaluated: sums in another order differ in the last bit.
             values |= scores.values if scores else {}

@@ -1,4 +1,4 @@
-"""The metrics of a language pair, their statistics by name, and the overall score of WMT's metrics tasks, 2023 to 2025.
+"""Statistics of scores by name, and the overall score of WMT's metrics tasks, 2023 to 2025.
 
     spa, acc_eq                                     as in `spa` and `acc_eq`
     sys-accuracy                                    pairwise accuracy of systems
@@ -17,15 +17,14 @@ as in mt-metrics-eval's ``TaskSetResults.AverageCorrs``, so that correlations an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Literal, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.errors import InputError, OptionError, labelled, unknown
 from mbr_esd_metric.metaeval.correlation import (
     COEFFICIENTS,
@@ -38,11 +37,11 @@ from mbr_esd_metric.metaeval.correlation import (
     system_correlation,
     system_means,
 )
-from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, FloatVector
+from mbr_esd_metric.metaeval.matrices import FloatMatrix
+from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.significance import STATISTICS, Statistic, average_ranking, rank_metrics
-from mbr_esd_metric.metaeval.spa import constant_metrics, spa
+from mbr_esd_metric.metaeval.spa import spa
 from mbr_esd_metric.metaeval.span_measures import span_measure
-from mbr_esd_metric.metaeval.spans import AnnotationMatrix, SpanEvaluator, SpanScores
 
 #: Scores of systems, documents or segments are compared. SPA compares systems by their segments' scores.
 StatisticLevel = Literal["sys", "doc", "seg"]
@@ -67,27 +66,19 @@ class ScoreStatistic:
         """The lowest possible value; the highest is 1."""
         return -1.0 if self.kind in COEFFICIENTS else 0.0
 
-    @property
-    def of_means(self) -> bool:
-        """Whether it compares one score a system."""
-        return self.level == "sys" and self.kind != "spa"
-
-    def of_segments(self, gold: FloatMatrix, metric: FloatMatrix, *, exact: bool = False) -> float:
-        """The value for score matrices (`matrices`); scores of systems are their means. `exact` is for SPA."""
+    def value(self, pairs: Sequence[tuple[FloatMatrix, FloatMatrix]], *, exact: bool = False) -> float:
+        """The value for gold and metric of each language pair, of which only the accuracy takes several: score matrices
+        (`matrices`), or one score a system for accuracy and correlations of systems. `exact` is for SPA."""
+        if self.kind == "accuracy":
+            return pairwise_accuracy(pairs)
+        ((gold, metric),) = pairs
         if self.kind == "spa":
             return spa(gold, metric, missing="pairs", exact=exact)
         if self.kind == "acc_eq":
             return acc_eq(gold, metric).accuracy
         if self.level == "sys":
-            return self.of_systems([(system_means(gold), system_means(metric))])
+            return system_correlation(gold, metric, cast(Coefficient, self.kind))
         return correlation(gold, metric, cast(Coefficient, self.kind), self.by)
-
-    def of_systems(self, scores: Iterable[tuple[FloatVector, FloatVector]]) -> float:
-        """The value for (gold, metric) scores of systems; only the accuracy takes several language pairs."""
-        if self.kind == "accuracy":
-            return pairwise_accuracy(scores)
-        ((gold, metric),) = scores
-        return system_correlation(gold, metric, cast(Coefficient, self.kind))
 
 
 SCORE_STATISTICS: Mapping[str, ScoreStatistic] = {
@@ -110,7 +101,7 @@ def score_statistic(name: str) -> ScoreStatistic:
     return SCORE_STATISTICS[name]
 
 
-def evaluate(statistic: ScoreStatistic, sets: Sequence[ScoredSet], *, exact: bool = False) -> dict[Key, float]:
+def evaluate(statistic: ScoreStatistic, sets: Sequence[MetricSet], *, exact: bool = False) -> dict[Key, float]:
     """One statistic of every metric that has the scores it needs in every language pair; `exact` is for SPA.
 
     The accuracy of systems takes several sets, whose pairs are counted together. Raises `InputError`: several language
@@ -119,25 +110,22 @@ def evaluate(statistic: ScoreStatistic, sets: Sequence[ScoredSet], *, exact: boo
     if len(sets) != 1 and statistic.kind != "accuracy":
         raise InputError(f"{statistic} is of one language pair, not of {len(sets)}")
     values = {}
-    for key in sets[0].metrics:
-        pairs = [_pair(statistic, one, one.metrics[key]) for one in sets if key in one.metrics]
+    every = [{entry.key: entry for entry in one.entries} for one in sets]
+    for key in every[0]:
+        pairs = [_pair(statistic, one, of[key]) for one, of in zip(sets, every, strict=True) if key in of]
         complete = [pair for pair in pairs if pair is not None]
-        if len(complete) < len(sets):
-            continue
-        with labelled(f"{key[0]} in {', '.join(one.lp for one in sets)}, {statistic}"):
-            if statistic.of_means:
-                values[key] = statistic.of_systems(complete)
-            else:
-                values[key] = statistic.of_segments(*complete[0], exact=exact)
+        if len(complete) == len(sets):
+            with labelled(f"{key[0]} in {', '.join(one.lp for one in sets)}, {statistic}"):
+                values[key] = statistic.value(complete, exact=exact)
     return values
 
 
-def _pair(statistic: ScoreStatistic, data: ScoredSet, metric: Scores) -> tuple[FloatMatrix, FloatMatrix] | None:
+def _pair(statistic: ScoreStatistic, data: MetricSet, metric: MetricEntry) -> tuple[FloatMatrix, FloatMatrix] | None:
     """Gold and metric, of segments, documents or systems, where gold has a score; None if one has no such scores."""
-    x, y = data.gold, metric.segments
-    if statistic.of_means:
+    x, y = data.gold, metric.scores
+    if statistic.level == "sys" and statistic.kind != "spa":
         x = system_means(x) if data.gold_of_systems is None else data.gold_of_systems
-        y = system_means(y) if metric.systems is None and y is not None else metric.systems
+        y = system_means(y) if metric.of_systems is None and y is not None else metric.of_systems
     elif statistic.level == "doc" and y is not None:
         # Where gold has scores of documents, the metric's are means of all segments, else of those that are rated.
         stored, rated = data.gold_of_documents, np.where(np.isnan(x), np.nan, y)
@@ -160,15 +148,21 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Overall:
-    """Metric -> its value in each task, None if it lacks the scores; and, of the metrics that are in every task, the
-    weighted average in [0, 1], best first."""
+    """The metrics of a year's tasks.
+
+    Attributes:
+        values: metric -> its value in each task, None if it lacks the scores.
+        overall: of the metrics that are in every task, the weighted average in [0, 1], best first.
+        ranks: of the same, significance clusters from 1 by the average; empty if nothing was tested.
+    """
 
     tasks: tuple[Task, ...]
     values: Mapping[Key, tuple[float | None, ...]]
     overall: Mapping[Key, float]
+    ranks: Mapping[Key, int]
 
 
-def wmt_tasks(name: str, sets: Sequence[ScoredSet]) -> tuple[Task, ...]:
+def wmt_tasks(name: str, sets: Sequence[MetricSet]) -> tuple[Task, ...]:
     """The tasks of a year, one of `TASK_SETS`, for these language pairs. Raises `OptionError`: another year."""
     if name not in TASK_SETS:
         raise unknown("set of tasks", name, TASK_SETS)
@@ -180,11 +174,17 @@ def wmt_tasks(name: str, sets: Sequence[ScoredSet]) -> tuple[Task, ...]:
     return tuple(Task(score_statistic(name), (lp,), 1 / (2 * len(lps))) for lp in lps for name in STATISTICS)
 
 
-def overall(tasks: Sequence[Task], sets: Sequence[ScoredSet], *, exact: bool = False) -> Overall:
-    """Evaluate every metric in every task, and average by weights; `exact` is for SPA."""
+def overall(
+    tasks: Sequence[Task], sets: Sequence[MetricSet], draws: int | None = None, *, exact: bool = False
+) -> Overall:
+    """Evaluate every metric in every task, average by weights, and test as ``AverageCorrMatrix``; `exact` is for SPA.
+
+    The draws are 1000 if not given, 0 tests nothing; only tasks of SPA and acc_eq* (of WMT24 and later) can be tested.
+    Raises `InputError` for scores that do not fit, `OptionError` for draws of other tasks.
+    """
     by_name = {one.lp: one for one in sets}
     columns = [evaluate(task.statistic, [by_name[name] for name in task.lps], exact=exact) for task in tasks]
-    keys = dict.fromkeys(key for one in sets for key in one.metrics)
+    keys = dict.fromkeys(entry.key for one in sets for entry in one.entries)
     values = {key: tuple(column.get(key) for column in columns) for key in keys}
     averages = {}
     for key, row in values.items():
@@ -193,33 +193,21 @@ def overall(tasks: Sequence[Task], sets: Sequence[ScoredSet], *, exact: bool = F
             shares = [(value - t.statistic.lowest) / (1 - t.statistic.lowest) for t, value in complete]
             averages[key] = sum(task.weight * share for task, share in zip(tasks, shares, strict=True))
     ordered = dict(sorted(averages.items(), key=lambda item: (-item[1], item[0])))
-    return Overall(tuple(tasks), values, ordered)
-
-
-def testable(tasks: Sequence[Task]) -> bool:
-    """Whether `clusters` can test these tasks: SPA and acc_eq*, as in WMT24 and later."""
-    return all(task.statistic.kind in STATISTICS for task in tasks)
-
-
-def clusters(
-    tasks: Sequence[Task], sets: Sequence[ScoredSet], k: int = 1000, seed: int = 0, *, exact: bool = False
-) -> dict[Key, int]:
-    """Significance clusters by the overall score, of the metrics that are in every task; as ``AverageCorrMatrix``.
-
-    Raises `InputError` for scores that do not fit, `OptionError` for tasks that are not `testable`.
-    """
-    if not testable(tasks):
+    testable = all(task.statistic.kind in STATISTICS for task in tasks)
+    if draws and not testable:
         raise OptionError("only SPA and acc_eq* are tested: the tasks of WMT24 and later")
-    by_name = {one.lp: one for one in sets}
-    keys = {f"{key[0]} {key[1]}": key for one in sets for key in one.metrics}
-    rankings = []
-    for task in tasks:
-        data, kind = by_name[task.lps[0]], cast(Statistic, task.statistic.kind)
-        metrics = ((name, data.metrics.get(key)) for name, key in keys.items())
-        scores = {name: one.segments for name, one in metrics if one is not None and one.segments is not None}
-        rankings.append(rank_metrics(data.gold, scores, kind, k, seed, missing="pairs", exact=exact))
-    mean = average_ranking(rankings, [task.weight for task in tasks])
-    return {keys[name]: rank for name, rank in zip(mean.names, mean.ranks, strict=True)}
+    ranks = {}
+    if ordered and testable and draws != 0:
+        rankings = []
+        names = {f"{key[0]} {key[1]}": key for key in keys}
+        for task in tasks:
+            data, kind = by_name[task.lps[0]], cast(Statistic, task.statistic.kind)
+            scores = {name: data.scores[key] for name, key in names.items() if key in data.scores}
+            k = 1000 if draws is None else draws
+            rankings.append(rank_metrics(data.gold, scores, kind, k, missing="pairs", exact=exact))
+        mean = average_ranking(rankings, [task.weight for task in tasks])
+        ranks = {names[name]: rank for name, rank in zip(mean.names, mean.ranks, strict=True)}
+    return Overall(tuple(tasks), values, ordered, ranks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,27 +229,26 @@ def breakdown(
     `labels` name each segment's part; parts come in the order of their first segment. Raises `InputError` for spans
     that do not fit, `OptionError` for an unknown measure.
     """
-    for name in measures:
-        if name in SCORE_STATISTICS and SCORE_STATISTICS[name].level == "doc":
-            raise OptionError(f"{name}: a part is not divided into documents; --statistics alone compares them")
     of_spans = [span_measure(name).name for name in measures if name not in SCORE_STATISTICS]
-    spans: dict[Key, SpanScores] = {}
-    if data.human and of_spans:
-        spans = data.span_scores(SpanEvaluator(data.human, data.lengths, of_spans))
+    spans = data.span_scores(of_spans) if len(data.human) and of_spans else {}
     parts = []
     for name in dict.fromkeys(labels):
         columns = np.array([label == name for label in labels], dtype=np.bool_)
-        values = {
-            entry.key: {
-                measure: _of_spans(spans.get(entry.key), measure, columns)
-                if measure in of_spans
-                else _of_scores(measure, data.gold[:, columns], entry.scores[:, columns], exact)
-                for measure in measures
-            }
-            for entry in data.entries
-        }
-        rated = int((~np.isnan(data.gold[:, columns])).sum())
-        parts.append(BreakdownPart(name, int(columns.sum()), rated, values))
+        part, values = data.part(columns), dict[str, dict[Key, float]]()
+        for measure in measures:
+            if measure in of_spans:
+                sums = {key: one.statistics[measure][:, columns] for key, one in spans.items()}
+                value = span_measure(measure).value
+                values[measure] = {
+                    key: float(value(np.nansum(each, axis=(0, 1))))
+                    for key, each in sums.items()
+                    if not np.isnan(each).all()
+                }
+            else:
+                with suppress(InputError):  # too few ratings, or systems that are rated on different segments
+                    values[measure] = evaluate(SCORE_STATISTICS[measure], [part], exact=exact)
+        every = {key: {measure: values.get(measure, {}).get(key) for measure in measures} for key in part.scores}
+        parts.append(BreakdownPart(name, int(columns.sum()), int((~np.isnan(part.gold)).sum()), every))
     return tuple(parts)
 
 
@@ -271,113 +258,3 @@ def length_labels(lengths: Sequence[int]) -> list[str]:
     starts = [0, *quartiles[quartiles > min(lengths)].tolist()]
     names = [f"{low}-{high - 1}" for low, high in pairwise(starts)] + [f"{starts[-1]}-"]
     return [names[at - 1] for at in np.searchsorted(starts, lengths, side="right").tolist()]
-
-
-def _of_scores(name: str, gold: FloatMatrix, scores: FloatMatrix, exact: bool) -> float | None:
-    """None where there are too few ratings, or systems are rated on different segments."""
-    rows = ~np.isnan(gold).all(axis=1)
-    try:
-        return score_statistic(name).of_segments(gold[rows], scores[rows], exact=exact)
-    except InputError:
-        return None
-
-
-def _of_spans(scores: SpanScores | None, name: str, columns: BoolMatrix) -> float | None:
-    statistics = None if scores is None else scores.statistics[name][:, columns]
-    if statistics is None or np.isnan(statistics).all():
-        return None
-    return float(span_measure(name).value(np.nansum(statistics, axis=(0, 1))))
-
-
-#: Base name, and whether a reference was used. Entries of several language pairs with the same key share a row.
-Key = tuple[str, bool]
-
-
-@dataclass(frozen=True, eq=False)
-class MetricEntry:
-    """One metric in one language pair.
-
-    Attributes:
-        name: base name, the same in every language pair.
-        scores: a score matrix (`matrices`).
-        spans: systems x segments; None if the metric has no error spans.
-        signature: what the scores depend on, if known.
-    """
-
-    name: str
-    uses_reference: bool
-    scores: Floats
-    spans: AnnotationMatrix | None = None
-    signature: str | None = None
-
-    @property
-    def key(self) -> Key:
-        """Base name, and whether a reference was used."""
-        return (self.name, self.uses_reference)
-
-
-@dataclass(frozen=True, eq=False)
-class MetricSet:
-    """All metrics of one language pair, on the same translations: with a gold matrix (`matrices`), the characters of
-    each translation (systems x segments), the spans of each rater, and what readers of a table should know."""
-
-    lp: str
-    gold: Floats
-    lengths: npt.NDArray[np.int64]
-    human: Sequence[AnnotationMatrix]
-    entries: Sequence[MetricEntry]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def constant(self) -> list[str]:
-        """The names of `spa.constant_metrics`."""
-        return constant_metrics(self.gold, [(entry.name, entry.scores) for entry in self.entries])
-
-    def span_scores(self, evaluator: SpanEvaluator) -> dict[Key, SpanScores]:
-        """The evaluation of each metric that has error spans; errors name the metric."""
-        scores = {}
-        for entry in self.entries:
-            if entry.spans is not None:
-                with labelled(f"{entry.name} in {self.lp}"):
-                    scores[entry.key] = evaluator.evaluate(entry.spans)
-        return scores
-
-
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """Scores of a metric: systems x segments, None if only systems are scored; and one score a system, None where the
-    means of segments count."""
-
-    segments: FloatMatrix | None
-    systems: FloatVector | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class ScoredSet:
-    """Scores of one language pair over the same translations.
-
-    Attributes:
-        documents: of each segment.
-        gold: a gold matrix (`matrices`).
-        gold_of_systems, gold_of_documents: shape (systems,), and systems x documents, where they are scored by
-            themselves; else the means of the rated segments count.
-    """
-
-    lp: str
-    documents: tuple[str, ...]
-    gold: FloatMatrix
-    gold_of_systems: FloatVector | None
-    gold_of_documents: FloatMatrix | None
-    metrics: Mapping[Key, Scores]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def constant(self) -> list[str]:
-        """The names of `spa.constant_metrics`."""
-        scores = [(name, one.segments) for (name, _), one in self.metrics.items() if one.segments is not None]
-        return constant_metrics(self.gold, scores)
-
-    def means_of_documents(self, scores: FloatMatrix) -> FloatMatrix:
-        """The mean of each document's segments, systems x documents; NaN is left out."""
-        each = [[document == name for document in self.documents] for name in dict.fromkeys(self.documents)]
-        return np.stack([system_means(scores[:, of]) for of in each], axis=1)

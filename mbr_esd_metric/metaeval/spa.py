@@ -29,7 +29,6 @@ How p is computed depends on d:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
 from typing import Any
@@ -72,27 +71,6 @@ def spa(gold: npt.ArrayLike, metric: npt.ArrayLike, *, missing: Missing = "toolk
     data = pack_rated(check_matrices(gold, {"metric": metric}), missing)
     p_values = exact_p_values if exact else pairwise_p_values
     return spa_of_p_values(p_values(data.gold), p_values(data.metrics["metric"]))
-
-
-def constant_metrics(gold: FloatMatrix, metrics: Iterable[tuple[str, FloatMatrix]]) -> list[str]:
-    """The names of the metrics, each with its scores, that say the same of every translation that has gold."""
-    rated = ~np.isnan(gold)
-    return [name for name, scores in metrics if np.ptp(scores[rated]) == 0]
-
-
-def constant_notes(constant: Mapping[str, Sequence[str]], exact: bool) -> list[str]:
-    """One line for a whole table, or none, on the metrics that say the same of everything, by language pair."""
-    where: dict[str, list[str]] = {}
-    for name in dict.fromkeys(name for names in constant.values() for name in names):
-        where.setdefault(", ".join(lp for lp, names in constant.items() if name in names), []).append(name)
-    why = "all its p-values are 1/2" if exact else "depends on the order of the systems"
-    metrics = "; ".join(f"{', '.join(names)} in {lps}" for lps, names in where.items())
-    return [f"one score for everything, so that SPA says nothing and {why}: {metrics}"] if where else []
-
-
-def exact_notes(exact: bool) -> list[str]:
-    """A line that says so where SPA is exact."""
-    return ["SPA: exact, of infinitely many permutations"] if exact else []
 
 
 def pairwise_p_values(scores: FloatMatrix) -> FloatMatrix:

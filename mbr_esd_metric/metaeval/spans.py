@@ -8,6 +8,13 @@ the rated translations, each of them once for each rater,
     recall    = human omissions that share a character with a predicted one / human omissions
 
 Omissions without a place are counted, and in no measure.
+
+Precision-recall curves go over all thresholds on the spans' confidences. The area under one is average precision,
+
+    area = sum_k (R_k - R_{k-1}) P_k
+
+with the thresholds in falling order, beginning with no span at all (R = 0). Every confidence that occurs is a
+threshold. A span without a confidence counts at every threshold.
 """
 
 from __future__ import annotations
@@ -22,9 +29,18 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, Severity, as_annotation
-from mbr_esd_metric.errors import InputError, labelled
+from mbr_esd_metric.errors import InputError, OptionError, labelled
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, cell_name
-from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, span_measure
+from mbr_esd_metric.metaeval.span_measures import (
+    CORPUS_MEASURES,
+    DEFAULT_MEASURES,
+    corpus_precision,
+    corpus_recall,
+    span_measure,
+)
+
+#: Thresholds of a sweep: 0.0, 0.1, ..., 1.0
+LAMBDAS = tuple(step / 10 for step in range(11))
 
 #: Systems x segments; None = unrated, or nothing predicted.
 AnnotationMatrix: TypeAlias = "Sequence[Sequence[AnnotationLike | None]]"
@@ -206,6 +222,75 @@ class SpanEvaluator:
                         annotation.check_length(int(self._lengths[system, segment]))
                 cells[system, segment] = annotation
         return cells
+
+
+def lambda_sweep(
+    predicted: AnnotationMatrix, lambdas: Sequence[float] = LAMBDAS
+) -> dict[float, list[list[Annotation | None]]]:
+    """Threshold -> the prediction without the spans of a lower confidence (paper, Section 6).
+
+    Raises:
+        InputError: a span without a confidence in [0, 1].
+        OptionError: a threshold outside [0, 1].
+    """
+    if wrong := [threshold for threshold in lambdas if not 0 <= threshold <= 1]:
+        raise OptionError(f"lambda is {wrong[0]}; a confidence, and so its threshold, is in [0, 1]")
+    every = [[None if cell is None else as_annotation(cell) for cell in row] for row in predicted]
+    for system, row in enumerate(every):
+        for segment, cell in enumerate(row):
+            for span in cell or ():
+                if span.confidence is None or not 0 <= span.confidence <= 1:
+                    raise InputError(
+                        f"{cell_name(system, segment)}: error span [{span.start}, {span.end}) has the confidence "
+                        f"{span.confidence}; a sweep needs one in [0, 1] for every span, as comet-score --to_json "
+                        "writes it"
+                    )
+    return {
+        threshold: [[None if cell is None else spans_above(cell, threshold) for cell in row] for row in every]
+        for threshold in lambdas
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """Precision, recall and the measure itself of the spans of at least this confidence; infinity leaves none."""
+
+    threshold: float
+    precision: float
+    recall: float
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class PrecisionRecallCurve:
+    """A measure's points, from the threshold that leaves no span down to the one that leaves all."""
+
+    points: tuple[CurvePoint, ...]
+
+    @property
+    def area(self) -> float:
+        """Average precision, in [0, 1]."""
+        pairs = zip(self.points[1:], self.points[:-1], strict=True)
+        return sum(((point.recall - before.recall) * point.precision for point, before in pairs), 0.0)
+
+    @property
+    def best(self) -> CurvePoint:
+        """The point with the highest value; of several such points, the one with the most spans."""
+        return max(reversed(self.points), key=lambda point: point.value)
+
+
+def precision_recall_curve(
+    predicted: AnnotationMatrix, human: Sequence[AnnotationMatrix], lengths: npt.ArrayLike, measure: str = "f1-corpus"
+) -> PrecisionRecallCurve:
+    """The curve over all thresholds on the confidence, for what `evaluate_spans` takes.
+
+    Raises `OptionError` for a measure that is not of a corpus.
+    """
+    if span_measure(measure).name not in CORPUS_MEASURES:
+        raise OptionError(f"{measure}: a curve needs a measure of the corpus, such as f1-corpus or mpp-corpus")
+    thresholds, sums = SpanEvaluator(human, lengths, [measure]).sums(measure, predicted)
+    values = (thresholds, corpus_precision(sums), corpus_recall(sums), CORPUS_MEASURES[measure].value(sums))
+    return PrecisionRecallCurve(tuple(CurvePoint(*map(float, row)) for row in zip(*values, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from itertools import product
 from typing import Any
 
 from mbr_esd_metric.metaeval.leaderboard import Comparison, Leaderboard, Result
-from mbr_esd_metric.metaeval.score_statistics import Key, Overall, ScoreStatistic
+from mbr_esd_metric.metaeval.metric_set import Key
+from mbr_esd_metric.metaeval.score_statistics import Overall, ScoreStatistic
 from mbr_esd_metric.report.tables import DAGGER, Cell, Column, Table, TableRow, Value, finite_or_empty, table_of
 
 _TITLES = {
@@ -55,37 +56,14 @@ def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
     """
     several, column = len(board.lps) > 1, signatures == "column"
     sampled = column or any(row.samples is not None for row in board.rows)
-
-    def counts(group: str, major: float | None, minor: float | None, ratio: float | None) -> TableRow:
-        # The numbers of spans of all language pairs are added up, so they are no average.
-        group = "sum" if group == "average" else group
-        return {
-            Column("major", "major", group, digits=0): major,
-            Column("minor", "minor", group, digits=0): minor,
-            Column("ratio", "ratio", group, digits=2): finite_or_empty(ratio),
-        }
-
-    def cells(group: str, result: Result | None, daggers: frozenset[str]) -> TableRow:
-        result = result or Result({}, {})
-        row: dict[Column, Value | Cell] = {
-            measure_column(name, group): Cell(
-                result.values.get(name), result.ranks.get(name), name in daggers, result.intervals.get(name)
-            )
-            for name in ("spa", "acc_eq", *board.measures)
-        }
-        if board.measures:
-            spans = result.counts
-            row |= counts(group, *((spans.major, spans.minor, spans.ratio) if spans else (None, None, None)))
-        return row
-
     rows: list[TableRow] = []
     for row in board.rows:
-        shown = _names((row.name, row.uses_reference)) | ({Column("n", "N"): row.samples} if sampled else {})
+        shown = metric_cells((row.name, row.uses_reference)) | ({Column("n", "N"): row.samples} if sampled else {})
         # Daggers are for all language pairs together, so they are in the columns of the average.
         if several:
-            shown |= cells("average", row.average, row.daggers)
+            shown |= result_cells("average", row.average, board.measures, row.daggers)
         for lp, result in zip(board.lps, row.results, strict=True):
-            shown |= cells(lp, result, frozenset() if several else row.daggers)
+            shown |= result_cells(lp, result, board.measures, frozenset() if several else row.daggers)
         rows.append(shown | ({Column("signature", "signature"): row.signature} if column else {}))
     if board.measures:
         # The humans' own counts. The ratios refer to them.
@@ -93,12 +71,39 @@ def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
         total = (sum(h[0] for h in counted), sum(h[1] for h in counted)) if len(counted) == len(board.human) else None
         people: dict[Column, Value | Cell] = {Column("metric", "metric"): "human"}
         for lp, human in [*([("average", total)] if several else []), *zip(board.lps, board.human, strict=True)]:
-            people |= counts(lp, *((None, None, None) if human is None else (*human, 1.0)))
+            people |= _counts(lp, *((None, None, None) if human is None else (*human, 1.0)))
         rows.append(people)
     notes = [*_legend(board), str(board.settings), *board.notes]
     if not column:
         notes += [f"{row.name}: {row.signature}" for row in board.rows if row.signature]
     return table_of(f"{board.test_set} {', '.join(board.lps)}", rows, notes, _beside(board))
+
+
+def result_cells(
+    group: str, result: Result | None, measures: Sequence[str], daggers: frozenset[str] = frozenset()
+) -> dict[Column, Value | Cell]:
+    """SPA, acc_eq*, the span measures and numbers of spans of a metric, empty where it has none."""
+    result = result or Result({}, {})
+    cells: dict[Column, Value | Cell] = {
+        measure_column(name, group): Cell(
+            result.values.get(name), result.ranks.get(name), name in daggers, result.intervals.get(name)
+        )
+        for name in ("spa", "acc_eq", *measures)
+    }
+    spans = result.counts
+    if measures or spans:
+        cells |= _counts(group, *((spans.major, spans.minor, spans.ratio) if spans else (None, None, None)))
+    return cells
+
+
+def _counts(group: str, major: float | None, minor: float | None, ratio: float | None) -> TableRow:
+    # The numbers of spans of all language pairs are added up, so they are no average.
+    group = "sum" if group == "average" else group
+    return {
+        Column("major", "major", group, digits=0): major,
+        Column("minor", "minor", group, digits=0): minor,
+        Column("ratio", "ratio", group, digits=2): finite_or_empty(ratio),
+    }
 
 
 def _beside(board: Leaderboard) -> dict[str, Any]:
@@ -159,7 +164,7 @@ def correlation_table(
     first = means["average", str(statistics[0])]
     rows = []
     for key in sorted(keys, key=lambda key: (key not in first, -first.get(key, 0.0), key)):
-        cells = _names(key)
+        cells = metric_cells(key)
         for group, statistic in product(groups, statistics):
             column = Column(str(statistic), statistic_title(statistic), group, best="max")
             cells[column] = {**values, **means}[group, str(statistic)].get(key)
@@ -167,27 +172,24 @@ def correlation_table(
     return table_of(title, rows, notes)
 
 
-def _names(metric: Key) -> dict[Column, Value | Cell]:
+def metric_cells(metric: Key) -> dict[Column, Value | Cell]:
     """The first cells of a metric's row."""
     return {Column("metric", "metric"): metric[0], Column("input", "input"): input_of(metric[1])}
 
 
-def overall_table(
-    title: str, overall: Overall, ranks: Mapping[Key, int] | None = None, notes: Sequence[str] = ()
-) -> Table:
+def overall_table(title: str, overall: Overall, notes: Sequence[str] = ()) -> Table:
     """One row for each metric: overall score, cluster and value of each task; metrics that miss a task come last."""
-    ranks = ranks or {}
     groups = [(task.statistic, task.lps[0] if len(task.lps) == 1 else "all") for task in overall.tasks]
     columns = [Column(str(of), statistic_title(of), group, best="max") for of, group in groups]
     rows = [
         {
-            **_names(key),
-            Column("overall", "overall", best="max"): Cell(overall.overall.get(key), ranks.get(key)),
+            **metric_cells(key),
+            Column("overall", "overall", best="max"): Cell(overall.overall.get(key), overall.ranks.get(key)),
             **dict(zip(columns, overall.values[key], strict=True)),
         }
         for key in [*overall.overall, *sorted({*overall.values} - {*overall.overall})]
     ]
     lines = [f"overall: mean of {len(overall.tasks)} tasks by their weights, each scaled to 0 to 1", *notes]
-    if ranks:
+    if overall.ranks:
         lines.insert(1, "(r): significance cluster, PERM-BOTH over all tasks together")
     return table_of(title, rows, lines)

@@ -1,7 +1,7 @@
 """One table, five ways to write it: text, Markdown, LaTeX, TSV and JSON.
 
-Text, Markdown and LaTeX are for reading: values are rounded, and the last two mark the best one of a column. TSV and
-JSON are for programs: values in full, cluster ranks and daggers in fields of their own.
+Text, Markdown and LaTeX are for reading: values are rounded, and the last two mark the best one of a column. TSV (six
+digits) and JSON (all) are for programs: cluster ranks and daggers are in fields of their own.
 """
 
 from __future__ import annotations
@@ -194,15 +194,15 @@ def _tabulated(table: Table, titles: Sequence[str], form: str) -> str:
 
 
 def _tsv(table: Table) -> str:
-    """Full values. A column with ranks, daggers, intervals or statuses has columns ``KEY_rank``, ``KEY_dagger``,
-    ``KEY_low``, ``KEY_high`` and ``KEY_status`` beside it."""
+    """Six digits of each number. A column with ranks, daggers, intervals or statuses has columns ``KEY_rank``,
+    ``KEY_dagger``, ``KEY_low``, ``KEY_high`` and ``KEY_status`` beside it."""
     fields = _fields(table)
     file = io.StringIO()
     out = csv.writer(file, delimiter="\t", lineterminator="\n", quoting=csv.QUOTE_NONE, quotechar=None)
     out.writerow(f"{group}:{key}".removeprefix(":") for _, group, key, _ in fields)
     for row in table.rows:
         values = [of(row[at]) for at, _, _, of in fields]
-        shown = (int(value) if isinstance(value, bool) else value for value in values)
+        shown = (f"{value:.6g}" if isinstance(value, bool | float) else value for value in values)
         out.writerow("" if value is None else " ".join(printable(str(value)).split()) for value in shown)
     return file.getvalue()
 

@@ -35,9 +35,8 @@ from mbr_esd_metric.errors import InputError, MbrEsdError
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
 from mbr_esd_metric.generation.engine import Refused
 from mbr_esd_metric.metaeval.choosing import Sampled, choose_all
-from mbr_esd_metric.metaeval.evaluation import score_matrix
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
-from mbr_esd_metric.metaeval.score_statistics import MetricEntry, MetricSet
+from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import get_card, load_card
 from mbr_esd_metric.metric.run import sample
@@ -261,7 +260,7 @@ def run_table(run: Run) -> None:
             rule, _, size = name.rpartition(" ")
             spans = [[Annotation(cell) for cell in row] for row in rows]
             signature = f"d:{rule.split()[0]}|n:{size}" if size.isdigit() else None
-            entries.append(MetricEntry(name, False, score_matrix(spans), spans, signature))
+            entries.append(MetricEntry.of_spans(name, spans, signature))
         lengths = np.array([[len(segment.translation) for segment in row] for row in test.segments])
         data = MetricSet(LP, np.array(test.gold), lengths, test.raters, entries)
         tables.append(leaderboard_table(compute_leaderboard(test.name, [data], settings), "column"))

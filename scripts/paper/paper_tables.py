@@ -27,10 +27,17 @@ from synthetic import EDITS, SEVERITY_NAMES, decline_ratio, rated
 from mbr_esd_metric.adapters.wmt import Ratings, StoredMetric, TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.test_set import base_name
 from mbr_esd_metric.cli.shared_options import folder_and_name
-from mbr_esd_metric.metaeval import Evaluation, Evaluator, acc_eq, lambda_sweep, spa
-from mbr_esd_metric.metaeval.evaluation import LAMBDAS, score_matrix
-from mbr_esd_metric.metaeval.leaderboard import UNITS, LeaderboardSettings, Units, compute_leaderboard
-from mbr_esd_metric.metaeval.score_statistics import Key, MetricEntry, MetricSet
+from mbr_esd_metric.metaeval import acc_eq, lambda_sweep, spa
+from mbr_esd_metric.metaeval.leaderboard import (
+    UNITS,
+    LeaderboardSettings,
+    Result,
+    Units,
+    compute_leaderboard,
+    evaluate_metrics,
+)
+from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
+from mbr_esd_metric.metaeval.spans import LAMBDAS, AnnotationMatrix
 from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, row_name
 from mbr_esd_metric.report.tables import DAGGER, TABLE_FORMATS, Cell, Column, Table, blocks, render_all
 
@@ -104,9 +111,8 @@ class Study:
             [r.of(test_set.systems, test_set.segments) for r in test_set.human_ratings()] if test_set.ratings else []
             for test_set in self.test_sets
         ]
-        self._evaluators = [
-            Evaluator(t.gold, human, t.lengths, _SPAN_MEASURES)
-            for t, human in zip(self.test_sets, self._human, strict=True)
+        self._sets = [
+            MetricSet(t.lp, t.gold, t.lengths, human, ()) for t, human in zip(self.test_sets, self._human, strict=True)
         ]
         self._candidates = PaperCandidates(self.test_sets, self._human, self.folder, self.invalid)
 
@@ -140,15 +146,16 @@ class Study:
             return _Row(spec.name, missing=evaluations)
         return _Row(spec.name, _means(evaluations), self._unrated)
 
-    def _evaluations(self, spec: RowSpec) -> list[Evaluation] | str:
-        missing, evaluations = [], []
-        for at, evaluator in enumerate(self._evaluators):
-            predicted = self._candidates.predicted(spec, at)
-            if isinstance(predicted, str):
-                missing.append(predicted)
-            else:
-                evaluations.append(evaluator.evaluate(predicted))
-        return "; ".join(missing) if missing else evaluations
+    def _evaluations(self, spec: RowSpec) -> list[Result] | str:
+        predicted = [self._candidates.predicted(spec, at) for at in range(len(self.test_sets))]
+        missing = [matrix for matrix in predicted if isinstance(matrix, str)]
+        return "; ".join(missing) or self._evaluated([one for one in predicted if not isinstance(one, str)])
+
+    def _evaluated(self, matrices: Sequence[AnnotationMatrix]) -> list[Result]:
+        """The result in each language pair of a matrix of spans for each."""
+        rows = zip(self._sets, matrices, strict=True)
+        sets = [replace(one, entries=[MetricEntry.of_spans("row", matrix)]) for one, matrix in rows]
+        return [evaluate_metrics(one, LeaderboardSettings(measures=_SPAN_MEASURES))["row"] for one in sets]
 
     def _daggers(self, specs: Sequence[RowSpec]) -> dict[str, frozenset[str]]:
         """Row -> the measures in which it beats MAP and majority voting of the same candidates, everywhere."""
@@ -159,13 +166,10 @@ class Study:
             if any(isinstance(matrix, str) for matrices in chosen.values() for matrix in matrices):
                 continue
             sets = []
-            for at, (test_set, human) in enumerate(zip(self.test_sets, self._human, strict=True)):
-                entries = []
-                for spec, matrices in chosen.items():
-                    matrix = matrices[at]
-                    assert not isinstance(matrix, str)
-                    entries.append(MetricEntry(spec.name, False, score_matrix(matrix), matrix))
-                sets.append(MetricSet(test_set.lp, test_set.gold, test_set.lengths, human, entries))
+            for at, one in enumerate(self._sets):
+                rows = ((spec.name, each[at]) for spec, each in chosen.items())
+                entries = [MetricEntry.of_spans(name, matrix) for name, matrix in rows if not isinstance(matrix, str)]
+                sets.append(replace(one, entries=entries))
             baselines = tuple(s.name for s in group if s.rule in ("map", "majority"))
             settings = LeaderboardSettings(measures=_SPAN_MEASURES, against=baselines, bootstrap=self.units)
             daggers |= {row.name: row.daggers for row in compute_leaderboard("", sets, settings).rows}
@@ -237,10 +241,9 @@ class Study:
             if isinstance(evaluations, str):
                 rows.append(_Row(spec.name, missing=evaluations))
                 continue
-            gold = [e.spans.counts for e in evaluations if e.spans]
-            if len(gold) == len(evaluations):
-                human = _Row("human", _with_ratio(_totals((c.gold_major, c.gold_minor) for c in gold)))
-            counts = [e.spans.counts if e.spans else e for e in evaluations]
+            counts = [one.counts for one in evaluations if one.counts]
+            if not self._unrated:
+                human = _Row("human", _with_ratio(_totals((c.gold_major, c.gold_minor) for c in counts)))
             rows.append(_Row(spec.name, _with_ratio(_totals((c.major, c.minor) for c in counts))))
         measures = {"major": ("major", 1), "minor": ("minor", 1), "ratio": ("major / minor", 2)}
         return self._compared("span-counts", title, measures, [human, *rows])
@@ -269,8 +272,8 @@ class Study:
             }
             spans = [m.ratings.of(t.systems, t.segments) for t, m in pairs if m.ratings is not None]
             if len(spans) == len(pairs):
-                evaluations = [e.evaluate(matrix) for e, matrix in zip(self._evaluators, spans, strict=True)]
-                rows.append(_Row(row_name(key), {**_means(evaluations), **agreement}, self._unrated, _paper_name(key)))
+                values = {**_means(self._evaluated(spans)), **agreement}
+                rows.append(_Row(row_name(key), values, self._unrated, _paper_name(key)))
             else:
                 where = self._where(m.ratings is not None for _, m in pairs)
                 rows.append(
@@ -349,18 +352,15 @@ class Study:
         evaluations = self._evaluations(spec)
         if isinstance(evaluations, str):
             return _Row(spec.name, missing=evaluations)
-        return _Row(
-            spec.name, {**_means(evaluations), **_totals((e.major, e.minor) for e in evaluations)}, self._unrated
-        )
+        return _Row(spec.name, _with_counts(evaluations), self._unrated)
 
     def _swept(self, name: str, paper: str, matrices: Sequence[Matrix]) -> list[_Row]:
         """One row for each threshold; a matrix a language pair. `paper` is what the metric is in the paper, if
         anything."""
-        swept = [lambda_sweep(e, matrix) for e, matrix in zip(self._evaluators, matrices, strict=True)]
+        swept = list(map(lambda_sweep, matrices))
         rows = []
         for threshold in swept[0]:
-            evaluations = [points[threshold] for points in swept]
-            values = {**_means(evaluations), **_totals((e.major, e.minor) for e in evaluations)}
+            values = _with_counts(self._evaluated([points[threshold] for points in swept]))
             rows.append(
                 _Row(sweep_name(name, threshold), values, self._unrated, sweep_name(paper, threshold) if paper else "")
             )
@@ -391,13 +391,15 @@ def _confident(ratings: Ratings) -> bool:
     return bool(spans) and all(span.confidence is not None for span in spans)
 
 
-def _means(evaluations: Sequence[Evaluation]) -> dict[str, float]:
+def _means(results: Sequence[Result]) -> dict[str, float]:
     """The measures over the language pairs; without those of error spans where a language pair has no human ones."""
-    spans = [e.spans.values for e in evaluations if e.spans]
-    values = [{"spa": e.spa, "acc_eq": e.acc_eq} for e in evaluations]
-    if len(spans) == len(evaluations):
-        values = [{**one, **more} for one, more in zip(values, spans, strict=True)]
-    return {measure: float(np.mean([one[measure] for one in values])) for measure in values[0]}
+    shared = [name for name in results[0].values if all(name in result.values for result in results)]
+    return {name: float(np.mean([result.values[name] for result in results])) for name in shared}
+
+
+def _with_counts(results: Sequence[Result]) -> dict[str, float]:
+    """The same with the numbers of spans."""
+    return {**_means(results), **_totals((one.counts.major, one.counts.minor) for one in results if one.counts)}
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from mbr_esd_metric.metaeval.leaderboard import (
     paired_bootstrap,
     signature_field,
 )
-from mbr_esd_metric.metaeval.score_statistics import MetricEntry, MetricSet
+from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.significance import average_ranking, rank_metrics
 from mbr_esd_metric.metaeval.spans import evaluate_spans
 from mbr_esd_metric.report.leaderboard_table import leaderboard_table

@@ -13,6 +13,8 @@ import pytest
 
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval import (
+    MetricEntry,
+    MetricSet,
     acc_eq,
     average_ranking,
     correlation,
@@ -22,12 +24,7 @@ from mbr_esd_metric.metaeval import (
     system_correlation,
 )
 from mbr_esd_metric.metaeval.score_statistics import (
-    MetricEntry,
-    MetricSet,
-    ScoredSet,
-    Scores,
     breakdown,
-    clusters,
     evaluate,
     length_labels,
     overall,
@@ -44,25 +41,19 @@ def exactly(value: float) -> object:
     return pytest.approx(value, rel=0, abs=1e-12)
 
 
-def lp(name: str, seed: int = 0) -> ScoredSet:
+def lp(name: str, seed: int = 0) -> MetricSet:
     """Six systems; gold missing here and there; one metric has scores of systems alone."""
     rng = np.random.default_rng(seed)
     gold = -rng.poisson(np.linspace(1, 3, 6)[:, None], size=(6, 40)).astype(float)
     gold[:, ::7] = np.nan
     good, poor = (np.nan_to_num(gold) + rng.normal(scale=scale, size=gold.shape) for scale in (1, 4))
     means = np.nanmean(gold, axis=1)
-    return ScoredSet(
-        name,
-        tuple(f"document{i // 4}" for i in range(40)),
-        gold,
-        means,
-        None,
-        {
-            ("good", True): Scores(good, good.mean(axis=1)),
-            ("poor", False): Scores(poor),
-            ("systems", True): Scores(None, means + 1),
-        },
-    )
+    entries = [
+        MetricEntry("good", True, good, of_systems=good.mean(axis=1)),
+        MetricEntry("poor", False, poor),
+        MetricEntry("systems", True, None, of_systems=means + 1),
+    ]
+    return MetricSet(name, gold, np.zeros(gold.shape, dtype=np.int64), (), entries, gold_of_systems=means)
 
 
 def test_wmt23_and_later_have_their_tasks() -> None:
@@ -82,11 +73,11 @@ def test_the_overall_score_is_the_scaled_mean() -> None:
     key = ("good", True)
     expected = 0.25 * (scores.values[key][0] or 0.0)
     for number, data in enumerate(lps):
-        metric: Any = data.metrics[key]
+        good: Any = data.entries[0]
         values = (
-            system_correlation(data.gold_of_systems, metric.systems),  # type: ignore[arg-type]
-            correlation(data.gold, metric.segments),
-            acc_eq(data.gold, metric.segments).accuracy,
+            system_correlation(data.gold_of_systems, good.of_systems),  # type: ignore[arg-type]
+            correlation(data.gold, good.scores),
+            acc_eq(data.gold, good.scores).accuracy,
         )
         assert scores.values[key][1 + 3 * number : 4 + 3 * number] == tuple(exactly(value) for value in values)
         expected += 0.125 * ((values[0] + 1) / 2 + (values[1] + 1) / 2 + values[2])
@@ -98,17 +89,18 @@ def test_the_overall_score_is_the_scaled_mean() -> None:
 def test_clusters_are_of_the_mean_over_all_tasks() -> None:
     lps = [lp("en-de"), lp("zh-en", seed=1)]
     tasks = wmt_tasks("wmt24", lps)
-    ranks = clusters(tasks, lps, 200)
+    scored = overall(tasks, lps, 200)
+    ranks = scored.ranks
     rankings = []
     for data in lps:
-        scores = {str(key): m.segments for key, m in data.metrics.items() if m.segments is not None}
+        scores = {str(key): scores for key, scores in data.scores.items()}
         rankings += [rank_metrics(data.gold, scores, statistic, 200) for statistic in STATISTICS]
     mean = average_ranking(rankings)
     assert {str(key): rank for key, rank in ranks.items()} == dict(zip(mean.names, mean.ranks, strict=True))
-    assert list(ranks) == list(overall(tasks, lps).overall)
+    assert list(ranks) == list(scored.overall)
     assert ranks["good", True] < ranks["poor", False]
     with pytest.raises(OptionError, match="WMT24"):
-        clusters(wmt_tasks("wmt23", lps), lps)
+        overall(wmt_tasks("wmt23", lps), lps, 10)
 
 
 def test_what_cannot_be_computed_is_refused() -> None:
@@ -123,13 +115,14 @@ def test_what_cannot_be_computed_is_refused() -> None:
 
 def test_the_overall_scores_of_wmt23_are_the_toolkits() -> None:
     from mbr_esd_metric.adapters.wmt import load_test_set
-    from mbr_esd_metric.adapters.wmt.test_set import scored_set_of
+    from mbr_esd_metric.adapters.wmt.test_set import metric_set_of
 
     folder = os.environ.get("MBR_ESD_WMT")
     if folder is None or not (Path(folder) / "wmt23").is_dir():
         pytest.skip("needs WMT23's data of mt-metrics-eval; name the folder of its test sets in MBR_ESD_WMT")
     names = sorted({name.removesuffix("[noref]") for name in GOLDEN["metrics"]})
-    lps = [scored_set_of(load_test_set(folder, "wmt23", d), names) for d in ("en-de", "he-en", "zh-en")]
+    sets = [load_test_set(folder, "wmt23", d) for d in ("en-de", "he-en", "zh-en")]
+    lps = [metric_set_of(one, names, of_systems=True) for one in sets]
     scores = overall(wmt_tasks("wmt23", lps), lps)
     assert len(scores.overall) == len(GOLDEN["metrics"])
     for (name, uses_reference), value in scores.overall.items():

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,19 @@ from mbr_esd_metric.core.annotation import mqm_score
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.metaeval import Evaluator, acc_eq, evaluate_omissions, evaluate_spans, lambda_sweep, spa
+from mbr_esd_metric.metaeval import (
+    MetricEntry,
+    MetricSet,
+    acc_eq,
+    evaluate_metrics,
+    evaluate_omissions,
+    evaluate_spans,
+    lambda_sweep,
+    spa,
+)
 from mbr_esd_metric.metaeval.choosing import Sampled, choose_all
-from mbr_esd_metric.metaeval.evaluation import precision_recall_curve
 from mbr_esd_metric.metaeval.span_measures import expand_measures
-from mbr_esd_metric.metaeval.spans import SpanCounts, confidence_of, rater_agreement
+from mbr_esd_metric.metaeval.spans import SpanCounts, confidence_of, precision_recall_curve, rater_agreement
 from tests.helpers.annotations import matrix
 
 LENGTH = 30
@@ -153,45 +162,43 @@ def test_span_inputs_are_checked(predicted: Any, gold: Any, options: dict[str, A
         evaluate_spans(predicted, gold, **{"lengths": [[LENGTH]], **options})
 
 
-def test_a_sweep_evaluates_what_is_left_at_each_threshold() -> None:
+def test_a_metric_of_spans_is_evaluated_at_each_threshold() -> None:
     rng = np.random.default_rng(9)
     predicted, human = annotations(rng, 4, 20), annotations(rng, 4, 20)
     gold = np.array([[mqm_score(a) for a in row] for row in human])
     gold[:, 3] = np.nan
     lengths = np.full((4, 20), LENGTH)
-    human_matrix: list[list[Annotation | None]] = [[*row[:3], None, *row[4:]] for row in human]
-    points = lambda_sweep(Evaluator(gold, [human_matrix], lengths, ["softf1", "f1"]), predicted)
-    for threshold, point in points.items():
-        remaining = [
-            [Annotation(s for s in a if s.confidence is not None and s.confidence >= threshold) for a in row]
-            for row in predicted
-        ]
+    rated: list[list[Annotation | None]] = [[*row[:3], None, *row[4:]] for row in human]
+    swept = lambda_sweep(predicted)
+    entries = [MetricEntry.of_spans(str(threshold), spans) for threshold, spans in swept.items()]
+    data = MetricSet("en-de", gold, lengths, [rated], entries)
+    results = evaluate_metrics(data)
+    for threshold in swept:
+        remaining = [[Annotation(s for s in a if (s.confidence or 0) >= threshold) for a in row] for row in predicted]
         scores = [[mqm_score(a) for a in row] for row in remaining]
-        assert point.spa == spa(gold, scores)
-        assert point.acc_eq == acc_eq(gold, scores).accuracy
-        spans = evaluate_spans(remaining, [human_matrix], lengths, ["softf1", "f1"])
-        assert point.spans == spans
-        assert (point.major, point.minor) == (spans.counts.major, spans.counts.minor)
-    assert points[0.0].major > points[1.0].major > 0
-    assert points[0.0] == Evaluator(gold, [human_matrix], lengths, ["softf1", "f1"]).evaluate(predicted)
-    assert lambda_sweep(Evaluator(gold), predicted, [0.0])[0.0].spans is None
-
-
-SURE: list[list[Any]] = [[[ErrorSpan(0, 1, "major", confidence=0.5)]], [[]]]
+        spans = evaluate_spans(remaining, [rated], lengths)
+        values = {"spa": spa(gold, scores), "acc_eq": acc_eq(gold, scores).accuracy, **spans.values}
+        assert (results[str(threshold)].values, results[str(threshold)].counts) == (values, spans.counts)
+    assert swept[0.0] == predicted
+    # Without raters spans are counted where there is gold.
+    for name, result in evaluate_metrics(replace(data, human=())).items():
+        counts = results[name].counts
+        assert counts is not None
+        assert result.counts is not None
+        assert (result.counts.major, result.counts.minor) == (counts.major, counts.minor)
+        assert set(result.values) == {"spa", "acc_eq"}
 
 
 @pytest.mark.parametrize(
-    ("predicted", "human", "lambdas", "message"),
+    ("predicted", "lambdas", "message"),
     [
-        ([[[]], [[ErrorSpan(0, 1, "major")]]], [], [0.0], r"system 2, segment 1: .* \[0, 1\) has the confidence None"),
-        (SURE, [], [1.5], "lambda is 1.5"),
-        (SURE, [SURE], [0.0], "need the lengths"),
-        ([[None], [()]], [], [0.0], "no finite score at system 1, segment 1"),
+        ([[[]], [[ErrorSpan(0, 1, "major")]]], [0.0], r"system 2, segment 1: .* \[0, 1\) has the confidence None"),
+        ([[[ErrorSpan(0, 1, "major", confidence=0.5)]], [[]]], [1.5], "lambda is 1.5"),
     ],
 )
-def test_sweep_inputs_are_checked(predicted: Any, human: Any, lambdas: list[float], message: str) -> None:
+def test_sweep_inputs_are_checked(predicted: Any, lambdas: list[float], message: str) -> None:
     with pytest.raises((InputError, OptionError), match=message):
-        lambda_sweep(Evaluator([[0.0], [-1.0]], human), predicted, lambdas)
+        lambda_sweep(predicted, lambdas)
 
 
 def test_what_a_person_marks_twice_counts_twice() -> None:
@@ -293,6 +300,7 @@ def test_rules_and_the_oracle_choose_over_both_sides() -> None:
 
 
 def test_score_counts_both_sides_and_span_measures_the_translation() -> None:
-    clean = [[[Annotation()], [Annotation()]]]
-    scores = Evaluator([[-5.0], [0.0]], clean, [[len(MT)], [len(MT)]]).evaluate([[NIGHT], [Annotation()]])
-    assert (scores.acc_eq, scores.spans and scores.spans.values["softf1"]) == (1.0, 1.0)
+    clean, metric = [[[Annotation()], [Annotation()]]], MetricEntry.of_spans("m", [[NIGHT], [Annotation()]])
+    data = MetricSet("en-de", np.array([[-5.0], [0.0]]), np.full((2, 1), len(MT)), clean, [metric])
+    values = evaluate_metrics(data)["m"].values
+    assert (values["acc_eq"], values["softf1"]) == (1.0, 1.0)

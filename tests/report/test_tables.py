@@ -66,7 +66,7 @@ LATEX = r"""% wmt24 en-de
 
 TSV = """\
 metric	en-de:spa	en-de:spa_rank	en-de:spa_dagger	en-de:f1	ja-zh:spans	ja-zh:ratio
-a_b|c	0.86449	1	1	0.5	12	1.0
+a_b|c	0.86449	1	1	0.5	12	1
 plain	0.5	2	0	0.25	7	0.125
 none			0			{nothing}
 """.format(nothing="")
@@ -76,7 +76,11 @@ none			0			{nothing}
 def test_formats(form: str, expected: str) -> None:
     assert render_table(TABLE, form) == expected
     if form == "tsv":
-        assert render_table(Table("", (Column("x", "x"),), ((Cell("a\tb\nc"),),)), form) == "x\na b c\n"
+        cells = ((Cell(value),) for value in ("a\tb\nc", 0.1 + 0.2, 2 / 3, 1e-9, 15500.0))
+        assert (
+            render_table(Table("", (Column("x", "x"),), tuple(cells)), form)
+            == "x\na b c\n0.3\n0.666667\n1e-09\n15500\n"
+        )
 
 
 def test_json_holds_everything_and_several_tables_are_one_document() -> None:

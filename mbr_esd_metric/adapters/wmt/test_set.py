@@ -27,7 +27,7 @@ from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note, read_f
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector
-from mbr_esd_metric.metaeval.score_statistics import Key, MetricEntry, MetricSet, ScoredSet, Scores
+from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 
 
 @dataclass(frozen=True, eq=False)
@@ -398,35 +398,64 @@ def references_of(metric: str, references: Sequence[str]) -> set[str | None]:
     return set(references) if used == "all" else set(used.split("."))
 
 
-def scored_set_of(test_set: TestSet, metrics: Sequence[str] = ()) -> ScoredSet:
-    """The scores of gold and of the stored metrics. Scores of systems are read where they are stored.
+def metric_set_of(
+    test_set: TestSet,
+    metrics: Sequence[str] = (),
+    raters: Sequence[str] = (),
+    *,
+    of_systems: bool = False,
+    with_spans: bool = False,
+) -> MetricSet:
+    """The stored metrics, gold and people's spans, as leaderboards, statistics and WMT's tasks take them.
 
     Args:
-        metrics: full or base names; none for all, including those that score only systems.
+        metrics: full or base names; none for all.
+        raters: sets of human ratings; none for the merged one, or every rater's where there is none.
+        of_systems: also scores of systems and gold of documents, and metrics that score only systems.
+        with_spans: only metrics that have error spans.
 
     Raises:
-        InputError: a file that does not fit.
+        InputError: a file that does not fit, or no metric.
         OptionError: an unknown name.
     """
-    layout = test_set.layout
-    names = sorted(test_set.find_metrics(metrics, of_systems=True))
-    if not names:
-        raise InputError(f"{layout.metric_file('*', 'seg.score')}: no metric; score some with: mbr-esd wmt score")
-    stored, notes = test_set.read_metrics(metrics, of_systems=True)
-    segments = {metric.name: metric.scores for metric in stored}
-    scores: dict[Key, Scores] = {}
-    for name in names:
-        if name not in segments and layout.metric_file(name, "seg.score").is_file():
-            continue  # it cannot be read, as a note says
-        if (key := base_name(name)) in scores:
-            raise InputError(f"{test_set.lp}: metric {key[0]} is there twice; choose one of them by its full name")
-        added = name in test_set.added
-        of_systems = None if added else _system_scores(test_set, layout.metric_file(name, "sys.score"))
-        scores[key] = Scores(segments.get(name), of_systems)
+    layout, gold = test_set.layout, test_set.info.gold
+    stored, notes = test_set.read_metrics(metrics, of_systems=of_systems, with_spans=with_spans)
+    systems: dict[str, FloatVector | None] = {}
+    if of_systems:
+        names = [name for name in test_set.find_metrics(metrics, of_systems=True) if name not in test_set.added]
+        systems = {name: _system_scores(test_set, layout.metric_file(name, "sys.score")) for name in names}
+    entries = [
+        MetricEntry(
+            *base_name(metric.name),
+            metric.scores,
+            metric.ratings.of(test_set.systems, test_set.segments) if metric.ratings else None,
+            test_set.signature(metric.name),
+            systems.pop(metric.name, None),
+        )
+        for metric in stored
+    ]
+    # Those that are left score no segments; a file of segments among them cannot be read, as a note says.
+    alone = [name for name in systems if not layout.metric_file(name, "seg.score").is_file()]
+    entries += [MetricEntry(*base_name(name), None, of_systems=systems[name]) for name in alone]
+    if not entries:
+        raise InputError(
+            f"{layout.metric_file('*', 'seg.rating')}: no metric of {test_set.lp} has error spans"
+            if with_spans
+            else f"{layout.metric_file('*', 'seg.score')}: no metric has segment scores; "
+            f"score some with: mbr-esd wmt score{''.join(f'; {line}' for line in notes)}"
+        )
     documents = tuple(document for _, document in test_set.documents)
-    human = layout.human_file(test_set.info.gold, "sys.score"), layout.human_file(test_set.info.gold, "doc.score")
-    gold = _system_scores(test_set, human[0]), _stored(test_set, human[1], len(set(documents)))
-    return ScoredSet(test_set.lp, documents, test_set.gold, *gold, scores, (*test_set.notes, *notes))
+    return MetricSet(
+        test_set.lp,
+        test_set.gold,
+        test_set.lengths,
+        list(test_set.human(raters).values()),
+        sorted(entries, key=lambda entry: entry.key),
+        (*test_set.notes, *notes),
+        documents,
+        _system_scores(test_set, layout.human_file(gold, "sys.score")) if of_systems else None,
+        _stored(test_set, layout.human_file(gold, "doc.score"), len(set(documents))) if of_systems else None,
+    )
 
 
 def _system_scores(test_set: TestSet, path: Path) -> FloatVector | None:
@@ -443,39 +472,3 @@ def _stored(test_set: TestSet, path: Path, count: int) -> FloatMatrix | None:
         if len(stored[system]) != count:
             raise InputError(f"{path}: {system} has {len(stored[system])} scores, not {count}")
     return np.array([stored[system] for system in test_set.systems], dtype=np.float64)
-
-
-def metric_set_of(test_set: TestSet, metrics: Sequence[str] = (), raters: Sequence[str] = ()) -> MetricSet:
-    """The stored metrics with scores of segments, and people's spans.
-
-    Args:
-        metrics: full or base names; none for all.
-        raters: sets of human ratings; none for the merged one, or every rater's where there is none.
-    """
-    stored, notes = test_set.read_metrics(metrics)
-    if not stored:
-        raise InputError(
-            f"{test_set.layout.metric_file('*', 'seg.score')}: no metric has segment scores; "
-            f"score some with: mbr-esd wmt score{''.join(f'; {line}' for line in notes)}"
-        )
-    entries: list[MetricEntry] = []
-    for metric in sorted(stored, key=lambda one: one.name):
-        spans = metric.ratings.of(test_set.systems, test_set.segments) if metric.ratings else None
-        entries.append(MetricEntry(*base_name(metric.name), metric.scores, spans, test_set.signature(metric.name)))
-    human = list(test_set.human(raters).values())
-    return MetricSet(test_set.lp, test_set.gold, test_set.lengths, human, entries, (*test_set.notes, *notes))
-
-
-def missing_notes(test_set: TestSet) -> list[str]:
-    """A line that says which segments SPA uses, if systems are rated on different ones."""
-    rated = ~np.isnan(test_set.gold)
-    if (rated == rated[0]).all():
-        return []
-    shared = (rated.astype(np.int64) @ rated.T)[np.triu_indices(len(rated), 1)]
-    some = shared[shared > 0].tolist()
-    low, high = min(some, default=0), max(some, default=0)
-    left_out = f"; {len(shared) - len(some)} of {len(shared)} pairs have none" if len(some) < len(shared) else ""
-    return [
-        f"in {test_set.lp} systems are rated on different segments: SPA compares each pair of systems on the "
-        f"{low if low == high else f'{low} to {high}'} segments that both have{left_out}"
-    ]

@@ -25,7 +25,7 @@ from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
 from mbr_esd_metric.metaeval import evaluate_spans, spa
-from mbr_esd_metric.metaeval.evaluation import score_matrix
+from mbr_esd_metric.metaeval.metric_set import MetricEntry
 from mbr_esd_metric.report.tables import Table
 from tests.helpers.candidates import answer
 
@@ -89,7 +89,9 @@ def expected(test_set: TestSet, choose: Callable[[int, int], Annotation]) -> dic
     predicted = [[choose(s, k) for k in range(test_set.segments)] for s in range(len(test_set.systems))]
     human = [r.of(test_set.systems, test_set.segments) for r in test_set.human_ratings()]
     spans = evaluate_spans(predicted, human, test_set.lengths, ("softf1", "f1", "softdice-corpus"))
-    return {"spa": spa(test_set.gold, score_matrix(predicted)), **spans.values}
+    scores = MetricEntry.of_spans("", predicted).scores
+    assert scores is not None
+    return {"spa": spa(test_set.gold, scores), **spans.values}
 
 
 def test_rows_equal_a_direct_computation(test_set: TestSet, candidates: Path) -> None:

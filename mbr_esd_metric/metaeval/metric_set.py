@@ -1,0 +1,161 @@
+"""The metrics of a language pair, on the same translations, with all that leaderboards and statistics need of them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+from typing import get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from mbr_esd_metric.core.annotation import Severity, as_annotation, mqm_score
+from mbr_esd_metric.core.kernels import Floats
+from mbr_esd_metric.errors import InputError, labelled
+from mbr_esd_metric.metaeval.correlation import system_means
+from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, FloatVector
+from mbr_esd_metric.metaeval.spans import AnnotationMatrix, SpanCounts, SpanEvaluator, SpanScores
+
+#: Base name, and whether a reference was used; it names a metric in every language pair.
+Key = tuple[str, bool]
+
+
+@dataclass(frozen=True, eq=False)
+class MetricEntry:
+    """One metric in one language pair.
+
+    Attributes:
+        name: base name, the same in every language pair.
+        scores: a score matrix (`matrices`); None if the metric only scores systems.
+        spans: systems x segments; None if the metric has no error spans.
+        signature: what the scores depend on, if known.
+        of_systems: one score a system; None where the means of segments count.
+    """
+
+    name: str
+    uses_reference: bool
+    scores: Floats | None
+    spans: AnnotationMatrix | None = None
+    signature: str | None = None
+    of_systems: FloatVector | None = None
+
+    @property
+    def key(self) -> Key:
+        """Base name, and whether a reference was used."""
+        return (self.name, self.uses_reference)
+
+    @classmethod
+    def of_spans(cls, name: str, spans: AnnotationMatrix, signature: str | None = None) -> MetricEntry:
+        """A metric without reference whose score is Score(E), which counts a repeated span once."""
+        every = [[None if cell is None else as_annotation(cell) for cell in row] for row in spans]
+        scores = [[np.nan if a is None else mqm_score(a.with_spans(a)) for a in row] for row in every]
+        return cls(name, False, np.array(scores), spans, signature)
+
+
+@dataclass(frozen=True, eq=False)
+class MetricSet:
+    """All metrics of one language pair, on the same translations.
+
+    Attributes:
+        gold: a gold matrix (`matrices`).
+        lengths: the characters of each translation, systems x segments.
+        human: the spans of each rater.
+        notes: what readers of a table should know.
+        documents: of each segment, where statistics of documents are asked for.
+        gold_of_systems, gold_of_documents: shape (systems,), and systems x documents, where they are scored by
+            themselves; else the means of the rated segments count.
+
+    Raises `InputError` if two metrics have one key.
+    """
+
+    lp: str
+    gold: Floats
+    lengths: npt.NDArray[np.int64]
+    human: Sequence[AnnotationMatrix]
+    entries: Sequence[MetricEntry]
+    notes: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    gold_of_systems: FloatVector | None = None
+    gold_of_documents: FloatMatrix | None = None
+
+    def __post_init__(self) -> None:
+        (key, times), *_ = Counter(entry.key for entry in self.entries).most_common(1) or [(("", False), 0)]
+        if times > 1:
+            raise InputError(f"{self.lp}: metric {key[0]} is there twice; choose one of them by its full name")
+
+    @property
+    def scores(self) -> dict[Key, Floats]:
+        """The score matrix of each metric that scores segments."""
+        return {entry.key: entry.scores for entry in self.entries if entry.scores is not None}
+
+    def means_of_documents(self, scores: FloatMatrix) -> FloatMatrix:
+        """The mean of each document's segments, systems x documents; NaN is left out."""
+        each = [[document == name for document in self.documents] for name in dict.fromkeys(self.documents)]
+        return np.stack([system_means(scores[:, of]) for of in each], axis=1)
+
+    def rated_by(self, human: Sequence[AnnotationMatrix]) -> MetricSet:
+        """The same with these raters, and gold only where one of them rated."""
+        rated = [
+            [any(rater[i][j] is not None for rater in human) for j in range(len(row))]
+            for i, row in enumerate(self.gold)
+        ]
+        return replace(self, human=human, gold=np.where(rated, self.gold, np.nan))
+
+    def part(self, columns: BoolMatrix) -> MetricSet:
+        """Some of the segments, shape (segments,), without spans; systems and documents have the means of these."""
+        entries = [
+            replace(one, scores=one.scores[:, columns], spans=None, of_systems=None)
+            for one in self.entries
+            if one.scores is not None
+        ]
+        documents = tuple(compress(self.documents, columns))
+        return MetricSet(self.lp, self.gold[:, columns], self.lengths[:, columns], (), entries, documents=documents)
+
+    def span_scores(self, measures: Sequence[str]) -> dict[Key, SpanScores]:
+        """The evaluation of each metric that has error spans; without raters, its numbers where there is gold."""
+        evaluator = SpanEvaluator(self.human, self.lengths, measures) if len(self.human) else None
+        scores = {}
+        for entry in self.entries:
+            if entry.spans is None:
+                continue
+            with labelled(f"{entry.name} in {self.lp}"):
+                scores[entry.key] = evaluator.evaluate(entry.spans) if evaluator else self._counted(entry.spans)
+        return scores
+
+    def _counted(self, spans: AnnotationMatrix) -> SpanScores:
+        rated = np.argwhere(~np.isnan(self.gold)).tolist()
+        cells = [as_annotation(spans[i][j] or ()).on("translation") for i, j in rated]
+        major, minor = (float(sum(cell.count(severity) for cell in cells)) for severity in get_args(Severity))
+        return SpanScores({}, SpanCounts(major, minor, math.nan, math.nan), len(rated), {})
+
+
+def spa_notes(sets: Sequence[MetricSet], exact: bool) -> list[str]:
+    """What a table with SPA says below it: which SPA, which segments it compares, and for which metrics it says nothing
+    since they score everything the same."""
+    notes = ["SPA: exact, of infinitely many permutations"] if exact else []
+    where: dict[str, list[str]] = {}
+    for one in sets:
+        rated = ~np.isnan(one.gold)
+        for (name, _), scores in one.scores.items():
+            if np.ptp(scores[rated]) == 0:
+                where.setdefault(name, []).append(one.lp)
+        if not (rated == rated[0]).all():
+            shared = (rated.astype(np.int64) @ rated.T)[np.triu_indices(len(rated), 1)]
+            some = shared[shared > 0].tolist()
+            low, high = min(some, default=0), max(some, default=0)
+            left_out = (
+                f"; {len(shared) - len(some)} of {len(shared)} pairs have none" if len(some) < len(shared) else ""
+            )
+            notes.append(
+                f"in {one.lp} systems are rated on different segments: SPA compares each pair of systems on the "
+                f"{low if low == high else f'{low} to {high}'} segments that both have{left_out}"
+            )
+    metrics: dict[str, list[str]] = {}
+    for name, lps in where.items():
+        metrics.setdefault(", ".join(dict.fromkeys(lps)), []).append(name)
+    why = "all its p-values are 1/2" if exact else "depends on the order of the systems"
+    listed = "; ".join(f"{', '.join(names)} in {lps}" for lps, names in metrics.items())
+    return [*notes, *([f"one score for everything, so that SPA says nothing and {why}: {listed}"] if listed else [])]
