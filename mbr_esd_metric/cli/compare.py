@@ -106,7 +106,7 @@ def _rows(path: str) -> Iterator[_Row]:
     """The translations of a file, in order."""
     import numpy as np
 
-    from mbr_esd_metric.adapters.comet_json import read_comet_json
+    from mbr_esd_metric.adapters.scored_files import read_comet_json
     from mbr_esd_metric.decoding.file import decided_records, file_options
     from mbr_esd_metric.files.records import read_decisions
     from mbr_esd_metric.metaeval.comparison import SampledScore, sampled_score
@@ -117,8 +117,8 @@ def _rows(path: str) -> Iterator[_Row]:
         raise InputError(f"{path} has ratings of people; compare what a metric wrote")
     if kind == "comet":
         for row in read_comet_json(Path(path)):
-            stored = SampledScore(math.nan if row.score is None else row.score, 0.0)
-            yield _Row(row.place.system, row.id, row.place.source, stored, row.mqm, row.model)
+            stored = SampledScore(math.nan if row.input_score is None else row.input_score, 0.0)
+            yield _Row(row.text.system, row.text.id, row.text.source, stored, row.input_mqm, row.model)
     elif kind == "decisions":
         for one in read_decisions(path):
             yield _Row(one.system or "", one.id, None, SampledScore(one.score, 0.0), one.mqm)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mbr_esd_metric.adapters.scored_files import SegmentRating
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.metaeval.calibration import (
@@ -21,7 +22,7 @@ from mbr_esd_metric.metaeval.calibration import (
     threshold_curve,
 )
 from mbr_esd_metric.report.plots import Curve, plot_curves
-from mbr_esd_metric.report.rating_table import RatingTable, SegmentRating
+from mbr_esd_metric.report.rating_table import RatingTable
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
 

@@ -20,9 +20,9 @@ from typing import Literal
 
 import numpy as np
 
-from mbr_esd_metric.adapters.comet_json import read_comet_json
 from mbr_esd_metric.adapters.rating_formats import is_rating_format, read_mqm
 from mbr_esd_metric.adapters.ratings import Rating, read_rating_lines
+from mbr_esd_metric.adapters.scored_files import SegmentRating, Text, read_comet_json, read_decided
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import Annotation, fold_severity, mqm_score, unit_score
@@ -34,7 +34,7 @@ from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import read_annotations
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
 from mbr_esd_metric.files.paths import name_of, plain_name, short_names
-from mbr_esd_metric.files.records import Join, SegmentKey, read_decisions
+from mbr_esd_metric.files.records import Join, SegmentKey
 from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.untrusted import parse_strict_json
 from mbr_esd_metric.metaeval.error_free import ESA_THRESHOLD, ScoredTranslation, gold_labels
@@ -45,8 +45,6 @@ from mbr_esd_metric.report.rating_table import (
     Distribution,
     RatingInput,
     RatingTable,
-    SegmentRating,
-    Text,
     join,
 )
 
@@ -127,8 +125,14 @@ def read_table(
         if kinds[source.path] == "mqm":
             inputs += mqm_inputs(source)
         elif kinds[source.path] == "comet":
-            inputs.append(comet_input(source))
-    inputs += [decision_input(source, texts) for source in others if kinds[source.path] == "decisions"]
+            inputs.append(RatingInput(source.label, read_comet_json(source.path)))
+    elsewhere = (
+        "no file of candidates and no test set, and decisions do not repeat the translation; give the candidates file "
+        "that they were made from as well"
+    )
+    for source in others:
+        if kinds[source.path] == "decisions":
+            inputs.append(RatingInput(source.label, read_decided(source.path, texts, elsewhere)))
     table = join(sorted(inputs, key=lambda one: not one.human), candidates)
     return replace(table, notes=[*notes, *table.notes])
 
@@ -170,40 +174,6 @@ def kind_of_input(path: Path) -> Kind:
 _LIST_OF_SYSTEM = re.compile(r'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\[')
 #: A key of the first JSON line -> what such a file holds.
 _KEYS: Mapping[str, Kind] = {"candidates": "candidates", "error_spans": "decisions"}
-
-
-def comet_input(source: Source) -> RatingInput:
-    """The output of `comet-score --to_json`."""
-    ratings = []
-    for row in read_comet_json(source.path):
-        text = Text(row.id, row.place.system, row.place.source, row.place.translation)
-        ratings.append(SegmentRating(text, row.annotation, row.score, row.mqm, row.data_warning, row.parts))
-    return RatingInput(source.label, ratings)
-
-
-def decision_input(source: Source, texts: Mapping[tuple[str, str], Text]) -> RatingInput:
-    """Decisions. `texts` has the translations by (system, id), because decisions do not contain them.
-
-    Raises:
-        InputError: a decision without its translation in `texts`, or with error spans that do not fit it.
-    """
-    ratings = []
-    for record in read_decisions(source.path):
-        text = texts.get((record.system or "", record.id))
-        if text is None:
-            raise InputError(
-                f"{source.path}: segment {record.id} is in no file of candidates and no test set, and "
-                "decisions do not repeat the translation; give the candidates file that they were made from as well"
-            )
-        for span, stored in zip(record.annotation, record.texts, strict=True):
-            whole = text.translation if span.side == "translation" else text.source
-            if stored and stored != whole[span.start : span.end]:
-                raise InputError(
-                    f"{source.path}: segment {record.id}: the error span {stored!r} does not stand at {span.start} of "
-                    f"{whole[:60]!r}; give the candidates file that the decisions were made from"
-                )
-        ratings.append(SegmentRating(text, record.annotation, record.score, record.mqm))
-    return RatingInput(source.label, ratings)
 
 
 def candidate_inputs(source: Source) -> tuple[CandidateInput, RatingInput]:
@@ -342,13 +312,13 @@ def scored_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[lis
         for one in read_rating_lines(path, of_tool=True) if of_tool else read_mqm(path):
             people[SegmentKey(one.system, one.source, one.target)].append(one)
     rows = [row for path in metrics for row in read_comet_json(Path(path))]
-    join = Join(people.items(), {row.place.system for row in rows})
+    join = Join(people.items(), {row.text.system for row in rows})
     translations, labels = [], []
     for row in rows:
-        human = next(iter(join.all_of(row.place)), None)
-        if human is not None and row.score is not None:
-            first, length = human[0], len(row.place.translation)
-            translations.append(ScoredTranslation(row.score, row.annotation, length, first.lp or "", first.doc))
+        human = next(iter(join.all_of(row.text.place)), None)
+        if human is not None and row.input_score is not None:
+            first, length = human[0], len(row.text.translation)
+            translations.append(ScoredTranslation(row.input_score, row.annotation, length, first.lp or "", first.doc))
             marked = any(fold_severity(error.severity) is not None for one in human for error in one.errors)
             scores = [one.score for one in human if one.score is not None]
             labels.append(not marked and (not scores or fmean(scores) >= ESA_THRESHOLD))

@@ -22,8 +22,9 @@ from importlib.resources import files
 from typing import Any
 
 from mbr_esd_metric._version import __version__
+from mbr_esd_metric.adapters.scored_files import Text
 from mbr_esd_metric.core.annotation import Annotation, weights_of
-from mbr_esd_metric.report.rating_table import AnnotationCount, CandidateInput, RatingInput, RatingTable, Text
+from mbr_esd_metric.report.rating_table import AnnotationCount, CandidateInput, RatingInput, RatingTable
 
 
 def render_page(table: RatingTable, title: str) -> str:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.adapters.comet_json import read_comet_json
 from mbr_esd_metric.adapters.mqm_tsv import carry_span
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import RatingData
+from mbr_esd_metric.adapters.scored_files import read_comet_json
 from mbr_esd_metric.adapters.wmt.rating_files import fit_to_text, read_ratings, write_ratings
 from mbr_esd_metric.adapters.wmt.submissions import read_spans, write_spans
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, mqm_score

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric import load_metric
-from mbr_esd_metric.adapters.comet_json import read_comet_json
+from mbr_esd_metric.adapters.scored_files import read_comet_json
 from mbr_esd_metric.files.records import read_decisions, write_records
 from tests.helpers.candidates import record
 from tests.helpers.command import Command

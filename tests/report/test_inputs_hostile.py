@@ -12,13 +12,14 @@ import pytest
 
 from mbr_esd_metric.adapters.esa_files import read_esa
 from mbr_esd_metric.adapters.ratings import read_rating_lines
+from mbr_esd_metric.adapters.scored_files import read_comet_json
 from mbr_esd_metric.adapters.wmt.layout import read_scores, read_text
 from mbr_esd_metric.adapters.wmt.rating_files import read_ratings
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import read_candidates, read_decisions
 from mbr_esd_metric.files.untrusted import finite, parse_strict_json
-from mbr_esd_metric.report.inputs import Source, comet_input, kind_of_input
+from mbr_esd_metric.report.inputs import kind_of_input
 
 #: What a reader takes: its name, the suffix of the file, one line, and the reader.
 READERS: dict[str, tuple[str, str, Callable[[Path], object]]] = {
@@ -39,7 +40,7 @@ READERS: dict[str, tuple[str, str, Callable[[Path], object]]] = {
         "json",
         """{"A": [{"src": "s", "mt": "ab", "COMET": 0.5, "errors":
             [{"start": 0, "end": 2, "severity": "major", "category": "x", "confidence": 0.5, "text": "ab"}]}]}""",
-        lambda path: (kind_of_input(path), comet_input(Source(path))),
+        lambda path: (kind_of_input(path), read_comet_json(path)),
     ),
     "bio-MQM": (
         "jsonl",

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.adapters.comet_json import CometRow, read_comet_json
+from mbr_esd_metric.adapters.scored_files import SegmentRating, Text, read_comet_json, read_decided
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note, fit_to_text, read_ratings, write_ratings
@@ -21,7 +21,7 @@ from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, number_of
-from mbr_esd_metric.files.records import CandidateRecord, Join, SegmentKey, read_candidates, read_decisions
+from mbr_esd_metric.files.records import CandidateRecord, Join, SegmentKey, read_candidates
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
 from mbr_esd_metric.metaeval.choosing import Sampled
 
@@ -171,7 +171,7 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
     first = next((line for _, line in numbered_lines(path) if line.strip()), "")
     of_decisions = first.startswith("{") and '"expected_utility"' in first
     rows = _decisions(test_set, path) if of_decisions else read_comet_json(path)
-    cells = joined_records(test_set, ((row.place, row) for row in rows), str(path))
+    cells = joined_records(test_set, ((row.text.place, row) for row in rows), str(path))
     scores = np.array([[np.nan if cell is None else _score(cell, path) for cell in row] for row in cells])
     faults: Counter[str] = Counter()
     annotations = [[cell.annotation if cell else None for cell in row] for row in cells]
@@ -189,25 +189,16 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
     return StoredMetric(f"{name}-{suffix or 'src'}", scores, ratings, notes, model)
 
 
-def _decisions(test_set: TestSet, path: Path) -> list[CometRow]:
+def _decisions(test_set: TestSet, path: Path) -> list[SegmentRating]:
     """The rows of a file of decisions, which name segments by their numbers from 1."""
-    rows = []
-    for line, record in enumerate(read_decisions(path), 1):
-        where = f"{path}, decision {line}"
-        system = record.system or (test_set.systems[0] if len(test_set.systems) == 1 else "")
-        number = int(record.id) if record.id.isdecimal() else 0
-        if not (system in test_set.outputs and 1 <= number <= test_set.segments):
-            raise InputError(
-                f"{where}: no segment {record.id} of system {system or 'without a name'} in {test_set.name} "
-                f"{test_set.lp}; decide on candidates of: mbr-esd sample --test-set"
-            )
-        source, translation = test_set.sources[number - 1], test_set.outputs[system][number - 1] or ""
-        for span, words in zip(record.annotation, record.texts, strict=True):
-            if (translation if span.side == "translation" else source)[span.start : span.end] != words:
-                raise InputError(f"{where}: segment {number} of {system} has other words than {words!r} there")
-        place = SegmentKey(system, source, translation)
-        rows.append(CometRow(place, record.id, record.annotation, record.score, record.mqm))
-    return rows
+    texts = {}
+    for system in test_set.outputs:
+        for number, pair in enumerate(zip(test_set.sources, test_set.outputs[system], strict=True), 1):
+            texts[system, str(number)] = Text(str(number), system, pair[0], pair[1] or "")
+    if len(test_set.systems) == 1:
+        texts |= {("", name): text for (system, name), text in texts.items() if system == test_set.systems[0]}
+    elsewhere = f"no system of {test_set.name} {test_set.lp}; decide on candidates of: mbr-esd sample --test-set"
+    return read_decided(path, texts, elsewhere)
 
 
 def import_file(path: str | Path, test_set: TestSet, name: str, *, overwrite: bool = False) -> WrittenMetric:
@@ -226,13 +217,13 @@ def import_file(path: str | Path, test_set: TestSet, name: str, *, overwrite: bo
     return files.add(test_set, metric.name, f"comet-json|v:{__version__}", overwrite=overwrite)
 
 
-def _score(row: CometRow, path: Path) -> float:
-    if row.score is None:
+def _score(row: SegmentRating, path: Path) -> float:
+    if row.input_score is None:
         raise InputError(
-            f"{path}, system {row.place.system}, segment {row.id}: neither a score nor error spans; score it with "
+            f"{path}, system {row.text.system}, segment {row.text.id}: neither a score nor error spans; score it with "
             "blank=worst if it was left out as blank"
         )
-    return row.score
+    return row.input_score
 
 
 def read_sampled(test_set: TestSet, path: str) -> list[list[Sampled | None]]:

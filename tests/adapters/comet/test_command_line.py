@@ -11,7 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from mbr_esd_metric.adapters.comet_json import read_comet_json
+from mbr_esd_metric.adapters.scored_files import read_comet_json
 from mbr_esd_metric.errors import RESUME
 from mbr_esd_metric.files.untrusted import parse_strict_json
 from tests.helpers.chat_server import FakeServer
@@ -94,7 +94,7 @@ def test_what_a_server_refuses_is_null(comet_command: Command, files: Files, gpu
         assert "maximum context length" in rows[2]["refused"]
         assert "refused" not in rows[0]
     assert all(f"line 3 of {name}: " in done.err for name in names)
-    assert [rating.score is None for rating in read_comet_json(Path("out.json"))] == [False, False, True] * len(names)
+    assert [one.input_score is None for one in read_comet_json(Path("out.json"))] == [False, False, True] * len(names)
 
 
 def test_compare(comet_command: Command, files: Files) -> None:
