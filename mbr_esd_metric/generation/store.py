@@ -187,16 +187,12 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
             raise StoreError(f"{self.path} is no candidate store; it is left as it is: {_FIX}") from None
         if not tables and not application and not version:
             return False
-        if application != _APPLICATION_ID:
+        if application != _APPLICATION_ID or (version == _FORMAT and tables != set(_TABLES)):
             raise StoreError(f"{self.path} is no candidate store; it is left as it is: {_FIX}")
         if version != _FORMAT:
             fix = "update the package" if version > _FORMAT else "use the version that made it"
-            raise StoreError(
-                f"{self.path} is a candidate store of format {version}, this version of mbr-esd-metric knows format "
-                f"{_FORMAT}; it is left as it is: {fix}, or {_FIX}"
-            )
-        if tables != set(_TABLES):
-            raise StoreError(f"{self.path} is no candidate store: it has other tables; {_FIX}")
+            here = f"{self.path} is a candidate store of format {version}, and this version knows format {_FORMAT}"
+            raise StoreError(f"{here}; it is left as it is: {fix}, or {_FIX}")
         return True
 
     def _use_wal(self) -> None:

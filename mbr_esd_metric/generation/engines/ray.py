@@ -72,16 +72,12 @@ class RayEngine(Engine):
             except (ConnectionError, RuntimeError, ValueError) as error:
                 raise EngineError(f"no Ray cluster: {error}; see RAY_ADDRESS, or `ray start --head`") from error
         gpus = tensor_parallel(self.options) if ray.cluster_resources().get("GPU", 0) > 0 else 0
-        workers = _Workers(
-            _batches(requests, 1 if sampling.greedy else PART),
-            ray.remote(num_cpus=1, num_gpus=gpus)(_Worker),
-            (self.copy, sampling),
-            self.options.concurrency or 1,
-        )
+        copies = _Copies(ray.remote(num_cpus=1, num_gpus=gpus)(_Worker), (self.copy, sampling))
         try:
-            yield from workers.results()
+            yield from copies.results(_batches(requests, 1 if sampling.greedy else PART), self.options.concurrency or 1)
         finally:
-            workers.end()
+            for actor in copies.actors():
+                ray.kill(actor)
 
 
 def _batches(requests: Iterable[Request], step: int) -> Iterator[list[Request]]:
@@ -91,27 +87,32 @@ def _batches(requests: Iterable[Request], step: int) -> Iterator[list[Request]]:
         yield batch
 
 
-class _Workers:
+class _Copies:
     """The actors and their tasks."""
 
-    def __init__(self, batches: Iterator[list[Request]], worker: Any, arguments: tuple[Any, ...], copies: int) -> None:
-        self._batches, self._worker, self._arguments, self._copies = batches, worker, arguments, copies
-        self._waiting = deque(islice(batches, copies))
+    def __init__(self, worker: Any, arguments: tuple[Any, ...]) -> None:
+        self._worker, self._arguments = worker, arguments
         #: Reference of a result -> the actor at work, and the batch that it samples; None: it loads the model.
         self._tasks: dict[Any, tuple[Any, list[Request] | None]] = {}
         #: Actors that have the model -> the number of their batches.
         self._load: dict[Any, int] = {}
 
-    def results(self) -> Iterator[Generated | Refused]:
-        """The parts of the actors, as they return them; an actor's error ends it, or actors that are lost in a row."""
+    def actors(self) -> set[Any]:
+        """All actors."""
+        return {*self._load, *(actor for actor, _ in self._tasks.values())}
+
+    def results(self, batches: Iterator[list[Request]], most: int) -> Iterator[Generated | Refused]:
+        """The parts of the actors, `most` or as many as there are batches, as they return them; ends with an actor's
+        error, or with actors that are lost in a row."""
         import ray
 
-        lost = 0
-        for _ in range(len(self._waiting)):
+        lost, waiting = 0, deque(islice(batches, most))
+        for _ in range(len(waiting)):
             self._spawn()
-        while self._waiting or any(batch is not None for _, batch in self._tasks.values()):
+        while waiting or any(batch is not None for _, batch in self._tasks.values()):
             (done,), _ = ray.wait(list(self._tasks), num_returns=1)
             actor, batch = self._tasks.pop(done)
+            parts: Sequence[Generated | Refused] = ()
             try:
                 parts = ray.get(done)
             except ray.exceptions.RayTaskError as error:
@@ -119,55 +120,36 @@ class _Workers:
                     raise EngineError(str(error.cause)) from None
                 raise EngineError(f"Ray: {_last_line(error.cause)}; {RESUME}") from error
             except ray.exceptions.RayError as error:
-                lost += self._replace(actor, batch)
-                if lost > self._copies + _MORE_LOSSES:
+                if batch is not None:
+                    waiting.append(batch)
+                if batch is None or self._load.pop(actor, None) is not None:  # the first that is missed of this actor
+                    ray.kill(actor)  # it may still be at work, if only the way to it is cut
+                    self._spawn()
+                    lost += 1
+                if lost > most + _MORE_LOSSES:
                     message = f"Ray lost {lost} copies of the model in a row: {_last_line(error)}; {RESUME}"
                     raise EngineError(message) from error
-                self._dispatch()
-                continue
-            if batch is None:
-                self._load[actor] = 0
-            elif actor in self._load:
-                self._load[actor] -= 1
-            self._dispatch()
+            else:
+                if batch is None:
+                    self._load[actor] = 0
+                elif actor in self._load:
+                    self._load[actor] -= 1
+            while self._load:  # each actor gets batches until it has enough, the least busy one first
+                idle = min(self._load, key=self._load.__getitem__)
+                if self._load[idle] == AHEAD:
+                    break
+                batch = waiting.popleft() if waiting else next(batches, None)
+                if batch is None:
+                    break
+                self._tasks[idle.sample.remote(batch)] = (idle, batch)
+                self._load[idle] += 1
             if parts:
                 lost = 0
                 yield from parts
 
-    def end(self) -> None:
-        """End all actors."""
-        import ray
-
-        for actor in {*self._load, *(actor for actor, _ in self._tasks.values())}:
-            ray.kill(actor)
-
     def _spawn(self) -> None:
         actor = self._worker.remote(*self._arguments)
         self._tasks[actor.start.remote()] = (actor, None)
-
-    def _replace(self, actor: Any, batch: list[Request] | None) -> bool:
-        """Take back a batch that was lost; returns whether its actor was lost just now, and replaces it then."""
-        import ray
-
-        if batch is not None:
-            self._waiting.append(batch)
-        alive = batch is None or self._load.pop(actor, None) is not None
-        if alive:
-            ray.kill(actor)  # it may still be at work, if only the way to it is cut
-            self._spawn()
-        return alive
-
-    def _dispatch(self) -> None:
-        """Give the actors batches until each has enough, the least busy ones first."""
-        while self._load:
-            actor, count = min(self._load.items(), key=lambda item: item[1])
-            if count == AHEAD:
-                return
-            batch = self._waiting.popleft() if self._waiting else next(self._batches, None)
-            if batch is None:
-                return
-            self._tasks[actor.sample.remote(batch)] = (actor, batch)
-            self._load[actor] += 1
 
 
 class _Worker:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from mbr_esd_metric.errors import EngineError, logger
@@ -15,7 +15,7 @@ from mbr_esd_metric.generation.server.dialects import DIALECTS, DIALECTS_FILE, D
 
 if TYPE_CHECKING:
     from mbr_esd_metric.generation.server.client import Client, Progress, RetryPolicy
-    from mbr_esd_metric.generation.server.detection import Get
+    from mbr_esd_metric.generation.server.detection import Servers
 
 
 class ServerEngine(Engine):
@@ -34,21 +34,11 @@ class ServerEngine(Engine):
         self._policy = policy
 
     @cached_property
-    def _get(self) -> Get:
-        """Asks a server something that has one answer. What asks is loaded when there is something to ask."""
-        from mbr_esd_metric.generation.server.http import request
+    def _servers(self) -> Servers:
+        """What asks the servers; it is loaded when there is something to ask."""
+        from mbr_esd_metric.generation.server.detection import Servers
 
-        return cache(request)
-
-    def _detect_dialect(self) -> str:
-        from mbr_esd_metric.generation.server.detection import detect_dialect
-
-        return detect_dialect(self.addresses, self._get)
-
-    def _check_model(self, model: str) -> str:
-        from mbr_esd_metric.generation.server.detection import check_model
-
-        return check_model(self.addresses, self._get, self.dialect, model)
+        return Servers(self.addresses)
 
     @cached_property
     def addresses(self) -> list[Address]:
@@ -64,7 +54,7 @@ class ServerEngine(Engine):
     @cached_property
     def model(self) -> str:
         """The name under which the server offers the model; without one in the options, the only one that is served."""
-        return model_name(self.options) if self.options.model else self._check_model("")
+        return model_name(self.options) if self.options.model else self._servers.serving("", self.dialect)
 
     @cached_property
     def dialect(self) -> Dialect:
@@ -75,7 +65,7 @@ class ServerEngine(Engine):
             names = {str(earlier.get(one.url)) for one in self.addresses} if self.options.server else {"vllm"}
             known = names.pop() if len(names) == 1 and names <= DIALECTS.keys() else None
             self._assumed = known is not None
-            name = known or self._detect_dialect()
+            name = known or self._servers.dialect()
         return replace(get_dialect(name), reasoning_effort=self.options.reasoning_effort)
 
     @cached_property
@@ -101,7 +91,7 @@ class ServerEngine(Engine):
     def confirm(self) -> None:
         """Ask what dialect the servers speak now, where it is that of an earlier run."""
         dialect = self.dialect
-        if self._assumed and (spoken := self._detect_dialect()) != dialect.name:
+        if self._assumed and (spoken := self._servers.dialect()) != dialect.name:
             self.dialect = replace(get_dialect(spoken), reasoning_effort=dialect.reasoning_effort)
             self.__dict__.pop("identity", None)
         self._assumed = False
@@ -143,7 +133,7 @@ class ServerEngine(Engine):
     def load(self) -> None:
         """Raise `EngineError` where no server answers, or one that answers does not serve the model; ask them once."""
         if not self._connected:
-            self._check_model(self.model)
+            self._servers.serving(self.model, self.dialect)
             self._connected = True
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:

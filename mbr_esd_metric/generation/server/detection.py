@@ -3,102 +3,104 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias
+from functools import cache
+from typing import Any
 
 from mbr_esd_metric.errors import EngineError, first_of
 from mbr_esd_metric.generation.model_files import read_cache, write_cache
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.dialects import DIALECTS, DIALECTS_FILE, Dialect
-from mbr_esd_metric.generation.server.http import Response, TransientError, key_refused
-
-#: The reply of a server to a GET of a path; raises as `fetch`.
-Get: TypeAlias = Callable[[Address, str], Response]
+from mbr_esd_metric.generation.server.http import TransientError, key_refused, request
 
 
-def detect_dialect(addresses: Sequence[Address], get: Get) -> str:
-    """The dialect that the servers speak. One that does not answer speaks the one of an earlier run; servers that were
-    never seen count as vLLM. `EngineError` if they speak several."""
-    earlier, spoken = read_cache(DIALECTS_FILE), dict[str, str]()
-    for address in addresses:
-        with suppress(TransientError, EngineError):
-            if name := _dialect_at(address, get):
-                spoken[address.url] = name
-    known = earlier | spoken
-    if known != earlier:
-        write_cache(DIALECTS_FILE, known)
-    names = {one.url: str(known[one.url]) for one in addresses if known.get(one.url) in DIALECTS}
-    if len(set(names.values())) > 1:
-        pairs = ", ".join(f"{url} {name}" for url, name in names.items())
-        raise EngineError(
-            f"the servers speak several dialects ({pairs}), and candidates of different ones must not mix: name "
-            "servers of one kind, or give dialect=NAME for all"
-        )
-    return next(iter(names.values()), "vllm")
+class Servers:
+    """Servers that say what they are. Each is asked each question once."""
 
+    def __init__(self, addresses: Sequence[Address]) -> None:
+        self._addresses, self._get = addresses, cache(request)
 
-def check_model(addresses: Sequence[Address], get: Get, dialect: Dialect, model: str) -> str:
-    """The model's name, or the only one that the servers offer if it is "". `EngineError` if no server answers, or one
-    that does refuses the key, does not serve the model, or serves several where none is named."""
-    path, field, key = dialect.models
-    answered, problem = False, ""
-    for address in addresses:
-        try:
-            response = get(address, path)
-            models = objects_in(response.json(), field) if response.status == 200 else None
-            if models is None and response.status in (401, 403):
-                raise key_refused(address, response.reason)
-            if models is None and dialect.lists_all:
-                raise TransientError(response.reason, sent=True)
-        except TransientError as error:
-            problem = f"no server answers at {address} ({error}); start the server, or fix the address"
-            if error.sent:
-                fix = "see its address, which mostly ends in /v1"
-                problem = f"{address} does not say what it serves ({error}); {fix}"
-            continue
-        answered = True
-        # Ollama takes a name without its tag "latest", too.
-        names = [name for one in models or () if isinstance(name := one.get(key), str)]
-        short = list(dict.fromkeys(name.removesuffix(":latest") for name in names))
-        if not model and len(short) == 1:
-            return short[0]
-        if not model:
-            serves = f"serves {_name_list(short)}" if short else "does not say which model it serves"
-            raise EngineError(f"{address} {serves}; add model=NAME to the model name")
-        if models is not None and model not in (*names, *short) and dialect.lists_all:
-            near = difflib.get_close_matches(model, names, n=1, cutoff=0.0)
-            # An adapter is part of the name that a card asks for, whatever its option `model` says.
-            own = "Take mbr-esd-server?model=NAME&server=URL"
-            fix = own if "+" in model else "Add model=NAME to the model's options"
-            serves = f"it serves {_name_list([*near, *names, *short]) or 'none'}"
-            raise EngineError(f"{address} does not serve {model!r}; {serves}. {fix}, or serve the right one")
-    if not answered:
-        raise EngineError(problem)
-    return model
+    def dialect(self) -> str:
+        """The dialect that the servers speak. One that does not answer speaks the one of an earlier run, and one that
+        was never seen vLLM's. `EngineError` if they speak several."""
+        earlier, spoken = read_cache(DIALECTS_FILE), dict[str, str]()
+        for address in self._addresses:
+            with suppress(TransientError, EngineError):
+                if name := self._dialect_at(address):
+                    spoken[address.url] = name
+        known = earlier | spoken
+        if known != earlier:
+            write_cache(DIALECTS_FILE, known)
+        names = {one.url: str(known[one.url]) for one in self._addresses if known.get(one.url) in DIALECTS}
+        if len(set(names.values())) > 1:
+            pairs = ", ".join(f"{url} {name}" for url, name in names.items())
+            raise EngineError(
+                f"the servers speak several dialects ({pairs}), and candidates of different ones must not mix: name "
+                "servers of one kind, or give dialect=NAME for all"
+            )
+        return next(iter(names.values()), "vllm")
+
+    def serving(self, model: str, dialect: Dialect) -> str:
+        """The model's name, or the only one that the servers offer if it is "". `EngineError` if no server answers, or
+        one that does refuses the key, does not serve the model, or serves several where none is named."""
+        path, field, key = dialect.models
+        answered, problem = False, ""
+        for address in self._addresses:
+            try:
+                response = self._get(address, path)
+                models = objects_in(response.json(), field) if response.status == 200 else None
+                if models is None and response.status in (401, 403):
+                    raise key_refused(address, response.reason)
+                if models is None and dialect.lists_all:
+                    raise TransientError(response.reason, sent=True)
+            except TransientError as error:
+                problem = f"no server answers at {address} ({error}); start the server, or fix the address"
+                if error.sent:
+                    fix = "see its address, which mostly ends in /v1"
+                    problem = f"{address} does not say what it serves ({error}); {fix}"
+                continue
+            answered = True
+            # Ollama takes a name without its tag "latest", too.
+            names = [name for one in models or () if isinstance(name := one.get(key), str)]
+            short = list(dict.fromkeys(name.removesuffix(":latest") for name in names))
+            if not model and len(short) == 1:
+                return short[0]
+            if not model:
+                serves = f"serves {_name_list(short)}" if short else "does not say which model it serves"
+                raise EngineError(f"{address} {serves}; add model=NAME to the model name")
+            if models is not None and model not in (*names, *short) and dialect.lists_all:
+                near = difflib.get_close_matches(model, names, n=1, cutoff=0.0)
+                # An adapter is part of the name that a card asks for, whatever its option `model` says.
+                own = "Take mbr-esd-server?model=NAME&server=URL"
+                fix = own if "+" in model else "Add model=NAME to the model's options"
+                serves = f"it serves {_name_list([*near, *names, *short]) or 'none'}"
+                raise EngineError(f"{address} does not serve {model!r}; {serves}. {fix}, or serve the right one")
+        if not answered:
+            raise EngineError(problem)
+        return model
+
+    def _dialect_at(self, address: Address) -> str | None:
+        """The dialect of one server, None if it does not say what it serves."""
+        if address.is_openai:
+            return "openai"
+        response = self._get(address, "/models")
+        models = objects_in(response.json(), "data") if response.status == 200 else None
+        owners = {str(model.get("owned_by", "")) for model in models or ()} - {""}
+        for name, dialect in DIALECTS.items():
+            if dialect.owner in owners:
+                return name
+        for name, dialect in DIALECTS.items():
+            if dialect.probe is not None:
+                path, marker = dialect.probe
+                with suppress(TransientError):
+                    if marker in self._get(address, path).body:
+                        return name
+        return None if models is None else "plain"
 
 
 def _name_list(names: Sequence[str]) -> str:
     return first_of([repr(excerpt(name, 100)) for name in dict.fromkeys(names)], 20)
-
-
-def _dialect_at(address: Address, get: Get) -> str | None:
-    """The dialect of one server, None if it does not say what it serves."""
-    if address.is_openai:
-        return "openai"
-    response = get(address, "/models")
-    models = objects_in(response.json(), "data") if response.status == 200 else None
-    owners = {str(model.get("owned_by", "")) for model in models or ()} - {""}
-    for name, dialect in DIALECTS.items():
-        if dialect.owner in owners:
-            return name
-    for name, dialect in DIALECTS.items():
-        if dialect.probe is not None:
-            path, marker = dialect.probe
-            with suppress(TransientError):
-                if marker in get(address, path).body:
-                    return name
-    return None if models is None else "plain"
 
 
 def objects_in(value: object, field: str) -> list[Mapping[str, Any]] | None:

@@ -22,8 +22,8 @@ from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.engine import EngineOptions, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
-from mbr_esd_metric.generation.server import detection
 from mbr_esd_metric.generation.server.address import Address
+from mbr_esd_metric.generation.server.detection import Servers
 from mbr_esd_metric.generation.server.dialects import DIALECTS, Query
 from mbr_esd_metric.generation.server.gbnf import gbnf
 from mbr_esd_metric.generation.server.http import InvalidResponse, RequestRejected
@@ -63,8 +63,8 @@ def test_a_server_says_what_it_speaks(name: str) -> None:
 
 def test_a_server_that_is_down_is_waited_for_once_and_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    ask = detection._dialect_at
-    monkeypatch.setattr(detection, "_dialect_at", lambda *at: calls.append(1) or ask(*at))
+    ask = Servers._dialect_at
+    monkeypatch.setattr(Servers, "_dialect_at", lambda *at: calls.append(1) or ask(*at))
     one = ServerEngine(options(closed_port(), "auto"), QUICK)
     for _ in range(5):
         assert "dialect" not in one.identity
