@@ -257,10 +257,9 @@ def _dry_run(args: argparse.Namespace, test_set: TestSet, name: str | None, mode
     """Say what scoring a test set with a model would sample."""
     from mbr_esd_metric.metric.card import with_pair
     from mbr_esd_metric.metric.cards import is_ours, load_card
-    from mbr_esd_metric.scoring.wmt import only_rated, texts_to_score
+    from mbr_esd_metric.scoring.wmt import texts_to_score
 
-    rated = only_rated(test_set, args.all) and is_ours(model)
-    texts = texts_to_score(test_set, f"{name or model}-src", choice, rated)
+    texts = texts_to_score(test_set, f"{name or model}-src", choice, rated=is_ours(model) and not args.all)
     systems = number_of(len({text.system for text in texts}), "system")
     print(f"{test_set.name} {test_set.lp}: {model}, {number_of(len(texts), 'translation')} of {systems}")
     if is_ours(model):

@@ -7,11 +7,11 @@ returns scores, and error spans if it has any, under one or several names. Highe
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice, repeat
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -36,8 +36,6 @@ from mbr_esd_metric.metric.data_warnings import data_warning, warnings
 from mbr_esd_metric.metric.run import annotate, signature_of
 from mbr_esd_metric.metric.sources import Segment, candidate_source
 
-_T = TypeVar("_T")
-
 #: Spans of xCOMET below this confidence are dropped in its rows "-Conf" (paper, Section 5.2).
 _CONFIDENT = 0.7
 
@@ -51,8 +49,10 @@ _SILENT = {"engine", "lp", "candidates", "store", "server", "price", "max_cost",
 
 @dataclass(frozen=True, slots=True)
 class ScoredText(Segment):
-    """One translation to score; not `supplied` if the folder has none of the segment, and the text is then empty."""
+    """One translation to score, of a segment with that number from 0; not `supplied` if the folder has none, and the
+    text is then empty."""
 
+    number: int = 0
     reference: str | None = None
     supplied: bool = True
 
@@ -61,165 +61,141 @@ class ScoredText(Segment):
 class Scored:
     """Scores of texts, in order, and their error spans if the metric has any."""
 
-    scores: tuple[float, ...]
-    annotations: tuple[Annotation, ...] | None = None
+    scores: Sequence[float]
+    annotations: Sequence[Annotation] | None = None
 
 
-class Scorer(ABC):
+@dataclass(frozen=True, slots=True)
+class Scorer:
     """Something that scores translations.
 
     Attributes:
         signatures: full metric name, such as "BLEU-refA" -> what its scores depend on.
+        score: scores texts under each of these names; perhaps with a progress bar.
+        system_score: the score of a system with these scores and texts; the mean where it is None.
         samples: whether it samples candidates. Then it gets all systems at once, because equal translations are sampled
             once and a rule may look at the whole test set, and by default only what is rated, because of the costs.
             Otherwise it gets one system after the other, and each is kept when done.
     """
 
-    samples: ClassVar[bool] = False
-
-    signatures: dict[str, str]
-
-    @abstractmethod
-    def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
-        """Score texts, under each name in `signatures`."""
-
-    def system_score(self, scores: Sequence[float], texts: Sequence[ScoredText]) -> float:
-        """The score of a system with these texts: the mean, unless a metric has a formula of its own."""
-        return sum(scores) / len(scores)
+    signatures: Mapping[str, str]
+    score: Callable[[Sequence[ScoredText], bool], Mapping[str, Scored]]
+    system_score: Callable[[Sequence[ScoredText]], float] | None = None
+    samples: bool = False
 
 
-class EmptyScorer(Scorer):
-    """Finds no errors: the baseline that every table of span metrics needs."""
+def _empty(name: str | None) -> Scorer:
+    """Finds no errors: the baseline that every table of span metrics needs. Score(E) of nothing is 0."""
+    full = f"{name or 'empty'}-src"
 
-    def __init__(self, name: str | None) -> None:
-        self.name = f"{name or 'empty'}-src"
-        self.signatures = {self.name: f"empty|v:{__version__}"}
+    def score(texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
+        return {full: Scored([0.0] * len(texts), [EMPTY] * len(texts))}
 
-    def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
-        """Score(E) of nothing is 0."""
-        return {self.name: Scored((0.0,) * len(texts), (EMPTY,) * len(texts))}
+    return Scorer({full: f"empty|v:{__version__}"}, score)
 
 
-class SacrebleuScorer(Scorer):
-    """BLEU or chrF of sacreBLEU: sentence scores, and the corpus score for the system. The target language, such as
-    "de", chooses BLEU's tokeniser."""
+def _sacrebleu(kind: str, name: str | None, reference: str, target: str) -> Scorer:
+    """BLEU or chrF of sacreBLEU, in [0, 100]: sentence scores, and the corpus score for the system. The target
+    language, such as "de", chooses BLEU's tokeniser."""
+    from sacrebleu.metrics import BLEU, CHRF
 
-    def __init__(self, kind: str, name: str | None, reference: str, target: str) -> None:
-        from sacrebleu.metrics import BLEU, CHRF
+    full = f"{name or kind}-{reference}"
+    try:
+        # Sentences have few 4-grams; the corpus score does not need the effective order.
+        sentence: Any = BLEU(trg_lang=target, effective_order=True) if kind == "BLEU" else CHRF()
+        corpus: Any = BLEU(trg_lang=target) if kind == "BLEU" else sentence
+    except (RuntimeError, ImportError) as error:
+        raise EngineError(
+            f"BLEU of {target} needs a tokeniser ({error}); install it with: pip install 'sacrebleu[{target}]'"
+        ) from None
+    # sacreBLEU knows the number of references after the first score only.
+    corpus.corpus_score(["a"], [["a"]])
 
-        self.name = f"{name or kind}-{reference}"
-        try:
-            if kind == "BLEU":
-                # Sentences have few 4-grams; the corpus score does not need the effective order.
-                self._sentence: Any = BLEU(trg_lang=target, effective_order=True)
-                self._corpus: Any = BLEU(trg_lang=target)
-            else:
-                self._sentence = self._corpus = CHRF()
-        except (RuntimeError, ImportError) as error:
-            raise EngineError(
-                f"BLEU of {target} needs a tokeniser ({error}); install it with: pip install 'sacrebleu[{target}]'"
-            ) from None
-        # sacreBLEU knows the number of references after the first score only.
-        self._corpus.corpus_score(["a"], [["a"]])
-        self.signatures = {self.name: f"{kind}|{self._corpus.get_signature()}"}
+    def score(texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
+        return {full: Scored([float(sentence.sentence_score(t.translation, [t.reference or ""]).score) for t in texts])}
 
-    def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
-        """In [0, 100]."""
-        scores = (self._sentence.sentence_score(t.translation, [t.reference or ""]).score for t in texts)
-        return {self.name: Scored(tuple(float(score) for score in scores))}
-
-    def system_score(self, scores: Sequence[float], texts: Sequence[ScoredText]) -> float:
-        """The corpus score."""
+    def system_score(texts: Sequence[ScoredText]) -> float:
         references = [[text.reference or "" for text in texts]]
-        return float(self._corpus.corpus_score([text.translation for text in texts], references).score)
+        return float(corpus.corpus_score([text.translation for text in texts], references).score)
+
+    return Scorer({full: f"{kind}|{corpus.get_signature()}"}, score, system_score)
 
 
-class MbrEsdScorer(Scorer):
-    """A model of this package: Score(E) of the annotation that its rule chooses, and that annotation. The samples stay
-    in the candidate store in any case."""
+def _model(model: str, name: str | None, lp: str | None) -> Scorer:
+    """A model of this package: Score(E), in [-25, 0], of the annotation that its rule chooses, and that annotation. The
+    samples stay in the candidate store in any case. It raises `EngineError` where a server will not answer about a
+    text."""
+    card = with_pair(load_card(model), lp, of_test_set=True)
+    if card.decision.blank == "skip":
+        raise OptionError("blank=skip gives no score, and a test set needs every segment's; take worst or perfect")
+    full = f"{name or default_name(model)}-src"
 
-    samples = True
-
-    def __init__(self, model: str, name: str | None, lp: str | None = None) -> None:
-        card = with_pair(load_card(model), lp, of_test_set=True)
-        if card.decision.blank == "skip":
-            raise OptionError("blank=skip gives no score, and a test set needs every segment's; take worst or perfect")
-        self._card = card
-        self._name = f"{name or default_name(model)}-src"
-        self.signatures = {self._name: signature_of(card)}
-
-    def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
-        """In [-25, 0]. Raises `EngineError` where a server will not answer about a text."""
+    def score(texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
         segments = [text for text in texts if text.supplied]
-        run = annotate(self._card, segments, progress=progress)
+        run = annotate(card, segments, progress=progress)
         if run.refused:
             raise EngineError("a test set needs the score of every segment; what was sampled is kept")
-        data_warnings = [data_warning(one.source, one.translation, self._card.lp) for one in segments]
-        if line := warnings(data_warnings, [segment.label for segment in segments], self._card.decision.blank):
+        data_warnings = [data_warning(one.source, one.translation, card.lp) for one in segments]
+        if line := warnings(data_warnings, [segment.label for segment in segments], card.decision.blank):
             logger.warning(line)
         decisions = iter(run.decisions)
         of_texts = [next(decisions) if text.supplied else None for text in texts]
-        scores = tuple(0.0 if d is None else d.mqm for d in of_texts)
-        return {self._name: Scored(scores, tuple(EMPTY if d is None else d.annotation for d in of_texts))}
+        return {full: Scored([d.mqm if d else 0.0 for d in of_texts], [d.annotation if d else EMPTY for d in of_texts])}
+
+    return Scorer({full: signature_of(card)}, score, samples=True)
 
 
-class CometScorer(Scorer):
+_XCOMET_VARIANTS = ("Reg", "ESD", "ESD-Conf")
+
+
+def _comet(model: str, name: str | None, reference: str | None) -> Scorer:
     """Any COMET checkpoint; of xCOMET all its variants at once.
 
     A model that needs references gives NAME-REF, another NAME-src. xCOMET gives, with the reference and, under
     QE, without it: Reg, the model's own score; ESD, Score(E) of its spans (critical counts as major); and
     ESD-Conf, the same of the spans with a confidence of at least 0.7. Arguments as of `make_scorer`.
     """
+    model, options = CometOptions.parse(model)
+    checkpoint = CometCheckpoint(model, options)
+    base = name or default_name(model)
+    reference = None if options.reference == "no" else reference
+    #: Metric's name -> whether the reference is given, variant.
+    variants: dict[str, tuple[bool, str]] = {f"{base}-src": (False, "Reg")}
+    if checkpoint.has_spans:
+        variants = {f"{base}-{one}-{reference}": (True, one) for one in _XCOMET_VARIANTS if reference}
+        variants |= {f"{base}-QE-{one}-src": (False, one) for one in _XCOMET_VARIANTS}
+    elif checkpoint.needs_references:
+        if not reference:
+            raise OptionError(f"{model} needs references; score a test set with a reference")
+        variants = {f"{base}-{reference}": (True, "Reg")}
 
-    def __init__(self, model: str, name: str | None, reference: str | None) -> None:
-        model, options = CometOptions.parse(model)
-        self._checkpoint = CometCheckpoint(model, options)
-        base = name or default_name(model)
-        reference = None if options.reference == "no" else reference
-        #: Metric's name -> whether the reference is given, variant.
-        self._variants: dict[str, tuple[bool, str]] = {}
-        if self._checkpoint.has_spans:
-            for variant in _XCOMET_VARIANTS if reference else ():
-                self._variants[f"{base}-{variant}-{reference}"] = True, variant
-            for variant in _XCOMET_VARIANTS:
-                self._variants[f"{base}-QE-{variant}-src"] = False, variant
-        elif self._checkpoint.needs_references:
-            if not reference:
-                raise OptionError(f"{model} needs references; score a test set with a reference")
-            self._variants[f"{base}-{reference}"] = True, "Reg"
-        else:
-            self._variants[f"{base}-src"] = False, "Reg"
-        self.signatures = {
-            name: f"{self._checkpoint.signature}|{'ref' if with_reference else 'src'}|{variant}"
-            for name, (with_reference, variant) in self._variants.items()
-        }
-
-    def score(self, texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
-        """Reg as the model has it, ESD in [-25, 0]."""
+    def score(texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
         predictions = {}
-        for with_reference in sorted({with_reference for with_reference, _ in self._variants.values()}):
-            samples = [
-                {"src": text.source, "mt": text.translation} | ({"ref": text.reference or ""} if with_reference else {})
-                for text in texts
-            ]
-            predictions[with_reference] = self._checkpoint.predict(samples, progress)
-            if note := self._checkpoint.cut_note(samples):
+        for with_reference in sorted({with_reference for with_reference, _ in variants.values()}):
+            samples = [{"src": text.source, "mt": text.translation} for text in texts]
+            if with_reference:
+                samples = [{**one, "ref": text.reference or ""} for one, text in zip(samples, texts, strict=True)]
+            predictions[with_reference] = checkpoint.predict(samples, progress)
+            if note := checkpoint.cut_note(samples):
                 logger.warning(note)
-        return {name: _variant(variant, predictions[which], texts) for name, (which, variant) in self._variants.items()}
+        return {name: _variant(variant, predictions[which], texts) for name, (which, variant) in variants.items()}
 
-
-_XCOMET_VARIANTS = ("Reg", "ESD", "ESD-Conf")
+    signatures = {
+        name: f"{checkpoint.signature}|{'ref' if with_reference else 'src'}|{variant}"
+        for name, (with_reference, variant) in variants.items()
+    }
+    return Scorer(signatures, score)
 
 
 def _variant(variant: str, prediction: Any, texts: Sequence[ScoredText]) -> Scored:
     if variant == "Reg":
-        return Scored(tuple(float(score) for score in prediction.scores))
+        return Scored([float(score) for score in prediction.scores])
     least = _CONFIDENT if variant == "ESD-Conf" else 0.0
-    annotations = tuple(
+    annotations = [
         xcomet_annotation(spans, text.translation, least)
         for spans, text in zip(prediction.metadata.error_spans, texts, strict=True)
-    )
-    return Scored(tuple(mqm_score(annotation) for annotation in annotations), annotations)
+    ]
+    return Scored([mqm_score(annotation) for annotation in annotations], annotations)
 
 
 def xcomet_annotation(spans: Sequence[Mapping[str, Any]], translation: str, least: float = 0.0) -> Annotation:
@@ -252,18 +228,18 @@ def make_scorer(model: str, *, name: str | None = None, reference: str | None = 
         raise OptionError(f"{name}={model}: a metric's name becomes a file's name, of letters, digits and _.+=*-")
     base = model.partition("?")[0]
     if model == "empty":
-        return EmptyScorer(name)
+        return _empty(name)
     if model in ("BLEU", "chrF"):
         if reference is None:
             raise OptionError(
                 f"{model} needs a reference, and this test set has none that may be used; leave BLEU and chrF out, or "
                 "name one with --reference"
             )
-        return SacrebleuScorer(model, name, reference, (lp or "").rpartition("-")[2].partition("_")[0])
+        return _sacrebleu(model, name, reference, (lp or "").rpartition("-")[2].partition("_")[0])
     if is_ours(model):
-        return MbrEsdScorer(model, name, lp)
+        return _model(model, name, lp)
     if looks_like_checkpoint(base):
-        return CometScorer(model, name, reference)
+        return _comet(model, name, reference)
     ours = unknown("model", base, ["empty", "BLEU", "chrF", *CARD_NAMES], "`mbr-esd models`")
     raise OptionError(f"{ours}, but for BLEU, chrF, empty and COMET's checkpoints")
 
@@ -304,24 +280,22 @@ def score_test_set(
         InputError: the folder has scores of that name with another signature, or no system is chosen.
         MbrEsdError: an error of the scorer; systems that were done before stay.
     """
-    rated = only_rated(test_set, every) and scorer.samples
-    values: dict[str, MetricFiles] = {}
-    missing: dict[str, list[str]] = {}
+    texts = {system: _texts(test_set, system, not every and scorer.samples) for system in test_set.outputs}
+    files: dict[str, MetricFiles] = {}
     chosen: dict[str, list[str]] = {}
+    missing: dict[str, list[str]] = {}
     for name, signature in scorer.signatures.items():
-        stored = MetricFiles() if overwrite else _stored(test_set, name, signature)
-        chosen[name] = _systems(test_set, name, choice, rated, stored.scores)
+        files[name] = MetricFiles() if overwrite else _stored(test_set, name, signature)
+        chosen[name] = _systems(test_set, name, choice, texts, files[name].scores)
+        stored = files[name].scores
         missing[name] = [
             system
             for system in chosen[name]
-            if system not in stored.scores
-            or any(stored.scores[system][place] is None for place in _segments(test_set, system, rated))
+            if system not in stored or any(stored[system][text.number] is None for text in texts[system])
         ]
         if missing[name] and scorer.samples:
-            stored, missing[name] = MetricFiles(), chosen[name]
-        values[name] = stored
+            files[name], missing[name] = MetricFiles(), chosen[name]
     systems = sorted({system for each in missing.values() for system in each})
-    texts = {system: _texts(test_set, system, rated) for system in systems}
     parts = [systems] if scorer.samples and systems else [[system] for system in systems]
     for part in progress_bar("scoring", "system", shown=progress and not scorer.samples, iterable=parts):
         try:
@@ -330,58 +304,46 @@ def score_test_set(
             if set(error.systems) < set(systems):
                 error.args = (f"{error}; to score the other systems: --exclude {' '.join(error.systems)}",)
             raise
-        first = 0
-        for system in part:
-            piece = slice(first, first + len(texts[system]))
-            first = piece.stop
-            places = _segments(test_set, system, rated)
-            for name in (name for name in missing if system in missing[name]):
-                files, scores, annotations = values[name], results[name].scores[piece], results[name].annotations
-                files.scores[system] = _spread(test_set, places, scores)
-                files.annotations.pop(system, None)
-                if annotations is not None:
-                    files.annotations[system] = _spread(test_set, places, annotations[piece])
-                files.system_scores[system] = scorer.system_score(scores, texts[system])
-        for name in missing:
+        for name, scored in results.items():
+            values = iter(zip(scored.scores, scored.annotations or repeat(None), strict=False))
+            for system in part:
+                of_system = list(islice(values, len(texts[system])))
+                if system not in missing[name]:
+                    continue
+                row = dict(zip((text.number for text in texts[system]), of_system, strict=True))
+                cells = [row.get(number, (None, None)) for number in range(test_set.segments)]
+                files[name].scores[system] = [value for value, _ in cells]
+                if scored.annotations is not None:
+                    files[name].annotations[system] = [annotation for _, annotation in cells]
+                files[name].system_scores.pop(system, None)
+                if scorer.system_score:
+                    files[name].system_scores[system] = scorer.system_score(texts[system])
             if set(part) & set(missing[name]):
-                values[name].write(test_set, name, scorer.signatures[name])
+                files[name].write(test_set, name, scorer.signatures[name])
     written = []
-    for name in scorer.signatures:
-        count = sum(len(_segments(test_set, system, rated)) for system in chosen[name])
-        without = len(chosen[name]) * test_set.segments - count
-        written.append(WrittenMetric(name, len(chosen[name]), count, without, scored=bool(missing[name])))
+    for name, scored_systems in chosen.items():
+        count = sum(len(texts[system]) for system in scored_systems)
+        without = len(scored_systems) * test_set.segments - count
+        written.append(WrittenMetric(name, len(scored_systems), count, without, scored=bool(missing[name])))
     return sorted(written, key=lambda one: one.scored)
 
 
-def only_rated(test_set: TestSet, every: bool) -> bool:
-    """Whether only translations with gold are to be scored."""
-    return not every and not bool(np.isnan(test_set.gold).all())
-
-
-def texts_to_score(test_set: TestSet, name: str, choice: SystemChoice, rated: bool = False) -> list[ScoredText]:
+def texts_to_score(test_set: TestSet, name: str, choice: SystemChoice, rated: bool) -> list[ScoredText]:
     """Every translation that a metric of this full name would score if nothing was scored yet."""
-    return [text for system in _systems(test_set, name, choice, rated) for text in _texts(test_set, system, rated)]
-
-
-def _segments(test_set: TestSet, system: str, rated: bool) -> list[int]:
-    """The numbers of the segments to score of a system."""
-    if not rated:
-        return list(range(test_set.segments))
-    return [int(number) for number in np.flatnonzero(~np.isnan(test_set.gold[test_set.systems.index(system)]))]
-
-
-def _spread(test_set: TestSet, places: Sequence[int], values: Sequence[_T]) -> list[_T | None]:
-    """The values at their places among all segments."""
-    by_place = dict(zip(places, values, strict=True))
-    return [by_place.get(place) for place in range(test_set.segments)]
+    texts = {system: _texts(test_set, system, rated) for system in test_set.outputs}
+    return [text for system in _systems(test_set, name, choice, texts) for text in texts[system]]
 
 
 def _systems(
-    test_set: TestSet, name: str, choice: SystemChoice, rated: bool, stored: Collection[str] = ()
+    test_set: TestSet,
+    name: str,
+    choice: SystemChoice,
+    texts: Mapping[str, Sequence[ScoredText]],
+    stored: Collection[str] = (),
 ) -> list[str]:
     """The systems to score with a metric: the chosen and the stored ones, without a reference that it uses."""
     used = references_of(name, tuple(test_set.references))
-    able = [system for system in (test_set.systems if rated else test_set.outputs) if system not in used]
+    able = [system for system in texts if texts[system] and system not in used]
     chosen = [system for system in able if choice.takes(system, test_set.info)]
     if not chosen:
         raise InputError(
@@ -405,6 +367,11 @@ def _stored(test_set: TestSet, name: str, signature: str) -> MetricFiles:
 
 
 def _texts(test_set: TestSet, system: str, rated: bool) -> list[ScoredText]:
+    """The translations of a system; only those with gold if `rated`, where some system has gold."""
+    numbers = range(test_set.segments)
+    if rated and not np.isnan(test_set.gold).all():
+        of_gold = dict(zip(test_set.systems, ~np.isnan(test_set.gold), strict=True))
+        numbers = np.flatnonzero(of_gold.get(system, [])).tolist()
     reference = test_set.references.get(test_set.info.standard_reference or "")
     return [
         ScoredText(
@@ -413,8 +380,9 @@ def _texts(test_set: TestSet, system: str, rated: bool) -> list[ScoredText]:
             f"{system}, segment {i + 1}",
             system,
             test_set.documents[i][1],
+            number=i,
             reference=reference[i] if reference else None,
             supplied=test_set.outputs[system][i] is not None,
         )
-        for i in _segments(test_set, system, rated)
+        for i in numbers
     ]

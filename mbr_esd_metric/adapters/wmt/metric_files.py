@@ -62,7 +62,7 @@ class MetricFiles:
     Attributes:
         scores: of each segment; None for one without a score.
         annotations: of each segment, both sides; empty for a metric without error spans.
-        system_scores: of the system.
+        system_scores: of the system, where it is not the mean of its segments.
     """
 
     scores: dict[str, list[float | None]] = field(default_factory=dict)
@@ -89,25 +89,20 @@ class MetricFiles:
             write_ratings(rating, self.annotations)
         else:
             rating.unlink(missing_ok=True)
-        files.write_scores(
-            layout.metric_file(name, "sys.score"), {s: [score] for s, score in self.system_scores.items()}
-        )
+        known = {system: [score for score in row if score is not None] for system, row in self.scores.items()}
+        means = {system: sum(row) / len(row) for system, row in known.items() if row} | self.system_scores
+        files.write_scores(layout.metric_file(name, "sys.score"), {system: [mean] for system, mean in means.items()})
         write_whole(layout.metric_file(name, "signature"), signature + "\n")
         files.write_scores(segments, self.scores)
 
     def add(self, test_set: TestSet, name: str, signature: str, *, overwrite: bool, left_out: int = 0) -> WrittenMetric:
-        """Write the files of a metric that was read elsewhere; a system's score is the mean of its segments.
-
-        Raises:
-            InputError: the test set has a metric of this full name, and it is not to be overwritten.
-        """
+        """Write the files of a metric that was read elsewhere; `InputError` where the test set has one of this full
+        name, and it is not to be overwritten."""
         path = test_set.layout.metric_file(name, "seg.score")
         if path.is_file() and not overwrite:
             raise InputError(f"{path} is already there; choose another name, or add --overwrite")
-        by_system = {system: [score for score in row if score is not None] for system, row in self.scores.items()}
-        self.system_scores = {system: sum(row) / len(row) for system, row in by_system.items()}
         self.write(test_set, name, signature)
-        count, systems = sum(map(len, by_system.values())), len(self.scores)
+        count, systems = sum(score is not None for row in self.scores.values() for score in row), len(self.scores)
         without, spans = systems * test_set.segments - count, len(self.annotations) == systems
         return WrittenMetric(name, systems, count, without, spans, left_out)
 
