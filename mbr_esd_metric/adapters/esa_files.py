@@ -81,8 +81,9 @@ class EsaData:
 
     @property
     def lps(self) -> tuple[str, ...]:
-        """The language pairs with a rating, sorted."""
-        return tuple(sorted({segment.lp for segment in self.segments if segment.ratings}))
+        """The language pairs with a rating, sorted; all where nothing is rated."""
+        rated = {segment.lp for segment in self.segments if segment.ratings}
+        return tuple(sorted(rated or {segment.lp for segment in self.segments}))
 
 
 def read_esa(paths: Sequence[str | Path]) -> EsaData:

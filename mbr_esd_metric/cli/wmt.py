@@ -124,7 +124,7 @@ def _imported(args: argparse.Namespace, kind: str, paths: Sequence[Path]) -> Ite
     from mbr_esd_metric.adapters.esa_files import read_esa
     from mbr_esd_metric.adapters.qe_tsv import lp_in_name, read_qe
     from mbr_esd_metric.adapters.rating_formats import read_mqm
-    from mbr_esd_metric.adapters.wmt.importing import import_esa, import_mqm, import_task, read_task
+    from mbr_esd_metric.adapters.wmt.importing import import_mqm, import_segments, read_task
     from mbr_esd_metric.adapters.wmt26_esa import read_wmt26_esa
 
     rename = {}
@@ -148,16 +148,15 @@ def _imported(args: argparse.Namespace, kind: str, paths: Sequence[Path]) -> Ite
                 print(f"{path}: its name says {named}, and it is imported as {lp}", file=sys.stderr)
             human = read_qe(path, lp)
             yield import_mqm(human, target(lp, "paper")), [human.report()]
-    elif kind == "task":
-        segments = read_task(path)
-        for lp in args.lp or sorted({segment.lp for segment in segments}):
-            yield import_task(segments, target(lp)), []
     else:
         if kind == "cesa" and len(paths) != 2:
             raise OptionError(f"{path} has no whole texts; name the folder with wmt26-genmt.jsonl after it")
-        esa = read_wmt26_esa(path, paths[1], args.lp) if kind == "cesa" else read_esa(paths)
-        for lp in args.lp or esa.lps:
-            yield import_esa(esa, target(lp)), []
+        if kind == "cesa":
+            segments = read_wmt26_esa(path, paths[1], args.lp)
+        else:
+            segments = read_task(path) if kind == "task" else read_esa(paths)
+        for lp in args.lp or segments.lps:
+            yield import_segments(segments, target(lp)), []
 
 
 def _pairs(args: argparse.Namespace, path: Path, in_file: Sequence[str | None]) -> list[str]:

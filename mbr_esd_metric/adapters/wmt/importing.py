@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeAlias
 
 from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment, read_table_segments
 from mbr_esd_metric.adapters.mqm_tsv import carry_span, check_same_text
@@ -56,7 +56,9 @@ _FIX = "change it with --rename OLD=NEW"
 #: The toolkit's name of the ratings of all raters together.
 _MERGED = "merged"
 #: System -> for each segment its ratings.
-_Cells = Mapping[str, Sequence[Sequence[Rating]]]
+_Cells: TypeAlias = Mapping[str, Sequence[Sequence[Rating]]]
+#: Name of scores -> their ratings, and name of a set of error spans -> its ratings.
+_Gold: TypeAlias = tuple[dict[str, _Cells], dict[str, _Cells]]
 
 
 def kind_of_import(path: str | Path, name: str | None = None) -> str:
@@ -224,68 +226,50 @@ def import_mqm(human: RatingData, target: Target) -> Imported:
     segments = _segments(_identified(ratings, notes), target.lp, human.path, notes)
     raters = _rater_names(segments)
 
-    def gold(layout: Layout, cells: _Cells) -> None:
-        _write_scores(layout, "mqm", cells, target.weights)
-        for rater, name in raters.items():
-            of_rater = {s: [[r for r in each if r.rater == rater] for each in row] for s, row in cells.items()}
-            _write_ratings(layout, f"mqm.{name}", of_rater)
+    def gold(cells: _Cells) -> _Gold:
+        spans: dict[str, _Cells] = {
+            f"mqm.{name}": {s: [[r for r in each if r.rater == rater] for each in row] for s, row in cells.items()}
+            for rater, name in raters.items()
+        }
         if all(len(each) < 2 for row in cells.values() for each in row):
-            # One rater a translation: together they are one full set.
-            _write_ratings(layout, f"mqm.{_MERGED}", cells)
+            spans[f"mqm.{_MERGED}"] = cells  # one rater a translation: together they are one full set
+        return {"mqm": cells}, spans
 
     return _import(segments, target, gold, notes)
 
 
-def import_esa(human: EsaData, target: Target) -> Imported:
-    """Write a test set of the ESA that `read_esa` or `read_wmt26_esa` read. Raises what `import_mqm` raises."""
+def import_segments(human: EsaData, target: Target) -> Imported:
+    """Write a test set of the ESA that `read_esa` or `read_wmt26_esa` read, or of the texts that `read_task` read.
+    Raises what `import_mqm` raises."""
+    if target.lp not in human.lps:
+        raise InputError(f"nothing of {target.lp}; there are: {', '.join(human.lps)}")
     segments = [segment for segment in human.segments if segment.lp == target.lp]
     ratings = [one for s in segments for each in s.ratings.values() for one in each]
-    if not ratings:
-        raise InputError(f"no annotation of {target.lp}; there are: {', '.join(human.lps)}")
     if len({one.score is None for one in ratings}) > 1:
         raise InputError("some annotations have a score and some have none; give ESA and MQM to an import each")
-    kind = "mqm" if ratings[0].score is None else "esa"
-    waves = max(len(each) for segment in segments for each in segment.ratings.values())
-    sets = {kind: list(range(waves))}
-    if waves > 1 or info_of(target.test_set, target.lp).gold == f"{kind}-human1":
-        sets |= {f"{kind}-human{wave + 1}": [wave] for wave in range(waves)}
+    kind = "mqm" if ratings and ratings[0].score is None else "esa"
+    waves = max((len(each) for segment in segments for each in segment.ratings.values()), default=0)
 
-    def gold(layout: Layout, cells: _Cells) -> None:
-        for name, places in sets.items():
-            chosen = {
-                system: [[each[at] for at in places if at < len(each)] for each in row]
-                for system, row in cells.items()
-                if any(len(each) > places[0] for each in row)
-            }
-            _write_scores(layout, name, chosen, target.weights)
-            if len(places) == 1 and any(one.marked for one in ratings):
-                _write_ratings(layout, f"{name}.{_MERGED}", chosen)
-        if target.lp in human.documents:
-            files.write_lines(layout.task("documents"), (json_text(one) for one in human.documents[target.lp]))
+    def gold(cells: _Cells) -> _Gold:
+        scores = {kind: cells} if waves else {}
+        spans = {f"{kind}.{_MERGED}": cells} if waves == 1 else {}
+        if waves > 1 or info_of(target.test_set, target.lp).gold == f"{kind}-human1":
+            for wave in range(waves):
+                name = f"{kind}-human{wave + 1}"
+                scores[name] = spans[f"{name}.{_MERGED}"] = {
+                    system: [each[wave : wave + 1] for each in row]
+                    for system, row in cells.items()
+                    if any(len(each) > wave for each in row)
+                }
+        return scores, spans if any(one.marked for one in ratings) else {}
 
-    notes = [
-        f"{number_of(count, 'time')}: {reason}" for reason, count in sorted(human.left_out.get(target.lp, {}).items())
-    ]
+    counts = sorted(human.left_out.get(target.lp, {}).items())
+    notes = [f"{number_of(count, 'time')}: {reason}" for reason, count in counts]
     notes += [f"up to {waves} annotations a translation"] if waves > 1 else []
-    return _import(segments, target, gold, notes)
+    return _import(segments, target, gold, notes, human.documents.get(target.lp, ()))
 
 
-def import_task(segments: Sequence[RatedSegment], target: Target) -> Imported:
-    """Write the texts of one language pair of a task's test set. Raises what `import_mqm` raises."""
-    segments_of_pair = [segment for segment in segments if segment.lp == target.lp]
-    if not segments_of_pair:
-        pairs = ", ".join(sorted({segment.lp for segment in segments}))
-        raise InputError(f"nothing of {target.lp}; there are: {pairs}")
-
-    def names(layout: Layout, _: _Cells) -> None:
-        systems = target.names(system for segment in segments_of_pair for system in segment.outputs)
-        files.write_lines(layout.task("systems"), (f"{name}\t{old}" for old, name in sorted(systems.items())))
-        files.write_lines(layout.task("segments"), (segment.number for segment in ordered(segments_of_pair)))
-
-    return _import(segments_of_pair, target, names, [])
-
-
-def read_task(path: str | Path) -> tuple[RatedSegment, ...]:
+def read_task(path: str | Path) -> EsaData:
     """The official segments of a task's test set, in the file's order; rows of challenge sets are left out.
 
     Args:
@@ -297,7 +281,7 @@ def read_task(path: str | Path) -> tuple[RatedSegment, ...]:
     segments = tuple(read_items(path, _wmt26) if of_wmt26 else read_table_segments(path))
     if not segments:
         raise InputError(f"{path}: no official segment in this file")
-    return segments
+    return EsaData(segments, {})
 
 
 def _wmt26(item: Mapping[str, Any], lp: str, domain: str, document: str, place: str) -> list[RatedSegment]:
@@ -394,7 +378,11 @@ def ordered(segments: Iterable[RatedSegment]) -> list[RatedSegment]:
 
 
 def _import(
-    segments: Sequence[RatedSegment], target: Target, write_gold: Callable[[Layout, _Cells], None], notes: Sequence[str]
+    segments: Sequence[RatedSegment],
+    target: Target,
+    gold: Callable[[_Cells], _Gold],
+    notes: Sequence[str],
+    documents: Sequence[Mapping[str, Any]] = (),
 ) -> Imported:
     layout, listed = target.layout(), ordered(segments)
     names = target.names(system for s in listed for system in (*s.outputs, *s.ratings))
@@ -412,7 +400,16 @@ def _import(
             files.write_text(new.output(name), texts)
             if name in references:
                 files.write_text(new.reference(name), texts)
-        write_gold(new, cells)
+        scores, spans = gold(cells)
+        for name, ratings_of in scores.items():
+            _write_scores(new, name, ratings_of, target.weights)
+        for name, ratings_of in spans.items():
+            _write_ratings(new, name, ratings_of)
+        if not cells:
+            files.write_lines(new.task("systems"), (f"{name}\t{old}" for old, name in sorted(names.items())))
+            files.write_lines(new.task("segments"), (segment.number for segment in listed))
+        if documents:
+            files.write_lines(new.task("documents"), map(json_text, documents))
         files.write_text(new.source(), (segment.source for segment in listed))
     ratings = [one for row in cells.values() for each in row for one in each]
     raters = {one.rater for one in ratings if one.rater}

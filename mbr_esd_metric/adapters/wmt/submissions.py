@@ -292,22 +292,12 @@ def write_submission(
         error_free: tells from the stored scores which translations are without error; a number is the least score,
             of 0 to 100, of one; by default, one without error spans.
     """
-    rows: list[SubmissionRow] = []
-    for test_set in test_sets:
-        of_people = metric == "gold" or any(ratings.name == metric for ratings in test_set.ratings)
-        name, stored = (_gold if of_people else _metric)(test_set, metric)
-        if SUBMISSION_FORMATS[form].spans and not stored.annotations:
-            raise InputError(f"{name} has no error spans in {test_set.lp}, and {form} is made of them")
-        for system in sorted(stored.scores):
-            of_system = list(_rows(test_set, system, stored, form, gold=of_people))
-            scores = [row.score for row in of_system if row.score is not None]
-            score = stored.system_scores.get(system, sum(scores) / max(1, len(scores)))
-            rows += (replace(row, system_score=score) for row in of_system)
+    rows = [row for test_set in test_sets for row in _rows(test_set, metric, form)]
     if not rows:
         raise OptionError(f"{metric} has no translation")
     if isinstance(error_free, ErrorFreeModel):
-        judged = [ScoredTranslation(row.score or 0.0, row.spans, len(row.translation or ""), row.lp) for row in rows]
-        clean = error_free.clean(judged).tolist()
+        scored = [ScoredTranslation(row.score or 0.0, row.spans, len(row.translation or ""), row.lp) for row in rows]
+        clean = error_free.clean(scored).tolist()
         rows = [replace(row, clean=one and bool(row.translation)) for row, one in zip(rows, clean, strict=True)]
     if form == "wmt26":
         rows = list(_to_hundred(rows, score_range))
@@ -317,7 +307,48 @@ def write_submission(
     return len(rows)
 
 
+def _rows(test_set: TestSet, metric: str, form: str) -> Iterator[SubmissionRow]:
+    """The rows of every system, sorted; none of the standard reference, or where gold is missing."""
+    of_people = metric == "gold" or any(ratings.name == metric for ratings in test_set.ratings)
+    name, stored = (_gold if of_people else _metric)(test_set, metric)
+    if SUBMISSION_FORMATS[form].spans and not stored.annotations:
+        raise InputError(f"{name} has no error spans in {test_set.lp}, and {form} is made of them")
+    standard = test_set.info.standard_reference or ""
+    reference = test_set.references.get(standard)
+    rated = dict(zip(test_set.systems, ~np.isnan(test_set.gold), strict=True))
+    task_systems, labels = _task_names(test_set)
+    places = _places(test_set)
+    for system in sorted(stored.scores):
+        if system == standard or system not in test_set.outputs or (of_people and system not in rated):
+            continue
+        annotations = stored.annotations.get(system, [None] * test_set.segments)
+        written = [
+            number
+            for number, spans in enumerate(annotations)
+            if not of_people or (rated[system][number] and (spans is not None or not stored.annotations))
+        ]
+        scores = [score for number in written if (score := stored.scores[system][number]) is not None]
+        for number in written:
+            (document, place), text = places[number], test_set.outputs[system][number]
+            yield SubmissionRow(
+                lp=test_set.lp,
+                system=task_systems.get(system, system),
+                document=document,
+                place=place,
+                label=labels[number] if labels else str(place if form == "wmt26" else number + 1),
+                spans=fit_to_text(annotations[number], len(text or "")),
+                score=stored.scores[system][number],
+                domain=test_set.documents[number][0],
+                source=test_set.sources[number],
+                translation=text,
+                reference=reference[number] if reference else None,
+                method=test_set.info.gold.split("-")[0].upper(),
+                system_score=stored.system_scores.get(system, sum(scores) / max(1, len(scores))),
+            )
+
+
 def _metric(test_set: TestSet, metric: str) -> tuple[str, MetricFiles]:
+    """The full name and the files of a stored metric."""
     names = test_set.find_metrics([metric])
     if len(names) > 1:
         raise OptionError(f"--metric {metric}: there are {' and '.join(names)}; name one of them in full")
@@ -325,42 +356,13 @@ def _metric(test_set: TestSet, metric: str) -> tuple[str, MetricFiles]:
 
 
 def _gold(test_set: TestSet, raters: str) -> tuple[str, MetricFiles]:
+    """People's scores and annotations."""
     sets = test_set.human_ratings([] if raters == "gold" else [raters]) if test_set.ratings else ()
     if len(sets) > 1:
         names = ", ".join(ratings.name for ratings in sets)
         raise OptionError(f"there are several sets of human ratings in {test_set.lp} ({names}); name one")
     scores = read_scores(test_set.layout.human_file(test_set.info.gold, "seg.score"))
     return "gold", MetricFiles(scores, {s: list(row) for one in sets for s, row in one.annotations.items()})
-
-
-def _rows(test_set: TestSet, system: str, stored: MetricFiles, form: str, gold: bool) -> Iterator[SubmissionRow]:
-    """The rows of a system, in the order of the test set; none of the standard reference, or where gold is missing."""
-    reference = test_set.references.get(standard := test_set.info.standard_reference or "")
-    rated = dict(zip(test_set.systems, ~np.isnan(test_set.gold), strict=True))
-    task_systems, labels = _task_names(test_set)
-    kind = test_set.info.gold.split("-")[0].upper()
-    if system == standard or system not in test_set.outputs or (gold and system not in rated):
-        return
-    annotations = stored.annotations.get(system, [None] * test_set.segments)
-    for number, (document, place) in enumerate(_places(test_set)):
-        text, spans = test_set.outputs[system][number], annotations[number]
-        if gold and (not rated[system][number] or (stored.annotations and spans is None)):
-            continue
-        label = labels[number] if labels else str(place if form == "wmt26" else number + 1)
-        yield SubmissionRow(
-            lp=test_set.lp,
-            system=task_systems.get(system, system),
-            document=document,
-            place=place,
-            label=label,
-            spans=fit_to_text(spans, len(text or "")),
-            score=stored.scores[system][number],
-            domain=test_set.documents[number][0],
-            source=test_set.sources[number],
-            translation=text,
-            reference=reference[number] if reference else None,
-            method=kind,
-        )
 
 
 def _task_names(test_set: TestSet) -> tuple[dict[str, str], list[str]]:

@@ -13,7 +13,7 @@ from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmError, Rating, RatingData
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
-from mbr_esd_metric.adapters.wmt.importing import Imported, Target, import_esa, import_mqm, kind_of_import
+from mbr_esd_metric.adapters.wmt.importing import Imported, Target, import_mqm, import_segments, kind_of_import
 from mbr_esd_metric.adapters.wmt.layout import read_scores
 from mbr_esd_metric.adapters.wmt.test_set import choose_ratings
 from mbr_esd_metric.core.annotation import Annotation
@@ -233,7 +233,7 @@ def esa(*scores: tuple[float | None, ...], lp: str = "en-cs") -> EsaData:
 
 
 def test_one_annotation_a_translation(tmp_path: Path) -> None:
-    done = import_esa(esa((90.0,), (70.0,)), Target(tmp_path, "made", "en-cs"))
+    done = import_segments(esa((90.0,), (70.0,)), Target(tmp_path, "made", "en-cs"))
     assert "3 systems (references: refA), 3 segments in 2 documents, 5 ratings by 2 raters" in done.summary
     assert done.notes == ("2 times: tutorial",)
     test_set = load_test_set(tmp_path, "made", "en-cs")
@@ -250,7 +250,7 @@ def test_one_annotation_a_translation(tmp_path: Path) -> None:
 
 
 def test_several_annotations_count_their_mean_and_each_by_itself(tmp_path: Path) -> None:
-    done = import_esa(esa((90.0, 70.0), (60.0,)), Target(tmp_path, "wmt24", "en-cs"))
+    done = import_segments(esa((90.0, 70.0), (60.0,)), Target(tmp_path, "wmt24", "en-cs"))
     assert "up to 2 annotations a translation" in done.notes
     mean = load_test_set(tmp_path, "wmt24", "en-cs")
     assert mean.gold[0, 0] == 80.0
@@ -258,7 +258,7 @@ def test_several_annotations_count_their_mean_and_each_by_itself(tmp_path: Path)
     second = load_test_set(tmp_path, "wmt24", "en-cs", gold="esa-human2")
     assert second.systems == ("A_B",)
     assert np.array_equal(second.gold, [[70.0, np.nan, np.nan]], equal_nan=True)
-    import_esa(esa((90.0,), (70.0,), lp="cs-uk_UA"), Target(tmp_path, "wmt25", "cs-uk_UA"))
+    import_segments(esa((90.0,), (70.0,), lp="cs-uk_UA"), Target(tmp_path, "wmt25", "cs-uk_UA"))
     first = load_test_set(tmp_path, "wmt25", "cs-uk_UA")  # the standard gold of WMT25 is the first annotation
     assert (first.info.gold, first.notes) == ("esa-human1", ())
     assert [ratings.name for ratings in first.human_ratings()] == ["esa-human1.merged"]
@@ -267,14 +267,14 @@ def test_several_annotations_count_their_mean_and_each_by_itself(tmp_path: Path)
 
 
 def test_annotations_without_a_score_are_mqm(tmp_path: Path) -> None:
-    import_esa(esa((None,)), Target(tmp_path, "wmt25", "en-cs"))
+    import_segments(esa((None,)), Target(tmp_path, "wmt25", "en-cs"))
     test_set = load_test_set(tmp_path, "wmt25", "en-cs")
     assert test_set.info.gold == "mqm"
     assert test_set.gold[0, 0] == -6.0
     with pytest.raises(InputError, match="some have none"):
-        import_esa(esa((90.0, None)), Target(tmp_path, "mixed", "en-cs"))
+        import_segments(esa((90.0, None)), Target(tmp_path, "mixed", "en-cs"))
     with pytest.raises(InputError, match="there are: en-cs"):
-        import_esa(esa((90.0,)), Target(tmp_path, "made", "en-de"))
+        import_segments(esa((90.0,)), Target(tmp_path, "made", "en-de"))
 
 
 def test_from_a_file_to_a_board(tmp_path: Path, mbr_esd: Command) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
-from mbr_esd_metric.adapters.wmt.importing import Target, import_task, read_task
+from mbr_esd_metric.adapters.wmt.importing import Target, import_segments, read_task
 from mbr_esd_metric.adapters.wmt.layout import read_scores, write_lines
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, import_submission, read_spans, write_submission
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
@@ -317,11 +317,11 @@ def test_wmt25_keeps_the_tasks_numbers(tmp_path: Path, mbr_esd: Command) -> None
 def test_what_is_no_test_set_is_refused(tmp_path: Path) -> None:
     segments = read_task(wmt26(tmp_path / "test.jsonl"))
     with pytest.raises(InputError, match="there are: eng_Latn-deu_Latn"):
-        import_task(segments, Target(tmp_path, "wmt26", "en-de"))
-    import_task(segments, Target(tmp_path, "wmt26", "eng_Latn-deu_Latn"))
+        import_segments(segments, Target(tmp_path, "wmt26", "en-de"))
+    import_segments(segments, Target(tmp_path, "wmt26", "eng_Latn-deu_Latn"))
     with pytest.raises(InputError, match="--overwrite"):
-        import_task(segments, Target(tmp_path, "wmt26", "eng_Latn-deu_Latn"))
-    import_task(segments, Target(tmp_path, "wmt26", "eng_Latn-deu_Latn", overwrite=True))
+        import_segments(segments, Target(tmp_path, "wmt26", "eng_Latn-deu_Latn"))
+    import_segments(segments, Target(tmp_path, "wmt26", "eng_Latn-deu_Latn", overwrite=True))
     for line, message in (('{"src": "x"}', "no 'item_id'"), ("", "no official segment")):
         (tmp_path / "bad.jsonl").write_text(f"{line}\n", encoding="utf-8")
         with pytest.raises(InputError, match=message):
