@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.report.rating_table import RatingTable, Text
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
+from mbr_esd_metric.report.rating_table import RatingInput, RatingTable, Text, join
 from mbr_esd_metric.report.rating_table import SegmentRating as Rating
 from mbr_esd_metric.report.viewer import render_page
 
@@ -77,6 +77,18 @@ class Page:
     def js(self, script: str, *args: Any) -> Any:
         return self.driver.execute_script(script, *args)
 
+    def click(self, selector: str) -> None:
+        self.js("document.querySelector(arguments[0]).click()", selector)
+
+    def styles(self, selector: str, *names: str) -> list[list[str]]:
+        """The computed values of these properties for each element."""
+        return self.js(
+            "return [...document.querySelectorAll(arguments[0])].map(getComputedStyle)"
+            ".map(style => arguments[1].map(name => style[name]))",
+            selector,
+            list(names),
+        )
+
     def wait(self, condition: str, seconds: float = 30) -> None:
         end = time.monotonic() + seconds
         while not self.js(condition):
@@ -127,29 +139,26 @@ class Page:
         return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
 
 
-def random_ratings(texts: list[Text], seed: int, confident: bool) -> list[Rating]:
-    """Up to five spans each, overlapping ones among them."""
-    rng = random.Random(seed)
-
-    def span(length: int) -> ErrorSpan:
-        start = rng.randrange(length)
-        end, severity = min(length, start + rng.randint(1, 12)), rng.choice(["major", "minor"])
-        category = rng.choice(["accuracy/mistranslation", "Fluency/Punctuation", "non-translation", None])
-        return ErrorSpan(start, end, severity, category, round(rng.random(), 3) if confident else None)
-
-    counts = [0, 0, 1, 1, 2, 3, 5]
-    return [
-        Rating(text, Annotation([span(len(text.translation)) for _ in range(rng.choice(counts))])) for text in texts
-    ]
-
-
-def some_texts(count: int, seed: int = 0, systems: int = 4) -> list[Text]:
-    """Translations of 20 to 120 characters, some of them with characters outside the basic plane."""
-    rng = random.Random(seed)
+def random_sheet(count: int, systems: int = 4, metrics: tuple[str, ...] = ("metric",)) -> RatingTable:
+    """A person and metrics that are more or less sure. Translations have 20 to 120 characters, some of them outside of
+    the basic plane, and up to five spans, overlapping ones among them."""
+    rng = random.Random(0)
     texts = []
     for number in range(count):
-        words = [rng.choice(["Haus", "Straße", "und", "🙂", "läuft", "𝒙", "bald", "sehr,", "weil"]) for _ in range(20)]
-        text = " ".join(words)[: rng.randint(20, 120)]
+        words = rng.choices(["Haus", "Straße", "und", "🙂", "läuft", "𝒙", "bald", "sehr,", "weil"], k=20)
         segment, system = divmod(number, systems)
-        texts.append(Text(str(segment + 1), f"system {system}", f"source {segment}", text))
-    return texts
+        translation = " ".join(words)[: rng.randint(20, 120)]
+        texts.append(Text(str(segment + 1), f"system {system}", f"source {segment}", translation))
+
+    def rating(text: Text, confident: bool) -> Rating:
+        spans = []
+        for _ in range(rng.choice([0, 0, 1, 1, 2, 3, 5])):
+            start = rng.randrange(len(text.translation))
+            end = min(len(text.translation), start + rng.randint(1, 12))
+            category = rng.choice(["accuracy/mistranslation", "Fluency/Punctuation", "non-translation", None])
+            severity: Severity = rng.choice(["major", "minor"])
+            spans.append(ErrorSpan(start, end, severity, category, round(rng.random(), 3) if confident else None))
+        return Rating(text, Annotation(spans))
+
+    people = RatingInput("human", [rating(text, False) for text in texts], human=True)
+    return join([people, *(RatingInput(name, [rating(text, True) for text in texts]) for name in metrics)])

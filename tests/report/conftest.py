@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mbr_esd_metric.report.rating_table import RatingInput, RatingTable, join
-from tests.helpers.pages import Page, browser, random_ratings, some_texts
+from mbr_esd_metric.report.rating_table import RatingTable
+from tests.helpers.pages import Page, browser, random_sheet
 
 
 @pytest.fixture(scope="session")
@@ -26,12 +26,4 @@ def page(chromium: Any, tmp_path: Path) -> Page:
 
 @pytest.fixture
 def sheet() -> RatingTable:
-    """40 translations, a human and two metrics with confidences."""
-    texts = some_texts(40)
-    return join(
-        [
-            RatingInput("human", random_ratings(texts, 1, confident=False), human=True),
-            RatingInput("metric", random_ratings(texts, 2, confident=True)),
-            RatingInput("another", random_ratings(texts, 3, confident=True)),
-        ]
-    )
+    return random_sheet(40, metrics=("metric", "another"))
