@@ -200,24 +200,6 @@ def test_mbr_corpus_is_that_of_the_library(source: Path, out: Path) -> None:
     assert [row["expected_utility"] for row in rows(out)] == pytest.approx(utilities)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("--rule mrb", "error: --rule mrb: unknown rule 'mrb'; did you mean 'mbr'"),
-        ("--rule oracle", "--rule oracle needs human annotations"),
-        ("--rule mbr-corpus --utility softf1", "--utility softf1 changes nothing with --rule mbr-corpus"),
-        ("--utility softf2", "softf1"),
-        ("--format compct", "error: --format compct: unknown format 'compct'; did you mean 'compact'"),
-        *((f"--{option} w", "'w'") for option in ("weights", "invalid", "mqm", "location")),
-    ],
-)
-def test_wrong_options_leave_nothing(source: Path, out: Path, words: str, message: str, run: Command) -> None:
-    error = run(source, words, status=1).err
-    assert message in error
-    assert "mrb" not in words or "oracle" not in error
-    assert [path.name for path in out.parent.iterdir()] == [source.name]
-
-
 def test_a_utility_is_taken_where_it_says_something(source: Path, out: Path, run: Command) -> None:
     """MAP chooses without it, and reports it."""
     utilities = set()

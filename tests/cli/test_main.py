@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric.cli.main import VERBS, main
-from mbr_esd_metric.errors import EngineError, unknown
+from mbr_esd_metric.errors import EngineError, logger, shown_log, unknown
 from tests.helpers.command import Command
 
 
@@ -68,35 +68,6 @@ def test_what_the_terminal_cannot_show_ends_no_run(module: Any, monkeypatch: pyt
         assert buffer.getvalue() == expected
 
 
-def test_an_argument_that_an_option_took_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["oracle", "--test-set", "no-data/t", "--lp", "en-de"]
-    with pytest.raises(SystemExit, match="2"):
-        main([*command, "mbr"])
-    message = capsys.readouterr().err
-    assert "required: CANDIDATES; --lp takes every word after it: put CANDIDATES first, or -- before it" in message
-    assert main([*command, "--", "mbr"]) == 1
-    assert "no such test set" in capsys.readouterr().err
-    with pytest.raises(SystemExit, match="2"):
-        main(["oracle"])
-    assert "takes every word" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("scor -s src.txt", "unknown verb 'scor'; did you mean 'score'"),
-        ("score -s s -t t --modle x", "unrecognized arguments: --modle; did you mean --model?"),
-        ("sample -s s -t t -o o --seed 1", "--seed 1; seed is an option of a model: --model 'NAME?seed=...'"),
-        ("score -s s -t t --rule map", "; rule is an option of a model: --model 'NAME?rule=...'"),
-        ("decide c -o o --zzz", "unrecognized arguments: --zzz\n"),
-    ],
-)
-def test_the_nearest_verb_or_option_is_named(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(words.split())
-    assert message in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("line", "expected", "absent"),
     [("mbr-esd s", {"score", "serve", "show"}, "decide"), ("mbr-esd decide --", {"--rule", "--utility"}, "--to_json")],
@@ -120,3 +91,15 @@ def test_ctrl_c_after_the_work_is_no_traceback() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "mbr-esd-demo" in done.stdout or "mbr-esd-small" in done.stdout
+
+
+def test_notes_are_printed_after_the_library_was_used_without_a_program(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logger, "handlers", [])  # whatever a command of COMET in an earlier test left there
+    logger.info("not printed")
+    for _ in range(2):
+        with shown_log():
+            logger.info("a note")
+        logger.info("not printed")
+    assert capsys.readouterr().err == "a note\na note\n"

@@ -48,12 +48,6 @@ def test_models_shows_one_card_with_its_options_applied_and_what_they_mean(
     assert "mbr-esd-demo " in mbr_esd("models").out
 
 
-def test_a_misspelt_model_names_the_nearest(mbr_esd: Command) -> None:
-    message = mbr_esd("models mbr-esd-lama", status=1).err
-    assert "unknown model 'mbr-esd-lama'; did you mean 'mbr-esd-llama'" in message
-    assert message.endswith("mbr-esd-server?model=NAME&server=URL\n")
-
-
 def test_no_password_or_key_is_shown(mbr_esd: Command) -> None:
     shown = mbr_esd("models mbr-esd-llama?server=http://me:hunter2@host/v1").out
     assert "hunter2" not in shown

@@ -64,21 +64,6 @@ def test_the_rated_translations_of_a_test_set(files: Path, mbr_esd: Command) -> 
     mbr_esd(sample)  # the only gold there is
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("-o out.jsonl", "say what to sample"),
-        ("-s src.txt -t mt.txt -o no/out.jsonl", "the folder does not exist"),
-        ("-s src.txt -t mt.txt -o .", "is a folder; give the name of a file"),
-        ("-s src.txt -t mt.txt ./mt.txt -o out.jsonl", "-t ./mt.txt is given twice"),
-        ("--test-set tiny -o out.jsonl", "give its language pair with --lp"),
-        (f"-t mt.txt {TINY} -o out.jsonl", "--translations changes nothing with --test-set; leave it out"),
-    ],
-)
-def test_wrong_use(files: Path, arguments: str, message: str, mbr_esd: Command) -> None:
-    assert message in mbr_esd("sample", arguments, status=1).err
-
-
 def test_a_failing_run_leaves_its_bar_once_and_a_message_a_line(
     files: Path, mbr_esd: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

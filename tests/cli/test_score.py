@@ -57,53 +57,6 @@ def test_scores_spans_and_json_have_the_form_of_comet_score(files: None, mbr_esd
     assert second["errors"] == []  # not left out: a metric that finds no error anywhere has error spans
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "part"),
-    [
-        ("mt.txt", b"Er ging.\n", "mt.txt has 1 line and src.txt has 3"),
-        ("mt.txt", b"", "mt.txt is empty"),
-        ("mt.txt", b"Er ging.\n\xfcber\n", "mt.txt, line 2: byte 0xfc is not UTF-8"),
-        ("mt.txt", None, "mt.txt: no such file"),
-        *(
-            ("mt.txt", "Er ging.\n\n\n".encode(encoding), "looks like UTF-16, not UTF-8; convert the file")
-            for encoding in ("utf-16", "utf-16-le", "utf-16-be")
-        ),
-        ("candidates.jsonl", None, "candidates.jsonl"),
-        ("documents", b"a\n", "src.txt has 3, documents has 1"),
-        ("documents", b"a\nb\na\n", "documents, line 3: document a is not in one piece"),
-        ("documents", b"a\n\nb\n", "documents, line 2: no id of a document"),
-        ("documents", b'{"x": 1}\n', "documents, line 1: no 'doc_id' in this line"),
-    ],
-)
-def test_bad_input_is_one_line_with_the_fix(
-    files: None, mbr_esd: Command, name: str, content: bytes | None, part: str
-) -> None:
-    if content is None:
-        Path(name).unlink()
-    else:
-        Path(name).write_bytes(content)
-    documents = "--documents documents" if name == "documents" else ""
-    (line,) = mbr_esd(SCORE, MODEL, "--quiet", documents, status=1).err.splitlines()
-    assert part in line
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (f"{SCORE} mbr-esd-llama --dry-run --lp german", "not 'german'"),
-        (f"{SCORE} {MODEL}&engine=server", "engine=server changes nothing with candidates=candidates.jsonl"),
-        (f"{SCORE} {MODEL} --dry-run", "a dry run changes nothing with candidates=candidates.jsonl"),
-        *(
-            (f"score -s src.txt -t mt.txt {again} --model {MODEL}", f"-t {again} is given twice; name each file")
-            for again in ("./mt.txt", "same.txt")
-        ),
-    ],
-)
-def test_what_does_not_fit_is_refused(files: None, words: str, message: str, mbr_esd: Command) -> None:
-    Path("same.txt").symlink_to("mt.txt")
-    assert message in mbr_esd(words, status=1).err
-
-
 def test_the_signature_goes_to_standard_error(files: None, mbr_esd: Command) -> None:
     assert re.search(r"^mbr-esd\|candidates:.*\|mqm:paper\|", mbr_esd(SCORE, MODEL, "--verbose").err, re.MULTILINE)
     out, err = mbr_esd(SCORE, MODEL)

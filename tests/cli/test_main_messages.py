@@ -1,0 +1,186 @@
+"""What a verb refuses: one line that names file, line or option and the fix, and no file is touched."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mbr_esd_metric.cli.main import main
+from tests.helpers.command import Command
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+MODEL = "--model mbr-esd-demo?candidates=candidates.jsonl&n=8"
+TEXTS = "-s src.txt -t mt.txt"
+SCORE = f"score {TEXTS} {MODEL}"
+TINY = "--test-set data/tiny --lp en-de"
+HYPOTHESES = "data/tiny/system-outputs/en-de/mt.txt"
+AN_INPUT = "is an input, which the output would replace; write to another file"
+NO_FOLDER = "the folder does not exist"
+XLIFF = """<xliff version="1.2"><file source-language="en-GB" target-language="de" original="o"><body>
+<trans-unit id="a"><source>The bank closed.</source><target>Das Ufer schloss.</target></trans-unit>
+</body></file></xliff>
+"""
+FILES: dict[str, bytes] = {
+    "one.txt": b"Er ging.\n",
+    "empty.txt": b"",
+    "latin.txt": b"Er ging.\n\xfcber\n",
+    "utf16.txt": "Er ging.\n\n\n".encode("utf-16"),
+    "utf16-le.txt": "Er ging.\n\n\n".encode("utf-16-le"),
+    "utf16-be.txt": "Er ging.\n\n\n".encode("utf-16-be"),
+    "apart.docs": b"a\nb\na\n\nb\n",
+    "unnamed.docs": b"a\n\nb\n\n",
+    "other.docs": b'{"x": 1}\n',
+    "project.xlf": XLIFF.encode(),
+    "bare.xlf": XLIFF.replace(' target-language="de"', "").encode(),
+    "prompt.txt": b"{source}\n{translation}",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("refused")
+    for name in ("src.txt", "mt.txt", "candidates.jsonl", "human.tsv"):
+        shutil.copy(EXAMPLES / name, path)
+    for name in ("train.jsonl", "odd.png"):
+        shutil.copy(EXAMPLES / "candidates.jsonl", path / name)
+    for name, content in FILES.items():
+        (path / name).write_bytes(content)
+    (path / "same.txt").symlink_to("mt.txt")
+    (path / "link").symlink_to("candidates.jsonl")
+    assert main(["wmt", "import", f"{path}/human.tsv", "--test-set", f"{path}/data/tiny", "--lp", "en-de"]) == 0
+    return path
+
+
+def _contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        # an input is not written over
+        ("decide candidates.jsonl -o ./candidates.jsonl", AN_INPUT),
+        ("decide candidates.jsonl -o link", AN_INPUT),
+        (f"sample {TEXTS} {MODEL} -o src.txt", AN_INPUT),
+        (f"sample {TEXTS} {MODEL} -o candidates.jsonl", AN_INPUT),
+        (f"{SCORE} --to_json mt.txt", AN_INPUT),
+        ("score project.xlf -o project.xlf", AN_INPUT),
+        ("report human.tsv mine=candidates.jsonl -o candidates.jsonl", AN_INPUT),
+        (f"report {TINY} -o {HYPOTHESES}", AN_INPUT),
+        (f"sample {TINY} {MODEL} -o {HYPOTHESES}", AN_INPUT),
+        (f"oracle candidates.jsonl {TINY} --plot candidates.jsonl", AN_INPUT),
+        (f"oracle odd.png {TINY} --plot odd", AN_INPUT),
+        (f"oracle odd.png {TINY} --plot odd.svg", AN_INPUT),
+        ("distill pairs train.jsonl -o .", AN_INPUT),
+        # nor is begun what cannot be written
+        (f"sample {TEXTS} {MODEL} -o no/out.jsonl", NO_FOLDER),
+        (f"sample {TEXTS} {MODEL} -o .", "is a folder; give the name of a file"),
+        *(
+            (words.format(output), f"{output} cannot be a folder: ")
+            for output in ("human.tsv", "human.tsv/deeper")
+            for words in ("distill pairs c -o {}", "distill sft human.tsv -o {}", "wmt import x --test-set {}/tiny")
+        ),
+        (f"oracle absent.jsonl {TINY} --plot c.pdf", "c.pdf: plots are written as .png and .svg"),
+        (f"leaderboard --view lambda-sweep --metric absent.jsonl {TINY} --plot c.pdf", "c.pdf: plots are written as"),
+        # texts
+        (f"score -s src.txt -t one.txt {MODEL}", "one.txt has 1 line and src.txt has 4"),
+        (f"score -s src.txt -t empty.txt {MODEL}", "empty.txt is empty"),
+        (f"score -s src.txt -t latin.txt {MODEL}", "latin.txt, line 2: byte 0xfc is not UTF-8"),
+        (f"score -s src.txt -t absent.txt {MODEL}", "absent.txt: no such file"),
+        *(
+            (f"score -s src.txt -t {name} {MODEL}", "looks like UTF-16, not UTF-8; convert the file")
+            for name in FILES
+            if name.startswith("utf16")
+        ),
+        *(
+            (f"{verb} -s src.txt -t mt.txt {again} {MODEL}", f"-t {again} is given twice; name each file")
+            for verb, again in (("score", "./mt.txt"), ("score", "same.txt"), ("sample -o out.jsonl", "./mt.txt"))
+        ),
+        ("score -s src.txt", "give a source file with -s and translations with -t"),
+        (f"{SCORE} -o z", "-o changes nothing with plain texts"),
+        (f"{SCORE} --documents one.txt", "src.txt has 4, one.txt has 1"),
+        (f"{SCORE} --documents apart.docs", "apart.docs, line 3: document a is not in one piece"),
+        (f"{SCORE} --documents unnamed.docs", "unnamed.docs, line 2: no id of a document"),
+        (f"{SCORE} --documents other.docs", "other.docs, line 1: no 'doc_id' in this line"),
+        ("score project.xlf -s x -t y", "has both texts; leave -s and -t out"),
+        ("score project.xlf --documents x", "--documents x changes nothing with project.xlf"),
+        ("score project.xlf -o out.csv", "-o out.csv: it is project.xlf again"),
+        ("score project.xlf --lp en-fr", "unit o/a is en-de, not en-fr"),
+        (f"score bare.xlf {MODEL}", "names no one language pair (none); name it with --lp"),
+        ("score bare.xlf --lp de-en", "bare.xlf: unit o/a is en-?, not de-en; give one that fits"),
+        (f"score bare.xlf --lp de-en {MODEL}&prompt=prompt.txt", "not de-en"),
+        ("sample -o out.jsonl", "say what to sample"),
+        ("sample --test-set tiny -o out.jsonl", "give its language pair with --lp"),
+        (f"sample -t mt.txt {TINY} -o out.jsonl", "--translations changes nothing with --test-set; leave it out"),
+        # models and decisions
+        (f"score {TEXTS} --model mbr-esd-demo?candidates=absent", "absent"),
+        (f"score {TEXTS} --model mbr-esd-llama --dry-run --lp german", "not 'german'"),
+        (f"{SCORE}&engine=server", "engine=server changes nothing with candidates=candidates.jsonl"),
+        (f"{SCORE} --dry-run", "a dry run changes nothing with candidates=candidates.jsonl"),
+        (f"{SCORE} --corrected out.txt", "--corrected out.txt: this model corrects nothing; ask it with format=json-c"),
+        (
+            f"score {TEXTS} src.txt --corrected out.txt --model mbr-esd-llama?format=json-corrections",
+            "for one system",
+        ),
+        ("decide candidates.jsonl -o out --rule mrb", "error: --rule mrb: unknown rule 'mrb'; did you mean 'mbr'"),
+        ("decide candidates.jsonl -o out --rule oracle", "--rule oracle needs human annotations"),
+        (
+            "decide candidates.jsonl -o out --rule mbr-corpus --utility softf1",
+            "--utility softf1 changes nothing with --rule mbr-corpus",
+        ),
+        ("decide candidates.jsonl -o out --utility softf2", "softf1"),
+        ("decide candidates.jsonl -o out --format compct", "unknown format 'compct'; did you mean 'compact'"),
+        *(
+            (f"decide candidates.jsonl -o out --{option} w", "'w'")
+            for option in ("weights", "invalid", "mqm", "location")
+        ),
+        ("models mbr-esd-lama", "unknown model 'mbr-esd-lama'; did you mean 'mbr-esd-llama'"),
+        ("models mbr-esd-lama", "mbr-esd-server?model=NAME&server=URL"),
+        ("oracle --test-set no-data/t --lp en-de -- mbr", "no such test set"),
+    ],
+)
+def test_what_is_refused_is_one_line_and_touches_no_file(
+    folder: Path, words: str, message: str, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command
+) -> None:
+    monkeypatch.chdir(folder)
+    before = _contents(folder)
+    line = mbr_esd(words, status=1).err.splitlines()[-1]
+    assert message in line
+    assert line.startswith(f"mbr-esd {words.split()[0]}")
+    assert "mrb" not in words or "oracle" not in line
+    assert _contents(folder) == before
+
+
+@pytest.mark.parametrize("words", ["oracle", "leaderboard --view lambda-sweep --metric"])
+def test_whether_a_plot_can_be_drawn_is_looked_at_first(
+    folder: Path, words: str, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command
+) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    message = mbr_esd(words, "absent.jsonl", TINY, "--plot curve.png", status=1).err
+    assert "plotting needs the package 'matplotlib'" in message
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("scor -s src.txt", "unknown verb 'scor'; did you mean 'score'"),
+        ("score -s s -t t --modle x", "unrecognized arguments: --modle; did you mean --model?"),
+        ("sample -s s -t t -o o --seed 1", "--seed 1; seed is an option of a model: --model 'NAME?seed=...'"),
+        ("score -s s -t t --rule map", "; rule is an option of a model: --model 'NAME?rule=...'"),
+        ("decide c -o o --zzz", "unrecognized arguments: --zzz\n"),
+        (
+            "oracle --test-set no-data/t --lp en-de mbr",
+            "required: CANDIDATES; --lp takes every word after it: put CANDIDATES first, or -- before it",
+        ),
+        ("oracle", "required: CANDIDATES, --test-set, --lp\n"),
+    ],
+)
+def test_wrong_usage_names_the_nearest_verb_or_option(
+    words: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(words.split())
+    assert message in capsys.readouterr().err
