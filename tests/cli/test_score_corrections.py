@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,29 +20,27 @@ MODEL = "mbr-esd-demo?candidates=candidates.jsonl&n=3"
 SCORE = f"score -s src.txt -t mt.txt --quiet --model {MODEL}"
 
 
-def answer(**more: object) -> str:
-    error = {"error_span": "Das Ufer", "category": "accuracy", "sub_category": "", "severity": "major", **more}
-    return json.dumps({"errors": [error]})
-
-
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def files(workdir: Path) -> None:
     Path("src.txt").write_text(f"{SOURCE}\nHe left.\n", encoding="utf-8")
     Path("mt.txt").write_text(f"{MT}\nEr ging.\n", encoding="utf-8")
-    said = [answer(correction=text, reason=FIX["reason"]) for text in ("Die Bank", "Die Bank", "@Bank\n\x1b[2J\ud800")]
-    clean = ['{"errors": []}'] * 3
-    records = [
-        record(SOURCE, MT, *said, number=1, format="json-corrections"),
-        record("He left.", "Er ging.", *clean, number=2, format="json-corrections"),
-    ]
-    write_records("candidates.jsonl", records)
+    store("Die Bank", "Die Bank", "@Bank\n\x1b[2J\ud800")
 
 
-def test_json_has_what_to_write_instead(mbr_esd: Command) -> None:
-    mbr_esd(SCORE, "--to_json out.json")
+def store(*corrections: str | None) -> None:
+    """Candidates that write this in place of the first two words."""
+    error = {"error_span": "Das Ufer", "category": "accuracy", "sub_category": "", "severity": "major"}
+    more = [{} if text is None else {"correction": text, "reason": FIX["reason"]} for text in corrections]
+    said = [json.dumps({"errors": [error | one]}) for one in more]
+    form = None if corrections[0] is None else "json-corrections"
+    clean = record("He left.", "Er ging.", *['{"errors": []}'] * 3, number=2, format=form)
+    write_records("candidates.jsonl", [record(SOURCE, MT, *said, number=1, format=form), clean])
+
+
+def test_every_output_has_what_to_write_instead(files: None, mbr_esd: Command) -> None:
+    mbr_esd(SCORE, "--to_json out.json --to_csv out.csv --corrected fixed.txt")
     first, second = json.loads(Path("out.json").read_text(encoding="utf-8"))["mt.txt"]
-    (error,) = first["errors"]
-    assert {key: error[key] for key in FIX} == FIX
+    assert {key: first["errors"][0][key] for key in FIX} == FIX
     assert (first["corrected"], second["corrected"]) == ("Die Bank schloss.", "Er ging.")
     one, _ = read_comet_json(Path("out.json"))
     assert one.annotation is not None
@@ -51,17 +48,14 @@ def test_json_has_what_to_write_instead(mbr_esd: Command) -> None:
     shown = mbr_esd("show out.json").out
     assert "    instead  Die Bank  =HYPERLINK(1)  agreement 0.67\n" in shown
     assert "  corrected  [-Das-]{+Die+} [-Ufer-]{+Bank+} schloss.\n" in shown
-
-
-def test_predict_has_it_in_its_metadata() -> None:
-    prediction = load_metric(MODEL).predict([{"src": SOURCE, "mt": MT}], progress_bar=False)
-    assert prediction.metadata.corrected == ["Die Bank schloss."]
-    (row,) = prediction.rows()
+    (row,) = csv.DictReader(Path("out.csv").read_text(encoding="utf-8").splitlines())
+    assert (row["correction"], row["reason"], row["translation"]) == ("Die Bank", "'=HYPERLINK(1)", MT)
+    assert float(row["agreement"]) == pytest.approx(FIX["agreement"], abs=1e-6)
+    assert mbr_esd(f"score out.csv --lp en-de --quiet --only_system --model {MODEL}").out == "out.csv\tscore: 0.8000\n"
+    assert Path("fixed.txt").read_text(encoding="utf-8") == "Die Bank schloss.\nEr ging.\n"
+    (row,) = load_metric(MODEL).predict([{"src": SOURCE, "mt": MT}], progress_bar=False).rows()
     assert row["corrected"] == "Die Bank schloss."
     assert {key: row["error_spans"][0][key] for key in FIX} == FIX
-
-
-def test_decisions_have_it(mbr_esd: Command) -> None:
     mbr_esd("decide candidates.jsonl -o decisions.jsonl")
     first, second = map(json.loads, Path("decisions.jsonl").read_text(encoding="utf-8").splitlines())
     assert {key: first["error_spans"][0][key] for key in FIX} == FIX
@@ -71,43 +65,22 @@ def test_decisions_have_it(mbr_esd: Command) -> None:
     assert again.to_json() == first
 
 
-def test_the_table_has_columns_and_no_formulas(mbr_esd: Command) -> None:
-    mbr_esd(SCORE, "--to_csv out.csv")
-    with Path("out.csv").open(encoding="utf-8", newline="") as file:
-        (row,) = csv.DictReader(file)
-    assert (row["correction"], row["reason"], row["translation"]) == ("Die Bank", "'=HYPERLINK(1)", MT)
-    assert float(row["agreement"]) == pytest.approx(FIX["agreement"], abs=1e-6)
-    assert mbr_esd(f"score out.csv --lp en-de --quiet --only_system --model {MODEL}").out == "out.csv\tscore: 0.8000\n"
-
-
-def test_the_corrected_translations_are_lines_for_any_metric(mbr_esd: Command) -> None:
-    mbr_esd(SCORE, "--corrected fixed.txt")
-    assert Path("fixed.txt").read_text(encoding="utf-8") == "Die Bank schloss.\nEr ging.\n"
-    rows = [record(SOURCE, MT, *[answer(correction="a\r\nb\u2028c\x1bd\ud800")] * 3, format="json-corrections")]
-    write_records("candidates.jsonl", [*rows, record("He left.", "Er ging.", *['{"errors": []}'] * 3, number=2)])
-    write_records("candidates.jsonl", rows)
-    Path("src.txt").write_text(f"{SOURCE}\n", encoding="utf-8")
-    Path("mt.txt").write_text(f"{MT}\n", encoding="utf-8")
-    mbr_esd(SCORE, "--corrected fixed.txt")
-    assert Path("fixed.txt").read_text(encoding="utf-8") == "a b c\ufffdd\ufffd schloss.\n"
-
-
-def test_the_lines_of_units_that_did_not_change_are_as_they_are(mbr_esd: Command) -> None:
+def test_corrected_translations_are_lines_and_units_that_did_not_change_are_as_they_are(
+    files: None, mbr_esd: Command
+) -> None:
     Path("old.csv").write_text("source,target\nHe left.,Er ging.\n", encoding="utf-8")
-    for name, first, fixed in (("new", MT, "Die Bank schloss."), ("same", "Er ging.", "Er ging.")):
-        source = SOURCE if name == "new" else "He left."
-        Path("t.csv").write_text(f"source,target\nHe left.,Er ging.\n{source},{first}\n", encoding="utf-8")
+    for source, mt, fixed in ((SOURCE, MT, "Die Bank schloss."), ("He left.", "Er ging.", "Er ging.")):
+        Path("t.csv").write_text(f"source,target\nHe left.,Er ging.\n{source},{mt}\n", encoding="utf-8")
         mbr_esd(f"score t.csv --lp en-de --changed-from old.csv --corrected fixed.txt --quiet --model {MODEL}")
-        assert Path("fixed.txt").read_text(encoding="utf-8") == f"Er ging.\n{fixed}\n", name
+        assert Path("fixed.txt").read_text(encoding="utf-8") == f"Er ging.\n{fixed}\n"
+    store(*["a\r\nb\u2028c\x1bd\ud800"] * 3)
+    mbr_esd(SCORE, "--corrected fixed.txt")
+    assert Path("fixed.txt").read_text(encoding="utf-8") == "a b c\ufffdd\ufffd schloss.\nEr ging.\n"
 
 
-def test_a_model_that_corrects_nothing_has_no_such_keys(mbr_esd: Command) -> None:
-    write_records("candidates.jsonl", [record(SOURCE, MT, *[answer()] * 3), record("He left.", "Er ging.", answer())])
-    mbr_esd(SCORE.replace("n=3", "n=1"), "--to_json out.json --to_csv out.csv")
-    rows: list[dict[str, Any]] = json.loads(Path("out.json").read_text(encoding="utf-8"))["mt.txt"]
-    assert not {"corrected", *FIX} & {*rows[0], *rows[0]["errors"][0]}
+def test_a_model_that_corrects_nothing_has_no_such_keys(files: None, mbr_esd: Command) -> None:
+    store(None, None, None)
+    mbr_esd(SCORE, "--to_json out.json --to_csv out.csv")
+    row = json.loads(Path("out.json").read_text(encoding="utf-8"))["mt.txt"][0]
+    assert not {"corrected", *FIX} & {*row, *row["errors"][0]}
     assert "correction" not in Path("out.csv").read_text(encoding="utf-8")
-    refused = mbr_esd(SCORE.replace("n=3", "n=1"), "--corrected fixed.txt", status=1)
-    assert "format=json-corrections" in refused.err
-    two = "score -s src.txt -t mt.txt src.txt --corrected fixed.txt --model mbr-esd-llama?format=json-corrections"
-    assert "for one system" in mbr_esd(two, status=1).err
