@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,19 +21,26 @@ XLIFF = """<xliff version="1.2"><file source-language="en-GB" target-language="d
 <trans-unit id="c"><source>New</source><target/></trans-unit>
 </body></file></xliff>
 """
-PAIRS = [("The bank closed.", "Das Ufer schloss.", ["Ufer"]), ("He left.", "Er ging.", [])]
+MODEL = "mbr-esd-demo?candidates=candidates.jsonl&n=1"
 
 
-@pytest.fixture
-def project(workdir: Path) -> str:
-    """Returns the model."""
+def store(*pairs: tuple[str, str, str | None]) -> None:
+    """Candidates that mark one text of a translation, or none."""
+    write_records("candidates.jsonl", [record(src, mt, answer(*([word] if word else []))) for src, mt, word in pairs])
+
+
+@pytest.fixture(autouse=True)
+def project(workdir: Path) -> None:
     Path("project.xlf").write_text(XLIFF, encoding="utf-8")
-    write_records("candidates.jsonl", [record(source, mt, answer(*words)) for source, mt, words in PAIRS])
-    return "mbr-esd-demo?candidates=candidates.jsonl&n=1"
+    store(("The bank closed.", "Das Ufer schloss.", "Ufer"), ("He left.", "Er ging.", None))
 
 
-def test_a_file_comes_back_with_its_errors(project: str, mbr_esd: Command) -> None:
-    result = mbr_esd("score project.xlf -o checked.xlf --to_csv e.csv --model", project)
+def rows_of(path: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(Path(path).read_text(encoding="utf-8").splitlines()))
+
+
+def test_a_file_comes_back_with_its_errors(mbr_esd: Command) -> None:
+    result = mbr_esd("score project.xlf -o checked.xlf --to_csv e.csv --model", MODEL)
     assert result.out.splitlines() == [
         "project.xlf\tSegment o/a\tscore: 0.8000",
         "project.xlf\tSegment o/b\tscore: 1.0000",
@@ -44,67 +50,67 @@ def test_a_file_comes_back_with_its_errors(project: str, mbr_esd: Command) -> No
     assert "note: project.xlf: 1 unit left out (1 without source or translation), such as o/c" in result.err
     checked = Path("checked.xlf").read_text(encoding="utf-8")
     assert '<g id="1"><mrk mid="mbr-esd-1" mtype="x-its" its:locQualityIssueType="mistranslation"' in checked
-    (row,) = csv.DictReader(Path("e.csv").read_text(encoding="utf-8").splitlines())
+    (row,) = rows_of("e.csv")
     assert (row["id"], row["severity"], row["text"], row["start"]) == ("o/a", "major", "Ufer", "4")
     # Scored again, the marked file gives itself.
-    mbr_esd("score checked.xlf -o again.xlf --model", project, "--quiet")
+    mbr_esd("score checked.xlf -o again.xlf --model", MODEL, "--quiet")
     assert Path("again.xlf").read_text(encoding="utf-8") == checked
 
 
-def test_no_terminal_obeys_a_units_name(project: str, mbr_esd: Command) -> None:
-    Path("project.xlf").write_text(XLIFF.replace('id="c"', 'id="&#x9b;31m"'), encoding="utf-8")
-    assert "such as o/\ufffd31m" in mbr_esd("score project.xlf --model", project).err
+@pytest.mark.parametrize(
+    ("old", "new", "words", "message", "printed"),
+    [
+        # no terminal obeys a unit's name
+        ('id="c"', 'id="&#x9b;31m"', "", "such as o/\ufffd31m", "0.9000"),
+        # units that are not ready are counted
+        ("<target>Er", '<target state="new">Er', "", '(1 without source or translation, 1 state="new")', "0.8000"),
+        ("<target>Er", '<target state="new">Er', "--all", "1 unit left out", "0.9000"),
+        # codes that differ are a data warning
+        ("bank", "bank", "", "1 with other tags (unit o/a of project.xlf)", "0.9000"),
+        ("bank", '<g id="1">bank</g>', "", "", "0.9000"),
+        # a code without a name is in the prompt as it stands; a region tells nothing of the language
+        ('"de"', '"qq"', "", "", "0.9000"),
+        ('"de"', '"fil-PH"', "--lp en-US-fil", "", "0.9000"),
+        (' target-language="de"', "", "--lp en-de", "", "0.9000"),
+    ],
+)
+def test_what_a_file_says_of_its_units(
+    old: str, new: str, words: str, message: str, printed: str, mbr_esd: Command
+) -> None:
+    Path("project.xlf").write_text(XLIFF.replace(old, new), encoding="utf-8")
+    result = mbr_esd("score project.xlf --only_system --to_json o.json", words, "--model", MODEL)
+    assert message in result.err
+    assert result.out.startswith(f"project.xlf\tscore: {printed}\n")
+    warned = json.loads(Path("o.json").read_text(encoding="utf-8"))["project.xlf"][0].get("data_warning")
+    assert warned == (None if "bank</g>" in new else "with other tags")
 
 
-def test_languages_without_a_name_or_that_no_prompt_names(project: str, mbr_esd: Command) -> None:
-    Path("bare.xlf").write_text(XLIFF.replace(' target-language="de"', ""), encoding="utf-8")
-    mbr_esd("score bare.xlf --lp en-de --model", project, "--quiet")
-    # A code without a name is in the prompt as it stands; a region tells nothing of the language.
-    Path("qq.xlf").write_text(XLIFF.replace('"de"', '"qq"'), encoding="utf-8")
-    mbr_esd("score qq.xlf --model", project, "--quiet")
-    Path("filipino.xlf").write_text(XLIFF.replace('"de"', '"fil-PH"'), encoding="utf-8")
-    mbr_esd("score filipino.xlf --lp en-US-fil --model", project, "--quiet")
-    # A prompt that names no languages needs none, nor one pair of them.
+@pytest.mark.parametrize("language", ['target-language="qq"', ""])
+def test_a_prompt_that_names_no_languages_needs_none(language: str, mbr_esd: Command) -> None:
+    Path("project.xlf").write_text(XLIFF.replace('target-language="de"', language), encoding="utf-8")
     Path("prompt.txt").write_text("{source}\n{translation}", encoding="utf-8")
-    for name in ("bare.xlf", "qq.xlf"):
-        mbr_esd("score", name, f"--model {project}&prompt=prompt.txt")
+    mbr_esd(f"score project.xlf --model {MODEL}&prompt=prompt.txt")
 
 
-def test_units_that_are_not_ready_are_counted(project: str, mbr_esd: Command) -> None:
-    Path("project.xlf").write_text(XLIFF.replace("<target>Er", '<target state="new">Er'), encoding="utf-8")
-    result = mbr_esd("score project.xlf --model", project, "--only_system")
-    assert '2 units left out (1 without source or translation, 1 state="new")' in result.err
-    assert result.out == "project.xlf\tscore: 0.8000\n"
-    assert mbr_esd("score project.xlf --model", project, "--only_system --all").out == "project.xlf\tscore: 0.9000\n"
-
-
-def test_quoted_tables_and_errors_that_begin_as_formulas(project: str, mbr_esd: Command) -> None:
-    texts = ('=1+1 "Ja', '"=1+1 "Ja"')
-    write_records("candidates.jsonl", [record("Yes", text, answer("=1+1")) for text in texts])
+def test_quoted_tables_and_errors_that_begin_as_formulas(mbr_esd: Command) -> None:
+    store(*(("Yes", text, "=1+1") for text in ('=1+1 "Ja', '"=1+1 "Ja"')))
     for cell, whole, span in (('"=1+1 "Ja"', '"=1+1 "Ja"', "1"), ('"=1+1 ""Ja"', "'=1+1 \"Ja", "0")):
         Path("t.tsv").write_text(f"source\ttarget\tlp\nYes\t{cell}\ten-de\n", encoding="utf-8")
-        mbr_esd("score t.tsv --to_csv e.csv --model", project, "--quiet")
-        (row,) = csv.DictReader(Path("e.csv").read_text(encoding="utf-8").splitlines())
+        mbr_esd("score t.tsv --to_csv e.csv --model", MODEL, "--quiet")
+        (row,) = rows_of("e.csv")
         assert (row["translation"], row["text"], row["start"]) == (whole, "'=1+1", span)
 
 
-def test_a_pair_chooses_among_the_languages_of_a_file(project: str, mbr_esd: Command) -> None:
+def test_a_pair_chooses_among_the_languages_of_a_file(mbr_esd: Command) -> None:
     """Units in others are left out and counted, and stay as they are."""
     Path("t.csv").write_text("id,source,target,lp\na,Yes,Ja,en-de\nb,Yes,Oui,en-fr\n", encoding="utf-8")
-    write_records("candidates.jsonl", [record("Yes", "Ja", answer("Ja")), record("Yes", "Oui", answer())])
-    message = mbr_esd("score t.csv --model", project, status=1).err
+    store(("Yes", "Ja", "Ja"), ("Yes", "Oui", None))
+    message = mbr_esd("score t.csv --model", MODEL, status=1).err
     assert "names no one language pair (en-de (unit a), en-fr (unit b)); name it with --lp" in message
-    result = mbr_esd("score t.csv -o o.csv --lp en-de --only_system --model", project)
+    result = mbr_esd("score t.csv -o o.csv --lp en-de --only_system --model", MODEL)
     assert "t.csv: 1 unit left out (1 not en-de), such as b" in result.err
     assert Path("o.csv").read_text(encoding="utf-8").splitlines()[2] == "b,Yes,Oui,en-fr,,"
-    mbr_esd("score t.csv --lp en-de --only_system --model", f"{project}&lp=en-fr", status=1)
-
-
-def test_codes_that_are_lost_are_data_warnings(project: str, mbr_esd: Command) -> None:
-    Path("project.xlf").write_text(XLIFF.replace('<g id="1">Ufer</g>', "Ufer").replace("bank", '<g id="1">bank</g>'))
-    result = mbr_esd("score project.xlf --to_json o.json --model", project)
-    assert "1 with other tags (unit o/a of project.xlf)" in result.err
-    assert json.loads(Path("o.json").read_text())["project.xlf"][0]["data_warning"] == "with other tags"
+    mbr_esd("score t.csv --lp en-de --only_system --model", f"{MODEL}&lp=en-fr", status=1)
 
 
 CHANGED = {
@@ -119,20 +125,22 @@ CHANGED = {
 
 
 @pytest.mark.parametrize("ending", CHANGED)
-def test_only_what_changed_is_judged(project: str, mbr_esd: Command, ending: str) -> None:
+def test_only_what_changed_is_judged(mbr_esd: Command, ending: str) -> None:
     """The others keep their marks; nothing that changed passes every gate; an empty old file has nothing."""
-    content, file = CHANGED[ending], f"new.{ending}"
-    Path("old").write_text(content, encoding="utf-8")
-    write_records("candidates.jsonl", [record(source, mt, answer(*words)) for source, mt, words in PAIRS])
-    Path(file).write_text(content, encoding="utf-8")
-    model = f"--model {project}&lp=en-de"
-    mbr_esd(f"score {file} -o marked.{ending}", model, "--quiet")
+    content, file, model = CHANGED[ending], f"new.{ending}", f"--model {MODEL}&lp=en-de --quiet"
+    for name in ("old", file):
+        Path(name).write_text(content, encoding="utf-8")
+    mbr_esd(f"score {file} -o marked.{ending}", model)
+    mbr_esd(f"score marked.{ending} --changed-from old --fail-under 1 -o out.{ending}", model)
     whole = Path(f"marked.{ending}").read_text(encoding="utf-8")
+    Path("empty").touch()
+    output = mbr_esd(f"score marked.{ending} --changed-from empty --only_system", model).out
+    assert output == f"marked.{ending}\tscore: 0.9000\n"
     # The first unit has an error, and its mark stays while the second, which is new, is judged alone.
     Path(file).write_text(whole.replace("Er ging.", "Er lief."), encoding="utf-8")
-    write_records("candidates.jsonl", [record("He left.", "Er lief.", answer("lief"))])
+    store(("He left.", "Er lief.", "lief"))
     score = f"score {file} --changed-from old -o out.{ending} --to_json o.json --fail-under .5 --summary s.md"
-    result = mbr_esd(score, model, "--quiet --only_system")
+    result = mbr_esd(score, model, "--only_system")
     assert result.out.splitlines()[0] == f"{file}\tscore: 0.8000"
     assert "1 unit left out (1 as in old)" in result.err or "2 units left out (1 without" in result.err
     assert [row["mt"] for row in json.loads(Path("o.json").read_text(encoding="utf-8"))[file]] == ["Er lief."]
@@ -143,54 +151,40 @@ def test_only_what_changed_is_judged(project: str, mbr_esd: Command, ending: str
     assert marked != Path(file).read_text(encoding="utf-8")
     # What was marked is no change.
     outputs = f"-o out.{ending} --to_json o.json --to_csv e.csv --summary s.md --junit j.xml"
-    result = mbr_esd(f"score marked.{ending} --changed-from old --fail-under 1", outputs, model, "--quiet")
-    assert result.out == f"marked.{ending}: no unit differs from old, so nothing is judged\n" + (
-        f"Predictions saved in: o.json.\nout.{ending}: 0 errors marked\n"
-    )
+    result = mbr_esd(f"score marked.{ending} --changed-from old --fail-under 1", outputs, model)
+    said = f"marked.{ending}: no unit differs from old"
+    assert result.out == f"{said}, so nothing is judged\nPredictions saved in: o.json.\nout.{ending}: 0 errors marked\n"
     assert Path(f"out.{ending}").read_text(encoding="utf-8") == whole
-    assert "no unit differs" in Path("j.xml").read_text(encoding="utf-8")
-    assert f"✅ marked.{ending}: no unit differs from old" in Path("s.md").read_text(encoding="utf-8")
-    Path("empty").touch()
-    write_records("candidates.jsonl", [record(source, mt, answer(*words)) for source, mt, words in PAIRS])
-    output = mbr_esd(f"score marked.{ending} --changed-from empty", model, "--quiet --only_system").out
-    assert output == f"marked.{ending}\tscore: 0.9000\n"
+    assert said in Path("j.xml").read_text(encoding="utf-8")
+    assert f"✅ {said}" in Path("s.md").read_text(encoding="utf-8")
 
 
-def test_corrections_in_a_summary_a_table_and_a_file(project: str, mbr_esd: Command) -> None:
+def test_corrections_in_a_summary_a_table_and_a_file(mbr_esd: Command) -> None:
     """What a model says is no markup there; a correction that deletes is a dash."""
     kind = {"category": "style", "sub_category": "", "severity": "minor"}
-    answers = [
-        {"error_span": "<b>|`x", **kind, "correction": "", "reason": "![](http://x) |\n- no"},
-        {"error_span": "Nein", **kind, "correction": "=Doch", "reason": ""},
-    ]
-    texts = ["Ja <b>|`x", "Nein"]
+    said = {
+        "Ja <b>|`x": {"error_span": "<b>|`x", **kind, "correction": "", "reason": "![](http://x) |\n- no"},
+        "Nein": {"error_span": "Nein", **kind, "correction": "=Doch", "reason": ""},
+    }
     Path("t.csv").write_text("source,target\nYes,Ja <b>|`x\nYes,Nein\n", encoding="utf-8")
-    write_records(
-        "candidates.jsonl",
-        [
-            record("Yes", mt, json.dumps({"errors": [one]}), format="json-corrections")
-            for mt, one in zip(texts, answers, strict=True)
-        ],
-    )
+    answers = {mt: json.dumps({"errors": [error]}) for mt, error in said.items()}
+    write_records("candidates.jsonl", [record("Yes", *one, format="json-corrections") for one in answers.items()])
     outputs = "--summary s.md --to_csv e.csv -o o.csv --to_json o.json"
-    mbr_esd("score t.csv --lp en-de", outputs, "--model", f"{project}&format=json-corrections")
-    one, two = (
-        line for line in Path("s.md").read_text(encoding="utf-8").splitlines() if line.endswith("|") and "`" in line
-    )
+    mbr_esd("score t.csv --lp en-de", outputs, "--model", f"{MODEL}&format=json-corrections")
+    summary = Path("s.md").read_text(encoding="utf-8").splitlines()
+    one, two = (line for line in summary if line.endswith("|") and "`" in line)
     assert [cell.strip() for cell in one.replace(r"\|", "/").strip("|").split("|")] == [
         "`1`", "`<b>/'x`", "`minor`", "`style`", "\N{EM DASH}", "`![](http://x) / - no`",
     ]  # fmt: skip
     assert "`=Doch`" in two
-    rows = list(csv.DictReader(Path("e.csv").read_text(encoding="utf-8").splitlines()))
-    assert [(row["correction"], row["agreement"]) for row in rows] == [("", "1.0"), ("'=Doch", "1.0")]
+    assert [(row["correction"], row["agreement"]) for row in rows_of("e.csv")] == [("", "1.0"), ("'=Doch", "1.0")]
     assert '""correction"": ""=Doch""' in Path("o.csv").read_text(encoding="utf-8")
 
 
-def test_a_unit_that_a_server_refused_has_no_score_and_no_errors(workdir: Path) -> None:
+def test_a_unit_that_a_server_refused_has_no_score_and_no_errors() -> None:
     """Not "[]", which says that it has none."""
     Path("t.csv").write_text("source,target\nYes,Ja\nNo,Nein\n", encoding="utf-8")
-    document = read_document("t.csv")
-    rows: list[dict[str, Any]] = [{"COMET": 1.0, "errors": []}, {"refused": "filtered"}]
-    texts = Texts(["Yes", "No"], {"t.csv": ["Ja", "Nein"]}, "12", ["", ""], document)
+    texts = Texts(["Yes", "No"], {"t.csv": ["Ja", "Nein"]}, "12", ["", ""], read_document("t.csv"))
+    rows = [{"COMET": 1.0, "errors": []}, {"refused": "filtered"}]
     assert write_errors_of(texts, {"t.csv": rows}, None, "o.csv") == "o.csv: 0 errors marked"
     assert Path("o.csv").read_text(encoding="utf-8").splitlines()[1:] == ["Yes,Ja,1.0,[]", "No,Nein,,"]
