@@ -13,8 +13,7 @@ In an output ``...`` stands for anything: alone on a line for any number of line
 Comments above a block say what is special about it; they do not show in the rendered page:
 
     <!-- docs: not run: REASON -->          for example, it needs four GPUs
-    <!-- docs: needs NAME [NAME ...] -->    is skipped where that is missing: see `NEEDS`
-    <!-- docs: fails -->                    every command of the block exits with another status than 0
+    <!-- docs: needs NAME -->               is skipped where that is missing: see `NEEDS`
     <!-- docs: run COMMAND -->              what a reader need not see, before the next block
 """
 
@@ -30,136 +29,100 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
+#: Where the human annotations are, as everywhere in the tests.
+DATA = Path(os.environ.get("MBR_ESD_DATA", ROOT.parent / "shared" / "data"))
 
 
-def _module(*names: str) -> Callable[[], bool]:
-    return lambda: all(importlib.util.find_spec(name) is not None for name in names)
-
-
-def data_folder() -> Path:
-    """Where the human annotations are, as everywhere in the tests."""
-    return Path(os.environ.get("MBR_ESD_DATA", ROOT.parent / "shared" / "data"))
+def _here(*modules: str) -> bool:
+    return all(importlib.util.find_spec(name) is not None for name in modules)
 
 
 #: What a block may need -> whether it is here.
-NEEDS: Mapping[str, Callable[[], bool]] = {
-    "comet": _module("comet"),
-    "transformers": _module("torch", "transformers", "outlines_core"),
-    "matplotlib": _module("matplotlib"),
-    "trl": _module("trl"),
-    "data": lambda: (data_folder() / "mqm").is_dir(),
-    "model": lambda: bool(os.environ.get("MBR_ESD_TEST_MODEL")) and _module("torch", "transformers", "outlines_core")(),
+NEEDS = {
+    "comet": _here("comet"),
+    "transformers": _here("torch", "transformers", "outlines_core"),
+    "data": (DATA / "mqm").is_dir(),
 }
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block that is run.
-
-    Attributes:
-        line: of its fence in the document.
-        language: "console" or "python".
-        text: what stands in it.
-        before: commands that the reader does not see.
-        needs: names in `NEEDS`.
-        not_run: why it is not run, or None.
-        fails: whether its commands must fail.
-    """
-
-    document: Path
-    line: int
-    language: str
-    text: str
-    before: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()
-    not_run: str | None = None
-    fails: bool = False
-
-    @property
-    def name(self) -> str:
-        return f"{self.document.relative_to(ROOT)}:{self.line}"
-
-    @property
-    def missing(self) -> str | None:
-        """Why it cannot be run here, or None."""
-        if self.not_run is not None:
-            return self.not_run
-        absent = [name for name in self.needs if not NEEDS[name]()]
-        return f"needs {', '.join(absent)}, not here" if absent else None
 
 
 class DocumentError(AssertionError):
     """A document breaks the convention, or shows what is not so."""
 
 
+@dataclass(frozen=True)
+class Block:
+    """A fenced "console" or "python" block: the line of its fence, its text, the commands before it that the reader
+    does not see, and why it is not run, or None."""
+
+    document: Path
+    line: int
+    language: str
+    text: str
+    before: tuple[str, ...] = ()
+    not_run: str | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.document.relative_to(ROOT)}:{self.line}"
+
+
 #: A comment on the blocks below it, or a fenced block.
 _PART = re.compile(
-    r"<!-- docs: (?P<note>.*?) -->|^ *(?P<ticks>`{3,}) *(?P<language>\w*)[^\n]*\n(?P<text>.*?)^ *(?P=ticks)$",
+    r"<!-- docs: (?P<kind>not run:|needs|run) (?P<note>.*?) -->"
+    r"|^ *(?P<ticks>`{3,}) *(?P<language>\w*)[^\n]*\n(?P<text>.*?)^ *(?P=ticks)$",
     re.MULTILINE | re.DOTALL,
 )
 
 
-def blocks_of(document: Path) -> list[Block]:
-    """The blocks of a document that are run or say why not.
-
-    Raises:
-        DocumentError: a block in bash, an unknown comment or need, a console block without a command.
-    """
-    blocks: list[Block] = []
-    notes: list[str] = []
+def blocks_of(document: Path) -> Iterator[Block]:
+    """The blocks of a document that are run or say why not; `DocumentError` for one in bash, an unknown comment or
+    need, or a console block without a command."""
     content = document.read_text(encoding="utf-8")
+    if content.count("<!-- docs:") != sum(part["kind"] is not None for part in _PART.finditer(content)):
+        raise DocumentError(f"{document}: a comment means nothing; see {__name__}")
+    before: list[str] = []
+    not_run = None
     for part in _PART.finditer(content):
-        line, language = content.count("\n", 0, part.start()) + 1, part["language"]
-        if part["note"]:
-            notes.append(part["note"])
+        language, where = part["language"], f"{document}:{content.count(chr(10), 0, part.start()) + 1}"
+        if part["kind"] == "run":
+            before.append(part["note"])
+        elif part["kind"] == "needs":
+            not_run = None if NEEDS[part["note"]] else f"needs {part['note']}, not here"
+        elif part["kind"]:
+            not_run = part["note"]
         elif language in ("bash", "sh", "shell"):
-            raise DocumentError(f"{document}:{line}: write commands as a console block, with $ before each")
+            raise DocumentError(f"{where}: write commands as a console block, with $ before each")
         elif language in ("console", "python"):
             text = textwrap.dedent(part["text"]).removesuffix("\n")
-            blocks.append(_block(document, line, language, text, notes))
-            notes = []
-    return blocks
+            if language == "console" and not_run is None and not text.startswith("$ "):
+                raise DocumentError(f"{where}: a console block begins with a command, '$ ...'")
+            yield Block(document, int(where.rpartition(":")[2]), language, text, tuple(before), not_run)
+            before, not_run = [], None
 
 
-def _block(document: Path, line: int, language: str, text: str, notes: list[str]) -> Block:
-    values: dict[str, list[str]] = {"not run:": [], "needs": [], "run": [], "fails": []}
-    for note in notes:
-        kind = next((kind for kind in values if note.startswith(kind)), None)
-        if kind is None:
-            raise DocumentError(f"{document}:{line}: what does the comment {note!r} mean? see {__name__}")
-        values[kind].append(note.removeprefix(kind).strip())
-    needs = " ".join(values["needs"]).split()
-    if unknown := set(needs) - set(NEEDS):
-        raise DocumentError(f"{document}:{line}: unknown need {', '.join(unknown)}; there are: {', '.join(NEEDS)}")
-    not_run = next(iter(values["not run:"]), None)
-    if language == "console" and not_run is None and not text.startswith("$ "):
-        raise DocumentError(f"{document}:{line}: a console block begins with a command, '$ ...'")
-    return Block(document, line, language, text, tuple(values["run"]), tuple(needs), not_run, bool(values["fails"]))
-
-
-def steps_of(text: str) -> list[tuple[str, str | None]]:
-    """The commands of a console block, each with the output shown below it, None where there is none."""
-    steps: list[tuple[list[str], list[str]]] = []
+def _steps(text: str) -> list[tuple[str, str]]:
+    """The commands of a console block, each with the output shown below it, "" where there is none."""
+    steps: list[list[str]] = []
     for line in text.split("\n"):
         if line.startswith("$ "):
-            steps.append(([line[2:]], []))
-        elif steps[-1][0][-1].endswith("\\") and not steps[-1][1]:
-            steps[-1][0].append(line)
+            steps.append([line[2:], ""])
+        elif steps[-1][0].endswith("\\") and not steps[-1][1]:
+            steps[-1][0] += f"\n{line}"
         else:
-            steps[-1][1].append(line)
-    return [("\n".join(c), "\n".join(o) if any(o) else None) for c, o in steps]
+            steps[-1][1] += f"{line}\n"
+    return [(command, output.strip("\n")) for command, output in steps]
 
 
-def same_output(shown: str, real: str) -> bool:
+def _same_output(shown: str, real: str) -> bool:
     """Whether `real` is what the document shows; see the convention for dots."""
     pattern = ""
-    for line in shown.strip("\n").split("\n"):
+    for line in shown.split("\n"):
         if line.strip() == "...":
             pattern += r"(?:[^\n]*\n)*"
         else:
@@ -167,97 +130,68 @@ def same_output(shown: str, real: str) -> bool:
     return re.fullmatch(pattern, re.sub(r"[ \t]+\n", "\n", real.strip("\n") + "\n")) is not None
 
 
-@dataclass
 class Session:
     """One document on its way: a shell, a Python namespace, a folder."""
 
-    document: Path
-    folder: Path
-    done: int = 0
-    _shell: subprocess.Popen[str] | None = None
-    _names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__docs__"})
-
-    def __post_init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.done = 0
+        self._folder = folder
+        self._names: dict[str, Any] = {"__name__": "__docs__"}
         for name in ("docs", "scripts"):
-            (self.folder / name).symlink_to(ROOT / name)
+            (folder / name).symlink_to(ROOT / name)
+        environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            **{"MBR_ESD_DATA": str(DATA), "MBR_ESD_STORE": f"{folder}/store.sqlite", "NO_COLOR": "1", "COLUMNS": "100"},
+        }
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        self._shell = subprocess.Popen(["bash", "--norc"], text=True, cwd=folder, env=environment, **pipes)
 
     def run(self, block: Block) -> None:
-        """Run one block.
-
-        Raises:
-            DocumentError: a command fails, or its output is not as shown.
-        """
-        for command in block.before:
-            self._command(command, None, block)
-        if block.language == "console":
-            for command, output in steps_of(block.text):
-                self._command(command, output, block)
-        else:
+        """Run one block; `DocumentError` if a command fails, or its output is not as shown."""
+        steps = [(command, "") for command in block.before]
+        for command, shown in [*steps, *(_steps(block.text) if block.language == "console" else [])]:
+            status, output = self._run(command)
+            if status:
+                raise DocumentError(f"{block.name}: $ {command}\nexits with {status}:\n{output}")
+            if shown and not _same_output(shown, output):
+                raise DocumentError(f"{block.name}: $ {command}\nshown:\n{shown}\nreal:\n{output}")
+        if block.language == "python":
             self._python(block)
 
     def close(self) -> None:
-        if self._shell is not None:
-            self._shell.kill()
-            self._shell.wait()
+        self._shell.kill()
+        self._shell.wait()
 
-    def _command(self, command: str, shown: str | None, block: Block) -> None:
-        status, output = self.shell(command)
-        if (status != 0) != block.fails:
-            raise DocumentError(f"{block.name}: $ {command}\nexits with {status}:\n{output}")
-        if shown is not None and not same_output(shown, output):
-            raise DocumentError(f"{block.name}: $ {command}\nshown:\n{shown}\nreal:\n{output}")
-
-    def shell(self, command: str, seconds: float = 900) -> tuple[int, str]:
+    def _run(self, command: str, seconds: float = 900) -> tuple[int, str]:
         """Exit status and output of a command in the document's shell."""
-        if self._shell is None:
-            environment = {
-                **os.environ,
-                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-                "MBR_ESD_DATA": str(data_folder()),
-                "MBR_ESD_STORE": str(self.folder / "store.sqlite"),
-                "NO_COLOR": "1",
-                "COLUMNS": "100",
-            }
-            self._shell = subprocess.Popen(
-                ["bash", "--norc"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                cwd=self.folder,
-                env=environment,
-            )
-        shell, end = self._shell, "--end-of-command--"
-        assert shell.stdin is not None
-        assert shell.stdout is not None
-        shell.stdin.write(f"{{\n{command}\n}} </dev/null\nprintf '\\n%s %d\\n' {end} $?\n")
-        shell.stdin.flush()
-        watch = threading.Timer(seconds, shell.kill)
+        end = "--end-of-command--"
+        self._shell.stdin.write(f"{{\n{command}\n}} </dev/null\nprintf '\\n%s %d\\n' {end} $?\n")
+        self._shell.stdin.flush()
+        watch = threading.Timer(seconds, self._shell.kill)
         watch.start()
         lines: list[str] = []
         try:
-            for line in shell.stdout:
+            for line in self._shell.stdout:
                 if line.startswith(end):
                     return int(line.split()[1]), "".join(lines)
                 lines.append(line)
         finally:
             watch.cancel()
-        self._shell = None
         raise DocumentError(f"$ {command}\nends the shell, or takes longer than {seconds:.0f} s:\n{''.join(lines)}")
 
     def _python(self, block: Block) -> None:
         with contextlib.ExitStack() as back:
             back.callback(os.chdir, Path.cwd())
-            os.chdir(self.folder)
+            os.chdir(self._folder)
             if ">>>" not in block.text:
                 exec(compile(block.text, block.name, "exec"), self._names)
                 return
-            flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-            test = doctest.DocTestParser().get_doctest(
-                block.text + "\n", self._names, block.name, str(block.document), block.line
-            )
+            parser, name = doctest.DocTestParser(), str(block.document)
+            test = parser.get_doctest(block.text + "\n", self._names, block.name, name, block.line)
+            runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
             report = io.StringIO()
-            result = doctest.DocTestRunner(optionflags=flags).run(test, out=report.write, clear_globs=False)
+            result = runner.run(test, out=report.write, clear_globs=False)
             self._names.update(test.globs)
             if result.failed:
                 raise DocumentError(report.getvalue())
