@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import get_args
+from statistics import fmean
+from typing import TypeVar, get_args
 
 import numpy as np
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.ratings import Fate, Rating, check_comparable
 from mbr_esd_metric.core.similarities import get_similarity
-from mbr_esd_metric.metaeval.comparison import SampledScore, SystemPair, compare
+from mbr_esd_metric.metaeval.comparison import SampledScore, compare
 from mbr_esd_metric.metaeval.matrices import percentile_interval
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
-#: Resamples of an interval.
-_DRAWS = 1000
-
+_Name = TypeVar("_Name")
 #: System, language pair, document, segment and source: what several people may have rated.
 _Key = tuple[str, ...]
+
+#: Resamples of an interval.
+_DRAWS = 1000
 
 
 def people_tables(ratings: Sequence[Rating], paths: Sequence[str | Path]) -> list[Table]:
@@ -46,50 +47,46 @@ def _key(rating: Rating) -> _Key:
     return rating.system, str(rating.lp), rating.doc, rating.segment, rating.source
 
 
+def _grouped(ratings: Iterable[Rating], name: Callable[[Rating], _Name]) -> dict[_Name, list[Rating]]:
+    groups: dict[_Name, list[Rating]] = defaultdict(list)
+    for one in ratings:
+        groups[name(one)].append(one)
+    return groups
+
+
 def _by_key(ratings: Iterable[Rating], value: Callable[[Rating], float]) -> dict[_Key, float]:
     """The mean over the people of each translation."""
-    values: dict[_Key, list[float]] = defaultdict(list)
-    for one in ratings:
-        values[_key(one)].append(value(one))
-    return {key: statistics.fmean(of_key) for key, of_key in values.items()}
+    return {key: fmean(map(value, group)) for key, group in _grouped(ratings, _key).items()}
 
 
 def _systems(ratings: Sequence[Rating]) -> Table:
     rows: list[tuple[float, TableRow]] = []
-    names = list(dict.fromkeys(one.system for one in ratings))
-    for name in names:
-        group = [one for one in ratings if one.system == name]
+    for name, group in _grouped(ratings, lambda one: one.system).items():
         scores = _by_key(group, _score)
         mqm = _by_key((one for one in group if one.marked), Rating.mqm)
-        mean = statistics.fmean(scores.values())
+        mean = fmean(scores.values())
         row: TableRow = {
             Column("system", "system"): name,
             Column("segments", "segments"): len(scores),
             Column("ratings", "ratings"): len(group),
             Column("score", "score", best="max", digits=2): mean,
-            Column("mqm", "MQM", best="max", digits=2): statistics.fmean(mqm.values()) if mqm else None,
-            Column("seconds", "seconds a rating", digits=1): statistics.fmean(one.seconds for one in group),
+            Column("mqm", "MQM", best="max", digits=2): fmean(mqm.values()) if mqm else None,
+            Column("seconds", "seconds a rating", digits=1): fmean(one.seconds for one in group),
         }
         rows.append((-mean, row))
     return table_of("what people say", [row for _, row in sorted(rows, key=lambda one: one[0])])
 
 
-def compare_systems(ratings: Sequence[Rating]) -> dict[tuple[str, str], SystemPair]:
+def _pairs(ratings: Sequence[Rating], paths: Sequence[str | Path]) -> Table | None:
     """Each pair of systems, by name, on the segments that both have; pairs with fewer than two are left out."""
     scores = _by_key(ratings, _score)
-    names = sorted({one.system for one in ratings})
-    pairs = {}
-    for a, b in combinations(names, 2):
-        both = [(key, (b, *key[1:])) for key in scores if key[0] == a and (b, *key[1:]) in scores]
-        if len(both) > 1:
-            first, second = ([SampledScore(scores[key], 0.0) for key in keys] for keys in zip(*both, strict=True))
-            pairs[a, b] = compare(first, second)
-    return pairs
-
-
-def _pairs(ratings: Sequence[Rating], paths: Sequence[str | Path]) -> Table | None:
     rows: list[TableRow] = []
-    for (a, b), one in compare_systems(ratings).items():
+    for a, b in combinations(sorted({one.system for one in ratings}), 2):
+        both = [(key, (b, *key[1:])) for key in scores if key[0] == a and (b, *key[1:]) in scores]
+        if len(both) < 2:
+            continue
+        first, second = ([SampledScore(scores[key], 0.0) for key in keys] for keys in zip(*both, strict=True))
+        one = compare(first, second)
         low, high = one.interval
         better = f"{b} is better" if low > 0 else f"{a} is better" if high < 0 else "no difference shown"
         rows.append(
@@ -113,10 +110,9 @@ def _suggested(ratings: Sequence[Rating]) -> Table | None:
     if not spans:
         return None
     groups: dict[str, list[Fate]] = {"all": [one.fate for one in spans]}
+    sure = [(one.error.confidence, one.fate) for one in spans if one.error.confidence is not None]
     for fifth in range(5):
-        sure = [one for one in spans if one.error.confidence is not None]
-        inside = [one.fate for one in sure if min(int((one.error.confidence or 0.0) * 5), 4) == fifth]
-        if inside:
+        if inside := [fate for confidence, fate in sure if min(int(confidence * 5), 4) == fifth]:
             groups[f"confidence {fifth / 5:.1f} to {(fifth + 1) / 5:.1f}"] = inside
     rows: list[TableRow] = [
         {
@@ -145,48 +141,41 @@ def _beforehand(ratings: Sequence[Rating]) -> Table | None:
             continue
         seconds = np.array([one.seconds for one in group])
         low, high = percentile_interval(seconds[rng.integers(0, len(seconds), (_DRAWS, len(seconds)))].mean(axis=1))
-        agreed = agreement(group)
+        agreed = _agreement(group)
         rows.append(
             {
                 Column("ratings", "ratings"): name,
                 Column("number", "number"): len(group),
                 Column("seconds", "seconds each", digits=1): float(seconds.mean()),
                 Column("interval", "95% interval"): f"{low:.1f} to {high:.1f}",
-                Column("errors", "errors each", digits=2): statistics.fmean(len(one.errors) for one in group),
+                Column("errors", "errors each", digits=2): fmean(len(one.errors) for one in group),
                 Column("pairs", "pairs of people"): len(agreed),
-                Column("agreement", "agreement (SoftF1)"): statistics.fmean(agreed) if agreed else None,
+                Column("agreement", "agreement (SoftF1)"): fmean(agreed) if agreed else None,
             }
         )
     return table_of("with spans marked beforehand, and without", rows)
 
 
-def agreement(ratings: Iterable[Rating]) -> list[float]:
+def _agreement(ratings: Iterable[Rating]) -> list[float]:
     """SoftF1 of each two people on the same translation."""
     similarity = get_similarity("softf1")
-    groups: Mapping[_Key, list[Rating]] = defaultdict(list)
-    for one in ratings:
-        if one.marked:
-            groups[_key(one)].append(one)
     return [
         similarity.scalar(a.annotation, b.annotation, len(a.target))
-        for group in groups.values()
+        for group in _grouped((one for one in ratings if one.marked), _key).values()
         for a, b in combinations(group, 2)
         if a.rater != b.rater
     ]
 
 
 def _people(ratings: Sequence[Rating]) -> Table:
-    groups: dict[str, list[Rating]] = defaultdict(list)
-    for one in ratings:
-        groups[one.rater].append(one)
     rows: list[TableRow] = [
         {
             Column("annotator", "annotator"): name,
             Column("ratings", "ratings"): len(group),
             Column("minutes", "minutes", digits=1): sum(one.seconds for one in group) / 60,
-            Column("errors", "errors each", digits=2): statistics.fmean(len(one.errors) for one in group),
+            Column("errors", "errors each", digits=2): fmean(len(one.errors) for one in group),
             Column("checks", "checks passed"): "/".join(map(str, group[0].checks)) if group[0].checks[1] else None,
         }
-        for name, group in groups.items()
+        for name, group in _grouped(ratings, lambda one: one.rater).items()
     ]
     return table_of("annotators", rows)
