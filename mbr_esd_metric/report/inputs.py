@@ -25,7 +25,7 @@ from mbr_esd_metric.adapters.ratings import Rating, read_rating_lines
 from mbr_esd_metric.adapters.scored_files import SegmentRating, Text, read_comet_json, read_decided
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
-from mbr_esd_metric.core.annotation import Annotation, fold_severity, mqm_score, unit_score
+from mbr_esd_metric.core.annotation import fold_severity, mqm_score, unit_score
 from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.core.decision_problem import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable
@@ -91,20 +91,13 @@ def read_table(
         InputError: with the file and the line; decisions whose translations are in no other input, or in two inputs
             with different texts.
     """
-    inputs: list[RatingInput] = []
+    inputs, texts, notes = ([], {}, []) if test_set is None else _test_set_inputs(test_set, columns)
     candidates: list[CandidateInput] = []
-    texts: dict[tuple[str, str], Text] = {}
-    notes: list[str] = []
-    if test_set is not None:
-        texts = {(text.system, text.id): text for text in _texts(test_set)}
-        ratings = [name for name in columns if name in test_set.layout.human_files("seg.rating")]
-        metrics = [name for name in columns if name not in ratings]
-        inputs += _test_set_inputs(test_set, ratings, metrics, notes)
     kinds = {source.path: kind_of_input(source.path) for source in sources}
     with_decisions = "decisions" in kinds.values()
     if not with_decisions:
         sources = tell_apart(sources)  # else candidates are no column, and may have the name of their decisions
-    from_files: set[tuple[str, str]] = set()
+    from_files: dict[tuple[str, str], Text] = {}
     for source in tell_apart([source for source in sources if kinds[source.path] == "candidates"]):
         summary, decided = candidate_inputs(source)
         candidates.append(summary)
@@ -112,27 +105,22 @@ def read_table(
             inputs.append(decided)
             continue
         for text in (rating.text for rating in decided.ratings if rating):
-            key = text.system, text.id
-            if key in from_files and texts[key] != text:
+            if from_files.setdefault((text.system, text.id), text) != text:
                 raise InputError(
                     f"{source.path}: segment {text.id} has another text before it, and decisions name segments by "
                     "system and id only; give ids that differ, or only the candidates of the decisions"
                 )
-            texts[key] = text
-            from_files.add(key)
-    others = tell_apart([source for source in sources if kinds[source.path] != "candidates"])
-    for source in others:
-        if kinds[source.path] == "mqm":
-            inputs += mqm_inputs(source)
-        elif kinds[source.path] == "comet":
-            inputs.append(RatingInput(source.label, read_comet_json(source.path)))
     elsewhere = (
         "no file of candidates and no test set, and decisions do not repeat the translation; give the candidates file "
         "that they were made from as well"
     )
-    for source in others:
-        if kinds[source.path] == "decisions":
-            inputs.append(RatingInput(source.label, read_decided(source.path, texts, elsewhere)))
+    for source in tell_apart([source for source in sources if kinds[source.path] != "candidates"]):
+        if kinds[source.path] == "mqm":
+            inputs += mqm_inputs(source)
+        elif kinds[source.path] == "comet":
+            inputs.append(RatingInput(source.label, read_comet_json(source.path)))
+        else:
+            inputs.append(RatingInput(source.label, read_decided(source.path, texts | from_files, elsewhere)))
     table = join(sorted(inputs, key=lambda one: not one.human), candidates)
     return replace(table, notes=[*notes, *table.notes])
 
@@ -230,22 +218,20 @@ def mqm_inputs(source: Source) -> list[RatingInput]:
     In the second case, a segment's raters are in the order of their names, and the category of each error names the
     rater.
     """
-    by_text: dict[Text, list[tuple[str, Annotation]]] = defaultdict(list)
+    by_text: dict[Text, list[Rating]] = defaultdict(list)
     for rating in read_mqm(source.path):
-        text = Text(rating.segment, rating.system, rating.source, rating.target)
-        by_text[text].append((rating.rater, rating.both))
-    raters = sorted({rater for ratings in by_text.values() for rater, _ in ratings})
+        by_text[Text(rating.segment, rating.system, rating.source, rating.target)].append(rating)
     each = max(len(ratings) for ratings in by_text.values())
-    named = {rater: rater for rater in raters} if len(raters) <= each else {}
+    divided = len({one.rater for ratings in by_text.values() for one in ratings}) > each
     inputs: dict[str, list[SegmentRating]] = {}
     for text, ratings in by_text.items():
-        for number, (rater, annotation) in enumerate(sorted(ratings, key=lambda pair: pair[0]), 1):
-            name = named.get(rater) or (f"human {number}" if each > 1 else "human")
-            if rater not in named:
-                signed = (replace(span, category=f"{span.category or ''} ({rater})".strip()) for span in annotation)
-                annotation = (
-                    Annotation.of_rater(signed).with_points(annotation.points).with_unplaced(annotation.unplaced)
-                )
+        for number, rating in enumerate(sorted(ratings, key=lambda one: one.rater), 1):
+            name, errors = rating.rater, rating.errors
+            if divided or not name:
+                name = f"human {number}" if each > 1 else "human"
+            if divided:
+                errors = tuple(replace(e, category=f"{e.category or ''} ({rating.rater})".strip()) for e in errors)
+            annotation = replace(rating, errors=errors).both
             # Errors without characters count in people's scores.
             without_span = [*annotation.unplaced, *(severity for _, severity in annotation.points)]
             mqm = mqm_score(annotation.with_unplaced(without_span)) if annotation.points else None
@@ -255,44 +241,41 @@ def mqm_inputs(source: Source) -> list[RatingInput]:
 
 
 def _test_set_inputs(
-    test_set: TestSet, ratings: Sequence[str], metrics: Sequence[str], notes: list[str]
-) -> list[RatingInput]:
-    notes += test_set.notes
-    human = test_set.human_ratings(ratings) if ratings or test_set.ratings else ()
-    inputs = [replace(_rated(test_set, one, {}), human=True) for one in human]
-    stored, repairs = test_set.read_metrics(metrics)
-    notes += repairs
-    for metric in stored:
-        if not metrics and metric.ratings is None:
-            continue
-        scores = dict(zip(test_set.systems, metric.scores.tolist(), strict=True))
-        # Beside people's, `wmt score` writes the MQM scores of its models; the score is that of `mbr-esd score`.
-        mqm = metric.ratings is not None and bool(np.nanmin(metric.scores) >= -25 and np.nanmax(metric.scores) <= 0)
-        inputs.append(_rated(test_set, metric.ratings or Ratings(metric.name, {}), scores, mqm=mqm))
-    return inputs
-
-
-def _texts(test_set: TestSet) -> list[Text]:
-    return [
+    test_set: TestSet, columns: Sequence[str]
+) -> tuple[list[RatingInput], dict[tuple[str, str], Text], list[str]]:
+    """The inputs of a test set, its translations by system and number, and what was repaired."""
+    names = [name for name in columns if name in test_set.layout.human_files("seg.rating")]
+    chosen = [name for name in columns if name not in names]
+    texts = [
         Text(str(number), system, source, translation)
         for system in test_set.systems
         for number, (source, translation) in enumerate(zip(test_set.sources, test_set.outputs[system], strict=True), 1)
         if translation is not None
     ]
+    human = test_set.human_ratings(names) if names or test_set.ratings else ()
+    inputs = [replace(_rated(texts, one, {}), human=True) for one in human]
+    stored, repairs = test_set.read_metrics(chosen)
+    for metric in stored:
+        if not chosen and metric.ratings is None:
+            continue
+        scores = dict(zip(test_set.systems, metric.scores.tolist(), strict=True))
+        # Beside people's, `wmt score` writes the MQM scores of its models; the score is that of `mbr-esd score`.
+        mqm = metric.ratings is not None and bool(np.nanmin(metric.scores) >= -25 and np.nanmax(metric.scores) <= 0)
+        inputs.append(_rated(texts, metric.ratings or Ratings(metric.name, {}), scores, mqm=mqm))
+    return inputs, {(text.system, text.id): text for text in texts}, [*test_set.notes, *repairs]
 
 
 def _rated(
-    test_set: TestSet, ratings: Ratings, scores: Mapping[str, Sequence[float]], mqm: bool = False
+    texts: Sequence[Text], ratings: Ratings, scores: Mapping[str, Sequence[float]], mqm: bool = False
 ) -> RatingInput:
     """The spans of a set and scores beside them, which are `mqm` or not; NaN is none."""
     rated = []
-    for text in _texts(test_set):
+    for text in texts:
         at = int(text.id) - 1
         annotation = ratings.both_of(text.system, at)
         value = scores[text.system][at] if scores else math.nan
         if not math.isnan(value):
-            score, penalty = (unit_score(value), value) if mqm else (value, None)
-            rated.append(SegmentRating(text, annotation, score, penalty))
+            rated.append(SegmentRating(text, annotation, *((unit_score(value), value) if mqm else (value,))))
         elif annotation is not None:
             rated.append(SegmentRating(text, annotation))
     return RatingInput(ratings.name, rated)
