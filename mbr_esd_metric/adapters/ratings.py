@@ -30,7 +30,7 @@ from mbr_esd_metric.core.annotation import (
     fold_severity,
     weights_of,
 )
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.errors import InputError, number_of
 from mbr_esd_metric.files.records import json_line
 from mbr_esd_metric.files.streams import whole_file
 from mbr_esd_metric.files.untrusted import finite, json_objects, reading
@@ -246,7 +246,7 @@ class RatingData:
 
     def report(self) -> str:
         """The number of ratings, and for each reason how much was left out, with the first lines."""
-        lines = [f"{self.path.name}: {len(self.ratings)} ratings"]
+        lines = [f"{self.path.name}: {number_of(len(self.ratings), 'rating')}"]
         for reason, count in Counter(item.reason for item in self.left_out).most_common():
             shown = [str(item.line) for item in self.left_out if item.reason == reason][:3]
             more = ", ..." if count > 3 else ""

@@ -97,10 +97,10 @@ def run_export(args: argparse.Namespace) -> int:
     made = campaign(documents, checks, name, args.lp, annotators, each=args.each, protocol=args.protocol)
     write_whole(args.output, json_text(made, indent=1))
     items = [item for document in documents for item in document.items]
+    systems = len({name for item in items for name in item.outputs})
     spans = sum(len(output.spans or ()) for item in items for output in item.outputs.values())
     print(
-        f"{args.output}: {number_of(len(items), 'segment')} of "
-        f"{number_of(len({name for item in items for name in item.outputs}), 'system')} in "
+        f"{args.output}: {number_of(len(items), 'segment')} of {number_of(systems, 'system')} in "
         f"{number_of(len(documents), 'document')}, {number_of(spans, 'span')} marked beforehand, "
         f"{number_of(len(annotators), 'annotator')}, {number_of(len(checks), 'attention check')}"
     )
@@ -110,28 +110,23 @@ def run_export(args: argparse.Namespace) -> int:
 
 def _prefilled(table: RatingTable, name: str | None, least: float | None) -> Sequence[Annotation | None]:
     """The spans of each row that are marked beforehand: those of the input `name`, or of the only one with spans."""
-    columns = {
-        column.name: column
-        for column in table.columns
-        if any(rating is not None and rating.annotation is not None for rating in column.ratings)
-    }
+    rows = {one.name: [None if each is None else each.annotation for each in one.ratings] for one in table.columns}
+    columns = {column: row for column, row in rows.items() if any(annotation is not None for annotation in row)}
     if name is None and len(columns) > 1:
         raise OptionError(f"there are error spans of {', '.join(columns)}; name one with --prefill, or --prefill none")
-    if name == "none" or (not columns and name is None):
+    name = name or next(iter(columns), "none")
+    if name == "none":
         if least is not None:
             raise OptionError("--min-confidence changes nothing where no span is marked beforehand")
         return [None] * len(table.rows)
-    if name is not None and name not in columns:
+    if name not in columns:
         raise unknown("input with error spans", name, columns)
-    column = columns[name] if name is not None else next(iter(columns.values()))
-    annotations = [None if rating is None else rating.annotation for rating in column.ratings]
+    annotations = columns[name]
     if least is None:
         return annotations
     for text, annotation in zip(table.rows, annotations, strict=True):
         if any(span.confidence is None for span in annotation or ()):
-            raise InputError(
-                f"{column.name}, segment {text.id}: a span has no confidence, which --min-confidence needs"
-            )
+            raise InputError(f"{name}, segment {text.id}: a span has no confidence, which --min-confidence needs")
     return [each and Annotation(span for span in each if (span.confidence or 0.0) >= least) for each in annotations]
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.ratings import Fate, Rating, check_comparable
 from mbr_esd_metric.core.similarities import get_similarity
+from mbr_esd_metric.errors import number_of
 from mbr_esd_metric.metaeval.comparison import SampledScore, compare
 from mbr_esd_metric.metaeval.matrices import percentile_interval
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
@@ -123,7 +124,7 @@ def _suggested(ratings: Sequence[Rating]) -> Table | None:
         for name, fates in groups.items()
     ]
     added = sum(one.added for one in ratings if one.suggested is not None)
-    return table_of("spans marked beforehand", rows, [f"{added} errors were added to them"])
+    return table_of("spans marked beforehand", rows, [f"{number_of(added, 'error')} added to them"])
 
 
 def _beforehand(ratings: Sequence[Rating]) -> Table | None:

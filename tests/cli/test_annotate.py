@@ -109,8 +109,8 @@ def test_a_test_set_brings_its_documents_and_a_metric_its_spans(tmp_path: Path, 
 def test_messages(scored: None, mbr_esd: Command) -> None:
     for words, message in {
         "--prefill other": "unknown input with error spans 'other'",
-        "--each 2": "each document has 2 annotators, and there are 1",
-        "--checks 99": "attention checks are wanted",
+        "--each 2": "--each 2: give a number from 1 to that of the annotators, 1",
+        "--checks 99": "of 99 attention checks can be made",
         "--annotators x x": "a name is there twice",
         "--prefill none --min-confidence 0.5": "changes nothing where no span is marked",
         "--test-set wmt24": "give files with translations, or --test-set",

@@ -6,10 +6,11 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, Literal
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError, OptionError, number_of
 from mbr_esd_metric.prompting.text import UNSPACED
 
 Protocol = Literal["ESA", "MQM"]
@@ -32,8 +33,8 @@ _WORD = re.compile(rf"{UNSPACED.pattern}|(?:(?!{UNSPACED.pattern})\S)+")
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A translation on a screen; the spans marked before the annotator begins, None if the annotator is to begin from
-    nothing; and the words that are another segment's, if this is an attention check."""
+    """A translation on a screen; the spans marked beforehand, None to begin from nothing; and the words that are
+    another segment's, if this is an attention check."""
 
     text: str
     spans: Annotation | None = None
@@ -80,8 +81,8 @@ def attention_checks(documents: Sequence[Screen], count: int, rng: random.Random
             checks.append(Screen(f"check {len(checks) + 1}", (replace(item, outputs=outputs),)))
     if len(checks) < count:
         raise InputError(
-            f"{len(checks)} can be made of the translations without marked spans, and {count} attention checks are "
-            "wanted; lower --checks, or give more segments"
+            f"{len(checks)} of {number_of(count, 'attention check')} can be made of the translations without marked "
+            "spans; lower --checks, or give more segments"
         )
     return checks
 
@@ -118,7 +119,7 @@ def campaign(
         protocol: spans and a score (ESA), or spans with categories (MQM).
     """
     if not 1 <= each <= len(annotators):
-        raise OptionError(f"each document has {each} annotators, and there are {len(annotators)}; name more")
+        raise OptionError(f"--each {each}: give a number from 1 to that of the annotators, {len(annotators)}")
     if not documents:
         raise InputError("there is no segment to annotate")
     systems = list(dict.fromkeys(name for document in documents for item in document.items for name in item.outputs))
@@ -126,9 +127,8 @@ def campaign(
     numbers = rng.sample(range(len(systems)), len(systems))
     codes = {name: f"system{number + 1}" for name, number in zip(systems, numbers, strict=True)}
     tasks: list[list[Screen]] = [[] for _ in annotators]
-    for number, document in enumerate(documents):
-        for copy in range(each):
-            tasks[(number + copy) % len(tasks)].append(document)
+    for (number, document), copy in product(enumerate(documents), range(each)):
+        tasks[(number + copy) % len(tasks)].append(document)
     for number, document in enumerate(checks):
         task = tasks[number % len(tasks)]
         task.insert(rng.randint(1, len(task)) if task else 0, document)
@@ -157,16 +157,13 @@ def _screen(document: Screen, codes: Mapping[str, str], protocol: Protocol, rng:
         outputs = {codes[name]: item.outputs[name] for name in order if name in item.outputs}
         one: dict[str, Any] = {"src": item.source, "tgt": {code: output.text for code, output in outputs.items()}}
         one |= {"item_id": f"{document.name} {item.id}", "document": document.name, "segment": item.id}
-        if any(output.spans is not None for output in outputs.values()):
-            one["error_spans"] = {
-                code: [_suggested(span, output.text, protocol) for span in showable_spans(output.spans, output.text)]
-                for code, output in outputs.items()
-                if output.spans is not None
-            }
+        spans = {
+            code: [_suggested(span, output.text, protocol) for span in showable_spans(output.spans, output.text)]
+            for code, output in outputs.items()
+            if output.spans is not None
+        }
         rules = {code: _rule(output.check, output.text) for code, output in outputs.items() if output.check}
-        if rules:
-            one["validation"] = rules
-        screen.append(one)
+        screen.append(one | ({"error_spans": spans} if spans else {}) | ({"validation": rules} if rules else {}))
     return screen
 
 
@@ -174,12 +171,11 @@ def showable_spans(spans: Annotation, text: str) -> list[ErrorSpan]:
     """The spans without those that Pearmut cannot show: overlapping ones, of which the worse, then the longer is kept,
     and line ends alone. There is one [missing]: the worst span of what the translation leaves out."""
     shown: list[ErrorSpan] = []
-    missing = [span for span in spans if span.side == "source"]
-    for span in sorted(spans, key=lambda one: (one.severity != "major", one.start - one.end, one.start)):
-        visible = span.side == "translation" and text[span.start : span.end].strip("\n\r\u2028\u2029")
+    for span in sorted(spans.on("translation"), key=lambda one: (one.severity != "major", one.start - one.end)):
+        visible = text[span.start : span.end].strip("\n\r\u2028\u2029")
         if visible and not any(span.start < other.end and other.start < span.end for other in shown):
             shown.append(span)
-    worst = sorted(missing, key=lambda one: one.severity != "major")[:1]
+    worst = sorted(spans.on("source"), key=lambda one: one.severity != "major")[:1]
     return sorted(shown, key=lambda one: one.start) + worst
 
 
@@ -195,12 +191,10 @@ def _suggested(span: ErrorSpan, text: str, protocol: Protocol) -> dict[str, Any]
 def _category(name: str | None) -> str | None:
     """The category as Pearmut stores it, if it is one of `MQM_CATEGORIES`; the annotator chooses where it is not."""
     top, _, part = (name or "").lower().partition("/")
-    for category, parts in MQM_CATEGORIES.items():
-        if category.lower() == top:
-            if not parts:
-                return f"{category}/{category}"
-            return next((f"{category}/{one}" for one in parts if one.lower() == part.strip()), category)
-    return None
+    category = next((category for category in MQM_CATEGORIES if category.lower() == top), None)
+    if category is None or not MQM_CATEGORIES[category]:
+        return category and f"{category}/{category}"
+    return next((f"{category}/{one}" for one in MQM_CATEGORIES[category] if one.lower() == part.strip()), category)
 
 
 def _rule(error: ErrorSpan, text: str) -> dict[str, Any]:
