@@ -90,21 +90,24 @@ class ErrorSpan:
 
     def __post_init__(self) -> None:
         if type(self.start) is not int or type(self.end) is not int:
-            object.__setattr__(self, "start", _whole(self.start))
-            object.__setattr__(self, "end", _whole(self.end))
+            for name in ("start", "end"):
+                object.__setattr__(self, name, _whole(getattr(self, name)))
         if not 0 <= self.start < self.end:
             raise InputError(
                 f"an error span needs whole numbers 0 <= start < end, not start={self.start!r}, end={self.end!r}"
             )
-        folded = fold_severity(self.severity) if isinstance(self.severity, str) else None
-        if folded is None:
-            raise InputError(f"an error span's severity is 'major' or 'minor' (or 'critical'), not {self.severity!r}")
-        object.__setattr__(self, "severity", folded)
-        for name, text in (("category", self.category), ("correction", self.correction), ("reason", self.reason)):
-            if text is not None and not isinstance(text, str):
+        if self.severity not in ("major", "minor"):
+            folded = fold_severity(self.severity) if isinstance(self.severity, str) else None
+            if folded is None:
+                raise InputError(
+                    f"an error span's severity is 'major' or 'minor' (or 'critical'), not {self.severity!r}"
+                )
+            object.__setattr__(self, "severity", folded)
+        for name in ("category", "correction", "reason"):
+            if (text := getattr(self, name)) is not None and not isinstance(text, str):
                 raise InputError(f"an error span's {name} is a text or None, not {text!r}")
-        for name, share in (("confidence", self.confidence), ("agreement", self.agreement)):
-            if share is not None and not _is_share(share):
+        for name in ("confidence", "agreement"):
+            if (share := getattr(self, name)) is not None and not _is_share(share):
                 raise InputError(f"an error span's {name} is a number in [0, 1] or None, not {share!r}")
         if self.side not in SIDES:
             raise InputError(f"an error span's side is 'translation' or 'source', not {self.side!r}")
@@ -157,12 +160,8 @@ class Annotation:
 
     def __init__(self, spans: AnnotationLike = ()) -> None:
         by_key: dict[SpanKey, ErrorSpan] = {}
-        if not isinstance(spans, Iterable):
-            raise InputError(f"error spans are {type(spans).__name__}; give a list of ErrorSpans or dicts")
-        for number, item in enumerate(spans, 1):
-            span = _as_span(item, number)
-            if span is not None:
-                by_key.setdefault(span.key, span)
+        for span in _spans(spans):
+            by_key.setdefault(span.key, span)
         key = tuple(sorted(by_key))
         _fill(self, key, tuple(by_key[k] for k in key))
 
@@ -170,10 +169,7 @@ class Annotation:
     def of_rater(cls, spans: AnnotationLike) -> Annotation:
         """The spans of a rater, or of a submission, with several errors of one severity on the same characters. Each
         counts in the score, in span counts and in MPP; measures of characters and equality see the set of spans."""
-        if isinstance(spans, Annotation):
-            return spans
-        errors = (_as_span(item, number) for number, item in enumerate(spans, 1))
-        return _in_order(span for span in errors if span is not None)
+        return spans if isinstance(spans, Annotation) else _in_order(_spans(spans))
 
     @classmethod
     def of_keys(cls, by_key: Mapping[SpanKey, ErrorSpan]) -> Annotation:
@@ -301,10 +297,6 @@ def _in_order(
     return annotation
 
 
-#: No error at all.
-EMPTY = Annotation()
-
-
 def as_annotation(spans: AnnotationLike) -> Annotation:
     """`spans` itself if it is an `Annotation`, else an annotation made from it."""
     return spans if isinstance(spans, Annotation) else Annotation(spans)
@@ -323,29 +315,35 @@ def _is_share(value: object) -> bool:
     return isinstance(value, Real) and -1e-6 <= float(value) <= 1 + 1e-6
 
 
-def _as_span(item: ErrorSpan | Mapping[str, Any], number: int) -> ErrorSpan | None:
-    if isinstance(item, ErrorSpan):
-        return item
-    if not isinstance(item, Mapping):
-        raise InputError(f"error span {number} is {type(item).__name__}; give an ErrorSpan or a dict")
-    for name in ("start", "end", "severity"):
-        if name not in item:
-            raise InputError(f"error span {number} has no {name!r}")
-    if not isinstance(item["severity"], str):
-        raise InputError(f"error span {number}: severity is {item['severity']!r}; give 'major' or 'minor'")
-    severity = fold_severity(item["severity"])
-    if severity is None:
-        if item["severity"].strip().lower() not in NO_PENALTY:
-            warnings.warn(
-                f"error span {number} is left out: its severity {item['severity']!r} is none of "
-                f"{', '.join((*SEVERITIES, *NO_PENALTY))}",
-                stacklevel=3,
-            )
-        return None
-    try:
-        return ErrorSpan(**{name: item[name] for name in _ATTRIBUTES if name in item} | {"severity": severity})
-    except InputError as error:
-        raise InputError(f"error span {number}: {error}") from None
+def _spans(items: AnnotationLike) -> Iterator[ErrorSpan]:
+    """The spans of these items. Raises as `Annotation`."""
+    if not isinstance(items, Iterable):
+        raise InputError(f"error spans are {type(items).__name__}; give a list of ErrorSpans or dicts")
+    for number, item in enumerate(items, 1):
+        if isinstance(item, ErrorSpan):
+            yield item
+            continue
+        if not isinstance(item, Mapping):
+            raise InputError(f"error span {number} is {type(item).__name__}; give an ErrorSpan or a dict")
+        for name in ("start", "end", "severity"):
+            if name not in item:
+                raise InputError(f"error span {number} has no {name!r}")
+        severity = item["severity"]
+        if not isinstance(severity, str):
+            raise InputError(f"error span {number}: severity is {severity!r}; give 'major' or 'minor'")
+        if fold_severity(severity) is not None:
+            try:
+                yield ErrorSpan(**{name: item[name] for name in _ATTRIBUTES if name in item})
+            except InputError as error:
+                raise InputError(f"error span {number}: {error}") from None
+        elif severity.strip().lower() not in NO_PENALTY:
+            known = ", ".join((*SEVERITIES, *NO_PENALTY))
+            message = f"error span {number} is left out: its severity {severity!r} is none of {known}"
+            warnings.warn(message, stacklevel=3)
+
+
+#: No error at all.
+EMPTY = Annotation()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,13 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.decision_problem import TIE
 from mbr_esd_metric.core.kernels import BETA, GAMMA
 from mbr_esd_metric.core.rules import SegmentRule
@@ -94,20 +95,31 @@ def question_of(card: ModelCard) -> Prompt:
 
 @dataclass(frozen=True, slots=True)
 class PreferenceData:
-    """The pairs of a corpus, in the order of the segments, and why others gave none with how many for each reason."""
+    """The pairs of a corpus, in the order of the segments.
+
+    Attributes:
+        without: why segments gave none, and how many for each reason.
+        unread: why candidates of segments with a valid one could not be read, and how many for each reason.
+        example: what is wrong with the first segment without a valid candidate.
+    """
 
     rows: Sequence[TrainingRow]
-    without: Mapping[str, int] = field(default_factory=dict)
+    without: Mapping[str, int]
+    unread: Mapping[str, int]
+    example: str
 
     def report(self) -> str:
-        """Pairs, language pairs, why segments gave none, utility gap and lengths, as lines of text."""
+        """Pairs, language pairs, why segments gave none and candidates were not read, utility gap and lengths, as lines
+        of text."""
         pairs = [row.content for row in self.rows]
         of = number_of(len(pairs) + sum(self.without.values()), "segment")
         lines = [f"{number_of(len(pairs), 'pair')} of {of}"]
         lps = Counter(pair["lp"] or "no language pair" for pair in pairs)
         if len(lps) > 1:
             lines.append("  " + ", ".join(f"{lp}: {count}" for lp, count in sorted(lps.items())))
-        lines += [f"  {count:>6}  no pair: {reason}" for reason, count in sorted(self.without.items())]
+        for reason, count in sorted(self.without.items()):
+            lines.append(f"  {count:>6}  no pair: {reason}{f' ({self.example})' if reason == NO_VALID else ''}")
+        lines += [f"  {number_of(n, 'candidate')} not read: {why}" for why, n in Counter(self.unread).most_common()]
         for name, values in (
             ("utility gap", [pair["chosen_utility"] - pair["rejected_utility"] for pair in pairs]),
             ("characters chosen", [len(pair["chosen"][0]["content"]) for pair in pairs]),
@@ -136,43 +148,45 @@ def make_pairs(records: Iterable[CandidateRecord], card: ModelCard) -> Preferenc
     prompt = question_of(card)
     rows: list[TrainingRow] = []
     without: Counter[str] = Counter()
+    unread: Counter[str] = Counter()
+    example = ""
     for record in records:
-        row = preference(record, prompt, card)
+        row: TrainingRow | str = NO_VALID
+        if record.columns.format not in (None, card.decision.format):
+            raise InputError(
+                f"{record.label}: its candidates are in the format {record.columns.format}, and the pairs are in "
+                f"{card.decision.format}; give candidates in one format"
+            )
+        try:
+            decision = _decision(record, card)
+        except NoValidCandidateError as error:
+            example = example or str(error)
+        else:
+            unread.update(decision.reasons)
+            row = preference(record, decision, prompt)
         if isinstance(row, str):
             without[row] += 1
         else:
             rows.append(row)
     if not rows:
-        why = (
-            ", ".join(f"{number_of(count, 'segment')}: {reason}" for reason, count in without.most_common())
-            or "no segments"
-        )
+        why = [f"{number_of(count, 'segment')}: {reason}" for reason, count in without.most_common()] or ["no segments"]
         raise InputError(
-            f"there is no preference pair ({why}); sample more candidates, at a higher temperature, or check that the "
-            "candidates belong to these translations"
+            f"there is no preference pair ({', '.join(why)}{example and f'; {example}'}); sample more candidates, at a "
+            "higher temperature, or check that the candidates belong to these translations"
         )
-    return PreferenceData(rows, dict(without))
+    return PreferenceData(rows, without, unread, example)
 
 
-def preference(record: CandidateRecord, prompt: Prompt, card: ModelCard) -> TrainingRow | str:
+def _decision(record: CandidateRecord, card: ModelCard) -> Decision:
+    """The decision for a segment, which errors name. Raises as `decide`."""
+    source = card.decision.source_of(record.src, record.columns.format)
+    with labelled(record.label):
+        return decide_segment(record.columns, record.mt, card.decision, source=source)
+
+
+def preference(record: CandidateRecord, decision: Decision, prompt: Prompt) -> TrainingRow | str:
     """The pair of one segment in TRL's conversational preference format, with the expected utilities of both answers
-    (higher is better); or why there is none (`NO_VALID`, `ONE_ANNOTATION`, `EQUAL_UTILITY`).
-
-    Raises:
-        InputError: as `decide`, with the segment; or its answers are not in the format of the model.
-    """
-    options = card.decision
-    form = record.columns.format
-    if form not in (None, options.format):
-        raise InputError(
-            f"{record.label}: its candidates are in the format {form}, and the pairs are in {options.format}; give "
-            "candidates in one format"
-        )
-    try:
-        with labelled(record.label):
-            decision = decide_segment(record.columns, record.mt, options, source=options.source_of(record.src))
-    except NoValidCandidateError:
-        return NO_VALID
+    (higher is better); or why there is none (`ONE_ANNOTATION`, `EQUAL_UTILITY`)."""
     if decision.distinct == 1:
         return ONE_ANNOTATION
     utilities = decision.expected_utilities
@@ -180,7 +194,7 @@ def preference(record: CandidateRecord, prompt: Prompt, card: ModelCard) -> Trai
     if decision.expected_utility - lowest <= TIE:
         return EQUAL_UTILITY
     if decision.index is None:
-        raise OptionError(f"pairs need a rule that chooses a candidate, not {options.rule!r}")
+        raise OptionError("pairs need a rule that chooses a candidate, which this one does not")
     logprobs = [-math.inf if one is None else one for one in record.columns.logprobs]
     rejected = max((i for i, value in enumerate(utilities) if value <= lowest + TIE), key=logprobs.__getitem__)
     content = {
@@ -256,10 +270,8 @@ def choices(records: Iterable[CandidateRecord], card: ModelCard) -> list[HumanAn
     """
     chosen, why = [], ""
     for record in records:
-        source = card.decision.source_of(record.src, record.columns.format)
         try:
-            with labelled(record.label):
-                decision = decide_segment(record.columns, record.mt, card.decision, source=source)
+            decision = _decision(record, card)
         except NoValidCandidateError as error:
             why = str(error)
             continue

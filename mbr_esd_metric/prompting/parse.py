@@ -13,9 +13,8 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias, cast
 
@@ -45,25 +44,12 @@ OMITTED_KEY = "omitted_span"
 #: The beginning and the end of an answer in the grammar's spacing, and the text between two errors.
 _FIRST, _BETWEEN, _LAST = '{"errors": [{', "}, {", "}]}"
 _NO_ERROR = '{"errors": []}'
-_PLAIN = r'[^"\\\x00-\x1f]*'
-_STRING = rf'{_PLAIN}(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{{4}}){_PLAIN})*'
-
-
-@cache
-def _pattern(both: bool, more: tuple[str, ...]) -> re.Pattern[str]:
-    """An error as the grammar has it, without its brackets; by whether omissions have words of the source, and the keys
-    after the usual ones."""
-    first = f"{KEYS[0]}|{OMITTED_KEY}" if both else KEYS[0]
-    others = "".join(f', "{key}": "({_STRING})"' for key in (*KEYS[1:], *more))
-    return re.compile(f'"({first})": "({_STRING})"{others}')
-
-
+#: The inside of a JSON string.
+_STRING = r'(?:[^"\\]|\\.)*'
 #: The most errors of an answer that are read; a real one has dozens.
 MOST_ERRORS = 1000
 #: Span -> the characters ``[start, end)`` of an answer that say it.
 Ranges: TypeAlias = "dict[SpanKey, tuple[tuple[int, int], ...]]"
-#: For each text of a side, where its last occurrence ended.
-_Ends: TypeAlias = "dict[tuple[Side, str], int]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +100,7 @@ class Written(NamedTuple):
         text: its words.
         sides: the texts in which they may stand, the first that has them; an omission's include the source.
         category: None if the answer gives none; an omission's is then "omission".
-        said: the characters ``[start, end)`` of the answer that say it, where single answers need confidences.
+        said: the characters ``[start, end)`` of the answer that say it, for the confidences of a single answer.
         more: further attributes of an `ErrorSpan` of the translation.
     """
 
@@ -122,7 +108,7 @@ class Written(NamedTuple):
     text: str
     sides: tuple[Side, ...] = ("translation",)
     category: str | None = None
-    said: tuple[int, int] | None = None
+    said: tuple[tuple[int, int], ...] = ()
     more: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -133,13 +119,6 @@ class _Place(NamedTuple):
     start: int
     end: int
     exact: bool
-
-    def span(self, error: Written) -> ErrorSpan:
-        """The span of an error that has a penalty."""
-        omitted = self.side == "source"
-        category = "omission" if omitted and error.category is None else error.category
-        more = {} if omitted else error.more
-        return ErrorSpan(self.start, self.end, cast("Severity", error.severity), category, None, self.side, **more)
 
 
 @dataclass(eq=False)
@@ -170,9 +149,9 @@ class AnswerParser(ABC):
         if self.location not in LOCATIONS:
             raise unknown("location", self.location, LOCATIONS)
         self._texts: dict[Side, str] = {"translation": self.translation, "source": self.source or ""}
-        self._folded: dict[Side, FoldedText] = {}
         self._parsed: dict[str, Parsed | Invalid] = {}
-        self._places: dict[tuple[str, tuple[Side, ...]], _Place | None] = {}
+        self._folded: dict[Side, FoldedText] = {}
+        self._places: dict[tuple[str, Sequence[Side], int], _Place | None] = {}
 
     @abstractmethod
     def read(self, text: str) -> Parsed | Invalid:
@@ -199,40 +178,40 @@ class AnswerParser(ABC):
         unplaced: list[Severity] = []
         no_penalty = inexact = 0
         ranges: Ranges = {}
-        ends: _Ends = {}
+        ends: dict[tuple[Side, str], int] = {}
         for error in errors[:MOST_ERRORS]:
             if error.severity is None:
                 no_penalty += 1
-            elif (place := self._next_place(error, ends)) is not None:
-                spans.append(place.span(error))
+            elif (place := self._place(error, ends)) is not None:
+                spans.append(_span(error, place))
                 inexact += not place.exact
-                if error.said is not None:
-                    ranges.setdefault(spans[-1].key, (error.said,))
+                if error.said:
+                    ranges.setdefault(spans[-1].key, error.said)
             elif "source" in error.sides:
                 unplaced.append(error.severity)
         annotation = Annotation(spans).with_unplaced(unplaced if self.unplaced else ())
         dropped = len(errors) - no_penalty - len(spans)
         return Parsed(annotation, dropped, no_penalty, len(unplaced), inexact, ranges=ranges)
 
-    def _next_place(self, error: Written, ends: _Ends) -> _Place | None:
-        """The place of an error; successive ones with the same words stand one behind the other."""
-        place = self._place(error)
-        if place is None or self.location == "first":
-            return place
-        text = (place.side, error.text)
-        place = self._find(error.text, (place.side,), ends.get(text, 0))
-        if place is not None:
-            ends[text] = place.end
+    def _place(self, error: Written, ends: dict[tuple[Side, str], int] | None = None) -> _Place | None:
+        """The place of an error. Successive ones with the same words stand one behind the other; `ends` has where the
+        last one of each text on a side ended."""
+        place = self._find(error.text, error.sides, 0)
+        if ends is not None and place is not None and self.location == "successive":
+            text = (place.side, error.text)
+            place = self._find(error.text, (place.side,), ends.get(text, 0))
+            if place is not None:
+                ends[text] = place.end
         return place
 
-    def _place(self, error: Written) -> _Place | None:
-        """The first place of an error's words."""
-        words = (error.text, error.sides)
-        if words not in self._places:
-            self._places[words] = self._find(*words) if error.text else None
-        return self._places[words]
+    def _find(self, words: str, sides: Sequence[Side], after: int) -> _Place | None:
+        """The first place of words that does not begin before `after`, on the first side that has them."""
+        key = (words, sides, after)
+        if key not in self._places:
+            self._places[key] = self._search(*key) if words else None
+        return self._places[key]
 
-    def _find(self, words: str, sides: Sequence[Side], after: int = 0) -> _Place | None:
+    def _search(self, words: str, sides: Sequence[Side], after: int) -> _Place | None:
         for side in sides:
             start = self._texts[side].find(words, after)
             if start >= 0:
@@ -240,10 +219,17 @@ class AnswerParser(ABC):
         for side in sides:
             if side not in self._folded:
                 self._folded[side] = FoldedText(self._texts[side])
-            found = self._folded[side].find(words, after)
-            if found is not None:
+            if (found := self._folded[side].find(words, after)) is not None:
                 return _Place(side, *found, False)
         return None
+
+
+def _span(error: Written, place: _Place) -> ErrorSpan:
+    """The span of an error that has a penalty."""
+    omitted = place.side == "source"
+    category = "omission" if omitted and error.category is None else error.category
+    more = {} if omitted else error.more
+    return ErrorSpan(place.start, place.end, cast("Severity", error.severity), category, None, place.side, **more)
 
 
 class _Malformed(Exception):
@@ -276,16 +262,25 @@ def is_omission(category: str | None) -> bool:
     return "omission" in (category or "").lower()
 
 
-def _values(match: re.Match[str]) -> list[str]:
-    return [json.loads(f'"{value}"') if "\\" in value else value for value in match.groups()]
+def _decoded(text: str) -> Any:
+    text = text.strip(" \t\n\r")
+    try:
+        value, end = _DECODER.raw_decode(text)
+    except RecursionError:
+        raise _Malformed("nested too deeply") from None
+    except (ValueError, MemoryError):
+        raise _Malformed("not JSON") from None
+    if end < len(text):
+        raise _Malformed("not JSON")
+    return value
 
 
 class JsonParser(AnswerParser):
     """The reader of answers in JSON.
 
     Answers of a constrained model have exactly the spacing of `formats.json`, and errors repeat in a segment's samples.
-    So a text is first cut at ``}, {`` and only a piece that is new is read, by a regular expression. Pieces that all
-    match spell valid JSON between them, so that reading is exact; anything else goes through the JSON decoder.
+    So a text is first cut at ``}, {``, and only a piece that is new is read. Pieces that are all errors spell valid
+    JSON between them, so that reading is exact; any other text is read as a whole.
     """
 
     #: Keys behind the usual ones, named like attributes of `ErrorSpan`. An error need not have them.
@@ -293,24 +288,28 @@ class JsonParser(AnswerParser):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._error_pattern = _pattern(self.source is not None, self.more_keys)
         self._parsed[_NO_ERROR] = Parsed(EMPTY)
         self._errors: dict[str, Written] = {}
         #: Of each piece the key and the span of its first occurrence; None and None if that has to be counted.
         self._spans: dict[str, tuple[SpanKey, ErrorSpan] | tuple[None, None]] = {}
 
     def ranges(self, text: str) -> Ranges:
-        ranges: Ranges = {}
-        ends: _Ends = {}
+        if not text.startswith(_FIRST):
+            return {}
+        first = f"{KEYS[0]}|{OMITTED_KEY}" if self.source is not None else KEYS[0]
+        others = "".join(f', "{key}": "({_STRING})"' for key in (*KEYS[1:], *self.more_keys))
+        pattern = re.compile(f'"(?:{first})": "({_STRING})"{others}')
+        errors: list[Written] = []
         between, at = "{", len(_FIRST)
-        while text.startswith(_FIRST) and (match := self._error_pattern.match(text, at)):
-            error = self._error(*_values(match))
-            if error.severity is not None and (place := self._next_place(error, ends)) is not None:
-                # The quote after the words says that they end.
-                words = (at - len(between), match.end(2) + 1)
-                ranges.setdefault(place.span(error).key, (words, match.span(len(KEYS) + 1)))
+        while match := pattern.match(text, at):
+            # The quote after the words says that they end.
+            said = ((at - len(between), match.end(1) + 1), match.span(len(KEYS)))
+            try:
+                errors.append(self._error(_decoded(f"{{{match[0]}}}"))._replace(said=said))
+            except _Malformed:
+                return {}
             between, at = ", {", match.end() + len(_BETWEEN)
-        return ranges if text[at - len(_BETWEEN) :] == _LAST else {}
+        return self.located(errors).ranges or {} if text[at - len(_BETWEEN) :] == _LAST else {}
 
     def read(self, text: str) -> Parsed | Invalid:
         if text.startswith(_FIRST) and text.endswith(_LAST):
@@ -320,65 +319,53 @@ class JsonParser(AnswerParser):
                 keyed = [self._spans.get(piece) or self._read_piece(piece) for piece in pieces]
             if None not in keyed:
                 # Backwards, so that of equal spans the first is kept.
-                spans = dict(reversed(cast("list[tuple[SpanKey, ErrorSpan]]", keyed)))
+                spans = dict(reversed(keyed))  # type: ignore[arg-type]
                 if None in spans or self.location == "successive" or len(pieces) > MOST_ERRORS:
                     return self.located([self._errors[piece] for piece in pieces])
                 return Parsed(Annotation.of_keys(spans))
-        try:
-            errors = [*self._decoded(text)]
-        except _Malformed as error:
-            return Invalid(str(error))
-        return self.located(errors)
-
-    def _read_piece(self, piece: str) -> tuple[SpanKey, ErrorSpan] | tuple[None, None] | None:
-        """The value of a new piece in `_spans`; None if it is no error in the grammar's spacing."""
-        match = self._error_pattern.fullmatch(piece)
-        if match is None:
-            return None
-        values = _values(match)
-        if not is_severity(values[len(KEYS)]):
-            return None
-        error = self._errors[piece] = self._error(*values)
-        place = None if error.severity is None else self._place(error)
-        span = place.span(error) if place is not None and place.exact else None
-        self._spans[piece] = (None, None) if span is None else (span.key, span)
-        return self._spans[piece]
-
-    def _error(self, key: str, text: str, category: str, sub: str, severity: str, *more: str | None) -> Written:
-        name = f"{category}/{sub}" if sub else category
-        sides: tuple[Side, ...] = ("source",) if key == OMITTED_KEY else ("translation",)
-        if key != OMITTED_KEY and is_omission(name):
-            sides += ("source",)
-        return Written(fold_severity(severity), text, sides, name, None, dict(zip(self.more_keys, more, strict=True)))
-
-    def _decoded(self, text: str) -> Iterator[Written]:
-        """The errors of any answer in JSON. Raises `_Malformed`."""
         before, *fenced = text.split(_FENCE, 3)
         if len(fenced) == 2 and "{" not in before + fenced[1]:  # JSON in Markdown, with prose around it
             text = fenced[0].lstrip("jsonJSON")
         try:
-            answer: object = _DECODER.decode(text)
-        except RecursionError:
-            raise _Malformed("nested too deeply") from None
-        except (ValueError, MemoryError):
-            raise _Malformed("not JSON") from None
-        errors = answer.get("errors") if isinstance(answer, dict) else None
-        if not isinstance(errors, list):
-            raise _Malformed("no list of errors")
-        for item in errors:
-            if not isinstance(item, dict):
-                raise _Malformed("an error that is no object")
-            first = KEYS[0]
-            if self.source is not None and (item.get(OMITTED_KEY) or (OMITTED_KEY in item and first not in item)):
-                if item.get(first):
-                    raise _Malformed(f"an error with {first} and {OMITTED_KEY}")
-                first = OMITTED_KEY
-            keys = (first, *KEYS[1:])
-            if any(key not in item for key in keys):
-                raise _Malformed("an error without " + "/".join(KEYS))
-            values, others = [item[key] for key in keys], [item.get(key) for key in self.more_keys]
-            if not all(isinstance(value, str) for value in values + [one for one in others if one is not None]):
-                raise _Malformed("an error's field is no text")
-            if not is_severity(values[3]):  # else a major error in other words would be no error
-                raise _Malformed("an error of unknown severity")
-            yield self._error(first, *values, *others)
+            answer = _decoded(text)
+            errors = answer.get("errors") if isinstance(answer, dict) else None
+            if not isinstance(errors, list):
+                raise _Malformed("no list of errors")
+            return self.located([*map(self._error, errors)])
+        except _Malformed as error:
+            return Invalid(str(error))
+
+    def _read_piece(self, piece: str) -> tuple[SpanKey, ErrorSpan] | tuple[None, None] | None:
+        """The value of a new piece in `_spans`; None if it is no error."""
+        try:
+            error = self._errors[piece] = self._error(_decoded(f"{{{piece}}}"))
+        except _Malformed:
+            return None
+        place = None if error.severity is None else self._place(error)
+        span = _span(error, place) if place is not None and place.exact else None
+        self._spans[piece] = (None, None) if span is None else (span.key, span)
+        return self._spans[piece]
+
+    def _error(self, item: object) -> Written:
+        """The error of an item of the list. Raises `_Malformed`."""
+        if not isinstance(item, dict):
+            raise _Malformed("an error that is no object")
+        first, sides = KEYS[0], cast("tuple[Side, ...]", ("translation",))
+        if self.source is not None and (item.get(OMITTED_KEY) or (OMITTED_KEY in item and first not in item)):
+            if item.get(first):
+                raise _Malformed(f"an error with {first} and {OMITTED_KEY}")
+            first, sides = OMITTED_KEY, ("source",)
+        try:
+            text, category, sub, severity = item[first], item["category"], item["sub_category"], item["severity"]
+        except KeyError:
+            raise _Malformed("an error without " + "/".join(KEYS)) from None
+        more = {key: item[key] for key in self.more_keys if item.get(key) is not None}
+        if {*map(type, (text, category, sub, severity, *more.values()))} != {str}:
+            raise _Malformed("an error's field is no text")
+        folded = fold_severity(severity)
+        if folded is None and not is_severity(severity):
+            raise _Malformed("an error of unknown severity")  # else a major error in other words would be no error
+        name = f"{category}/{sub}" if sub else category
+        if first != OMITTED_KEY and is_omission(name):
+            sides += ("source",)
+        return Written(folded, text, sides, name, more=more)

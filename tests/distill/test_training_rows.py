@@ -21,7 +21,6 @@ from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.distill.training_folder import held_out
 from mbr_esd_metric.distill.training_rows import (
     EQUAL_UTILITY,
-    NO_VALID,
     ONE_ANNOTATION,
     HumanAnnotation,
     choices,
@@ -50,7 +49,7 @@ def record(*texts: str, logprobs: Sequence[float] = (), truncated: Sequence[bool
 
 def pair_of(item: CandidateRecord) -> Any:
     """The chosen and the rejected answer, or the reason why there is no pair."""
-    row = preference(item, load_prompt(), CARD)
+    row = preference(item, decide(item.columns, item.mt), load_prompt())
     if isinstance(row, str):
         return row
     assert row.content["chosen_utility"] > row.content["rejected_utility"]
@@ -104,7 +103,6 @@ def test_ties_invalid_candidates_and_segments_without_a_preference() -> None:
     assert pair_of(record(a, a, a)) == ONE_ANNOTATION
     # Two different annotations have the same mean similarity to each other and themselves.
     assert pair_of(record(a, answer("Hund."))) == EQUAL_UTILITY
-    assert pair_of(record("no JSON", a, truncated=(False, True))) == NO_VALID
 
 
 def corpus(sources: int = 20, systems: int = 4) -> list[CandidateRecord]:
@@ -130,9 +128,14 @@ def test_no_source_is_on_both_sides_and_about_a_tenth_is_held_out() -> None:
 def test_rows_and_their_report() -> None:
     a = answer("Fuchs")
     items = corpus(3, 2)
-    pairs = make_pairs([*items, record(a, a), record("x")], CARD)
-    text = pairs.report()
-    assert all(part in text for part in ("6 pairs of 8 segments", ONE_ANNOTATION, NO_VALID))
+    pairs = make_pairs([*items, record(a, a, "y"), record("x")], CARD)
+    unread = "none of the 1 candidates is valid (1 not JSON); the first answer is 'x'"
+    assert pairs.report().splitlines()[:4] == [
+        "6 pairs of 8 segments",
+        "       1  no pair: all candidates are one annotation",
+        f"       1  no pair: no valid candidate (segment '1': {unread})",
+        "  1 candidate not read: not JSON",
+    ]
     row = pairs.rows[0].content
     assert row["prompt"] == [{"role": "user", "content": load_prompt().render("s0", MT, "en-de")}]
     answers = [row[side] for side in ("chosen", "rejected")]
@@ -140,6 +143,8 @@ def test_rows_and_their_report() -> None:
     assert (row["id"], row["lp"]) == (items[0].id, "en-de")
     with pytest.raises(InputError, match="no preference pair \\(1 segment: all candidates are one annotation"):
         make_pairs([record(a, a)], CARD)
+    with pytest.raises(InputError, match=r"\(1 segment: no valid candidate; segment '1': none .* \(1 not JSON\)"):
+        make_pairs([record("x")], CARD)
     with pytest.raises(InputError, match="no segments"):
         make_pairs([], CARD)
     for name, message in (

@@ -55,7 +55,7 @@ class CompactParser(AnswerParser):
             side: Side = "source" if match[1] else "translation"
             words = _ESCAPE.sub(lambda m: _PLAIN[m[0]], match[3])
             # The blank before an error says that there is another one.
-            errors.append(Written(cast("Severity", match[2]), words, (side,), said=(before + start, before + at)))
+            errors.append(Written(cast("Severity", match[2]), words, (side,), said=((before + start, before + at),)))
         return self.located(errors) if errors else Invalid("an empty answer")
 
 

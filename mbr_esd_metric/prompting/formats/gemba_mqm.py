@@ -74,7 +74,7 @@ class GembaMqmParser(AnswerParser):
                 if self.source is not None and is_omission(category):
                     alone = quoted and quoted not in self.source and quoted in self.translation
                     side = "translation" if alone else "source"
-                errors.append(Written(severity, quoted, (side,), category or None, (start, at - 1)))
+                errors.append(Written(severity, quoted, (side,), category or None, ((start, at - 1),)))
         # A list that was cut off must not look like one without errors.
         return errors if errors or without.issuperset(_LISTS) else Invalid("no list of errors, or one without an end")
 

@@ -21,9 +21,9 @@ class CorrectionsParser(JsonParser):
 
     more_keys = ("correction", "reason")
 
-    def _error(self, key: str, text: str, category: str, sub: str, severity: str, *more: str | None) -> Written:
-        fields = (one and _UNFIT.sub("\ufffd", one) for one in more)
-        return super()._error(key, text, category, sub, severity, *fields)
+    def _error(self, item: object) -> Written:
+        error = super()._error(item)
+        return error._replace(more={key: _UNFIT.sub("\ufffd", text) for key, text in error.more.items()})
 
 
 class JsonCorrectionsFormat(JsonFormat):
