@@ -54,6 +54,10 @@ _MULTIPLIED = re.compile(
     r"|ألف|مليون|مليار|(?:k|m|bn|tn)\b)",
     re.IGNORECASE,
 )
+#: A million after the number before it: two texts that both say it have the same number before it.
+_MILLION = re.compile(
+    r"[\s-]{0,2}(?:mil(?:l?i?[oó]|h[oõã]|[jy]o|ij[ou]n)|миллио|мільйо|(?:mio|mln|млн)\b|مليون|百万)", re.IGNORECASE
+)
 #: Units that translators convert.
 _IMPERIAL = re.compile(
     r"[\s-]{0,2}(?:\w{1,20}\W{1,2})?(?:(?:square|cubic|sq|fluid)\W{1,2})?(?:mi|miles?|mph|ft|feet|foot|yds?|yards?|inch(?:es)?"
@@ -139,8 +143,8 @@ def _missing(items: dict[tuple[int, int], str], others: dict[tuple[int, int], st
 @dataclass(frozen=True, slots=True)
 class Number:
     """A number of a text: its place, what it may mean (1.500 is 1500 or 1.5; nothing of a time, a ratio or most dates),
-    its groups of digits, and all digits in ASCII. Whether a word such as "million" follows, more digits after that word
-    (8万4千), and a unit that translators convert."""
+    its groups of digits, and all digits in ASCII. Whether a word such as "million" follows, that very word, more digits
+    after such a word (8万4千), and a unit that translators convert."""
 
     start: int
     end: int
@@ -148,6 +152,7 @@ class Number:
     parts: frozenset[int]
     digits: str
     multiplied: bool
+    million: bool
     mixed: bool
     imperial: bool
 
@@ -159,12 +164,13 @@ def numbers(text: str) -> list[Number]:
         start, end = match.span()
         groups, marks = re.findall(r"\d+", match[0]), re.findall(r"\D", match[0].translate(_MARKS))
         digits = "".join(str(int(digit)) for group in groups for digit in group)
-        multiplied, imperial = _MULTIPLIED.match(text, end), _IMPERIAL.match(text, end) is not None
+        multiplied, million = _MULTIPLIED.match(text, end), _MILLION.match(text, end) is not None
+        imperial = _IMPERIAL.match(text, end) is not None
         mixed = multiplied is not None and text[multiplied.end() : multiplied.end() + 2].lstrip()[:1].isdigit()
         values, parts = _values(groups, marks), frozenset(map(int, groups))
         if text[max(start - 1, 0) : start] in (".", ",") and not text[max(start - 2, 0) : start - 1].isalnum():
             values |= {Fraction(f"0.{digits}")}  # as in .5
-        found.append(Number(start, end, values, parts, digits, multiplied is not None, mixed, imperial))
+        found.append(Number(start, end, values, parts, digits, multiplied is not None, million, mixed, imperial))
     return found
 
 
@@ -210,7 +216,7 @@ def _explained(one: Number, others: Sequence[Number], scaled: bool) -> bool:
     return one.parts <= {part for other in others for part in other.parts} or any(
         one.values & other.values
         or (one.digits == other.digits and not (one.values and other.values))
-        or (scaled and one.digits.strip("0") == other.digits.strip("0"))
+        or (scaled and one.digits.strip("0") == other.digits.strip("0") and not (one.million and other.million))
         or any(starmap(_converted, product(one.parts, other.parts)))
         for other in others
     )

@@ -41,6 +41,8 @@ DATA = Path(os.environ.get("MBR_ESD_DATA", Path(__file__).parents[3] / "shared" 
         ("at 2 p.m. on 4 July", "am 4. Juli um 14 Uhr", []),
         ("in the 1980s and 3 more", "in den 80er Jahren und drei weitere", []),
         ("35 million people", "3500万人", []),
+        ("3.5 million euros", "35 Millionen Euro", [("number", "35")]),
+        ("3.5 million euros", "3,5 Mio. Euro", []),
         ("3 million people", "5 Millionen Menschen", [("number", "5")]),
         ("84,000 people in 1948", "1948年8万4千人", []),
         ("28 miles away", "45 km entfernt", []),
