@@ -276,22 +276,6 @@ def test_kill_minus_nine_loses_at_most_the_part_that_was_being_written(tmp_path:
         assert store.get("later", 3) == samples(0, 3)
 
 
-def test_what_one_process_opens_twice_no_other_takes_the_log_of(tmp_path: Path) -> None:
-    """Opening a store again, in a thread of an engine, must not lose the locks of the first."""
-    path = tmp_path / "s.sqlite"
-    looking = (
-        "import sqlite3, sys; print(*sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM sample').fetchone())"
-    )
-    with CandidateStore(path) as store:
-        store.put("key", 0, samples(0, 1))
-        CandidateStore(path).close()
-        for count in (1, 2):
-            seen = subprocess.run([sys.executable, "-c", looking, str(path)], capture_output=True, check=True)
-            assert int(seen.stdout) == count
-            store.put("key", count, samples(count, 1))
-        assert path.with_name("s.sqlite-wal").exists()
-
-
 def test_processes_that_start_together_share_one_new_store(tmp_path: Path) -> None:
     path = tmp_path / "s.sqlite"
     processes = [run(WRITER, str(path), name, "60") for name in "abc"]

@@ -191,9 +191,10 @@ class FakeServer(LocalServer):
 
             def do_POST(self) -> None:
                 outer.keys.append(self.headers.get("Authorization"))
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                raw = self.rfile.read(int(self.headers["Content-Length"]))
                 if self.path.partition("?")[0] != _path(DIALECTS[outer.dialect].path):
-                    return self.reply(404, {"detail": "Not Found"})
+                    return self.reply(*outer.post(self.path, raw, self.headers["Content-Type"]))
+                body = json.loads(raw)
                 with lock:
                     delay = outer.delay  # a test may change it as soon as it sees the request
                     outer.arrivals.append(time.monotonic())
@@ -214,6 +215,10 @@ class FakeServer(LocalServer):
                 self.reply(status, value)
 
         self.listen(Handler)
+
+    def post(self, path: str, body: bytes, kind: str) -> tuple[int, Any]:
+        """The reply to a POST to another path than that of candidates, of a body of a content type."""
+        return 404, {"detail": "Not Found"}
 
     def describe(self, path: str) -> tuple[int, Any]:
         """The reply to a GET of this path."""

@@ -7,7 +7,7 @@ import itertools
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,28 +20,27 @@ from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Refused, Sampling
 from mbr_esd_metric.generation.engines import batch as batch_module
 from mbr_esd_metric.generation.engines.batch import BatchEngine
-from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.run import annotate
 from mbr_esd_metric.metric.sources import Segment
 from tests.helpers.chat_requests import MODEL, collect, outcome, requests, sampled
-from tests.helpers.chat_server import FakeServer, LocalServer, _Handler
+from tests.helpers.chat_server import FakeServer
 
 FAST = RetryPolicy(first_wait=0.001, longest_wait=0.05, tries=3)
 
 
 @dataclass(eq=False)
-class FakeBatchServer(LocalServer):
+class FakeBatchServer(FakeServer):
     """Files and batches; `lines` are those of every batch that was submitted."""
 
-    model: str
+    dialect: str = "openai"
     _: KW_ONLY
     #: How often a batch is looked at before it is over.
     looks: int = 2
     #: Prompts of which an error is reported.
     fail: str = "(?!)"
-    #: Replies to the first so many submissions are lost on the way, though the batch is taken.
+    #: The first so many submissions fail, though the batch is taken.
     lose: int = 0
     #: Requests of each batch that are left without a result.
     short: int = 0
@@ -51,44 +50,32 @@ class FakeBatchServer(LocalServer):
     nameless: bool = False
 
     def __post_init__(self) -> None:
-        self.chat = FakeServer(self.model, dialect="openai")
+        super().__post_init__()
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
         self.lines: list[dict[str, Any]] = []
         self._names = itertools.count()
-        outer = self
 
-        class Handler(_Handler):
-            def do_GET(self) -> None:
-                path = self.path.partition("?")[0]
-                if path == "/v1/models":
-                    return self.reply(*outer.chat.describe(path))
-                if path == "/v1/batches":
-                    return self.reply(200, {"data": list(outer.batches.values())[::-1], "has_more": False})
-                name = (path + "/").split("/")[3]
-                if path == f"/v1/batches/{name}" and name in outer.batches:
-                    return self.reply(200, outer.look(name))
-                if path == f"/v1/files/{name}/content" and name in outer.files:
-                    return self.reply(200, outer.files[name])
-                self.reply(404, {"error": {"message": "nothing there"}})
+    def describe(self, path: str) -> tuple[int, Any]:
+        kind, name, *_ = [*path.removeprefix("/v1/").split("/"), ""]
+        if path == "/v1/batches":
+            return 200, {"data": list(self.batches.values())[::-1], "has_more": False}
+        if kind == "batches" and name in self.batches:
+            return 200, self.look(name)
+        if kind == "files" and name in self.files:
+            return 200, self.files[name]
+        return super().describe(path)
 
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                if self.path == "/v1/files":
-                    name = f"file{next(outer._names)}"
-                    head = f"Content-Type: {self.headers['Content-Type']}\r\n\r\n".encode()
-                    purpose, file = email.message_from_bytes(head + body).get_payload()
-                    assert purpose.get_payload(decode=True) == b"batch"
-                    outer.files[name] = file.get_payload(decode=True)
-                    return self.reply(200, {"id": name, "object": "file"})
-                batch = outer.submit(json.loads(body))
-                if outer.lose > 0:
-                    outer.lose -= 1
-                    self.close_connection = True
-                    return None
-                self.reply(200, {key: value for key, value in batch.items() if key != "id" or not outer.nameless})
-
-        self.listen(Handler)
+    def post(self, path: str, body: bytes, kind: str) -> tuple[int, Any]:
+        if path == "/v1/files":
+            name = f"file{next(self._names)}"
+            purpose, file = email.message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + body).get_payload()
+            assert purpose.get_payload(decode=True) == b"batch"
+            self.files[name] = file.get_payload(decode=True)
+            return 200, {"id": name, "object": "file"}
+        batch = self.submit(json.loads(body))
+        self.lose -= 1
+        return 502 if self.lose >= 0 else 200, {key: batch[key] for key in batch if key != "id" or not self.nameless}
 
     def submit(self, order: dict[str, Any]) -> dict[str, Any]:
         name = f"batch{next(self._names)}"
@@ -105,12 +92,11 @@ class FakeBatchServer(LocalServer):
         if batch["looks"] >= self.looks and batch["status"] == "in_progress":
             good, bad = [], []
             lines = self.files[batch["input_file_id"]].splitlines()
-            for line in lines[: len(lines) - self.short]:
-                request = json.loads(line)
+            for request in map(json.loads, lines[: len(lines) - self.short]):
                 if re.search(self.fail, request["body"]["messages"][0]["content"]):
                     bad.append({"custom_id": request["custom_id"], "response": None, "error": {"message": "no way"}})
                     continue
-                status, value = self.chat.complete(request["body"])
+                status, value = self.complete(request["body"])
                 good.append({"custom_id": request["custom_id"], "response": {"status_code": status, "body": value}})
             # In another order than they were sent in, as the description warns.
             for field, results in (("output_file_id", good[::-1]), ("error_file_id", bad)):
@@ -134,18 +120,6 @@ def texts(samples: Mapping[tuple[str, int], Candidate]) -> dict[tuple[str, int],
     return {place: one.text for place, one in samples.items()}
 
 
-def test_samples_are_those_of_single_requests() -> None:
-    with FakeBatchServer(MODEL) as server:
-        batched = collect(engine(server.url).generate(requests(5, 40), Sampling()))
-        assert len(server.batches) == 1
-        assert len(server.lines) == 5 * 3
-        with server.chat as chat:
-            single = sampled(chat, 5, 40)
-            options = EngineOptions(model=MODEL, server=(chat.url,), dialect="openai")
-            assert BatchEngine(replace(options, dialect="auto")).identity == ServerEngine(options).identity
-    assert texts(batched) == texts(single)
-
-
 def submitted(server: FakeBatchServer, *of: int) -> None:
     """A run that ends while its batch is waited for; the next look finds the batch done."""
     server.looks = 10**9
@@ -154,18 +128,6 @@ def submitted(server: FakeBatchServer, *of: int) -> None:
         with pytest.raises(KeyboardInterrupt):
             list(engine(server.url).generate(requests(*of), Sampling()))
     server.looks = 1
-
-
-def test_a_run_that_is_killed_finds_its_batch_and_pays_once(tmp_path: Path) -> None:
-    with FakeBatchServer(MODEL) as server:
-        submitted(server, 4, 16)
-        (note,) = (tmp_path / "cache" / "batches").glob("*.json")
-        assert note.stat().st_mode & 0o077 == 0
-        assert len(collect(engine(server.url).generate(requests(6, 16), Sampling()))) == 6 * 16
-        assert [len(batch["metadata"]) for batch in server.batches.values()] == [1, 1]
-        names = [line["custom_id"] for line in server.lines]
-        assert len(set(names)) == len(names) == 6, "something was paid for twice"
-        assert note.read_text() == "{}"
 
 
 @pytest.mark.parametrize(
@@ -203,19 +165,23 @@ def test_what_the_service_no_longer_has_is_submitted_again_by_the_next_run(lost:
         [(0, 5, 4), (1, 3, 9), (0, 5, 24)],  # and more in the end
     ],
 )
-def test_of_an_earlier_batch_a_run_takes_its_segments_and_leaves_the_others(runs: list[tuple[int, int, int]]) -> None:
+def test_of_an_earlier_batch_a_run_takes_its_segments_and_leaves_the_others(
+    runs: list[tuple[int, int, int]], tmp_path: Path
+) -> None:
     stored: dict[tuple[str, int], Candidate] = {}
     with FakeBatchServer(MODEL) as server:
         submitted(server, 5, 16)
+        (note,) = (tmp_path / "cache" / "batches").glob("*.json")
+        assert note.stat().st_mode & 0o077 == 0
         for begin, end, n in runs:
             left = {one: [i for i in range(n) if (one.key, i) not in stored] for one in requests(5, n)[begin:end]}
             asked = [part for one, indices in left.items() for part in one.only(indices)]
             got = collect(engine(server.url).generate(asked, Sampling()))
             assert set(got) >= {(one.key, index) for one in asked for index in one.indices}
             stored |= got
-        with server.chat as chat:
-            assert texts(stored) == texts(sampled(chat, 5, n))
+        assert texts(stored) == texts(sampled(server, 5, n))
         assert sum(line["body"]["n"] for line in server.lines) == len(stored) == 5 * n, "something is paid for twice"
+    assert note.read_text() == "{}"
 
 
 def test_a_refused_request_is_named_and_stops_no_other() -> None:

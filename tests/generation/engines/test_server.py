@@ -124,14 +124,6 @@ def test_a_server_that_cannot_be_used(url: str, model: str, message: str, monkey
         assert ServerEngine(EngineOptions(MODEL, server=(free.url,))).problem is None
 
 
-def test_a_dead_server_ends_the_run_with_the_fix() -> None:
-    with FakeServer(MODEL) as server:
-        running = engine(server.url, policy=dataclasses.replace(QUICK, tries=3))
-        running.load()
-    with pytest.raises(EngineError, match="failed 3 times in a row.*start it again.*sampled is kept"):
-        list(running.generate(requests(2, 2), Sampling()))
-
-
 def test_two_servers_share_the_work_with_32_requests_each_and_one_may_be_down() -> None:
     with FakeServer(MODEL, delay=0.2) as one, FakeServer(MODEL, delay=0.2) as two:
         servers = (one.url, two.url)

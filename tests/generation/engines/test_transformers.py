@@ -317,16 +317,3 @@ def test_an_adapter_is_merged_on_load(tiny: Path, tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("MBR_ESD_CACHE", str(tmp_path / "cache"))
     folder = merged_folder(EngineOptions(model=str(tiny), adapter=str(tmp_path / "adapter"), device="cpu"))
     assert first(model=str(folder)) == loaded
-
-
-def test_the_output_layer_reads_no_view(tiny: Path) -> None:
-    """Torch multiplies a row of a view with a frozen matrix forty times as slowly as a copy of the row (bfloat16 on a
-    processor, 262,144 tokens)."""
-    engine = loaded(model=str(tiny))
-    read: list[tuple[torch.Size, tuple[int, ...]]] = []
-    engine._model.get_output_embeddings().register_forward_pre_hook(
-        lambda layer, inputs: read.append((inputs[0].shape, inputs[0].stride()))
-    )
-    sample(engine, [Request("k", "hello " * 20, ANY, 1)], SHORT_ANSWERS)
-    width = engine._model.config.hidden_size
-    assert read[0] == (torch.Size([1, 1, width]), (width, width, 1))

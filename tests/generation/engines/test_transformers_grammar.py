@@ -34,21 +34,13 @@ def sentencepiece_tokenizer() -> Any:
 
 
 @pytest.mark.parametrize("make", [byte_level_tokenizer, sentencepiece_tokenizer])
-def test_tokens_spell_the_text_byte_by_byte(make: Callable[[], Any]) -> None:
+def test_the_automaton_admits_every_spelling_byte_by_byte_and_nothing_else(make: Callable[[], Any]) -> None:
     tokenizer = make()
-    tokens = tokenizer(TEXT, add_special_tokens=False)["input_ids"]
     vocabulary = Vocabulary(tokenizer)
-    assert vocabulary.text(tokens) == TEXT
+    tokens = tokenizer(TEXT, add_special_tokens=False)["input_ids"]
     assert vocabulary.text([*tokens, tokenizer.eos_token_id]) == TEXT
     emoji = tokenizer("😀", add_special_tokens=False)["input_ids"]
-    assert len(emoji) > 1
     assert vocabulary.text(emoji[:-1]) == "", "half a character is left out"
-
-
-@pytest.mark.parametrize("make", [byte_level_tokenizer, sentencepiece_tokenizer])
-def test_the_automaton_admits_every_spelling_and_nothing_else(make: Callable[[], Any]) -> None:
-    tokenizer = make()
-    vocabulary = Vocabulary(tokenizer)
     width = len(tokenizer) + 3
     grammar = vocabulary.grammar("(der|die) 好", width, "cpu")
 

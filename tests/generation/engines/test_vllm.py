@@ -6,7 +6,6 @@ once more where it is killed; vLLM in process is loaded once. What is asked for 
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import itertools
 import json
@@ -15,7 +14,6 @@ import pickle
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,7 +27,6 @@ from mbr_esd_metric.generation.engines import transformers as transformers_modul
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine
 from mbr_esd_metric.generation.server import client
-from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.formats import get_format
@@ -37,7 +34,6 @@ from mbr_esd_metric.prompting.formats.json import output_grammar
 from mbr_esd_metric.prompting.prompt import load_prompt
 from tests.helpers.annotations import parse_candidate
 from tests.helpers.chat_requests import collect
-from tests.helpers.chat_server import FaultyProxy
 from tests.helpers.real_server import RealServer, comet_score_goes_on_after_kills
 
 #: vLLM lives in this environment, beside COMET, or in another one that the variable names.
@@ -253,28 +249,6 @@ def test_grounded_spans_are_in_the_translation(server: RealServer) -> None:
     spans = [error["error_span"] for text in whole for error in json.loads(text)["errors"]]
     assert spans
     assert all(span in request.translation for span in spans)
-
-
-def test_a_faulty_network_before_the_server_changes_nothing(server: RealServer) -> None:
-    """Half of the requests spoilt on their way, in every way: greedy answers as without faults, samples each once."""
-    # A stall is longer than the test may take, so that only the client's own time-out ends it.
-    stall, begun = 3600.0, time.monotonic()
-    policy = RetryPolicy(timeout=8, first_wait=0.05, longest_wait=0.5, tries=20, bad_replies=8)
-    options = load_card(CARD).engine_options
-    segments = [Segment(f"I have {i} old cats.", f"Ich habe {i} junge Hunde.", f"segment {i}") for i in range(20)]
-
-    def generated(url: str, requests: Sequence[Request], sampling: Sampling) -> dict[tuple[str, int], str]:
-        running = ServerEngine(dataclasses.replace(options, server=(url,)), policy)
-        samples = collect(running.generate(requests, dataclasses.replace(sampling, max_tokens=16)))
-        return {place: sample.text for place, sample in samples.items()}
-
-    clean = generated(server.url, requests(1, of=segments), GREEDY)
-    with FaultyProxy(server.url, 0.5, stall=stall) as proxy:
-        assert generated(proxy.url, requests(1, of=segments), GREEDY) == clean
-        assert len(generated(proxy.url, requests(4), MILD)) == 3 * 4
-    assert len(clean) == 20
-    assert set(proxy.faults) == set(FaultyProxy.FAULTS)
-    assert time.monotonic() - begun < stall
 
 
 def test_comet_score_with_vllm_in_its_process_goes_on_after_a_kill(

@@ -23,7 +23,6 @@ from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.engine import EngineOptions, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server.address import Address
-from mbr_esd_metric.generation.server.detection import Servers
 from mbr_esd_metric.generation.server.dialects import DIALECTS, Query
 from mbr_esd_metric.generation.server.gbnf import gbnf
 from mbr_esd_metric.generation.server.http import InvalidResponse, RequestRejected
@@ -32,7 +31,7 @@ from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.run import annotate, signature_of
 from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.formats.json import output_grammar, render_answer
-from tests.helpers.chat_requests import MODEL, QUICK, closed_port, requests, sampled
+from tests.helpers.chat_requests import MODEL, QUICK, requests, sampled
 from tests.helpers.chat_server import FakeServer, FaultyProxy
 
 ALL = list(DIALECTS)
@@ -59,18 +58,6 @@ def test_a_server_says_what_it_speaks(name: str) -> None:
     assert identity.get("dialect", "vllm") == name
     # The server is down now, and candidates are found in the store all the same.
     assert ServerEngine(options(server.url, "auto")).identity == identity
-
-
-def test_a_server_that_is_down_is_waited_for_once_and_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-    ask = Servers._dialect_at
-    monkeypatch.setattr(Servers, "_dialect_at", lambda *at: calls.append(1) or ask(*at))
-    one = ServerEngine(options(closed_port(), "auto"), QUICK)
-    for _ in range(5):
-        assert "dialect" not in one.identity
-    assert len(calls) == 1
-    assert ServerEngine(one.options).identity == one.identity
-    assert len(calls) == 2, "something was learnt"
 
 
 def test_what_is_stored_asks_no_server_and_a_dialect_of_an_earlier_run_is_checked_before_a_sample() -> None:
@@ -154,13 +141,6 @@ def test_guidance_that_is_ignored_is_an_error(name: str) -> None:
         assert field in server.bodies[0]
 
 
-def test_what_is_plain_and_no_answer_is_counted(tmp_path: Path) -> None:
-    with FakeServer("small", dialect="plain", plain=True) as server:
-        name = f"mbr-esd-llama?model=small&n=4&invalid=empty&server={server.url}&store={tmp_path / 'store'}"
-        (decision,) = annotate(load_card(name), [Segment("a", "b", "segment 1")]).decisions
-    assert (decision.valid, decision.invalid) == (0, 4)
-
-
 @pytest.mark.parametrize("name", ALL)
 def test_what_is_left_out_is_printed_once_a_run_and_is_in_key_and_signature(
     name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -220,7 +200,7 @@ def test_a_model_that_reasons_takes_no_temperature_and_its_thoughts_are_dropped(
     assert (body["reasoning_effort"], body["temperature"]) == ("none", 2.0)
 
 
-def test_an_answer_is_cut_out_of_prose() -> None:
+def test_an_answer_is_cut_out_of_prose_and_follows_the_first_end_of_thoughts() -> None:
     plain = DIALECTS["plain"]
     answer = render_answer([])
     for text in (f"Sure!\n```json\n{answer}\n```\nBye {{}}", f"{{broken {answer}", f"<think>{{}}</think>{answer}"):
@@ -230,6 +210,10 @@ def test_an_answer_is_cut_out_of_prose() -> None:
     assert final_answer(plain, f"Answers look like {example}. Mine is {answer}") == answer
     assert final_answer(plain, f'{{"errors": [], "notes": {example}}}') == f'{{"errors": [], "notes": {example}}}'
     assert final_answer(plain, "nothing of the kind {}") == "nothing of the kind {}"
+    for thoughts in ("<think>a</think>", " \n<thinking>b <think></thinking>\n\n", "<think></think>  "):
+        assert final_answer(DIALECTS["vllm"], thoughts + "none </think>") == "none </think>"
+    for text in ("<think>never closed", "none <think>a</think>", "<thinker>a</thinker>", ""):
+        assert final_answer(DIALECTS["vllm"], text) == text
 
 
 HOSTILE = {
@@ -250,13 +234,6 @@ def test_a_long_hostile_text_is_read_in_no_time(text: str) -> None:
         began = time.process_time()
         final_answer(DIALECTS[name], text)
         assert time.process_time() - began < 1.0
-
-
-def test_thoughts_are_dropped_up_to_their_first_end() -> None:
-    for thoughts in ("<think>a</think>", " \n<thinking>b <think></thinking>\n\n", "<think></think>  "):
-        assert final_answer(DIALECTS["vllm"], thoughts + "none </think>") == "none </think>"
-    for text in ("<think>never closed", "none <think>a</think>", "<thinker>a</thinker>", ""):
-        assert final_answer(DIALECTS["vllm"], text) == text
 
 
 def read(name: str, **choice: Any) -> Candidate:

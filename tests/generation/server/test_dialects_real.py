@@ -16,10 +16,9 @@ import pytest
 
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.run import annotate, sample
+from mbr_esd_metric.metric.run import sample
 from mbr_esd_metric.metric.sources import Segment, build_requests
 from tests.helpers.chat_requests import collect
-from tests.helpers.chat_server import FaultyProxy
 from tests.helpers.real_server import RealServer, comet_score_goes_on_after_kills
 
 pytestmark = pytest.mark.model
@@ -84,15 +83,6 @@ def test_candidates_are_sampled_and_their_tokens_counted(server: RealServer, tmp
     ((_, drawn),) = sample(load_card(name), SEGMENTS[:1])
     assert len({candidate.text for candidate in drawn}) > 1, "decoded greedily"
     assert all(0 < candidate.tokens <= 40 and candidate.logprob is None for candidate in drawn)
-
-
-def test_faults_before_it_lose_nothing(server: RealServer, tmp_path: Path) -> None:
-    with FaultyProxy(server.url, 0.6, stall=1.0, faults=("drop", "500", "429", "cut", "html")) as proxy:
-        name = f"{CARD}&grounded=false&invalid=empty&n=6&dialect={server.dialect}&server={proxy.url}&concurrency=1"
-        run = annotate(load_card(f"{name}&store={tmp_path / 'store'}"), SEGMENTS)
-    assert proxy.faults
-    assert all(decision.valid + decision.invalid == 6 for decision in run.decisions)
-    assert f"|dialect:{server.dialect}|" in run.signature
 
 
 def test_comet_score_goes_on_after_kills(server: RealServer, tmp_path: Path) -> None:
