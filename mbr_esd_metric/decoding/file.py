@@ -20,7 +20,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count, repeat
+from itertools import count, islice, repeat
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -48,12 +48,12 @@ from mbr_esd_metric.prompting.text import is_untranslated
 
 _T = TypeVar("_T")
 _S = TypeVar("_S")
-#: Workers get blocks of about this many bytes.
-_BLOCK = 1 << 21
+#: Workers get blocks of so many records, and there is a worker for each so many bytes of the file.
+_RECORDS, _BYTES = 16, 1 << 21
 #: Seconds until a worker sees that its parent has ended.
 _WATCH_SECONDS = 0.5
-#: Items of `raw_records`.
-_Block: TypeAlias = "list[tuple[str, bytes | list[Any]]]"
+#: An item of `raw_records`.
+_Item: TypeAlias = "tuple[str, bytes | list[Any]]"
 #: How the first line of a file writes an option.
 _option_of_line = '"decision": {} {}'.format
 
@@ -301,7 +301,7 @@ def decide_file(
     options = file_options(candidates) if options is None else options
     if options.rule_instance.needs_references:
         raise OptionError(f"the rule {options.rule!r} needs human annotations, which a candidates file does not hold")
-    lines = _decided(_blocks(raw_records(candidates)), options, workers, skip_invalid, decision)
+    lines = _decided(raw_records(candidates), options, workers, skip_invalid, decision)
     summary = FileSummary()
     with whole_file(output) as file:
         shown = progress_bar("deciding", " segments", iterable=lines, shown=progress)
@@ -317,10 +317,10 @@ def decide_file(
 
 
 def workers_for(candidates: str | Path) -> int:
-    """The processes that a file keeps busy: one for each of its blocks, as many as the cores that this one may use."""
+    """The processes that a file keeps busy, at most as many as the cores that this one may use."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    blocks = os.path.getsize(candidates) // _BLOCK if os.path.isfile(candidates) else 1
-    return max(1, min(cores, blocks))
+    busy = os.path.getsize(candidates) // _BYTES if os.path.isfile(candidates) else 1
+    return max(1, min(cores, busy))
 
 
 def _choose_together(
@@ -362,13 +362,15 @@ class _Line:
 
 
 def _decided(
-    blocks: Iterable[_Block],
+    records: Iterable[_Item],
     options: DecisionOptions,
     workers: int,
     skip_invalid: bool,
     decision: Mapping[str, str] | None,
 ) -> Iterator[_Line]:
     """One line a record, in order."""
+    left = iter(records)
+    blocks = iter(lambda: list(islice(left, _RECORDS)), [])
     work = partial(_decide_block, options=options, skip_invalid=skip_invalid, decision=decision)
     if workers <= 1:
         for block in blocks:
@@ -402,23 +404,8 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _blocks(records: Iterable[tuple[str, bytes | list[Any]]]) -> Iterator[_Block]:
-    """Items of `raw_records` in blocks of about `_BLOCK` bytes."""
-    block: _Block = []
-    size = 0
-    for where, value in records:
-        block.append((where, value))
-        # Of a decoded list only the number of candidates is known; some 300 bytes each is usual.
-        size += len(value) if isinstance(value, bytes) else 300 * len(value[2])
-        if size >= _BLOCK:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
-
-
 def _decide_block(
-    block: _Block, options: DecisionOptions, skip_invalid: bool, decision: Mapping[str, str] | None
+    block: Sequence[_Item], options: DecisionOptions, skip_invalid: bool, decision: Mapping[str, str] | None
 ) -> list[_Line]:
     """The lines of a block; raises for the first record that stops the run."""
     # A block makes a million small objects and no cycles. The search for cycles would take an eighth of the time.

@@ -81,7 +81,6 @@ def test_each_line_is_the_decision_for_its_segment(
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BLOCK", 1 << 14)
     peaks, path = [], tmp_path / "candidates.jsonl.gz"
     for n in (100, 1000):
         write_records(path, records(n))
@@ -95,16 +94,15 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.
 def test_workers_change_nothing(source: Path, out: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     run(source)
     alone = out.read_bytes()
-    monkeypatch.setattr(module, "_BLOCK", 2000)
+    monkeypatch.setattr(module, "_BYTES", 2000)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
     assert module.workers_for(source) == 2
     run(source)
     assert out.read_bytes() == alone
 
 
-def test_the_workers_of_a_run_that_fails_have_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_workers_of_a_run_that_fails_have_ended(tmp_path: Path) -> None:
     """Even while somebody holds the exception; otherwise they would end in the middle of the interpreter's own end."""
-    monkeypatch.setattr(module, "_BLOCK", 2000)
     path = tmp_path / "candidates.jsonl"
     write_records(path, records(400))
     with pytest.raises(OSError, match="No space left") as held:
