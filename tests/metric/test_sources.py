@@ -20,13 +20,30 @@ from mbr_esd_metric.generation.engine import Refused
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.metric.estimate import estimate
 from mbr_esd_metric.metric.run import annotate
 from mbr_esd_metric.metric.sampler import Sampler
-from mbr_esd_metric.metric.sources import Sampled, Segment, build_requests, candidate_source
+from mbr_esd_metric.metric.signature import model_title
+from mbr_esd_metric.metric.sources import (
+    Sampled,
+    Segment,
+    build_requests,
+    candidate_source,
+    choose_engine,
+    engine_problems,
+)
+from mbr_esd_metric.scoring.wmt import default_name
 from tests.helpers.chat_server import FakeServer
 
 SEGMENTS, N = 30, 12
+PAIRS = [Segment("I like tea.", "Ich mag Kaffee.", "1"), Segment("He slept.", "Er schlief gestern.", "2")]
 MODEL = model_name(load_card("mbr-esd-demo").engine_options)
+
+
+@pytest.fixture(autouse=True)
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MBR_ESD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("MBR_ESD_SERVER", raising=False)
 
 
 def start(folder: Path, url: str, store: str, out: str) -> subprocess.Popen[str]:
@@ -89,26 +106,19 @@ def test_segments_with_one_source_are_requested_together(tmp_path: Path) -> None
 def test_candidates_of_another_server_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Two servers of one served name: the second printed the first's scores without a word."""
     segments = [Segment("source", f"translation {i}", f"segment {i}") for i in range(2)]
-    name = f"mbr-esd-server?model={MODEL}&n=2&store={tmp_path}/store&server="
-    with FakeServer(MODEL) as one, FakeServer(MODEL) as two:
-        annotate(load_card(name + one.url), segments[:1])
-        annotate(load_card(name + one.url), segments[:1])
+    name = f"mbr-esd-server?model={MODEL}&store={tmp_path}/store&server="
+    with FakeServer(MODEL) as one, FakeServer(MODEL) as two, FakeServer(MODEL) as three:
+        for _ in range(2):
+            annotate(load_card(f"{name}{one.url}&n=2"), segments[:1])
         assert not caplog.messages
-        annotate(load_card(name + two.url), segments[1:])
+        annotate(load_card(f"{name}{two.url}&n=2"), segments[1:])
         assert "store=PATH" in caplog.messages.pop(), "the next run could mix them"
-    caplog.clear()
-    with FakeServer(MODEL) as three:
-        annotate(load_card(name + three.url), segments)
-        assert not three.bodies
-    (line,) = caplog.messages
-    assert f"came from {one.url}, {two.url}, and this run asks {three.url}" in line
-    assert "store=PATH" in line
-    assert "model=NAME" in line
-    caplog.clear()
-    with FakeServer(MODEL) as four:
-        annotate(load_card(f"{name}{four.url}&n=4".replace("n=2&", "")), segments)
-        assert len(four.bodies) == 2
-    assert any("came from" in line for line in caplog.messages), "candidates of two servers are mixed"
+        for n, requests in ((2, 0), (4, 2)):  # nothing is missing; two more of each are
+            annotate(load_card(f"{name}{three.url}&n={n}"), segments)
+            assert len(three.bodies) == requests
+            line = caplog.messages.pop()
+            assert f"came from {one.url}, {two.url}, and this run asks {three.url}" in line
+            assert "model=NAME" in line
 
 
 @pytest.mark.parametrize("n", ["2", "auto/32"])
@@ -127,6 +137,55 @@ def test_a_segment_whose_every_answer_is_withheld_has_no_score(tmp_path: Path, n
             run = annotate(load_card(f"{name}&server={server.url}"), segments)
             assert run.refused == {0: "it withholds the answer: content_filter"}
             assert run.decisions[1].valid
+
+
+def test_the_model_may_be_left_out_where_the_server_serves_one() -> None:
+    with FakeServer("my-model-1.5B", dialect="llamacpp") as server:
+        named = annotate(load_card(f"mbr-esd-server?model=my-model-1.5B&server={server.url}&n=4"), PAIRS)
+        requests = len(server.bodies)
+        left_out = annotate(load_card(f"mbr-esd-server?server={server.url}&n=4"), PAIRS)
+        assert len(server.bodies) == requests, "they are not the same candidates"
+        assert default_name(f"mbr-esd-server?server={server.url}&n=4") == "my-model-1.5B_n=4"
+        one = estimate(load_card(f"mbr-esd-server?server={server.url}&n=4"), PAIRS)
+    assert left_out.signature == named.signature
+    assert left_out.signature.startswith("mbr-esd|model:my-model-1.5B|dialect:llamacpp|engine:server|")
+    assert one["  in the store"] == "8"
+    # By this name rows of two servers' models are told apart.
+    assert model_title(load_card("mbr-esd-server"), named.signature) == "my-model-1.5B"
+    assert model_title(load_card("mbr-esd-llama?n=4"), named.signature) == "mbr-esd-llama"
+
+
+@pytest.mark.parametrize("dialect", ["vllm", "plain"])
+def test_a_server_of_several_models_needs_a_name(dialect: str) -> None:
+    with FakeServer("one", dialect=dialect) as server:
+        both = [{"id": name, "object": "model", "owned_by": dialect} for name in ("one", "two")]
+        server.describe = lambda path: (200, {"data": both})  # type: ignore[method-assign]
+        with pytest.raises(EngineError, match=r"serves 'one', 'two'; add model=NAME"):
+            annotate(load_card(f"mbr-esd-server?server={server.url}&n=4"), PAIRS)
+        assert annotate(load_card(f"mbr-esd-server?model=one&server={server.url}&n=4"), PAIRS).decisions
+
+
+def test_ollamas_latest_is_no_second_model() -> None:
+    with FakeServer("gemma3:latest", dialect="ollama") as server:
+        assert choose_engine(load_card(f"mbr-esd-server?server={server.url}")).model == "gemma3"
+
+
+def test_a_server_that_is_down_is_named_with_what_to_do() -> None:
+    with FakeServer("one") as server:
+        url = server.url
+    with pytest.raises(EngineError, match="no server answers at .*; start the server, or fix the address"):
+        annotate(load_card(f"mbr-esd-server?server={url}"), PAIRS)
+
+
+def test_only_the_ways_to_a_server_are_listed() -> None:
+    with FakeServer("one", dialect="llamacpp") as server:
+        problems = engine_problems(load_card(f"mbr-esd-server?server={server.url}"))
+    batch = "the server speaks dialect=llamacpp, which has no batches; take engine=server"
+    assert problems == {"server": None, "batch": batch}
+    down = engine_problems(load_card(f"mbr-esd-server?server={server.url[:-3]}/other"))
+    assert down["batch"] == down["server"] is not None
+    lacking = engine_problems(load_card("mbr-esd-server")).values()
+    assert all("name your server: mbr-esd-server?server=URL" in str(problem) for problem in lacking)
 
 
 @pytest.fixture
