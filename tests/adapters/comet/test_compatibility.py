@@ -1,7 +1,4 @@
-"""COMET's own models and commands, with random weights: the same with COMET's requirements and with everything new.
-
-The numbers are those of Python 3.11, numpy 1.26, transformers 4.57, tokenizers 0.22 and torch 2.13.
-"""
+"""COMET's own models and commands, with random weights: the same with COMET's requirements and with everything new."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -25,37 +23,22 @@ from comet import load_from_checkpoint  # noqa: E402
 import mbr_esd_metric  # noqa: E402
 from mbr_esd_metric.adapters.comet.compatibility import _joining, patch_comet  # noqa: E402
 
-SCORES = {
-    "regression": [-0.134307, -0.055371, -0.247836, 0.016367],
-    "unified": [-0.580407, -0.572619, -0.553774, -0.593389],
-    "xcomet": [-0.514031, -0.355876, -0.313816, -0.512482],
-}
-SPANS = [
-    [(0, 13, "critical", 0.995636), (39, 47, "critical", 0.942608), (55, 71, "major", 0.595559)],
-    [(12, 18, "minor", 0.991367), (26, 39, "minor", 0.9761), (49, 53, "critical", 0.844306)],
-    [
-        (19, 21, "minor", 0.800934),
-        (26, 33, "minor", 0.887131),
-        (48, 74, "minor", 0.937377),
-        (81, 82, "minor", 0.791262),
-    ],
-    [(16, 29, "critical", 0.641924), (42, 47, "critical", 0.921139)],
-]
+GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "comet.json").read_text(encoding="utf-8"))
 SAMPLES = [{"src": SENTENCES[i], "mt": SENTENCES[i + 1], "ref": SENTENCES[(i + 3) % 8]} for i in range(0, 8, 2)]
 
 
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return {kind: make_checkpoint(tmp_path_factory.mktemp(kind), kind) for kind in SCORES}
+    return {kind: make_checkpoint(tmp_path_factory.mktemp(kind), kind) for kind in GOLDEN["scores"]}
 
 
-@pytest.mark.parametrize("kind", SCORES)
+@pytest.mark.parametrize("kind", GOLDEN["scores"])
 def test_stock_models_score_as_with_comets_requirements(kind: str, checkpoints: dict[str, Path]) -> None:
     result = load_from_checkpoint(str(checkpoints[kind])).predict(SAMPLES, gpus=0, progress_bar=False, batch_size=2)
-    assert result.scores == pytest.approx(SCORES[kind], abs=1e-5)
+    assert result.scores == pytest.approx(GOLDEN["scores"][kind], abs=1e-5)
     if kind == "xcomet":
-        for spans, expected in zip(result.metadata.error_spans, SPANS, strict=True):
-            assert [(s["start"], s["end"], s["severity"]) for s in spans] == [span[:3] for span in expected]
+        for spans, expected in zip(result.metadata.error_spans, GOLDEN["spans"], strict=True):
+            assert [[s[key] for key in ("start", "end", "severity")] for s in spans] == [span[:3] for span in expected]
             assert [s["confidence"] for s in spans] == pytest.approx([span[3] for span in expected], abs=1e-5)
 
 
@@ -108,11 +91,7 @@ def test_workers_are_forked_where_python_would_not(monkeypatch: pytest.MonkeyPat
 
 def test_two_texts_are_joined_as_transformers_4_joins_them() -> None:
     """`<s> a </s> </s> b </s>` in XLM-R, `[CLS] a [SEP] b [SEP]` in BERT."""
-
-    class Tokenizer:
-        cls_token_id, sep_token_id = 0, 2
-
-    xlmr, bert = _joining(2), _joining(1)
-    assert xlmr(Tokenizer(), [5, 6], [7]) == [0, 5, 6, 2, 2, 7, 2]
-    assert bert(Tokenizer(), [5, 6], [7]) == [0, 5, 6, 2, 7, 2]
-    assert xlmr(Tokenizer(), [5]) == bert(Tokenizer(), [5]) == [0, 5, 2]
+    xlmr, bert, tokenizer = _joining(2), _joining(1), SimpleNamespace(cls_token_id=0, sep_token_id=2)
+    assert xlmr(tokenizer, [5, 6], [7]) == [0, 5, 6, 2, 2, 7, 2]
+    assert bert(tokenizer, [5, 6], [7]) == [0, 5, 6, 2, 7, 2]
+    assert xlmr(tokenizer, [5]) == bert(tokenizer, [5]) == [0, 5, 2]
