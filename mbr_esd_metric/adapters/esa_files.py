@@ -40,12 +40,8 @@ _COLUMNS = ("doc_id", "segment_id", "source_lang", "target_lang", "system_id", "
 
 @dataclass(slots=True)
 class RatedSegment:
-    """One source segment with its translations and their ratings.
-
-    Attributes:
-        outputs: system or reference -> translation, whether rated or not.
-        ratings: system -> its ratings, in the file's order.
-    """
+    """One source segment; system or reference -> translation, rated or not; system -> its ratings, in the file's
+    order."""
 
     lp: str
     domain: str
@@ -68,12 +64,8 @@ class RatedSegment:
 
 @dataclass(frozen=True, slots=True)
 class EsaData:
-    """The segments of one or several files.
-
-    Attributes:
-        left_out: language pair -> reason -> how often something was left out.
-        documents: language pair -> fields of its documents besides their texts, in order.
-    """
+    """The segments of one or several files; language pair -> reason -> how often something was left out; language pair
+    -> fields of its documents besides their texts, in order."""
 
     segments: tuple[RatedSegment, ...]
     left_out: Mapping[str, Mapping[str, int]]
@@ -135,7 +127,7 @@ class _Reader:
     def read_table(self, path: Path, *, rated: bool = True) -> None:
         """The rows of a .tsv; their annotations as well if `rated`."""
         for number, cell in table_cells(path, "\t", _COLUMNS):
-            if rated and not {"overall", "error_types"} & set(cell):
+            if rated and not {"overall", "error_types"} & {*cell}:
                 raise InputError(f"{path}, line 1: no column overall or error_types in the header")
             lp = f"{cell['source_lang']}-{cell['target_lang']}"
             if cell.get("set_id", "official") != "official":
@@ -149,11 +141,11 @@ class _Reader:
                     segment.outputs.setdefault("refA", cell["reference_segment"])
                 if not rated:
                     continue
-                spans = []
-                if "error_types" in cell:
-                    spans = span_columns(cell["start_indices"], cell["end_indices"], cell["error_types"])
-                errors = [{"start_i": start, "end_i": end, "severity": severity} for start, end, severity in spans]
-                score = finite(cell["overall"]) if cell.get("overall") not in (None, "", "NaN") else None
+                columns = [cell.get(name, "") for name in ("start_indices", "end_indices", "error_types")]
+                errors = [
+                    dict(zip(("start_i", "end_i", "severity"), one, strict=True)) for one in span_columns(*columns)
+                ]
+                score = None if cell.get("overall") in (None, "", "NaN") else cell["overall"]
                 self._add(segment, system, errors, score, cell.get("annotator"), past=True)
 
     def _unified(self, item: Mapping[str, Any]) -> None:
@@ -182,25 +174,24 @@ class _Reader:
         self._add(segment, system, item["esa_spans"], item["esa_score"], rater)
         if rater and item.get("times"):
             ratings, time = segment.ratings[system], finite(item["times"][1])
-            before, at = times.get((id(segment), system, rater), (time, len(ratings) - 1))
+            before, at = times.setdefault((id(segment), system, rater), (time, len(ratings) - 1))
             if at < len(ratings) - 1:
                 self.left_out[segment.lp]["annotation that the same person gave anew: the last one counts"] += 1
                 last = ratings.pop()
                 if time >= before:
-                    ratings[at] = last
-            times[id(segment), system, rater] = (max(time, before), at)
+                    ratings[at], times[id(segment), system, rater] = last, (time, at)
 
     def _person(self, item: Mapping[str, Any]) -> None:
         """One annotation of an annotation tool; see `ratings`."""
         one = Rating.from_json(item, 0, [], of_tool=True)
         segment = self._segment(str(one.lp), "all", one.doc, one.segment, one.source)
+        segment.put(one.system, one.target)
+        segment.ratings.setdefault(one.system, []).append(one)
         if segment.source != one.source:
             raise InputError(
                 f"another source of segment {one.segment} of {one.doc} than in an earlier line; import each campaign "
                 "into a test set of its own"
             )
-        segment.put(one.system, one.target)
-        segment.ratings.setdefault(one.system, []).append(one)
 
     def _segment(self, lp: str, domain: str, document: str, number: str, source: str) -> RatedSegment:
         return self.segments.setdefault((lp, document, number), RatedSegment(lp, domain, document, number, source))

@@ -46,9 +46,8 @@ _SAME_TEXT = 0.5
 def is_mqm_tsv(line: str) -> bool:
     """Whether a file that begins with this line is of this kind, and has its header or Marot's metadata."""
     cells = line.replace('"', "").split("\t")
-    return {"system", "source", "target", "severity"} <= set(cells) or (
-        len(cells) == len(_MAROT) and cells[-1][:1] == "{"
-    )
+    of_marot = len(cells) == len(_MAROT) and cells[-1][:1] == "{"
+    return of_marot or {"system", "source", "target", "severity"} <= {*cells}
 
 
 def read_mqm_tsv(path: str | Path) -> RatingData:
@@ -79,16 +78,15 @@ def read_mqm_tsv(path: str | Path) -> RatingData:
     if len(numbers[0]) == 1 < len(numbers[1]):
         index["segment"] = index["doc_segment"]  # Marot has a constant where segments have no number of their own
     for line, row in body:
-        if len(row) <= needed:
+        cell = {name: row[position] for name, position in index.items()} if len(row) > needed else {}
+        severity = cell.get("severity", "").strip().lower()
+        if not cell:
             left_out.append(LeftOut(line, "row with too few columns"))
-            continue
-        cell = {name: row[position] for name, position in index.items()}
-        severity = cell["severity"].strip().lower()
-        if severity == "hotw-test":
+        elif severity == "hotw-test":
             left_out.append(LeftOut(line, "attention check, not a rating"))
-            continue
-        if not cell["rater"].strip() and not severity:
+        elif not cell["rater"].strip() and not severity:
             left_out.append(LeftOut(line, "row of metadata, not a rating"))
+        if left_out and left_out[-1].line == line:
             continue
         lp = "" if pair is None or len(row) <= pair else row[pair].strip()
         key = (cell["system"], cell["doc"], cell["segment"], cell["rater"], lp)
@@ -118,12 +116,8 @@ def check_same_text(path: Path, what: str, text: str, line: int, other: str, oth
 
 
 def carry_span(start: int, end: int, text: str, into: str) -> tuple[int, int] | None:
-    """The offsets in `into` of the characters ``text[start:end]``; None if they are not clear.
-
-    A span inside the common beginning of both texts keeps its offsets. A span inside the common end moves with the end.
-    A span that only loses white space at the end of the text is cut. The characters of other spans must occur exactly
-    once in `into`.
-    """
+    """The offsets in `into` of the characters ``text[start:end]``; None if they are not clear: a span outside of the
+    common beginning and the common end, with more than white space, has to occur exactly once."""
     limit = min(len(text), len(into))
     prefix = next((i for i in range(limit) if text[i] != into[i]), limit)
     if end <= prefix:

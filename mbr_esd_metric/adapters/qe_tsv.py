@@ -49,10 +49,8 @@ def is_qe(line: str) -> bool:
 
 
 def read_qe(path: str | Path, lp: str | None = None) -> RatingData:
-    """Read a table of the task, plain or compressed: a rating a row.
-
-    Offsets past the end of the translation are cut to it. Errors without characters count in the score but have no
-    span. Rows that make no sense are left out.
+    """Read a table of the task, plain or compressed: a rating a row. Offsets past the end of the translation are cut to
+    it, and rows that make no sense are left out.
 
     Args:
         lp: such as en-de; rows that say another one are left out. Without it, rows that say none have the one in
@@ -86,8 +84,8 @@ def unquoted(cell: str) -> str:
 
 
 class _Row(NamedTuple):
-    """A row: its rating, without errors; the target with the quotes of CSV, where it has them; and start, end and
-    severity of each error, as they stand."""
+    """Its rating, without errors; the target with its quotes of CSV; start, end and severity of each error, as they
+    stand."""
 
     rating: Rating
     target: str
@@ -100,8 +98,7 @@ class _Row(NamedTuple):
 
 
 class _Reading(NamedTuple):
-    """What the offsets of a file are: whether those of the quoted text, where a text is quoted, and how many characters
-    the ends lie after the first one that is right."""
+    """Whether offsets are those of the quoted text, where it is quoted, and how far ends lie after the right one."""
 
     quoted: bool
     further: int
@@ -157,8 +154,7 @@ def _spans(columns: Sequence[str]) -> tuple[list[tuple[int, int, str]], str]:
         spans = [(int(start), int(end), severity) for start, end, severity in span_columns(*columns)]
     except ValueError:
         return [], "row whose offsets and severities do not fit together"
-    said = spans or columns[2].split()
-    return spans, "" if said else "row that says neither errors nor no-error"
+    return spans, "" if columns[2].split() else "row that says neither errors nor no-error"
 
 
 def without_source(cells: list[str]) -> bool:
@@ -168,25 +164,18 @@ def without_source(cells: list[str]) -> bool:
 
 def _reading(rows: Iterable[_Row]) -> _Reading:
     """The reading of a file that puts most of its offsets between words, see above."""
-    quoted = shown_quoted = spans = 0
-    ends = [0] * (_FURTHER + 1)
-    for row in rows:
-        text = row.rating.target
-        for start, end, _ in () if UNSPACED.search(text) else row.spans:
-            if not 0 <= start < end:
-                continue
-            if row.is_quoted:
-                quoted += 1
-                shown_quoted += _between_words(row.target, start) - _between_words(text, start)
-            else:
-                spans += 1
-                for further in range(_FURTHER + 1):
-                    ends[further] += start < end - further and _between_words(text, end - further)
+    spaced = [row for row in rows if not UNSPACED.search(row.rating.target)]
+    spans = [(row, start, end) for row in spaced for start, end, _ in row.spans if 0 <= start < end]
+    quoted = [(row.target, row.rating.target, start) for row, start, _ in spans if row.is_quoted]
+    plain = [(row.target, start, end) for row, start, end in spans if not row.is_quoted]
+    shown = sum(_between_words(whole, start) - _between_words(text, start) for whole, text, start in quoted)
+    ends = [
+        sum(start < end - further and _between_words(text, end - further) for text, start, end in plain)
+        for further in range(_FURTHER + 1)
+    ]
     best = max(range(_FURTHER + 1), key=lambda further: (ends[further], further))  # a word, not the blank after it
-    is_quoted, is_further = (
-        count >= _ENOUGH and more > _CLEARLY * count
-        for more, count in ((shown_quoted, quoted), (ends[best] - ends[0], spans))
-    )
+    is_quoted = len(quoted) >= _ENOUGH and shown > _CLEARLY * len(quoted)
+    is_further = len(plain) >= _ENOUGH and ends[best] - ends[0] > _CLEARLY * len(plain)
     return _Reading(is_quoted, best if is_further else 0)
 
 
