@@ -175,7 +175,7 @@ class Rating:
             if error.start < error.end and error.start >= length:
                 left_out.append(LeftOut(line, AT_THE_END))
             else:
-                errors.append(replace(error, end=min(error.end, length)))
+                errors.append(error if error.end <= length else replace(error, end=length))
         system, doc, segment, rater = (str(item[key]) for key in ("system", "doc", "seg_id", "rater"))
         texts, lp = (source.rstrip(), target.rstrip()), str(item["direction" if "direction" in item else "lp"])
         marked = item["errors"] is not None

@@ -7,8 +7,7 @@ from pathlib import Path
 from mbr_esd_metric.adapters.documents.document import Checked, Document, TranslationUnit
 from mbr_esd_metric.adapters.documents.po import read_po
 from mbr_esd_metric.adapters.documents.table import read_table
-from mbr_esd_metric.adapters.documents.tmx import read_tmx
-from mbr_esd_metric.adapters.documents.xliff import read_xliff
+from mbr_esd_metric.adapters.documents.xml_files import read_tmx, read_xliff
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import open_binary
 from mbr_esd_metric.prompting.languages import language_code, language_pair
