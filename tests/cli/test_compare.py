@@ -30,7 +30,7 @@ def files(workdir: Path) -> None:
     for name, wrong in (("old", range(2)), ("new", range(18)), ("same", range(1, 4))):
         texts = [answer("one") if number in wrong else answer() for number in range(20)]
         records = [record(f"source {n}", "one two", *[texts[n]] * 3, number=n, system=name) for n in range(20)]
-        write_records(f"{name}.jsonl", records)
+        write_records(f"{name}.jsonl", records[:: -1 if name == "new" else 1])  # in another order
     Path("src.txt").write_text("".join(f"source {n}\n" for n in range(20)))
     Path("mt.txt").write_text("one two\n" * 20)
 
@@ -101,7 +101,9 @@ def test_what_score_wrote_is_compared(files: None, mbr_esd: Command) -> None:
         systems, pairs = json.loads(output)
         scores = {row["system"]: (row["score"], row["mqm"]) for row in systems["rows"]}
         assert scores == {"old": (pytest.approx(0.98), -0.5), "new": (pytest.approx(0.82), -4.5)}, ending
-        assert pairs["rows"][0]["difference"] == pytest.approx(-0.16)
+        assert [row["system"] for row in systems["rows"]] == ["old", "new"]
+        (row,) = pairs["rows"]
+        assert (row["a"], row["b"], row["segments"], row["difference"]) == ("old", "new", 20, pytest.approx(-0.16))
 
 
 def _comet(path: str, **systems: list[float]) -> None:

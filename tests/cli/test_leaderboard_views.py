@@ -428,10 +428,13 @@ def test_failures_are_one_line(
     assert message in line
 
 
-def test_a_test_set_without_tasks_names_the_years(tmp_path: Path, mbr_esd: Command) -> None:
+def test_a_test_set_without_tasks_or_metrics_says_what_to_do(tmp_path: Path, mbr_esd: Command) -> None:
     write_folder(tmp_path)
-    message = mbr_esd(f"leaderboard --view overall --test-set {tmp_path}/made --lp en-de", status=1).err
-    assert "--view wmt23" in message
+    board = f"leaderboard --test-set {tmp_path}/made --lp en-de"
+    assert "--view wmt23" in mbr_esd(board, "--view overall", status=1).err
+    for path in tmp_path.rglob("metric-scores/**/*.score"):
+        path.unlink()
+    assert "no metric has segment scores; score some with: mbr-esd wmt score" in mbr_esd(board, status=1).err
 
 
 def test_metrics_are_named_as_in_the_leaderboard(en_fr: Copy, tmp_path: Path, mbr_esd: Command) -> None:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import random
-from pathlib import Path
-
 import numpy as np
 import pytest
 import scipy.stats
@@ -14,10 +10,7 @@ from mbr_esd_metric import Candidate, ErrorSpan, decide
 from mbr_esd_metric.core.decision import CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.records import write_records
 from mbr_esd_metric.metaeval.comparison import SampledScore, compare, mean_score, sampled_score
-from tests.helpers.candidates import answer, record
-from tests.helpers.command import Command
 
 TEXT = "0123456789"
 
@@ -101,25 +94,6 @@ def test_the_verdict() -> None:
     assert "more candidates show none either" in of(0.0, 1.0, 0.3)
     with pytest.raises(InputError, match="two or more segments"):
         compare([SampledScore(0.0, 0.0)], [SampledScore(0.0, 0.0)])
-
-
-def test_the_verb_pairs_systems_by_source(tmp_path: Path, mbr_esd: Command) -> None:
-    rng = random.Random(1)
-    records = []
-    for system, likely in (("good", 0.2), ("bad", 0.9)):
-        for number in rng.sample(range(30), 30):
-            texts = [answer(*["012"] * (rng.random() < likely)) for _ in range(8)]
-            more = {"system": system, "decision": {"score": "expected"}}
-            records.append(record(f"s{number}", TEXT, *texts, number=number, **more))
-    path = tmp_path / "candidates.jsonl"
-    write_records(path, records)
-    systems, pairs = json.loads(mbr_esd("compare", path, "--table json").out)
-    assert [row["system"] for row in systems["rows"]] == ["good", "bad"]
-    means = {row["system"]: row["score"] for row in systems["rows"]}
-    (row,) = pairs["rows"]
-    assert row["difference"] == pytest.approx(means["bad"] - means["good"])
-    assert (row["a"], row["b"], row["segments"], row["verdict"]) == ("good", "bad", 30, "they differ; N is enough")
-    assert row["difference"] < -0.08
 
 
 @pytest.mark.parametrize("n", [2, 3, 20, 400])
