@@ -11,8 +11,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from mbr_esd_metric.cli.model_options import Check, add_gate, check_gate, close_gate
-from mbr_esd_metric.cli.shared_options import add_table
+from mbr_esd_metric.cli.shared_options import Check, add_gate, add_table, check_gate, close_gate
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, first_of, labelled, number_of
 from mbr_esd_metric.files.paths import check_distinct, system_names
 from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, render_all, table_of

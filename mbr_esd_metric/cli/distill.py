@@ -19,18 +19,16 @@ if TYPE_CHECKING:
     from mbr_esd_metric.files.records import CandidateRecord
     from mbr_esd_metric.metric.card import ModelCard
 
-_VERBS = {
-    "pairs": ("distill:pairs", "candidates -> preference pairs, chosen and rejected by MBR, for `trl dpo`"),
-    "sft": ("distill:sft", "human annotations, or MBR's choices of candidates -> examples, for `trl sft`"),
-}
+run = run_verb
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The verbs below."""
-    add_verbs(parser, _VERBS)
-
-
-run = run_verb
+    verbs = {
+        "pairs": ("distill:pairs", "candidates -> preference pairs, chosen and rejected by MBR, for `trl dpo`"),
+        "sft": ("distill:sft", "human annotations, or MBR's choices of candidates -> examples, for `trl sft`"),
+    }
+    add_verbs(parser, verbs)
 
 
 def configure_pairs(parser: argparse.ArgumentParser) -> None:

@@ -89,14 +89,13 @@ def _check(name: str | None) -> int:
 
     if not name:
         _print_machine()
-    works = False
-    named = load_card(name) if name else None
-    for card in [named] if named else [card for card in listed() if card.model or card.name == ANY_MODEL]:
-        print(card.title if named else f"\n{card.title}")
+    works = not name
+    for card in [load_card(name)] if name else [one for one in listed() if one.model or one.name == ANY_MODEL]:
+        print(card.title if name else f"\n{card.title}")
         for engine, problem in engine_problems(card).items():
             print(f"  {engine:<13} {problem or 'works here'}")
             works |= problem is None
-    return 0 if works or not name else 1
+    return int(not works)
 
 
 def _print_machine() -> None:
@@ -137,6 +136,4 @@ def _gpus() -> str:
         return "GPUs unknown (torch is not installed)"
     import torch
 
-    if not torch.cuda.is_available():
-        return "no GPU"
-    return ", ".join(map(torch.cuda.get_device_name, range(torch.cuda.device_count())))
+    return ", ".join(map(torch.cuda.get_device_name, range(torch.cuda.device_count()))) or "no GPU"

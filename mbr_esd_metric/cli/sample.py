@@ -7,9 +7,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.model_options import DEFAULT_MODEL, add_dry_run, print_estimates
 from mbr_esd_metric.cli.score_inputs import read_plain
-from mbr_esd_metric.cli.shared_options import add_test_set, load_optional_test_set, test_set_folder, used_option
+from mbr_esd_metric.cli.shared_options import (
+    DEFAULT_MODEL,
+    add_dry_run,
+    add_test_set,
+    load_optional_test_set,
+    print_estimates,
+    test_set_folder,
+    used_option,
+)
 from mbr_esd_metric.errors import InputError, OptionError, first_of, logger, no_effect_error, number_of, printable
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.metric.cards import load_card
@@ -68,18 +75,18 @@ def run(args: argparse.Namespace) -> int:
             f"note: {number_of(divided, 'segment')} of several sentences: `score` judges each sentence, and candidates "
             "are of the whole, so `decide` may give another score"
         )
-    lost: Counter[bool] = Counter()
+    cut: Counter[bool] = Counter()
     refused: list[str] = []
-    write_records(args.output, _records(card, named, not args.quiet, lost, refused))
+    write_records(args.output, _records(card, named, not args.quiet, cut, refused))
     most = "at most " if card.adaptive else ""
     each = number_of(card.samples, "candidate")
     whole = 0 if test_set is None else test_set.gold.size
     part = f" (those with gold, of {whole})" if len(named) < whole else ""
     print(f"{printable(args.output)}: {number_of(len(named) - len(refused), 'segment')}{part}, {most}{each} each")
-    if lost[True]:
+    if cut[True]:
         shorter = ", or format=compact" if card.decision.format == "json" else ""
         logger.warning(
-            f"{number_of(lost[True], 'candidate')} of {lost.total()} cut at max_tokens={card.max_tokens}: such "
+            f"{number_of(cut[True], 'candidate')} of {cut.total()} cut at max_tokens={card.max_tokens}: such "
             f"candidates count as invalid; give max_tokens={2 * card.max_tokens}{shorter}"
         )
     if refused:

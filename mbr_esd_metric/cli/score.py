@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.cli.model_options import DEFAULT_MODEL, add_dry_run, add_gate, check_gate, print_estimates
 from mbr_esd_metric.cli.score_inputs import Texts, read_texts, read_translations
+from mbr_esd_metric.cli.shared_options import DEFAULT_MODEL, add_dry_run, add_gate, check_gate, print_estimates
 from mbr_esd_metric.errors import OptionError, logger, no_effect_error, printable
 from mbr_esd_metric.files.streams import json_text, write_whole
 from mbr_esd_metric.metric.card import with_pair

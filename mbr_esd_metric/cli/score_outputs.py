@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.cli.model_options import Check, close_gate
 from mbr_esd_metric.cli.score_inputs import Texts
+from mbr_esd_metric.cli.shared_options import Check, close_gate
 from mbr_esd_metric.core.annotation import CORRECTION, Annotation
 from mbr_esd_metric.errors import logger, number_of, printable
 from mbr_esd_metric.metric.cards import limits

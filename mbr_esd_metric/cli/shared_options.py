@@ -1,4 +1,5 @@
-"""Options of several verbs: inputs, test sets, measures, metrics, tables and plots; and verbs below a verb."""
+"""Options of several verbs: inputs, test sets, measures, metrics, tables, plots, dry runs and gates; and verbs below a
+verb."""
 
 from __future__ import annotations
 
@@ -7,17 +8,24 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, unknown
-from mbr_esd_metric.files.paths import plain_name
+from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, printable, unknown
+from mbr_esd_metric.files.paths import check_distinct, check_output, plain_name
+from mbr_esd_metric.files.streams import write_whole
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
     from mbr_esd_metric.adapters.wmt.layout import SystemChoice
+    from mbr_esd_metric.metric.card import ModelCard
+    from mbr_esd_metric.metric.sources import Segment
     from mbr_esd_metric.report.rating_table import RatingTable
     from mbr_esd_metric.report.tables import Table
 
+#: The best one that any machine can run.
+DEFAULT_MODEL = "mbr-esd-small"
+#: The exit status of a gate that has failed; 1 is a failed run, and 2 wrong usage.
+FAILED_GATE = 3
 #: Characters of a line of text; a table of several language pairs is cut between them where it is wider.
 WIDTH = 130
 
@@ -47,8 +55,7 @@ def add_table(parser: argparse.ArgumentParser) -> None:
 
 
 def add_measures(parser: argparse.ArgumentParser, default: str) -> None:
-    """Add the test set, which of its raters, ``--measures``, of which `default` are said to be the usual, and
-    ``--table``."""
+    """Add the test set, ``--raters``, ``--measures``, of which `default` are said to be the usual, and ``--table``."""
     add_test_set(parser)
     parser.add_argument(
         "--raters", nargs="+", default=[], metavar="NAME", help="sets of human ratings (default: merged, or all)"
@@ -101,10 +108,9 @@ def add_test_set(parser: argparse.ArgumentParser, *, optional: bool = False) -> 
         metavar="T",
         help="its folder, such as data/wmt24; a name alone is in ~/.mt-metrics-eval/mt-metrics-eval-v2",
     )
-    if optional:
-        group.add_argument("--lp", nargs=1, default=[], metavar="LP", help="language pair, such as en-de")
-    else:
-        group.add_argument("--lp", required=True, nargs="+", metavar="LP", help="language pairs, such as en-de")
+    group.add_argument(
+        "--lp", required=not optional, nargs=1 if optional else "+", default=[], metavar="LP", help="such as en-de"
+    )
 
 
 def add_systems(parser: argparse.ArgumentParser) -> None:
@@ -130,12 +136,11 @@ def load_test_sets(
     gold: str | None = None,
     files: Mapping[str, Path] = {},
 ) -> Iterator[TestSet]:
-    """The test set in each requested language pair, one after the other.
+    """The test set of `add_test_set` in each language pair, one after the other.
 
     Args:
-        args: of `add_test_set`, and of `add_systems` where a verb has them.
         blind: whether gold may be missing.
-        choice: which systems are evaluated, where the arguments do not say it.
+        choice: which systems are evaluated, where the arguments do not say it (`add_systems`).
         gold: name of the gold scores, where it is not the usual one.
         files: metrics that are not in the folder, from `named_metrics`.
     """
@@ -238,3 +243,90 @@ def read_inputs(args: argparse.Namespace) -> RatingTable:
     for note in table.notes:
         print(f"note: {note}", file=sys.stderr)
     return table
+
+
+def add_dry_run(parser: argparse.ArgumentParser) -> None:
+    """Add ``--dry-run``, which is 0 where it is given alone."""
+    parser.add_argument(
+        "--dry-run",
+        type=int,
+        nargs="?",
+        const=0,
+        metavar="N",
+        help="say what would be sampled, and sample nothing; with N, sample N segments first, which are kept, and say "
+        "how long the rest takes",
+    )
+
+
+def print_estimates(card: ModelCard, segments: Sequence[Segment], trial: int) -> int:
+    """Print what a run would sample, after `trial` segments of it. Returns the exit code."""
+    from mbr_esd_metric.metric.estimate import estimate
+
+    if trial < 0 or trial == 1:
+        raise OptionError(f"--dry-run {trial}: give 2 segments or more; the first waits until the model is loaded")
+    for name, text in estimate(card, segments, trial).items():
+        print(f"{name:<21}{text}")
+    return 0
+
+
+class Check(NamedTuple):
+    """The name of what a gate checked, such as a system, and why it does not pass, or None."""
+
+    name: str
+    problem: str | None
+
+
+def add_gate(parser: argparse.ArgumentParser) -> None:
+    """Add ``--summary`` and ``--junit``."""
+    parser.add_argument("--summary", metavar="FILE.md", help="the result as Markdown, for $GITHUB_STEP_SUMMARY")
+    parser.add_argument("--junit", metavar="FILE.xml", help="the gate as JUnit XML")
+
+
+def check_gate(args: argparse.Namespace, option: str | None, *outputs: str | None) -> None:
+    """Check, before any work, that the files of `add_gate` and other outputs can be written, each to a path of its
+    own, and that there is a gate, whose option is named."""
+    check_distinct([path for path in (args.summary, args.junit, *outputs) if path], "output")
+    for path in (args.summary, args.junit):
+        if path:
+            check_output(path)
+    if args.junit and option is None:
+        raise no_effect_error(f"--junit {args.junit}", "a run without a gate")
+
+
+def close_gate(
+    args: argparse.Namespace, verb: str, tables: Sequence[Table], checks: Sequence[Check], warning: str | None = None
+) -> int:
+    """Write summary and JUnit XML with the warning, say in one line what did not pass, and return the exit status."""
+    problems = [printable(check.problem) for check in checks if check.problem is not None]
+    if args.summary:
+        from mbr_esd_metric.report.tables import render_all
+
+        passed = [f"✅ {', '.join(printable(check.name) for check in checks)}"] if checks and not problems else []
+        warned = [f"⚠️ {printable(warning)}"] if warning else []
+        verdict = "".join(f"- {line}\n" for line in (*(f"❌ {one}" for one in problems), *passed, *warned))
+        write_whole(args.summary, f"## mbr-esd {verb}\n\n{render_all(tables, 'markdown')}\n{verdict}")
+    if args.junit:
+        write_whole(args.junit, junit(verb, checks, warning))
+    if problems:
+        print(f"mbr-esd {verb}: gate: {'; '.join(problems)}", file=sys.stderr)
+        return FAILED_GATE
+    return 0
+
+
+def junit(verb: str, checks: Sequence[Check], warning: str | None = None) -> str:
+    """JUnit XML with one test case a check, and the warning as the output of the suite."""
+    from xml.etree import ElementTree
+
+    title = f"mbr-esd {verb}"
+    failures = str(sum(check.problem is not None for check in checks))
+    root = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(root, "testsuite", {"name": title, "tests": str(len(checks)), "failures": failures})
+    for check in checks:
+        name = printable(check.name)
+        case = ElementTree.SubElement(suite, "testcase", {"classname": title, "name": name})
+        if check.problem is not None:
+            ElementTree.SubElement(case, "failure", {"message": printable(check.problem)})
+    if warning:
+        ElementTree.SubElement(suite, "system-out").text = printable(warning)
+    ElementTree.indent(root)
+    return f"<?xml version='1.0' encoding='UTF-8'?>\n{ElementTree.tostring(root, encoding='unicode')}\n"

@@ -13,13 +13,14 @@ from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.importing import SUBMISSIONS, Imported, Target, kind_of_import
 from mbr_esd_metric.adapters.wmt.layout import SystemChoice
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
-from mbr_esd_metric.cli.model_options import add_dry_run, print_estimates
 from mbr_esd_metric.cli.shared_options import (
+    add_dry_run,
     add_systems,
     add_test_set,
     add_verbs,
     folder_and_name,
     load_test_sets,
+    print_estimates,
     run_verb,
 )
 from mbr_esd_metric.errors import EngineError, InputError, OptionError, no_effect_error, number_of, printable

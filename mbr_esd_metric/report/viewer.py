@@ -23,7 +23,7 @@ from typing import Any
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.scored_files import Text
-from mbr_esd_metric.core.annotation import Annotation, weights_of
+from mbr_esd_metric.core.annotation import weights_of
 from mbr_esd_metric.report.rating_table import AnnotationCount, CandidateInput, RatingInput, RatingTable
 
 
@@ -144,20 +144,19 @@ def _column(column: RatingInput, categories: dict[str, int]) -> dict[str, Any]:
 
 
 def _candidates(column: CandidateInput) -> dict[str, Any]:
+    each = column.distributions
     return {
         "name": _clean(column.name),
-        "n": [d.valid if d else 0 for d in column.distributions],
-        "distinct": [d.distinct if d else 0 for d in column.distributions],
-        "invalid": [d.invalid if d else 0 for d in column.distributions],
-        "runs": [list(d.runs) if d else [] for d in column.distributions],
-        "top": [[_counted(s) for s in d.annotations] if d else [] for d in column.distributions],
+        **{name: [getattr(d, of) if d else 0 for d in each] for name, of in _COUNTS.items()},
+        "runs": [list(d.runs) if d else [] for d in each],
+        "top": [[_counted(one) for one in d.annotations] if d else [] for d in each],
     }
 
 
+_COUNTS = {"n": "valid", "distinct": "distinct", "invalid": "invalid"}
+
+
 def _counted(one: AnnotationCount) -> list[Any]:
-    missing = one.annotation.on("source")
-    return [one.count, one.logprob, _spans(one.annotation.on("translation")), *([_spans(missing)] if missing else [])]
-
-
-def _spans(annotation: Annotation) -> Sequence[tuple[int, int, int]]:
-    return [(span.start, span.end - span.start, int(span.severity == "major")) for span in annotation]
+    sides = [one.annotation.on("translation"), one.annotation.on("source")]
+    spans = [[(s.start, s.end - s.start, int(s.severity == "major")) for s in side] for side in sides]
+    return [one.count, one.logprob, *(spans if spans[1] else spans[:1])]
