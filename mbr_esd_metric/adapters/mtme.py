@@ -20,7 +20,7 @@ import numpy as np
 
 from mbr_esd_metric.adapters.ratings import MqmError, annotation_of_errors
 from mbr_esd_metric.adapters.wmt.layout import Layout, SystemChoice, TestSetInfo
-from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note, fit_to_text
+from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note
 from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet, choose_ratings
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError
@@ -110,12 +110,5 @@ def annotation_of(rating: Any) -> Annotation | None:
 
 
 def _ratings(evs: Any, name: str, spans: SystemSpans, faults: Counter[str] | None = None) -> Ratings:
-    """Error spans, cut to their translations; `faults` counts how."""
-    both = {
-        system: tuple(
-            fit_to_text(annotation_of(rating), len(text or ""), faults)
-            for rating, text in zip(row, evs.sys_outputs[system], strict=True)
-        )
-        for system, row in spans.items()
-    }
-    return Ratings(name, both)
+    rows = {system: [annotation_of(rating) for rating in row] for system, row in spans.items()}
+    return Ratings.fitting(name, rows, evs.sys_outputs, Counter() if faults is None else faults)

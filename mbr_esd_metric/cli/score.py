@@ -160,8 +160,6 @@ def _score_by_comet(args: argparse.Namespace) -> int:
         if references is not None:
             rows = [{**row, "ref": reference} for row, reference in zip(rows, references, strict=True)]
         prediction = checkpoint.predict(rows, progress=not args.quiet)
-        if note := checkpoint.cut_note(rows):
-            logger.warning(note)
         scores = map(float, prediction.scores)
         data[path] = [{**row, "COMET": one, "model": args.model} for row, one in zip(rows, scores, strict=True)]
         if checkpoint.has_spans:

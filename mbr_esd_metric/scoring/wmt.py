@@ -176,8 +176,6 @@ def _comet(model: str, name: str | None, reference: str | None) -> Scorer:
             if with_reference:
                 samples = [{**one, "ref": text.reference or ""} for one, text in zip(samples, texts, strict=True)]
             predictions[with_reference] = checkpoint.predict(samples, progress)
-            if note := checkpoint.cut_note(samples):
-                logger.warning(note)
         return {name: _variant(variant, predictions[which], texts) for name, (which, variant) in variants.items()}
 
     signatures = {

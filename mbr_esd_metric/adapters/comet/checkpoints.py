@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from mbr_esd_metric.errors import EngineError, MissingDependencyError, OptionError, number_of, unknown
+from mbr_esd_metric.errors import EngineError, MissingDependencyError, OptionError, logger, number_of, unknown
 
 Dtype = Literal["float16", "float32"]
 
@@ -100,19 +100,25 @@ class CometCheckpoint:
         return f"comet|model:{self.name}|dtype:{self.options.dtype}|v:{version('unbabel-comet')}"
 
     def predict(self, samples: Sequence[Mapping[str, str]], progress: bool) -> Any:
-        """COMET's `Prediction` for samples with "src", "mt" and, if it is to see one, "ref"."""
+        """COMET's `Prediction` for samples with "src", "mt" and, if it is to see one, "ref"; a warning says how many of
+        them COMET cuts."""
         gpus = self.options.gpus
         if gpus is None:
             import torch
 
             gpus = int(torch.cuda.is_available())
         rows, batch_size = [dict(sample) for sample in samples], self.options.batch_size
+        if cut := self._cut(rows):
+            logger.warning(
+                f"note: {self.name} reads {int(self._model.encoder.max_positions)} tokens, and COMET cut {cut} of "
+                f"{number_of(len(rows), 'segment')} there; a model of this package with unit=sentence reads all"
+            )
         with _quiet():
             return self._model.predict(rows, batch_size=batch_size, gpus=gpus, progress_bar=progress)
 
-    def cut_note(self, samples: Sequence[Mapping[str, str]]) -> str:
-        """A note of how many samples COMET cuts without a word, as the model does not read to their end; "" if none. An
-        encoder of all texts together cuts their sum, another one each text; both at the positions that it has."""
+    def _cut(self, samples: Sequence[Mapping[str, str]]) -> int:
+        """How many samples COMET cuts without a word, as the model does not read to their end. An encoder of all texts
+        together cuts their sum, another one each text; both at the positions that it has."""
         from comet.models import UnifiedMetric
 
         encoder, together = self._model.encoder, isinstance(self._model, UnifiedMetric)
@@ -126,13 +132,7 @@ class CometCheckpoint:
             # COMET leaves two places for each text alone, and those of the separators where it joins them.
             special = 1 + len(lengths) * encoder.size_separator
             cut += sum(lengths) > most - special if together else max(lengths) > most - 4
-        if not cut:
-            return ""
-        segments = number_of(len(samples), "segment")
-        return (
-            f"note: {self.name} reads {most} tokens, and COMET cut {cut} of {segments} there; "
-            "a model of this package with unit=sentence reads all"
-        )
+        return cut
 
 
 def looks_like_checkpoint(name: str) -> bool:
@@ -144,14 +144,13 @@ def looks_like_checkpoint(name: str) -> bool:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep back what COMET and Lightning say about devices, workers and their own old code, each time anew."""
-    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "comet")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
+    before = [(one, one.level) for one in map(logging.getLogger, ("pytorch_lightning", "comet"))]
+    for one, _ in before:
+        one.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        for one, level in before:
+            one.setLevel(level)

@@ -29,7 +29,6 @@ from mbr_esd_metric.adapters.wmt.layout import (
     Layout,
     check_reference_name,
     info_of,
-    is_reference_name,
     one_line,
     reference_name,
 )
@@ -191,7 +190,8 @@ class Target:
         for name in self.references:
             if name not in systems:
                 raise OptionError(f"no system {name!r} to be a reference; there are: {', '.join(systems)}")
-        references = tuple(s for s in systems if (s in self.references if self.references else is_reference_name(s)))
+        usual = [system for system in systems if re.fullmatch("ref[A-Za-z0-9_]*", system)]
+        references = tuple(system for system in systems if system in (self.references or usual))
         for name in references:
             check_reference_name(name, _FIX)
         return references

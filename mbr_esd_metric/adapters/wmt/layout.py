@@ -22,7 +22,6 @@ on; wmt26 has ESA alone): their gold, the systems that are evaluated, and the pr
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
@@ -247,11 +246,6 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write a file and its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, "".join(f"{line}\n" for line in lines))
-
-
-def is_reference_name(system: str) -> bool:
-    """Whether a system is called as references are: ref, refA, refB and so on."""
-    return re.fullmatch("ref[A-Za-z0-9_]*", system) is not None
 
 
 @dataclass(frozen=True, slots=True)

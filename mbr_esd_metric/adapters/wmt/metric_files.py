@@ -16,7 +16,7 @@ from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.scored_files import SegmentRating, Text, read_comet_json, read_decided
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
-from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note, fit_to_text, read_ratings, write_ratings
+from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note, read_ratings, write_ratings
 from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.decoding.options import DecisionOptions
@@ -170,18 +170,16 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
     scores = np.array([[np.nan if cell is None else _score(cell, path) for cell in row] for row in cells])
     faults: Counter[str] = Counter()
     annotations = [[cell.annotation if cell else None for cell in row] for row in cells]
-    both = {
-        system: tuple(fit_to_text(annotation, length, faults) for annotation, length in zip(row, lengths, strict=True))
-        for system, row, lengths in zip(test_set.systems, annotations, test_set.lengths.tolist(), strict=True)
-    }
+    by_system = dict(zip(test_set.systems, annotations, strict=True))
+    ratings = Ratings.fitting(name, by_system, test_set.outputs, faults)
     notes = fault_note(f"{name}, {test_set.lp}", faults)
     covered = sum(cell is not None for row in cells for cell in row)
     if covered < scores.size:
         notes += (f"{name} covers {covered} of {scores.size} translations of {test_set.lp}, all that have gold",)
     suffix = test_set.info.standard_reference if any(row.reference for row in rows) else None
-    ratings = Ratings(name, both) if any(row.annotation is not None for row in rows) else None
+    with_spans = any(row.annotation is not None for row in rows)
     model = next((row.model for row in rows), None)
-    return StoredMetric(f"{name}-{suffix or 'src'}", scores, ratings, notes, model)
+    return StoredMetric(f"{name}-{suffix or 'src'}", scores, ratings if with_spans else None, notes, model)
 
 
 def _decisions(test_set: TestSet, path: Path) -> list[SegmentRating]:

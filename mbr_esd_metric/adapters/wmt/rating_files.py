@@ -108,6 +108,27 @@ class Ratings:
     name: str
     both: Mapping[str, tuple[Annotation | None, ...]]
 
+    @classmethod
+    def fitting(
+        cls,
+        name: str,
+        rows: Mapping[str, Sequence[Annotation | None]],
+        outputs: Mapping[str, Sequence[str | None]],
+        faults: Counter[str],
+        systems: Collection[str] = (),
+    ) -> Ratings:
+        """The annotations of each system, cut to its translations, or only those of `systems`; `faults` counts how."""
+        return cls(
+            name,
+            {
+                system: tuple(
+                    fit_to_text(annotation, len(text or ""), faults) if system in systems or not systems else annotation
+                    for annotation, text in zip(row, outputs[system], strict=True)
+                )
+                for system, row in rows.items()
+            },
+        )
+
     @cached_property
     def annotations(self) -> dict[str, tuple[Annotation | None, ...]]:
         """System -> for each segment its spans in the translation."""
@@ -126,28 +147,6 @@ class Ratings:
         """The annotations, or omissions, systems x segments, in this order; systems without an entry are unrated."""
         rows = self.omissions if omissions else self.annotations
         return [list(rows.get(system, (None,) * segments)) for system in systems]
-
-
-def read_fitting(
-    name: str,
-    path: Path,
-    outputs: Mapping[str, tuple[str | None, ...]],
-    systems: Collection[str],
-    faults: Counter[str],
-) -> Ratings:
-    """The set of error spans in a file; those of these systems are cut to their translations, and `faults` counts how.
-
-    Raises:
-        InputError: it does not fit the translations.
-    """
-    both = {
-        system: tuple(
-            fit_to_text(annotation, len(text or ""), faults) if system in systems else annotation
-            for annotation, text in zip(row, outputs[system], strict=True)
-        )
-        for system, row in read_ratings(path, outputs).items()
-    }
-    return Ratings(name, both)
 
 
 #: Faults of error spans, as a note calls them.

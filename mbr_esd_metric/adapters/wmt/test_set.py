@@ -23,7 +23,7 @@ from mbr_esd_metric.adapters.wmt.layout import (
     read_scores,
     read_text,
 )
-from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note, read_fitting
+from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note, read_ratings
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector
@@ -117,44 +117,44 @@ class TestSet:
 
     def metric_names(self, *, of_systems: bool = False) -> tuple[str, ...]:
         """Full names of the metrics that can be compared, sorted; with those of systems alone if `of_systems`."""
-        return tuple(name for name, why in self._obstacles(of_systems).items() if why is None)
+        return tuple(name for name, why in self._metrics(of_systems).items() if not why)
 
-    def left_out(self, *, of_systems: bool = False) -> dict[str, str]:
-        """Full name of each metric that is not in `metric_names` -> a line that says why."""
-        obstacles = self._obstacles(of_systems)
-        return {name: f"{name} is left out in {self.lp}: {why}" for name, why in obstacles.items() if why}
-
-    def _obstacles(self, of_systems: bool) -> dict[str, str | None]:
-        """Full name of each metric, sorted -> why it cannot be compared with the others; None if it can."""
+    def _metrics(self, of_systems: bool) -> dict[str, str]:
+        """Full name of each metric, sorted -> a line that says why it cannot be compared with the others, or ""."""
         segments = {*self.layout.metrics(), *self.added}
-        names = sorted({*segments, *self.layout.metrics("sys.score")})
-        no_segments = None if of_systems else "it has no scores of segments"
-        return {name: self._wrong_reference(name) or (None if name in segments else no_segments) for name in names}
+        reasons = {}
+        for name in sorted({*segments, *self.layout.metrics("sys.score")}):
+            why = self._wrong_reference(name)
+            if not why and name not in segments and not of_systems:
+                why = "it has no scores of segments"
+            reasons[name] = f"{name} is left out in {self.lp}: {why}" if why else ""
+        return reasons
 
-    def _wrong_reference(self, metric: str) -> str | None:
+    def _wrong_reference(self, metric: str) -> str:
         used, standard = references_of(metric, tuple(self.references)), self.info.standard_reference
         if evaluated := sorted(name for name in used if name in self.systems):
             return f"it uses {', '.join(evaluated)}, evaluated as a system here"
         if used <= {standard}:
-            return None
+            return ""
         other = f"the standard reference is {standard}" if standard else "there is no standard reference"
         return f"it uses {', '.join(sorted(name or '' for name in used))}, and {other} (choose with --reference)"
 
     def find_metrics(self, names: Sequence[str] = (), *, of_systems: bool = False) -> tuple[str, ...]:
         """The names of `metric_names` with one of these full or base names; all where none is given."""
-        usable = self.metric_names(of_systems=of_systems)
+        reasons = self._metrics(of_systems)
+        usable = [name for name, why in reasons.items() if not why]
         chosen: list[str] = []
         for name in names:
-            metrics = [full for full in usable if name in (full, base_name(full)[0])]
+            called = [full for full in reasons if name in (full, base_name(full)[0])]
+            metrics = [full for full in called if full in usable]
             metrics = [full for full in metrics if full in self.added] or metrics  # a file that has this name
+            if not metrics and called:
+                raise InputError("; ".join(reasons[full] for full in called))
             if not metrics:
-                left_out = self.left_out(of_systems=of_systems).items()
-                if lines := [line for full, line in left_out if name in (full, base_name(full)[0])]:
-                    raise InputError("; ".join(lines))
                 known = {*usable, *(base_name(full)[0] for full in usable)}
                 raise unknown(f"metric of {self.name} {self.lp}", name, known)
             chosen += metrics
-        return tuple(dict.fromkeys(chosen)) if names else usable
+        return tuple(dict.fromkeys(chosen if names else usable))
 
     def read_metrics(
         self, names: Sequence[str] = (), *, of_systems: bool = False, with_spans: bool = False
@@ -165,11 +165,10 @@ class TestSet:
         `with_spans`, only metrics that have error spans; `InputError` where one that is named has none.
         """
         metrics: list[StoredMetric] = []
-        left_out = {} if names else self.left_out(of_systems=of_systems)
         notes = [
-            line
-            for name, line in left_out.items()
-            if not with_spans or self.layout.metric_file(name, "seg.rating").is_file()
+            why
+            for name, why in ({} if names else self._metrics(of_systems)).items()
+            if why and (not with_spans or self.layout.metric_file(name, "seg.rating").is_file())
         ]
         for name in self.find_metrics(names, of_systems=of_systems):
             if name not in self.added and not self.layout.metric_file(name, "seg.score").is_file():
@@ -219,7 +218,8 @@ class TestSet:
         if not self.layout.metric_file(name, "seg.rating").is_file():
             return StoredMetric(name, scores, None)
         faults: Counter[str] = Counter()
-        ratings = read_fitting(name, self.layout.metric_file(name, "seg.rating"), self.outputs, self.systems, faults)
+        rows = read_ratings(self.layout.metric_file(name, "seg.rating"), self.outputs)
+        ratings = Ratings.fitting(name, rows, self.outputs, faults, self.systems)
         return StoredMetric(name, scores, ratings, fault_note(f"{name}, {self.lp}", faults))
 
 
@@ -270,7 +270,7 @@ def load_test_set(
     evaluated = choose_ratings(files, info.gold)
     faults: Counter[str] = Counter()
     ratings = tuple(
-        read_fitting(name, path, outputs, systems, faults if name in evaluated else Counter())
+        Ratings.fitting(name, read_ratings(path, outputs), outputs, faults if name in evaluated else Counter(), systems)
         for name, path in files.items()
     )
     return TestSet(

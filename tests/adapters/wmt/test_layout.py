@@ -214,11 +214,11 @@ def test_a_usual_reference_that_is_missing(folder: Path, monkeypatch: pytest.Mon
 def test_every_stored_metric_is_compared_or_noted(folder: Path) -> None:
     layout = Layout(folder, "tiny", "en-de")
     files.write_scores(layout.metric_file("old-src", "sys.score"), {"sys.b": [1]})
-    assert load(folder).left_out() == {"old-src": "old-src is left out in en-de: it has no scores of segments"}
+    assert metric_set_of(load(folder)).notes == ("old-src is left out in en-de: it has no scores of segments",)
     files.write_text(layout.reference("refB"), ["x", "y", "z"])
     test_set = load(folder, reference="refB")
     assert test_set.metric_names() == ("good-src",)
-    assert test_set.left_out()["BLEU-refA"].startswith("BLEU-refA is left out in en-de: it uses refA")
+    assert metric_set_of(test_set).notes[0].startswith("BLEU-refA is left out in en-de: it uses refA, evaluated as")
     notes = metric_set_of(load(folder, reference="refB", choice=SystemChoice(exclude=("refA",)))).notes
     assert any("it uses refA, and the standard reference is refB" in note for note in notes)
     assert any("old-src is left out" in note for note in notes)
