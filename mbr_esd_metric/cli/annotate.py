@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.adapters.pearmut.campaign import Item, Output, Screen, attention_checks, campaign
+from mbr_esd_metric.cli.main import add_verbs
 from mbr_esd_metric.cli.score_inputs import read_document_names
-from mbr_esd_metric.cli.shared_options import add_verbs, folder_and_name, run_verb
+from mbr_esd_metric.cli.shared_options import folder_and_name
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, unknown
 from mbr_esd_metric.files.paths import check_distinct, check_output, file_name
@@ -22,8 +23,6 @@ from mbr_esd_metric.report.tables import render_all
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
     from mbr_esd_metric.report.rating_table import RatingTable
-
-run = run_verb
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.shared_options import add_verbs, run_verb
+from mbr_esd_metric.cli.main import add_verbs
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import check_distinct, check_folder, check_output
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from mbr_esd_metric.distill.training_rows import TrainingRow
     from mbr_esd_metric.files.records import CandidateRecord
     from mbr_esd_metric.metric.card import ModelCard
-
-run = run_verb
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TextIO, cast
 
 from mbr_esd_metric._version import __version__
@@ -49,12 +49,25 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
 VERBS = {verb: entry for group in _GROUPS.values() for verb, entry in group.items()}
 
 
-def functions_of(verb: str) -> tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]:
-    """``configure`` and ``run`` of "MODULE", or ``configure_VERB`` and ``run_VERB`` of "MODULE:VERB"."""
-    name, _, suffix = verb.partition(":")
-    module = importlib.import_module(f"mbr_esd_metric.cli.{name}")
-    ending = f"_{suffix}" if suffix else ""
-    return getattr(module, f"configure{ending}"), getattr(module, f"run{ending}")
+def functions_of(name: str) -> tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]:
+    """``configure`` and ``run`` of "MODULE", or ``configure_VERB`` and ``run_VERB`` of "MODULE:VERB"; a module of
+    further verbs has no ``run``."""
+    module, _, suffix = name.partition(":")
+    functions, ending = importlib.import_module(f"mbr_esd_metric.cli.{module}"), f"_{suffix}" if suffix else ""
+    return getattr(functions, f"configure{ending}"), getattr(functions, f"run{ending}", None)  # type: ignore[return-value]
+
+
+def add_verbs(parser: argparse.ArgumentParser, verbs: Mapping[str, tuple[str, str]], named: str | None = None) -> None:
+    """Add verb -> (what `functions_of` takes, one line of help), whose ``run`` is in the arguments then. If one is
+    `named`, it alone gets its arguments, and the modules of the others are not loaded."""
+    below = parser.add_subparsers(title="verbs", metavar="VERB", required=True, help="`VERB --help` says more")
+    for verb, (name, text) in verbs.items():
+        listed: dict[str, Any] = {"help": text} if named is None else {}
+        one = below.add_parser(verb, description=text, formatter_class=argparse.RawDescriptionHelpFormatter, **listed)
+        if named in (None, verb):
+            configure, run = functions_of(name)
+            one.set_defaults(run=run, prog=one.prog)
+            configure(one)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -62,12 +75,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     0 done, 1 failed, 2 wrong usage, 3 a gate is closed (`close_gate`), 130 interrupted.
     """
-    if "_ARGCOMPLETE" in os.environ:
-        _complete()
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="mbr-esd",
         description="Error span detection for machine translation by Minimum Bayes Risk decoding.",
         epilog="".join(
@@ -78,29 +89,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"mbr-esd {__version__}")
-    parser.add_argument("verb", metavar="VERB", help="what to do; `mbr-esd VERB --help` says more")
-    parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    if not words:
-        parser.print_help(sys.stderr)
-        return 2
-    chosen = parser.parse_args(words)
-    if chosen.verb not in VERBS:
-        parser.error(str(unknown("verb", chosen.verb, VERBS)))
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what may follow
+        with contextlib.suppress(ImportError):
+            import argcomplete
 
+            add_verbs(parser, VERBS, "".join(os.environ.get("COMP_LINE", "").split()[1:2]))
+            argcomplete.autocomplete(parser)  # and ends
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A character that the terminal or UTF-8 has not is shown by its number; it would end the run.
             stream.reconfigure(errors="backslashreplace")
-    args = argparse.Namespace(prog=f"mbr-esd {chosen.verb}")  # until a verb below it says its own
+    named = "".join(words[:1])
+    args = argparse.Namespace(prog=f"mbr-esd {named}")  # until a verb below it says its own
     try:
         with contextlib.redirect_stdout(cast("TextIO", _Output(sys.stdout))) as output, shown_log():
-            name, text = VERBS[chosen.verb]
-            configure, run = functions_of(name)
-            verb = _Parser(prog=args.prog, description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-            configure(verb)
-            verb.parse_args(chosen.rest, args)
+            add_verbs(parser, VERBS, named)
+            if not words:
+                parser.print_help(sys.stderr)
+                return 2
+            if named not in VERBS and not named.startswith("-"):
+                parser.error(str(unknown("verb", named, VERBS)))
+            parser.parse_args(words, args)
             with notes(not getattr(args, "quiet", False)):
-                status = int(run(args))
+                status = int(args.run(args))
             output.flush()
             return status
     except KeyboardInterrupt:
@@ -149,25 +160,15 @@ class _Output:
         return getattr(self._stream, name)
 
 
-def _complete() -> None:
-    """Answer a shell that asks for completions, and end; nothing happens without argcomplete (extra `completion`)."""
-    try:
-        import argcomplete
-    except ImportError:
-        return
-    parser = argparse.ArgumentParser(prog="mbr-esd")
-    parser.add_argument("--version", action="store_true")
-    verbs = parser.add_subparsers()
-    named = os.environ.get("COMP_LINE", "").split()[1:2]
-    for verb, (name, text) in VERBS.items():
-        one = verbs.add_parser(verb, help=text)
-        if verb in named:  # only its arguments can be asked for; the others' modules are not loaded
-            functions_of(name)[0](one)
-    argcomplete.autocomplete(parser)
-
-
 class _Parser(argparse.ArgumentParser):
     """Says where a missing argument went, and what an unknown option is called."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuse what is not known here, where its options are, and not in the parser above."""
+        parsed, rest = super().parse_known_args(args, namespace)
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return parsed, rest
 
     def error(self, message: str) -> NoReturn:
         """Print the message with the usage, and end with status 2."""

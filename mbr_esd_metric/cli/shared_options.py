@@ -1,5 +1,4 @@
-"""Options of several verbs: inputs, test sets, measures, metrics, tables, plots, dry runs and gates; and verbs below a
-verb."""
+"""Options of several verbs: inputs, test sets, measures, metrics, tables, plots, dry runs and gates."""
 
 from __future__ import annotations
 
@@ -28,23 +27,6 @@ DEFAULT_MODEL = "mbr-esd-small"
 FAILED_GATE = 3
 #: Characters of a line of text; a table of several language pairs is cut between them where it is wider.
 WIDTH = 130
-
-
-def add_verbs(parser: argparse.ArgumentParser, verbs: Mapping[str, tuple[str, str]]) -> None:
-    """Add verb -> (what `functions_of` takes, one line of help) below a verb; `run_verb` runs the one that is named."""
-    from mbr_esd_metric.cli.main import functions_of
-
-    below = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for verb, (name, text) in verbs.items():
-        configure, run = functions_of(name)
-        one = below.add_parser(verb, help=text, description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-        configure(one)
-        one.set_defaults(run_verb=run, prog=one.prog)
-
-
-def run_verb(args: argparse.Namespace) -> int:
-    """Do what the verb below a verb does."""
-    return int(args.run_verb(args))
 
 
 def add_table(parser: argparse.ArgumentParser) -> None:

@@ -13,15 +13,14 @@ from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.importing import SUBMISSIONS, Imported, Target, kind_of_import
 from mbr_esd_metric.adapters.wmt.layout import SystemChoice
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
+from mbr_esd_metric.cli.main import add_verbs
 from mbr_esd_metric.cli.shared_options import (
     add_dry_run,
     add_systems,
     add_test_set,
-    add_verbs,
     folder_and_name,
     load_test_sets,
     print_estimates,
-    run_verb,
 )
 from mbr_esd_metric.errors import EngineError, InputError, OptionError, no_effect_error, number_of, printable
 from mbr_esd_metric.files.paths import check_folder
@@ -29,8 +28,6 @@ from mbr_esd_metric.files.untrusted import finite
 
 if TYPE_CHECKING:
     from mbr_esd_metric.metaeval.error_free import ErrorFreeModel
-
-run = run_verb
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
