@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
 from paper_candidates import Matrix, PaperCandidates, no_human
 from paper_figures import EMPTY_ROW, MBR_SOFTF1, PAPER, TABLES, TITLES, RowSpec, edit_name, sweep_name, xcomet_name
 from synthetic import EDITS, SEVERITY_NAMES, decline_ratio, rated
@@ -27,14 +26,12 @@ from synthetic import EDITS, SEVERITY_NAMES, decline_ratio, rated
 from mbr_esd_metric.adapters.wmt import Ratings, StoredMetric, TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.test_set import base_name
 from mbr_esd_metric.cli.shared_options import folder_and_name
-from mbr_esd_metric.metaeval import acc_eq, lambda_sweep, spa
+from mbr_esd_metric.metaeval import lambda_sweep
 from mbr_esd_metric.metaeval.leaderboard import (
     UNITS,
     LeaderboardSettings,
-    Result,
     Units,
     compute_leaderboard,
-    evaluate_metrics,
 )
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.spans import LAMBDAS, AnnotationMatrix
@@ -87,6 +84,7 @@ class _Row:
     values: Mapping[str, float] = field(default_factory=dict)
     missing: str = ""
     paper: str = ""
+    human: Sequence[tuple[float, float] | None] = ()
     daggers: frozenset[str] = frozenset()
 
 
@@ -140,22 +138,23 @@ class Study:
     # ---- rows ---------------------------------------------------------------------------------------------------
 
     def _decided_row(self, spec: RowSpec) -> _Row:
-        """The row's measures, averaged over the language pairs, or what is missing."""
-        evaluations = self._evaluations(spec)
-        if isinstance(evaluations, str):
-            return _Row(spec.name, missing=evaluations)
-        return _Row(spec.name, _means(evaluations), self._unrated)
+        """The row's measures, averaged over the language pairs, and numbers of spans; or what is missing."""
+        matrices = [self._candidates.predicted(spec, at) for at in range(len(self.test_sets))]
+        if missing := [matrix for matrix in matrices if isinstance(matrix, str)]:
+            return _Row(spec.name, missing="; ".join(missing))
+        return self._of_spans(spec.name, [matrix for matrix in matrices if not isinstance(matrix, str)])
 
-    def _evaluations(self, spec: RowSpec) -> list[Result] | str:
-        predicted = [self._candidates.predicted(spec, at) for at in range(len(self.test_sets))]
-        missing = [matrix for matrix in predicted if isinstance(matrix, str)]
-        return "; ".join(missing) or self._evaluated([one for one in predicted if not isinstance(one, str)])
+    def _of_spans(self, name: str, matrices: Sequence[AnnotationMatrix], paper: str = "") -> _Row:
+        return self._evaluated(name, [MetricEntry.of_spans(name, matrix) for matrix in matrices], paper)
 
-    def _evaluated(self, matrices: Sequence[AnnotationMatrix]) -> list[Result]:
-        """The result in each language pair of a matrix of spans for each."""
-        rows = zip(self._sets, matrices, strict=True)
-        sets = [replace(one, entries=[MetricEntry.of_spans("row", matrix)]) for one, matrix in rows]
-        return [evaluate_metrics(one, LeaderboardSettings(measures=_SPAN_MEASURES))["row"] for one in sets]
+    def _evaluated(self, name: str, entries: Sequence[MetricEntry], paper: str = "") -> _Row:
+        """The row of a metric, of which there is an entry for each language pair."""
+        sets = [replace(one, entries=[entry]) for one, entry in zip(self._sets, entries, strict=True)]
+        board = compute_leaderboard("", sets, LeaderboardSettings(draws=0, measures=_SPAN_MEASURES))
+        result = board.rows[0].average
+        assert result is not None
+        counts = {"major": result.counts.major, "minor": result.counts.minor} if result.counts else {}
+        return _Row(name, {**result.values, **counts}, self._unrated if counts else "", paper, board.human)
 
     def _daggers(self, specs: Sequence[RowSpec]) -> dict[str, frozenset[str]]:
         """Row -> the measures in which it beats MAP and majority voting of the same candidates, everywhere."""
@@ -234,19 +233,17 @@ class Study:
 
     def _counts(self, title: str) -> Table:
         """Predicted spans in the rated translations, beside those of the humans."""
-        human = _Row("human", missing=self._unrated)
-        rows = []
-        for spec in (row for row in TABLES["main"] if row.samples in (1, 256)):
-            evaluations = self._evaluations(spec)
-            if isinstance(evaluations, str):
-                rows.append(_Row(spec.name, missing=evaluations))
-                continue
-            counts = [one.counts for one in evaluations if one.counts]
-            if not self._unrated:
-                human = _Row("human", _with_ratio(_totals((c.gold_major, c.gold_minor) for c in counts)))
-            rows.append(_Row(spec.name, _with_ratio(_totals((c.major, c.minor) for c in counts))))
+        rows = [self._decided_row(row) for row in TABLES["main"] if row.samples in (1, 256)]
+        human = next((row.human for row in rows if row.values), ())
+        counted = [] if self._unrated else [one for one in human if one]
+        totals = dict(zip(("major", "minor"), map(sum, zip(*counted, strict=True)), strict=False))
+        rows.insert(0, _Row("human", totals, self._unrated))
+        for at, row in enumerate(rows):
+            if row.values.get("minor"):
+                ratio = row.values["major"] / row.values["minor"]
+                rows[at] = replace(row, values={**row.values, "ratio": ratio})
         measures = {"major": ("major", 1), "minor": ("minor", 1), "ratio": ("major / minor", 2)}
-        return self._compared("span-counts", title, measures, [human, *rows])
+        return self._compared("span-counts", title, measures, rows)
 
     @cached_property
     def _metrics(self) -> dict[Key, list[StoredMetric | None]]:
@@ -266,19 +263,16 @@ class Study:
                 lacking = f"scores in {self._where(m is not None for m in stored)}"
                 rows.append(_Row(row_name(key), missing=lacking, paper=_paper_name(key)))
                 continue
-            agreement = {
-                "spa": float(np.mean([spa(t.gold, m.scores, missing="pairs") for t, m in pairs])),
-                "acc_eq": float(np.mean([acc_eq(t.gold, m.scores).accuracy for t, m in pairs])),
-            }
-            spans = [m.ratings.of(t.systems, t.segments) for t, m in pairs if m.ratings is not None]
-            if len(spans) == len(pairs):
-                values = {**_means(self._evaluated(spans)), **agreement}
-                rows.append(_Row(row_name(key), values, self._unrated, _paper_name(key)))
-            else:
-                where = self._where(m.ratings is not None for _, m in pairs)
-                rows.append(
-                    _Row(row_name(key), agreement, f"error spans in {where}" if spans else "", _paper_name(key))
-                )
+            spans = [m.ratings.of(t.systems, t.segments) if m.ratings else None for t, m in pairs]
+            every = all(matrix is not None for matrix in spans)
+            entries = [
+                MetricEntry(*key, m.scores, matrix if every else None)
+                for (_, m), matrix in zip(pairs, spans, strict=True)
+            ]
+            row = self._evaluated(row_name(key), entries, _paper_name(key))
+            if not every and any(matrix is not None for matrix in spans):
+                row = replace(row, missing=f"error spans in {self._where(matrix is not None for matrix in spans)}")
+            rows.append(row)
         # A metric that misses something keeps its row; the paper's is printed for each kind that no metric is.
         for kind in ("Reg", "ESD", "ESD-Conf"):
             rows += [_Row(name, missing=fix) for name, fix in self._absent_xcomet(kind, self._metrics)]
@@ -323,7 +317,7 @@ class Study:
 
     def _sweep(self, title: str) -> Table:
         """MBR-SoftF1, and every stored metric whose spans have confidences, without the spans of low confidence."""
-        rows: list[_Row] = [self._counted(EMPTY_ROW)]
+        rows: list[_Row] = [self._decided_row(EMPTY_ROW)]
         chosen = [self._candidates.predicted(MBR_SOFTF1, at) for at in range(len(self.test_sets))]
         missing = [matrix for matrix in chosen if isinstance(matrix, str)]
         if missing:
@@ -347,35 +341,18 @@ class Study:
         measures = {**_MEASURES, "major": ("major", 0), "minor": ("minor", 0)}
         return self._compared("lambda", title, measures, rows)
 
-    def _counted(self, spec: RowSpec) -> _Row:
-        """`_decided_row` with the numbers of spans."""
-        evaluations = self._evaluations(spec)
-        if isinstance(evaluations, str):
-            return _Row(spec.name, missing=evaluations)
-        return _Row(spec.name, _with_counts(evaluations), self._unrated)
-
     def _swept(self, name: str, paper: str, matrices: Sequence[Matrix]) -> list[_Row]:
         """One row for each threshold; a matrix a language pair. `paper` is what the metric is in the paper, if
         anything."""
         swept = list(map(lambda_sweep, matrices))
-        rows = []
-        for threshold in swept[0]:
-            values = _with_counts(self._evaluated([points[threshold] for points in swept]))
-            rows.append(
-                _Row(sweep_name(name, threshold), values, self._unrated, sweep_name(paper, threshold) if paper else "")
+        return [
+            self._of_spans(
+                sweep_name(name, threshold),
+                [points[threshold] for points in swept],
+                sweep_name(paper, threshold) if paper else "",
             )
-        return rows
-
-
-def _totals(counts: Iterable[tuple[float, float]]) -> dict[str, float]:
-    """Major and minor spans, added up over the language pairs."""
-    majors, minors = zip(*counts, strict=True)
-    return {"major": float(sum(majors)), "minor": float(sum(minors))}
-
-
-def _with_ratio(totals: dict[str, float]) -> dict[str, float]:
-    """Major spans per minor one beside the numbers, where there are minor ones."""
-    return {**totals, "ratio": totals["major"] / totals["minor"]} if totals["minor"] else totals
+            for threshold in swept[0]
+        ]
 
 
 def _paper_name(key: Key) -> str:
@@ -389,17 +366,6 @@ def _confident(ratings: Ratings) -> bool:
     """Whether there are spans and all have a confidence; one without is neither above nor below a threshold."""
     spans = [span for row in ratings.annotations.values() for a in row if a is not None for span in a]
     return bool(spans) and all(span.confidence is not None for span in spans)
-
-
-def _means(results: Sequence[Result]) -> dict[str, float]:
-    """The measures over the language pairs; without those of error spans where a language pair has no human ones."""
-    shared = [name for name in results[0].values if all(name in result.values for result in results)]
-    return {name: float(np.mean([result.values[name] for result in results])) for name in shared}
-
-
-def _with_counts(results: Sequence[Result]) -> dict[str, float]:
-    """The same with the numbers of spans."""
-    return {**_means(results), **_totals((one.counts.major, one.counts.minor) for one in results if one.counts)}
 
 
 def main() -> None:
