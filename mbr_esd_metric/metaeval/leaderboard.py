@@ -94,8 +94,8 @@ class Leaderboard:
         lps: language pairs in the order of the rows' results.
         measures: the span measures, in the order in which they are shown.
         human: major and minor spans of the humans in each language pair, None if there are no human spans.
-        comparisons: language pair, or "average" of several -> statistic or measure -> the comparison of its metrics,
-            whose names end in "-src" or "-ref"; empty if nothing was tested.
+        rankings: language pair, or "average" of several -> statistic or measure -> the ranking of its metrics, whose
+            names end in "-src" or "-ref"; of span measures with a bootstrap; empty if nothing was tested.
     """
 
     test_set: str
@@ -105,25 +105,7 @@ class Leaderboard:
     human: tuple[tuple[float, float] | None, ...]
     settings: LeaderboardSettings
     notes: tuple[str, ...]
-    comparisons: Mapping[str, Mapping[str, Comparison]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Metrics by one statistic or measure, tested in pairs; with a bootstrap if it is a span measure."""
-
-    ranking: Ranking
-    resampled: Resampled | None = None
-
-    def p_value(self, a: str, b: str) -> float:
-        """Small if metric b is better than metric a; 1 if one of them was not compared."""
-        names = self.ranking.names
-        if not {a, b} <= {*names}:
-            return 1.0
-        if self.resampled is not None:
-            return self.resampled.p_value(a, b)
-        i, j = names.index(b), names.index(a)
-        return float(self.ranking.p_values[i, j]) if i < j else 1.0
+    rankings: Mapping[str, Mapping[str, Ranking]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +169,8 @@ def compute_leaderboard(
         average, daggers = _average(results, _text(key), averaged), _daggers(key, baselines, evaluated, settings)
         rows.append(LeaderboardRow(*key, signatures[key], results, average, daggers))
     rows.sort(key=lambda row: (-row.average.values["spa"] if row.average else 1.0, row.name, row.uses_reference))
-    comparisons = {"average": averaged} if len(sets) > 1 else {}
-    comparisons |= {data.lp: one.comparisons for data, one in zip(sets, evaluated, strict=True)}
+    rankings = {"average": averaged} if len(sets) > 1 else {}
+    rankings |= {data.lp: one.rankings for data, one in zip(sets, evaluated, strict=True)}
     notes = [note for one in sets for note in one.notes]
     return Leaderboard(
         test_set,
@@ -198,7 +180,7 @@ def compute_leaderboard(
         human=tuple(one.human for one in evaluated),
         settings=settings,
         notes=(*notes, *spa_notes(sets, settings.exact)),
-        comparisons=comparisons if settings.draws else {},
+        rankings=rankings if settings.draws else {},
     )
 
 
@@ -220,27 +202,28 @@ class _Evaluated:
     def __init__(self, data: MetricSet, settings: LeaderboardSettings, progress: DrawsDone | None) -> None:
         matrices = {_text(key): scores for key, scores in data.scores.items()}
         tests = (settings.draws, settings.seed)
-        self.comparisons: dict[str, Comparison] = {}
+        self.rankings: dict[str, Ranking] = {}
         for statistic in STATISTICS:
             contest = prepare(data.gold, matrices, statistic, "pairs", settings.exact)
             done = progress if statistic == "spa" else None
-            ranking = rank_contest(contest, *tests, alpha=settings.alpha, stop=EarlyStop(), progress=done)
-            self.comparisons[statistic] = Comparison(ranking)
+            self.rankings[statistic] = rank_contest(
+                contest, *tests, alpha=settings.alpha, stop=EarlyStop(), progress=done
+            )
         spans = {_text(key): scores for key, scores in data.span_scores(settings.measures).items()}
         self.measures = settings.measures if spans and len(data.human) else ()
         counts = next((one.counts for one in spans.values()), None) if self.measures else None
         self.human = (counts.gold_major, counts.gold_minor) if counts else None
         for measure in self.measures:
             ranking = rank_contest(SpanContest(spans, measure), *tests, alpha=settings.alpha)
-            bootstrap = paired_bootstrap(spans, measure, *tests, settings.bootstrap) if settings.draws else None
-            self.comparisons[measure] = Comparison(ranking, bootstrap)
+            bootstrap = paired_bootstrap(spans, measure, *tests, settings.bootstrap) if settings.draws else {}
+            self.rankings[measure] = replace(ranking, resamples=bootstrap)
         self.results: dict[Key, Result] = {}
         for key in data.scores:
             name, scores = _text(key), spans.get(_text(key))
-            values: dict[str, float] = {what: self.comparisons[what].ranking.value(name) for what in STATISTICS}
+            values: dict[str, float] = {what: self.rankings[what].value(name) for what in STATISTICS}
             # As evaluated: sums in another order differ in the last bit.
             values |= scores.values if scores else {}
-            tested = self.comparisons if settings.draws else {}
+            tested = self.rankings if settings.draws else {}
             self.results[key] = _result(name, values, scores.counts if scores else None, tested)
 
 
@@ -249,20 +232,17 @@ def _text(key: Key) -> str:
     return f"{key[0]}-{'ref' if key[1] else 'src'}"
 
 
-def _averaged(evaluated: Sequence[_Evaluated], settings: LeaderboardSettings) -> dict[str, Comparison]:
-    """Statistic or measure -> the comparison by the mean over the language pairs; empty if nothing was tested."""
-    comparisons: dict[str, Comparison] = {}
+def _averaged(evaluated: Sequence[_Evaluated], settings: LeaderboardSettings) -> dict[str, Ranking]:
+    """Statistic or measure -> the ranking by the mean over the language pairs; empty if nothing was tested."""
+    rankings: dict[str, Ranking] = {}
     for what in (*STATISTICS, *settings.measures) if settings.draws else ():
-        each = [one.comparisons[what] for one in evaluated if what in one.comparisons]
-        if len(each) < len(evaluated) or not set.intersection(*(set(one.ranking.names) for one in each)):
-            continue
-        parts = [one.resampled for one in each if one.resampled is not None]
-        ranking = average_ranking([one.ranking for one in each], alpha=settings.alpha)
-        comparisons[what] = Comparison(ranking, mean_resampled(parts) if parts else None)
-    return comparisons
+        each = [one.rankings[what] for one in evaluated if what in one.rankings]
+        if len(each) == len(evaluated) and set.intersection(*(set(one.names) for one in each)):
+            rankings[what] = average_ranking(each, alpha=settings.alpha)
+    return rankings
 
 
-def _average(results: Sequence[Result | None], name: str, averaged: Mapping[str, Comparison]) -> Result | None:
+def _average(results: Sequence[Result | None], name: str, averaged: Mapping[str, Ranking]) -> Result | None:
     present = [result for result in results if result is not None]
     if len(present) < len(results):
         return None
@@ -273,14 +253,12 @@ def _average(results: Sequence[Result | None], name: str, averaged: Mapping[str,
     return _result(name, values, total, averaged)
 
 
-def _result(
-    name: str, values: Mapping[str, float], counts: SpanCounts | None, tested: Mapping[str, Comparison]
-) -> Result:
+def _result(name: str, values: Mapping[str, float], counts: SpanCounts | None, tested: Mapping[str, Ranking]) -> Result:
     """With clusters and intervals; the only metric with error spans has no cluster in their measures."""
-    ranked = {what: one for what, one in tested.items() if name in one.ranking.names}
-    several = {what: one.ranking for what, one in ranked.items() if what in STATISTICS or len(one.ranking.names) > 1}
-    intervals = {what: one.resampled.interval(name) for what, one in ranked.items() if one.resampled is not None}
-    return Result(values, {what: ranking.rank(name) for what, ranking in several.items()}, counts, intervals)
+    ranked = {what: one for what, one in tested.items() if name in one.names}
+    ranks = {what: one.rank(name) for what, one in ranked.items() if what in STATISTICS or len(one.names) > 1}
+    intervals = {what: percentile_interval(one.resamples[name]) for what, one in ranked.items() if one.resamples}
+    return Result(values, ranks, counts, intervals)
 
 
 def _baselines(
@@ -311,7 +289,7 @@ def _daggers(
     """Measures in which `key` beats every baseline in every language pair."""
     if not baselines or key in baselines or not settings.draws:
         return frozenset()
-    rivals = [(one.comparisons, _text(baseline)) for one in evaluated for baseline in baselines]
+    rivals = [(one.rankings, _text(baseline)) for one in evaluated for baseline in baselines]
     return frozenset(
         what
         for what in (*STATISTICS, *settings.measures)
@@ -324,26 +302,6 @@ _CANDIDATES = ("model", "adapter", "n", "t", "k", "p", "seed", "max", "prompt", 
 #: What a resample draws.
 Units = Literal["segment", "instance"]
 UNITS: tuple[Units, ...] = ("segment", "instance")
-
-
-@dataclass(frozen=True, slots=True)
-class Resampled:
-    """A measure of several metrics on the same resamples: metric -> its value on each, shape (k,)."""
-
-    values: Mapping[str, FloatVector] = field(repr=False)
-
-    def interval(self, name: str) -> tuple[float, float]:
-        """The middle 95% of a metric's values."""
-        return percentile_interval(self.values[name])
-
-    def p_value(self, a: str, b: str) -> float:
-        """The share of resamples in which metric b is not better than metric a: small if b is better."""
-        # Equal measures may differ in the last bit.
-        return float((self.values[b] - self.values[a] <= 1e-12).mean())
-
-    def difference(self, a: str, b: str) -> tuple[float, float]:
-        """The middle 95% of metric a's value minus metric b's."""
-        return percentile_interval(self.values[a] - self.values[b])
 
 
 class SpanContest(Contest):
@@ -376,8 +334,8 @@ class SpanContest(Contest):
 
 def paired_bootstrap(
     scores: Mapping[str, SpanScores], measure: str, k: int = 1000, seed: int = 0, units: Units = "segment"
-) -> Resampled:
-    """Paired bootstrap of several metrics: k resamples of the units.
+) -> dict[str, FloatVector]:
+    """Metric -> its value on each of k resamples of the units, the same ones for all, shape (k,).
 
     Raises `InputError` for metrics that are not evaluated on the same translations, `OptionError` for k < 1.
     """
@@ -387,13 +345,7 @@ def paired_bootstrap(
     count = len(next(iter(sums.values())))
     weights = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=k).astype(np.float64)
     value = span_measure(measure).value
-    return Resampled({name: np.asarray(value(weights @ each)) for name, each in sums.items()})
-
-
-def mean_resampled(parts: Sequence[Resampled]) -> Resampled:
-    """The mean over several test sets, of the metrics that are in all of them."""
-    common = [name for name in parts[0].values if all(name in part.values for part in parts)]
-    return Resampled({name: np.mean([part.values[name] for part in parts], axis=0) for name in common})
+    return {name: np.asarray(value(weights @ each)) for name, each in sums.items()}
 
 
 def unit_sums(statistics: Mapping[str, FloatMatrix], units: Units = "segment") -> dict[str, FloatMatrix]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
 from typing import Literal, TypeAlias
 
@@ -308,6 +308,7 @@ class Ranking:
         ranks: significance clusters from 1.
         p_values: (metrics, metrics), for i < j the p-value that metric i beats metric j; 0 elsewhere.
         draws: (i, j) -> differences i - j under the null hypothesis, by name; empty if nothing was tested.
+        resamples: metric -> its values in a bootstrap, the same resamples for all; empty if there is none.
     """
 
     names: tuple[str, ...]
@@ -315,6 +316,7 @@ class Ranking:
     ranks: tuple[int, ...]
     p_values: FloatMatrix
     draws: Mapping[tuple[str, str], FloatVector] = field(repr=False, compare=False)
+    resamples: Mapping[str, FloatVector] = field(default_factory=dict, repr=False, compare=False)
 
     def value(self, name: str) -> float:
         """The statistic of one metric."""
@@ -323,6 +325,16 @@ class Ranking:
     def rank(self, name: str) -> int:
         """The cluster of one metric."""
         return self.ranks[self.names.index(name)]
+
+    def p_value(self, a: str, b: str) -> float:
+        """Small if metric b is better than metric a, by the bootstrap if there is one; 1 if one of them is not here."""
+        if not {a, b} <= {*self.names}:
+            return 1.0
+        if self.resamples:
+            # Equal measures may differ in the last bit.
+            return float((self.resamples[b] - self.resamples[a] <= 1e-12).mean())
+        i, j = self.names.index(b), self.names.index(a)
+        return float(self.p_values[i, j]) if i < j else 1.0
 
 
 def rank_metrics(
@@ -379,7 +391,7 @@ def average_ranking(
     """The ranking by the weighted mean of several rankings' values, of the metrics that are in all of them.
 
     The weights, one per ranking, add up to 1; None weighs them alike. The draws of the single tests are added up, draw
-    by draw, into draws of the mean. If a test stopped early, its draws are repeated.
+    by draw, into draws of the mean. If a test stopped early, its draws are repeated. A bootstrap has plain means.
 
     Raises `InputError` for no common metric, or the wrong number of weights.
     """
@@ -398,7 +410,9 @@ def average_ranking(
         draws = np.sum([w * np.resize(drawn, longest) for w, drawn in zip(weights, single, strict=True)], axis=0)
         # As in `Contest.tests`: equal differences count as reached.
         tests[a, b] = PermBoth(float((draws >= delta - 1e-12).mean()), delta, draws)
-    return _ranked(values, tests, alpha)
+    resampled = common if all(one.resamples for one in rankings) else []
+    resamples = {name: np.mean([one.resamples[name] for one in rankings], axis=0) for name in resampled}
+    return replace(_ranked(values, tests, alpha), resamples=resamples)
 
 
 def assign_ranks(p_values: FloatMatrix, alpha: float = 0.05) -> tuple[int, ...]:

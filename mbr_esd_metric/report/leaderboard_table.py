@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from mbr_esd_metric.metaeval.leaderboard import Comparison, Leaderboard, Result
+from mbr_esd_metric.metaeval.leaderboard import Leaderboard, Result
+from mbr_esd_metric.metaeval.matrices import percentile_interval
 from mbr_esd_metric.metaeval.metric_set import Key
 from mbr_esd_metric.metaeval.score_statistics import Overall, ScoreStatistic
+from mbr_esd_metric.metaeval.significance import Ranking
 from mbr_esd_metric.report.tables import DAGGER, Cell, Column, Table, TableRow, Value, finite_or_empty, table_of
 
 _TITLES = {
@@ -109,12 +111,13 @@ def _counts(group: str, major: float | None, minor: float | None, ratio: float |
 def _beside(board: Leaderboard) -> dict[str, Any]:
     """For JSON: the p-values of every statistic and measure, and the intervals of differences."""
 
-    def shown(one: Comparison) -> dict[str, Any]:
-        names, by = one.ranking.names, one.resampled
-        differences = {"differences": [[by.difference(a, b) for b in names] for a in names]} if by else {}
-        return {"metrics": list(names), "p_values": one.ranking.p_values.tolist(), **differences}
+    def shown(one: Ranking) -> dict[str, Any]:
+        rows = {"metrics": list(one.names), "p_values": one.p_values.tolist()}
+        if by := one.resamples:
+            rows["differences"] = [[percentile_interval(by[a] - by[b]) for b in one.names] for a in one.names]
+        return rows
 
-    groups = {group: {what: shown(one) for what, one in of.items()} for group, of in board.comparisons.items()}
+    groups = {group: {what: shown(one) for what, one in of.items()} for group, of in board.rankings.items()}
     return {"comparisons": groups} if groups else {}
 
 
@@ -124,7 +127,7 @@ def _legend(board: Leaderboard) -> list[str]:
         tested = {what for row in board.rows if row.average for what in row.average.ranks}
         over = "; of span measures over segments" if tested.intersection(board.measures) else ""
         lines.append(f"(r): significance cluster, PERM-BOTH{over}")
-    if board.settings.against and board.comparisons:
+    if board.settings.against and board.rankings:
         where, alpha = "in every language pair" if len(board.lps) > 1 else "here", board.settings.alpha
         lines.append(f"{DAGGER}: better than {' and '.join(board.settings.against)} {where}, p < {alpha:g}")
     if board.measures:

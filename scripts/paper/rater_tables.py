@@ -36,6 +36,7 @@ from mbr_esd_metric.metaeval.calibration import (
     predicted_spans,
 )
 from mbr_esd_metric.metaeval.leaderboard import paired_bootstrap
+from mbr_esd_metric.metaeval.matrices import percentile_interval
 from mbr_esd_metric.metaeval.spans import SpanScores, evaluate_spans
 from mbr_esd_metric.report.calibration_tables import cross_fitted
 
@@ -133,8 +134,8 @@ def cells(scores: Mapping[str, SpanScores], measure: str, resamples: int, best: 
 
     return {
         name: [
-            shown(value, resampled.interval(name)),
-            shown(values[best] - value, resampled.difference(best, name), "+"),
+            shown(value, percentile_interval(resampled[name])),
+            shown(values[best] - value, percentile_interval(resampled[best] - resampled[name]), "+"),
         ]
         for name, value in values.items()
     }

@@ -140,9 +140,10 @@ def test_daggers_need_every_rival_in_every_language_pair(two: list[MetricSet]) -
 def test_a_dagger_needs_a_p_value_of_alpha_at_most(one: MetricSet) -> None:
     entries = {e.name: e for e in one.entries}
     spans = {name: evaluate_spans(entries[name].spans or (), one.human, one.lengths) for name in ("map", "ours")}
+    drawn = paired_bootstrap(spans, "softf1", 200)
     tests = {
         "spa": perm_both(one.gold, entries["map"].scores, entries["ours"].scores, "spa", 200).p_value,
-        "softf1": paired_bootstrap(spans, "softf1", 200).p_value("map", "ours"),
+        "softf1": float((drawn["ours"] <= drawn["map"]).mean()),
     }
     for measure, p in tests.items():
         for alpha in (p, float(np.nextafter(p, -1))):
