@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from mbr_esd_metric import Annotation
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.metaeval.leaderboard import SpanContest, paired_bootstrap
 from mbr_esd_metric.metaeval.matrices import percentile_interval
 from mbr_esd_metric.metaeval.significance import assign_ranks, rank_contest
