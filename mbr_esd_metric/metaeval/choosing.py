@@ -78,13 +78,13 @@ def choose_all(
     if options.whole_set:
         pairs = [(cell.candidates[:size], cell.translation) for *_, cell, _ in cells]
         sources, labels = [cell.source for *_, cell, _ in cells], [label for _, _, label, *_ in cells]
-        decisions = decide_corpus(pairs, options, sources=sources, labels=labels).decisions
-        for (i, j, *_), decision in zip(cells, decisions, strict=True):
-            chosen[i][j] = decision.annotation
-        return chosen
-    for i, j, label, cell, references in cells:
-        few, source = cell.candidates[:size], cell.source
-        with labelled(label):
-            decision = decide_segment(few, cell.translation, options, source=source, references=references or None)
+        decisions = list(decide_corpus(pairs, options, sources=sources, labels=labels).decisions)
+    else:
+        decisions = []
+        for _, _, label, cell, references in cells:
+            few, known = cell.candidates[:size], references or None
+            with labelled(label):
+                decisions.append(decide_segment(few, cell.translation, options, source=cell.source, references=known))
+    for (i, j, *_), decision in zip(cells, decisions, strict=True):
         chosen[i][j] = decision.annotation
     return chosen

@@ -81,19 +81,6 @@ class ErrorFree:
         return right / (right + self.false_positives + self.false_negatives)
 
 
-@dataclass(frozen=True, slots=True)
-class Calibrated:
-    """The best result of a score of at least `threshold`, chosen on the same translations; infinity predicts none.
-
-    `auc` is the probability that a translation without error scores above one with errors, where a tie counts half;
-    NaN if only one of the two kinds occurs.
-    """
-
-    threshold: float
-    result: ErrorFree
-    auc: float
-
-
 def gold_labels(
     gold: npt.ArrayLike, human: Sequence[AnnotationMatrix] = (), threshold: float = -math.inf
 ) -> FloatMatrix:
@@ -127,8 +114,10 @@ def _cells(gold: BoolMatrix, yes: BoolMatrix) -> tuple[BoolMatrix, ...]:
     return (gold & yes, ~gold & yes, gold & ~yes, ~gold & ~yes)
 
 
-def best_threshold(labels: npt.ArrayLike, scores: npt.ArrayLike) -> Calibrated:
-    """The threshold of a score with the highest MCC, of several such thresholds the highest.
+def best_threshold(labels: npt.ArrayLike, scores: npt.ArrayLike) -> tuple[float, ErrorFree, float]:
+    """The threshold of a score with the highest MCC, the highest of several, and infinity if none is predicted; what it
+    reaches; and the AUC: how probably a translation without error scores above one with errors, where a tie counts
+    half, NaN if only one of the two kinds occurs.
 
     Raises `InputError` for no rating, or a score that is missing where gold has a label.
     """
@@ -139,7 +128,7 @@ def best_threshold(labels: npt.ArrayLike, scores: npt.ArrayLike) -> Calibrated:
     best = max(results, key=lambda threshold: results[threshold].mcc)
     clean, others = int((gold > 0.5).sum()), int((gold <= 0.5).sum())
     wins = float(rankdata(values)[gold > 0.5].sum()) - clean * (clean + 1) / 2
-    return Calibrated(best, results[best], wins / (clean * others) if clean and others else math.nan)
+    return best, results[best], wins / (clean * others) if clean and others else math.nan
 
 
 def _results(gold: FloatVector, values: FloatVector) -> dict[float, ErrorFree]:

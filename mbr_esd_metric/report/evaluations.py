@@ -262,8 +262,8 @@ def error_free_table(test_set: TestSet, metrics: Sequence[str] = (), raters: Seq
         if metric.ratings is not None:
             clean_spans = unmarked(metric.ratings.of(test_set.systems, test_set.segments))
             rows.append(row(shown, "no span", error_free(labels, clean_spans), None, None))
-        best = best_threshold(labels, metric.scores)
-        rows.append(row(shown, "score, best", best.result, best.threshold, best.auc))
+        threshold, result, auc = best_threshold(labels, metric.scores)
+        rows.append(row(shown, "score, best", result, threshold, auc))
     score = "" if least == -math.inf else f" and a gold score of at least {least:g}"
     legend = [f"{clean} of {rated} rated translations are without error: no marked error{score}"]
     legend.append("best: the threshold of the score with the highest MCC on these translations")
@@ -292,13 +292,8 @@ def learning_tables(
 
 
 def _values(result: ErrorFree) -> TableRow:
-    return {
-        Column("mcc", "MCC", best="max"): result.mcc,
-        Column("precision", "P", best="max"): result.precision,
-        Column("recall", "R", best="max"): result.recall,
-        Column("f1", "F1", best="max"): result.f1,
-        Column("accuracy", "accuracy", best="max"): result.accuracy,
-    }
+    titles = {"mcc": "MCC", "precision": "P", "recall": "R", "f1": "F1", "accuracy": "accuracy"}
+    return {Column(name, title, best="max"): getattr(result, name) for name, title in titles.items()}
 
 
 #: What a test set can be divided by.

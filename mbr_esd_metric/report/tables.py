@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mbr_esd_metric.errors import printable, unknown
+from mbr_esd_metric.errors import printable
 from mbr_esd_metric.files.streams import json_text
 
 if TYPE_CHECKING:
@@ -93,16 +93,9 @@ def finite_or_empty(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def render_table(table: Table, form: str = "text") -> str:
-    """`table` in that format, with a line end at the end. Raises `OptionError` for an unknown format."""
-    if form not in TABLE_FORMATS:
-        raise unknown("table format", form, TABLE_FORMATS)
-    return TABLE_FORMATS[form](table)
-
-
 def render_all(tables: Sequence[Table], form: str = "text") -> str:
-    """Tables one below the other; as JSON, several are one list of them."""
-    rendered = [render_table(table, form) for table in tables]
+    """Tables in one of `TABLE_FORMATS`, one below the other; as JSON, several are one list of them."""
+    rendered = [TABLE_FORMATS[form](table) for table in tables]
     if form == "json" and len(rendered) > 1:
         return "[\n" + ",\n".join(text.rstrip("\n") for text in rendered) + "\n]\n"
     return "\n".join(rendered)

@@ -33,7 +33,7 @@ from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, EngineOpti
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.sources import Pair, Sampled, Segment, build_requests
 from mbr_esd_metric.prompting.formats import AnswerFormat, get_format
-from mbr_esd_metric.report.tables import TABLE_FORMATS, Column, TableRow, render_table, table_of
+from mbr_esd_metric.report.tables import TABLE_FORMATS, Column, TableRow, render_all, table_of
 
 HUMAN = "human"
 
@@ -172,7 +172,7 @@ def main() -> None:
         "translations in which it is likelier than every rater's annotation"
     )
     shown = table_of(f"log-likelihood under {args.model}", table(answers, likelihoods, args.utility), (note,))
-    sys.stdout.write(render_table(shown, args.table))
+    sys.stdout.write(render_all([shown], args.table))
 
 
 if __name__ == "__main__":

@@ -56,15 +56,15 @@ def test_the_threshold_is_the_best_and_the_area_that_of_the_definition(seed: int
     labels = (rng.random((3, 12)) < 0.3).astype(float)
     scores = np.round(labels + rng.normal(scale=1.0, size=labels.shape), 0)  # many ties
     labels[0, 3] = np.nan
-    best = best_threshold(labels, scores)
+    threshold, result, auc = best_threshold(labels, scores)
     rated = ~np.isnan(labels)
     every = [error_free(labels, (scores >= t).astype(float)).mcc for t in (*np.unique(scores[rated]), math.inf)]
-    assert best.result.mcc == pytest.approx(max(every), abs=1e-12)
-    assert best.result == error_free(labels, (scores >= best.threshold).astype(float))
+    assert result.mcc == pytest.approx(max(every), abs=1e-12)
+    assert result == error_free(labels, (scores >= threshold).astype(float))
     clean, others = scores[rated & (labels == 1)], scores[rated & (labels == 0)]
     wins = [(a > b) + 0.5 * (a == b) for a in clean for b in others]
-    assert best.auc == pytest.approx(np.mean(wins), abs=1e-12)
-    assert math.isnan(best_threshold([[1.0, 1.0]], [[0.0, 1.0]]).auc)
+    assert auc == pytest.approx(np.mean(wins), abs=1e-12)
+    assert math.isnan(best_threshold([[1.0, 1.0]], [[0.0, 1.0]])[2])
 
 
 def _data(count: int = 400) -> tuple[list[ScoredTranslation], list[bool]]:

@@ -25,7 +25,7 @@ from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.significance import average_ranking, rank_metrics
 from mbr_esd_metric.metaeval.spans import evaluate_spans
 from mbr_esd_metric.report.leaderboard_table import leaderboard_table
-from mbr_esd_metric.report.tables import render_table
+from mbr_esd_metric.report.tables import render_all
 
 SYSTEMS, SEGMENTS, LENGTH = 5, 40, 30
 CONSTANT = "one score for everything, so that SPA says nothing and depends on the order of the systems"
@@ -174,7 +174,7 @@ def test_a_constant_metric_is_noted(one: MetricSet) -> None:
 def test_a_table_carries_n_signature_daggers_and_sums(two: list[MetricSet]) -> None:
     board = board_of(two, against=("map", "majority"))
     assert f"ours: {SIGNATURE.format('mbr')}" in leaderboard_table(board).notes
-    content = json.loads(render_table(leaderboard_table(board, "column"), "json"))
+    content = json.loads(render_all([leaderboard_table(board, "column")], "json"))
     ours = next(item for item in content["rows"] if item["metric"] == "ours")
     assert (ours["n"], ours["average"]["acc_eq_dagger"], ours["signature"]) == (16, True, SIGNATURE.format("mbr"))
     human = content["rows"][-1]
