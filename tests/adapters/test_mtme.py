@@ -105,10 +105,10 @@ def test_the_same_leaderboard_as_from_the_data_folder(tmp_path: Path) -> None:
         files.write_scores(layout.metric_file(name, "seg.score"), scores)
     human = {s: [annotation_of(r) for r in ratings] for s, ratings in HUMAN.items()}
     write_ratings(layout.human_file("mqm.rater1", "seg.rating"), human, {s: ["r", None] for s in human})
-    sets = (metric_set_of(load_test_set(tmp_path, "wmt24", "en-de")), metric_set_of(load_eval_set(EvalSet())))
-    stored, bridged = (compute_leaderboard("wmt24", [one], LeaderboardSettings(draws=20)) for one in sets)
-    assert stored.rows == bridged.rows
-    assert stored.human == bridged.human
+    sets = (load_test_set(tmp_path, "wmt24", "en-de"), load_eval_set(EvalSet()))
+    settings = LeaderboardSettings(draws=20)
+    stored, bridged = (compute_leaderboard("wmt24", [metric_set_of(one)], settings) for one in sets)
+    assert (stored.rows, stored.human) == (bridged.rows, bridged.human)
 
 
 def test_problems(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, mqm_score
 from mbr_esd_metric.errors import EngineError, InputError, OptionError
 from mbr_esd_metric.files.records import write_records
 from mbr_esd_metric.scoring.wmt import (
@@ -28,6 +28,7 @@ from mbr_esd_metric.scoring.wmt import (
     xcomet_annotation,
 )
 from tests.helpers.candidates import answer, record
+from tests.helpers.comet_checkpoint import make_checkpoint
 from tests.helpers.command import Command
 from tests.helpers.wmt_folder import write_folder, write_texts
 
@@ -170,17 +171,14 @@ def test_a_killed_write_is_no_metric(
 def test_sacrebleu_is_sacrebleu(test_set: TestSet) -> None:
     import sacrebleu
 
-    for kind in ("BLEU", "chrF"):
+    references = [str(text) for text in TEXTS["refA"]]
+    for kind, of_sentence in (("BLEU", sacrebleu.sentence_bleu), ("chrF", sacrebleu.sentence_chrf)):
         score_test_set(test_set, make_scorer(kind, reference="refA", lp="en-de"))
-    segments = test_set.metric("BLEU-refA").scores
-    chrf = test_set.metric("chrF-refA").scores
-    for row, system in enumerate(("A", "B")):
-        texts = [text or "" for text in TEXTS[system]]
-        for column, (text, reference) in enumerate(zip(texts, TEXTS["refA"], strict=True)):
-            assert segments[row, column] == sacrebleu.sentence_bleu(text, [str(reference)]).score
-            assert chrf[row, column] == sacrebleu.sentence_chrf(text, [str(reference)]).score
-        (corpus,) = files.read_scores(test_set.layout.metric_file("BLEU-refA", "sys.score"))[system]
-        assert corpus == sacrebleu.corpus_bleu(texts, [[str(r) for r in TEXTS["refA"]]]).score
+        for system, scores in zip("AB", test_set.metric(f"{kind}-refA").scores.tolist(), strict=True):
+            texts = [text or "" for text in TEXTS[system]]
+            assert scores == [of_sentence(t, [r]).score for t, r in zip(texts, references, strict=True)]
+    corpus = files.read_scores(test_set.layout.metric_file("BLEU-refA", "sys.score"))
+    assert corpus["B"] == [sacrebleu.corpus_bleu([text or "" for text in TEXTS["B"]], [references]).score]
     assert (test_set.signature("BLEU-refA") or "").startswith("BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|")
 
 
@@ -196,10 +194,9 @@ def test_invalid_and_missing_candidates(test_set: TestSet, score: Command) -> No
 
 def test_only_the_chosen_systems_are_scored(test_set: TestSet, score: Command) -> None:
     stored = test_set.layout.metric_file("empty-src", "seg.score")
-    score("--model empty --systems refA")  # it has no gold
-    assert list(files.read_scores(stored)) == ["refA"]
-    score("--model empty --exclude A refA")
-    assert sorted(files.read_scores(stored)) == ["B", "refA"]  # what was there stays
+    for systems, are_there in (("--systems refA", ["refA"]), ("--exclude A refA", ["B", "refA"])):
+        score("--model empty", systems)  # the reference has no gold, and what was there stays
+        assert sorted(files.read_scores(stored)) == are_there
     assert "is there already" in score("--model empty --exclude A refA").out
     none = score("--model empty --exclude A B refA", status=1).err
     assert "no system is left for empty-src; there are A, B, refA" in none
@@ -263,10 +260,7 @@ def test_problems_say_what_to_do(score: Command) -> None:
 
 @pytest.mark.comet
 def test_xcomet_in_its_variants(test_set: TestSet, tmp_path: Path) -> None:
-    pytest.importorskip("comet.models", reason="unbabel-comet is not installed")
-    from mbr_esd_metric.core.annotation import mqm_score
-    from tests.helpers.comet_checkpoint import make_checkpoint
-
+    comet = pytest.importorskip("comet", reason="unbabel-comet is not installed")
     checkpoint = make_checkpoint(tmp_path / "toy")
     scorer = make_scorer(str(checkpoint), reference="refA")
     with warnings.catch_warnings():
@@ -274,8 +268,6 @@ def test_xcomet_in_its_variants(test_set: TestSet, tmp_path: Path) -> None:
         names = [written.name for written in score_test_set(test_set, scorer)]
     variants = ("Reg", "ESD", "ESD-Conf")
     assert names == [f"toy-{one}-refA" for one in variants] + [f"toy-QE-{one}-src" for one in variants]
-    import comet
-
     model = comet.load_from_checkpoint(str(checkpoint)).half()
     samples = [{"src": s, "mt": t or ""} for s, t in zip(test_set.sources, TEXTS["A"], strict=True)]
     with_references = [{**sample, "ref": r} for sample, r in zip(samples, TEXTS["refA"], strict=True)]
@@ -290,8 +282,7 @@ def test_xcomet_in_its_variants(test_set: TestSet, tmp_path: Path) -> None:
                 expected = Annotation({key: one[key] for key in ("start", "end", "severity")} for one in sure)
                 assert metric.ratings.annotations["A"][segment] == expected
                 assert metric.scores[0, segment] == mqm_score(expected)
-    again = score_test_set(test_set, make_scorer(str(checkpoint), reference="refA"))
-    assert [written.scored for written in again] == [False] * 6
+    assert not any(written.scored for written in score_test_set(test_set, scorer))
     without = make_scorer(str(checkpoint), name="other", reference=None)
     assert sorted(without.signatures) == ["other-QE-ESD-Conf-src", "other-QE-ESD-src", "other-QE-Reg-src"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from mbr_esd_metric.adapters.wmt.importing import Imported, Target, import_mqm, 
 from mbr_esd_metric.adapters.wmt.layout import read_scores
 from mbr_esd_metric.adapters.wmt.test_set import choose_ratings
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.errors import InputError, MbrEsdError, OptionError
+from mbr_esd_metric.errors import InputError, MbrEsdError
 from mbr_esd_metric.scoring.wmt import make_scorer, score_test_set
 from tests.helpers.command import Command
 
@@ -39,8 +40,8 @@ def content(folder: Path) -> dict[Path, bytes]:
 
 
 def test_segments_are_in_order_and_documents_in_one_piece(tmp_path: Path) -> None:
-    ratings = [rating(s, n, doc=d) for s in "AB" for n, d in (("10", "x"), ("9", "y"), ("2", "x"), ("11", "y"))]
-    _, test_set = imported(tmp_path, *ratings)
+    places = (("10", "x"), ("9", "y"), ("2", "x"), ("11", "y"))
+    _, test_set = imported(tmp_path, *(rating(system, n, doc=d) for system in "AB" for n, d in places))
     assert test_set.sources == ("source 2", "source 10", "source 9", "source 11")
     assert [document for _, document in test_set.documents] == ["x", "x", "y", "y"]
 
@@ -134,17 +135,13 @@ def test_what_the_layout_cannot_carry_is_not_imported(
     assert content(tmp_path) == before
 
 
-def test_a_test_set_is_not_overwritten_unasked(tmp_path: Path) -> None:
-    imported(tmp_path, A, rating("ref", "1"))
+def test_a_test_set_is_not_overwritten_unasked_or_beside_scores_of_its_texts(tmp_path: Path) -> None:
+    imported(tmp_path, rating("B", "1", "r7"), rating("ref", "1"))
     with pytest.raises(InputError, match="already there.*--overwrite"):
-        imported(tmp_path, rating("B", "1"))
-    _, test_set = imported(tmp_path, rating("B", "1", "r7"), overwrite=True)
-    assert (set(test_set.outputs), test_set.references) == ({"B"}, {})
-    assert [ratings.name for ratings in test_set.ratings] == ["mqm.merged", "mqm.r7"]
-
-
-def test_scores_of_other_texts_do_not_stay(tmp_path: Path) -> None:
-    _, test_set = imported(tmp_path, A, rating("ref", "1"))
+        imported(tmp_path, A)
+    _, test_set = imported(tmp_path, A, overwrite=True)
+    assert (set(test_set.outputs), test_set.references) == ({"A"}, {})
+    assert [ratings.name for ratings in test_set.ratings] == ["mqm.merged", "mqm.r1"]
     score_test_set(test_set, make_scorer("empty"))
     source, other = test_set.layout.source(), rating("A", "1", target="other")
     before = content(tmp_path)
@@ -196,16 +193,11 @@ def test_real_ted_talks_have_the_published_scores(mqm_folder: Path, tmp_path: Pa
 
 
 def test_ratings_of_different_translations_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    for texts in (["Ein Hund bellt.", "Ein Hund bellt!"], ["Ein Hund bellt.", "Ein Hund bellt.", "Wir sind zu spät."]):
-        row = {"lp": "en-de", "system": "A", "doc": "d", "seg_id": "1", "src": "A dog barks.", "errors": []}
-        rows = [{**row, "rater": f"r{n}", "mt": text} for n, text in enumerate(texts)]
-        path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
-        if len(texts) == 2:
-            done = import_mqm(read_mqm(path), Target(tmp_path, "a", "en-de"))
-            assert "1 rating of another spelling of a translation: the first one is kept" in done.notes
-    with pytest.raises(InputError, match=r"r.jsonl, lines 1 and 3: two texts of system A for segment 1 of d"):
-        import_mqm(read_mqm(path), Target(tmp_path, "b", "en-de"))
+    texts = [rating("A", "1", f"r{n}", target=t, line=n) for n, t in enumerate(("Ein Hund.", "Ein Hund!", "Wir sind"))]
+    done, _ = imported(tmp_path, *texts[:2])
+    assert "1 rating of another spelling of a translation: the first one is kept" in done.notes
+    with pytest.raises(InputError, match=r"some.tsv, lines 0 and 2: two texts of system A for segment 1 of d"):
+        imported(tmp_path, *texts, test_set="b")
     header = "system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\n"
     lines = [f"A\td\t1\t1\tr{n}\tA dog.\t{text}\tno-error\tno-error\n" for n, text in enumerate(["Hund.", "Wir sind"])]
     (tmp_path / "m.tsv").write_text(header + "".join(lines), encoding="utf-8")
@@ -233,7 +225,10 @@ def esa(*scores: tuple[float | None, ...], lp: str = "en-cs") -> EsaData:
 
 
 def test_one_annotation_a_translation(tmp_path: Path) -> None:
-    done = import_segments(esa((90.0,), (70.0,)), Target(tmp_path, "made", "en-cs"))
+    human = esa((90.0,), (70.0,))
+    with pytest.raises(InputError, match="there are: en-cs"):
+        import_segments(human, Target(tmp_path, "made", "en-de"))
+    done = import_segments(human, Target(tmp_path, "made", "en-cs"))
     assert "3 systems (references: refA), 3 segments in 2 documents, 5 ratings by 2 raters" in done.summary
     assert done.notes == ("2 times: tutorial",)
     test_set = load_test_set(tmp_path, "made", "en-cs")
@@ -273,23 +268,19 @@ def test_annotations_without_a_score_are_mqm(tmp_path: Path) -> None:
     assert test_set.gold[0, 0] == -6.0
     with pytest.raises(InputError, match="some have none"):
         import_segments(esa((90.0, None)), Target(tmp_path, "mixed", "en-cs"))
-    with pytest.raises(InputError, match="there are: en-cs"):
-        import_segments(esa((90.0,)), Target(tmp_path, "made", "en-de"))
 
 
 def test_from_a_file_to_a_board(tmp_path: Path, mbr_esd: Command) -> None:
-    lines: list[dict[str, Any]] = []
-    for lp in ("en-cs", "cs-uk_UA"):
-        for number in range(6):
-            texts = {system: f"{system} says {number} things" for system in ("A", "B", "C", "refA")}
-            scores = {}
-            for i, system in enumerate("ABC"):
-                errors = [{"start_i": 0, "end_i": 3, "severity": "major"}] * ((i + number) % 3 == 0)
-                scores[system] = [{"score": 90 - 7 * i - number, "annotator": "z", "errors": errors}]
-            item = {"doc_id": f"{lp}_#_news_#_d_#_{number}", "src_text": f"s{number}"}
-            lines.append({**item, "tgt_text": texts, "scores": scores})
-    path = tmp_path / "humeval.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    path, error = tmp_path / "humeval.jsonl", {"start_i": 0, "end_i": 3, "severity": "major"}
+    with path.open("w", encoding="utf-8") as file:
+        for lp, number in product(("en-cs", "cs-uk_UA"), range(6)):
+            item: dict[str, Any] = {"doc_id": f"{lp}_#_news_#_d_#_{number}", "src_text": f"s{number}"}
+            item["tgt_text"] = {system: f"{system} says {number} things" for system in ("A", "B", "C", "refA")}
+            item["scores"] = {
+                system: [{"score": 90 - 7 * i - number, "errors": [error] * ((i + number) % 3 == 0)}]
+                for i, system in enumerate("ABC")
+            }
+            file.write(json.dumps(item) + "\n")
     assert "wmt25 cs-uk_UA" in mbr_esd("wmt import", path, f"--test-set {tmp_path}/wmt25").out
     where = f"--test-set {tmp_path}/wmt25 --lp en-cs cs-uk_UA"
     mbr_esd("wmt score", where, "--model empty chrF --quiet")
@@ -341,14 +332,6 @@ def test_a_file_says_what_it_is(beginning: str, kind: str, tmp_path: Path) -> No
     assert kind_of_import(path) == kind
 
 
-def test_error_spans_of_wmt25_are_people_or_a_metric(tmp_path: Path) -> None:
-    path = tmp_path / "predictions.tsv"
-    path.write_text("\t".join((_WMT25, _TEXTS, _SPANS)) + "\n", encoding="utf-8")
-    assert (kind_of_import(path, "GemSpanEval"), kind_of_import(path, "people")) == ("wmt25-task2", "esa")
-    with pytest.raises(OptionError, match=r"name the metric, NAME=.*people=.*predictions.tsv$"):
-        kind_of_import(path)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -357,12 +340,16 @@ def test_error_spans_of_wmt25_are_people_or_a_metric(tmp_path: Path) -> None:
         ("A\t0.5\n", "file: two columns, as a system and its score"),
         ("", "file: the file is empty"),
         ("{]\n", "file, line 1"),
+        ("\t".join((_WMT25, _TEXTS, _SPANS)), "name the metric, NAME=.*people=.*file$"),
     ],
 )
-def test_a_file_of_no_known_form_is_refused(content: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text(content, encoding="utf-8")
-    with pytest.raises(InputError, match=message):
-        kind_of_import(tmp_path / "file")
+def test_a_file_that_does_not_say_what_it_is(content: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(MbrEsdError, match=message):
+        kind_of_import(path)
+    if content.startswith(_WMT25):
+        assert (kind_of_import(path, "GemSpanEval"), kind_of_import(path, "people")) == ("wmt25-task2", "esa")
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,7 @@ def spans_of(test_set: TestSet, name: str) -> list[list[Annotation | None]]:
 
 def figures(test_set: TestSet, spans: list[list[Annotation | None]], *measures: str) -> list[float]:
     """The values of measures against people."""
-    human = [ratings.of(test_set.systems, test_set.segments) for ratings in test_set.human_ratings()]
-    values = evaluate_spans(spans, human, test_set.lengths, measures).values
+    values = evaluate_spans(spans, list(test_set.human().values()), test_set.lengths, measures).values
     return [values[measure] for measure in measures]
 
 
@@ -94,7 +93,7 @@ def test_a_submission_for_the_rated_translations_alone(data: Path, tmp_path: Pat
     test_set = read(data)
     path = tmp_path / "rated.tsv"
     rated = int((test_set.gold == test_set.gold).sum())
-    write_submission(path, "wmt25-task2", [test_set], "gold")
+    assert write_submission(path, "wmt25-task2", [test_set], "gold") == rated
     keys = [line.split("\t")[:6] for line in path.read_text(encoding="utf-8").splitlines()]
     write_submission(path, "wmt25-task2", [test_set], "spans")
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -127,15 +126,12 @@ def test_figures_of_wmt23s_test_set_are_its_scorers(mqm_folder: Path, tmp_path: 
 
 
 def test_gold_of_one_rater_is_of_what_that_one_rated(data: Path, tmp_path: Path) -> None:
-    path = data / "made" / "human-scores" / "en-de.mqm.merged.seg.rating"
+    path = read(data).layout.human_file("mqm.merged", "seg.rating")
     lines = path.read_text(encoding="utf-8").splitlines()
     some = [line if number % 2 else f"{line.split()[0]}\tNone" for number, line in enumerate(lines)]
     path.with_name("en-de.mqm.rater2.seg.rating").write_text("\n".join(some) + "\n", encoding="utf-8")
-    test_set = read(data)
     marked = sum("None" not in line for line in some)
-    assert write_submission(tmp_path / "g", "wmt25-task2", [test_set], "mqm.rater2") == marked
-    rated = int((test_set.gold == test_set.gold).sum())
-    assert write_submission(tmp_path / "g", "wmt25-task2", [test_set], "gold") == rated
+    assert write_submission(tmp_path / "g", "wmt25-task2", [read(data)], "mqm.rater2") == marked
 
 
 def test_lines_are_as_the_tasks_say(data: Path, tmp_path: Path) -> None:
@@ -153,11 +149,9 @@ def test_lines_are_as_the_tasks_say(data: Path, tmp_path: Path) -> None:
         "official_###_en_###_de_###_news_###_n1_###_7",
         "official_###_en_###_de_###_news_###_n2_###_0",
     ]
-    first = items[0]
     for system in ("A of the task", *SYSTEMS[1:]):
-        clean = first["task1_pred"][system]["errors"] == []
-        assert first["task3_pred"][system] == int(clean)
-        assert (first["task2_pred"][system] == 100.0) == clean
+        clean = items[0]["task1_pred"][system]["errors"] == []
+        assert (items[0]["task3_pred"][system], items[0]["task2_pred"][system] == 100.0) == (int(clean), clean)
 
 
 def test_spans_of_a_task() -> None:
@@ -183,9 +177,10 @@ def test_a_submission_that_does_not_fit_is_refused(data: Path, tmp_path: Path) -
     write_submission(path, "wmt25-task2", [test_set], "spans")
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     fields = lines[1].split("\t")
+    other = "\t".join([*fields[:7], "other text", *fields[8:]])
     for text, message in (
         ("".join(lines[:-1]), "segment 24 of system refB"),
-        ("".join([lines[0], "\t".join([*fields[:7], "other text", *fields[8:]])]), "line 2: another text of system A"),
+        (lines[0] + other, "line 2: another text of system A"),
         ("".join([*lines, lines[1]]), r"line \d+: a second row for segment 1 of system A"),
         ("".join(lines).replace("\tofficial\t", "\tchallenge_x\t"), "nothing of en-de"),
         ("a\tb\n", "no column doc_id, .* in the header"),
@@ -219,17 +214,16 @@ BLIND = ("Gemini 3.1 Pro", "ONLINE/B")
 
 
 def wmt26(path: Path) -> Path:
-    lines = []
-    for document, domain, count in (("d2", "news", 2), ("d1 x", "speech", 3)):
-        for place in range(count):
-            lines.append(
-                {
-                    "item_id": f"official_###_eng_Latn_###_deu_Latn_###_{domain}_###_{document}_###_{place}",
-                    "src": f"{document} {place}",
-                    "ref": {"text": f"ref {place}", "type": "postedit"},
-                    "hyps": {system: f"{system} says {place}" for system in BLIND},
-                }
-            )
+    lines = [
+        {
+            "item_id": f"official_###_eng_Latn_###_deu_Latn_###_{domain}_###_{document}_###_{place}",
+            "src": f"{document} {place}",
+            "ref": {"text": f"ref {place}", "type": "postedit"},
+            "hyps": {system: f"{system} says {place}" for system in BLIND},
+        }
+        for document, domain, count in (("d2", "news", 2), ("d1 x", "speech", 3))
+        for place in range(count)
+    ]
     lines.append({**lines[0], "item_id": "challenge_###_en_###_de_###_x_###_y_###_0"})
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return path
@@ -237,12 +231,12 @@ def wmt26(path: Path) -> Path:
 
 def wmt25(path: Path) -> Path:
     header = "doc_id segment_id source_lang target_lang set_id system_id source_segment hypothesis_segment"
-    rows = [[*header.split(), "reference_segment", "domain_name", "method"]]
-    for system in BLIND:
-        for number, document in ((4, "a"), (5, "a"), (9, "b")):
-            row = [document, str(number), "cs", "uk_UA", "official", system, f"s{number}", f"{system} {number}"]
-            rows.append([*row, "NaN", "news", "ESA"])
-    path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    rows = [f"{header} reference_segment domain_name method".replace(" ", "\t")] + [
+        f"{document}\t{number}\tcs\tuk_UA\tofficial\t{system}\ts{number}\t{system} {number}\tNaN\tnews\tESA"
+        for system in BLIND
+        for number, document in ((4, "a"), (5, "a"), (9, "b"))
+    ]
+    path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
     return path
 
 
@@ -315,13 +309,8 @@ def test_wmt25_keeps_the_tasks_numbers(tmp_path: Path, mbr_esd: Command) -> None
 
 
 def test_what_is_no_test_set_is_refused(tmp_path: Path) -> None:
-    segments = read_task(wmt26(tmp_path / "test.jsonl"))
     with pytest.raises(InputError, match="there are: eng_Latn-deu_Latn"):
-        import_segments(segments, Target(tmp_path, "wmt26", "en-de"))
-    import_segments(segments, Target(tmp_path, "wmt26", "eng_Latn-deu_Latn"))
-    with pytest.raises(InputError, match="--overwrite"):
-        import_segments(segments, Target(tmp_path, "wmt26", "eng_Latn-deu_Latn"))
-    import_segments(segments, Target(tmp_path, "wmt26", "eng_Latn-deu_Latn", overwrite=True))
+        import_segments(read_task(wmt26(tmp_path / "test.jsonl")), Target(tmp_path, "wmt26", "en-de"))
     for line, message in (('{"src": "x"}', "no 'item_id'"), ("", "no official segment")):
         (tmp_path / "bad.jsonl").write_text(f"{line}\n", encoding="utf-8")
         with pytest.raises(InputError, match=message):
