@@ -107,7 +107,8 @@ class DecisionOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "checks", str(self.checks).lower())
-        if self.rule not in RULES.names():  # an unknown name means a rule that needs no human annotations
+        if self.rule not in RULES.builtin and self.rule not in RULES.names():
+            # An unknown name means a rule that needs no human annotations.
             raise unknown("rule", self.rule, rules(references=False))
         RULES.check(self.rule)
         FORMATS.check(self.format)
@@ -181,9 +182,7 @@ class DecisionOptions:
             try:
                 DecisionOptions(**{name: value})
             except OptionError as error:
-                # Of rules those alone that are not refused below.
-                why = unknown("rule", value, rules(references=False)) if name == "rule" else error
-                raise OptionError(f"{spell(name, value)}: {why}") from None
+                raise OptionError(f"{spell(name, value)}: {error}") from None
         changed = replace(self, **values)
         utility = changed.rule_instance.fixed_utility
         if utility is not None and "utility" in changes:
