@@ -50,16 +50,6 @@ def rounds(n_max: int) -> Iterator[int]:
     yield n_max
 
 
-def wanted(
-    candidates: Sequence[Candidate], n_max: int, translation: str, options: DecisionOptions, source: str | None
-) -> int:
-    """The number of these candidates that count; more than there are where further rounds are wanted."""
-    for n in rounds(n_max):
-        if n > len(candidates) or settled(candidates[:n], translation, options, source=source):
-            break
-    return n
-
-
 def check_stops_early(options: DecisionOptions) -> None:
     """Raise `OptionError` if the first candidates cannot show whether more of them would change the decision."""
     if not options.rule_instance.stops_early or options.weights != "uniform":

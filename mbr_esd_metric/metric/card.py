@@ -126,6 +126,7 @@ class ModelCard:
             that is not known, or a service runs the model.
         needs_prompt: whether the model was trained with a prompt that is not ours, which the user has to give.
         calibration: file of `mbr-esd calibrate` that recalibrates the confidences; "" for none.
+        adapter: folder of a LoRA adapter, merged on load, which a model folder names.
         device: "auto", or "cpu" to leave GPUs alone.
         decision: how candidates become a decision. Its fields are options of a model name too.
     """
@@ -135,9 +136,9 @@ class ModelCard:
     memory_gb: float = 0.0
     needs_prompt: bool = False
     calibration: str = ""
+    adapter: str | None = None
     device: str = "auto"
     model: str = _option("", _TEXT, "hub id (NAME or NAME@REVISION) or folder of the language model")
-    adapter: str | None = _option(None, _TEXT, "folder of a LoRA adapter, merged on load")
     engine: str = _option("auto", (_read_engine, "auto, or the name of an engine"), "how the model is run")
     n: int | str = _option(
         256,
@@ -230,7 +231,6 @@ class ModelCard:
             | {
                 "model": os.path.expanduser(model),
                 "revision": revision,
-                "adapter": self.adapter and os.path.expanduser(self.adapter),
                 "server": self.server or _read_urls(os.environ.get("MBR_ESD_SERVER", "")),
                 "weights_gb": self.memory_gb,
             }
@@ -239,7 +239,7 @@ class ModelCard:
 
 OPTIONS = {f.name: f for f in fields(ModelCard) if "help" in f.metadata}
 #: Fields that describe the model; no options.
-DESCRIBED = ("name", "description", "memory_gb")
+DESCRIBED = ("name", "description", "memory_gb", "adapter")
 
 
 def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:

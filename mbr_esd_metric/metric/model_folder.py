@@ -57,13 +57,13 @@ def folder_card(folder: Path) -> ModelCard:
     for key in ("model", "adapter", "prompt", "shots"):
         if (value := hparams.get(key)) is not None:
             hparams[key] = _file_in_folder(folder, key, value)
+    adapter = hparams.pop("adapter", None)
     hparams.setdefault("model", str(folder.resolve()))
     memory_gb = sum(file.stat().st_size for file in Path(str(hparams["model"])).glob("*.safetensors")) / 1e9
     calibration = str(file) if (file := folder / "calibration.json").is_file() else ""
     try:
-        return with_options(
-            ModelCard(str(folder), description, memory_gb, unit="auto", calibration=calibration), hparams
-        )
+        card = ModelCard(str(folder), description, memory_gb, unit="auto", calibration=calibration, adapter=adapter)
+        return with_options(card, hparams)
     except OptionError as error:
         raise OptionError(f"{path}: {error}") from None
 
@@ -86,10 +86,8 @@ def _file_in_folder(folder: Path, key: str, value: str) -> str:
         "prompt": value in TEMPLATES or value == "gemba-mqm",
     }
     if not allowed.get(key):
-        raise InputError(
-            f"{folder / 'hparams.yaml'}: {key} {value} is not in the folder; copy it there, or name it yourself: "
-            f"{folder}?{key}=..."
-        )
+        fix = f", or name it yourself: {folder}?{key}=..." if key in OPTIONS else ""
+        raise InputError(f"{folder / 'hparams.yaml'}: {key} {value} is not in the folder; copy it there{fix}")
     return value
 
 

@@ -161,6 +161,8 @@ class FromFile:
     def __init__(self, card: ModelCard) -> None:
         from mbr_esd_metric.files.records import read_candidates
 
+        if card.adaptive:
+            raise OptionError("n=auto samples until a decision is settled, and a file has what it has: give n=N")
         self._path = Path(card.candidates or "").expanduser()
         if not self._path.is_file():
             raise EngineError(f"there is no file of candidates {self._path}; give candidates=PATH")
@@ -198,11 +200,6 @@ class FromFile:
     def _candidates(self, record: CandidateRecord, segment: Segment) -> list[Candidate]:
         candidates, form, card = [replace(one, format=None) for one in record.candidates], self._format, self.card
         n, count = card.samples, len(candidates)
-        if card.adaptive:
-            from mbr_esd_metric.metric.adaptive import wanted
-
-            source = card.decision.source_of(segment.source)
-            n = wanted(candidates, n, segment.translation, card.decision, source)
         problem, of_segment = "", f"{count} candidates for {segment.label or record.label}"
         if card.sampling.greedy and count > 1:
             problem = (

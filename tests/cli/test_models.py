@@ -95,7 +95,6 @@ def test_a_card_that_cannot_run_says_every_way_with_its_command(
 ) -> None:
     monkeypatch.setattr(ENGINES, "builtin", list(AUTOMATIC))  # another engine may run everywhere
     assert "works here" not in mbr_esd("models --check", LARGE, status=1).out
-    mbr_esd("models --check mbr-esd-demo?adapter=/nowhere", status=1)
     (tmp_path / "text").write_text("one line\n", encoding="utf-8")
     text, store = tmp_path / "text", tmp_path / "store.sqlite"
     [line] = mbr_esd(f"score -s {text} -t {text} --model {LARGE}?store={store}", status=1).err.splitlines()
