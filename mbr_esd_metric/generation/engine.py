@@ -31,7 +31,7 @@ class Sampling:
     """The settings with which candidates are drawn. The defaults are the paper's (Section 5).
 
     Attributes:
-        temperature: 0 decodes greedily; there is then only one candidate.
+        temperature: 0 decodes greedily; a request is then for one candidate, as all would be equal.
         top_k: tokens kept after the grammar's mask and the temperature; 0 keeps all.
         max_tokens: a candidate longer than this is cut, marked `truncated` and invalid.
         seed: sample i of a request is a function of (seed, request, i).

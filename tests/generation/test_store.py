@@ -133,10 +133,6 @@ def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(
     assert sorted(tmp_path.iterdir()) == [path]
 
 
-def rewritten(path: Path, change: Callable[[bytes], bytes]) -> None:
-    path.write_bytes(change(path.read_bytes()))
-
-
 def set_cell(column: str, value: object) -> Callable[[Path], None]:
     return lambda path: execute(path, f"UPDATE sample SET {column} = {value} WHERE number = 1")
 
@@ -144,12 +140,8 @@ def set_cell(column: str, value: object) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda path: rewritten(
-            path, lambda all: all[:4096] + random.Random(1).randbytes(len(all) - 8192) + all[-4096:]
-        ),
-        lambda path: rewritten(path, lambda all: all[: len(all) // 3]),
+        lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 3]),
         set_cell("content", "CAST(content AS TEXT)"),
-        set_cell("content", "zeroblob(36)"),
         set_cell("content", "replace(content, '[', '[1, ')"),
         set_cell("checksum", "'x'"),
         set_cell("number", -1),

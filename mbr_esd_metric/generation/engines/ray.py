@@ -74,15 +74,15 @@ class RayEngine(Engine):
         gpus = tensor_parallel(self.options) if ray.cluster_resources().get("GPU", 0) > 0 else 0
         copies = _Copies(ray.remote(num_cpus=1, num_gpus=gpus)(_Worker), (self.copy, sampling))
         try:
-            yield from copies.results(_batches(requests, 1 if sampling.greedy else PART), self.options.concurrency or 1)
+            yield from copies.results(_batches(requests), self.options.concurrency or 1)
         finally:
             for actor in copies.actors():
                 ray.kill(actor)
 
 
-def _batches(requests: Iterable[Request], step: int) -> Iterator[list[Request]]:
-    """The requests in parts of `step` samples, `ROWS` parts together; read as they are needed."""
-    parts = (part for request in requests for part in request.parts(step))
+def _batches(requests: Iterable[Request]) -> Iterator[list[Request]]:
+    """The requests in parts of `PART` samples, `ROWS` parts together; read as they are needed."""
+    parts = (part for request in requests for part in request.parts(PART))
     while batch := list(islice(parts, ROWS)):
         yield batch
 

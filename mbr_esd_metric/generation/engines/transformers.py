@@ -99,9 +99,6 @@ class TransformersEngine(PretrainedEngine):
             for indices in [range(1)] if sampling.greedy else _groups(request.first, last):
                 with memory_errors(label), self._no_grad():
                     group = self._decode(request, indices, logits, grammar, sampling)
-                if sampling.greedy:
-                    yield Generated(request.key, request.first, (group[0],) * request.n)
-                    continue
                 low, high = max(indices.start, request.first), min(indices.stop, last)
                 yield Generated(request.key, low, tuple(group[low - indices.start : high - indices.start]))
 

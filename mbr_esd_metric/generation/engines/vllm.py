@@ -119,7 +119,7 @@ class VllmEngine(PretrainedEngine):
                         request = running.pop(output.request_id)
                         sequences -= request.n
                         samples = tuple(_sample(completion, request) for completion in output.outputs)
-                        yield Generated(request.key, request.first, samples * (request.n if sampling.greedy else 1))
+                        yield Generated(request.key, request.first, samples)
         except Exception as error:  # vLLM's own, such as that its process died, are of no common class
             labels = ", ".join(request.label for request in list(running.values())[:3])
             raise EngineError(f"vLLM failed on {labels} ...: {' '.join(str(error).split())[:300]}") from error
@@ -205,7 +205,7 @@ def _parameters(request: Request, sampling: Sampling) -> Any:
     from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
     return SamplingParams(
-        n=1 if sampling.greedy else request.n,
+        n=request.n,
         temperature=sampling.temperature,
         top_k=sampling.top_k,
         max_tokens=sampling.max_tokens,

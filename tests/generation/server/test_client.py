@@ -24,7 +24,7 @@ from mbr_esd_metric.metric.run import annotate
 from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.parse import LONGEST_ANSWER
 from tests.helpers.chat_requests import MODEL, QUICK, collect, engine, outcome, requests, sampled
-from tests.helpers.chat_server import FakeServer, FaultyProxy, first_two
+from tests.helpers.chat_server import Failure, FakeServer, FaultyProxy, first_two
 
 
 def choice(at: int = 0, **change: Any) -> Callable[[dict[str, Any]], object]:
@@ -36,25 +36,20 @@ def message(at: int = 0, **change: Any) -> Callable[[dict[str, Any]], object]:
 
 
 ODD: dict[str, Callable[[dict[str, Any]], object]] = {
-    "an infinite log-probability": choice(logprobs={"content": [{"logprob": float("-inf")}]}),
     "a text of megabytes": message(content="<think>" * (LONGEST_ANSWER // 6)),
     "a text without tokens": choice(logprobs={"content": []}),
     "no log-probabilities": choice(logprobs=None),
-    "log-probabilities that are a list": choice(logprobs=[1]),
     "an aborted candidate": choice(finish_reason="abort"),
     "an unfinished candidate": choice(finish_reason=None),
     "an index twice": choice(1, index=0),
     "an index too high": choice(1, index=99),
-    "an index that is a text": choice(index="0"),
     "another model": lambda reply: reply.update(model="another-model"),
     "no choices": lambda reply: reply.update(choices=[]),
     "one choice too many": lambda reply: reply["choices"].append(reply["choices"][0] | {"index": 8}),
     "only the first choice": lambda reply: reply.update(choices=reply["choices"][:1]),
     "all but the first choice": lambda reply: reply.update(choices=reply["choices"][1:]),
-    "choices that are null": lambda reply: reply.update(choices=None),
     "choices that are a list of null": lambda reply: reply.update(choices=[None]),
     "a message that is a list": choice(message=["x"]),
-    "a text that is a number": message(content=7),
     "content in the reasoning": message(content=None, reasoning_content="{}"),
     "prose in place of one candidate": message(1, content="I am sorry"),
 }
@@ -146,18 +141,6 @@ def test_netrc_is_not_read_and_proxies_are(tmp_path: Path, monkeypatch: pytest.M
         assert set(server.keys) == {None}
 
 
-def test_a_password_in_an_address_is_used_and_never_shown() -> None:
-    with FakeServer("another") as server:
-        served = engine(server.url.replace("http://", "http://me:hunter2@")).problem
-        assert "does not serve" in str(served)
-        assert server.keys[-1] == "Basic bWU6aHVudGVyMg=="
-    dead = EngineOptions(model=MODEL, server=("http://me:hunter2@127.0.0.1:9/v1?token=hunter2",))
-    bad = EngineOptions(model=MODEL, server=("http://me:hunter2@[::1/v1",))
-    messages = [served, *(ServerEngine(one).problem for one in (dead, bad))]
-    for shown_text in (*messages, repr(Address.parse(dead.server[0])), ServerEngine(dead).identity):
-        assert "hunter2" not in str(shown_text)
-
-
 def test_a_slow_reader_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "WAITING", 4)
     with FakeServer(MODEL) as server:
@@ -211,15 +194,21 @@ def test_what_is_under_way_comes_in_before_an_error_ends_the_run() -> None:
         assert len(server.arrivals) == 4, "more was asked for after the error"
 
 
-def test_no_key_reaches_store_or_messages(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    monkeypatch.setenv("MBR_ESD_API_KEY", "sk-very-secret")
-    with FakeServer("gpt-4.1", dialect="openai", key="sk-very-secret") as server:
-        run = annotate(
-            load_card(
-                f"mbr-esd-server?model=gpt-4.1&dialect=openai&n=4&server={server.url}&store={tmp_path / 'store'}"
-            ),
-            [Segment("a", "b", "1")],
-        )
-        assert set(server.keys) == {"Bearer sk-very-secret"}
-    assert "secret" not in run.signature
-    assert all(b"very-secret" not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+def test_keys_and_passwords_are_used_and_never_shown_or_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MBR_ESD_API_KEY", "sk-very-secret-key")
+    with FakeServer(MODEL, key="sk-very-secret-key") as server:
+        name = f"mbr-esd-server?model={MODEL}&n=4&server={server.url}&store={tmp_path / 'store'}"
+        assert "secret" not in annotate(load_card(name), [Segment("a", "b", "1")]).signature
+        assert set(server.keys) == {"Bearer sk-very-secret-key"}
+        assert all(b"very-secret" not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    echo = "the key sk-very-secret-key, the password hunter2 and the token to+ken are wrong"
+    with FakeServer(MODEL, spoil=lambda value, number: Failure(403, {"error": echo})) as server:
+        url = server.url.replace("http://", "http://me:hunter2@") + "?token=to%2Bken"
+        _, refusals = outcome(engine(url).generate(requests(1, 1), Sampling()))
+        assert server.keys[-1] == "Basic bWU6aHVudGVyMg=="
+    assert "403 the key ***, the password *** and the token *** are wrong" in refusals["key0"]
+    one = engine(url, model="another")
+    for text in (one.problem, one.identity, Address.parse(url), EngineError("a library says sk-very-secret-key")):
+        assert not re.search("hunter2|secret", f"{text} {text!r}" if isinstance(text, Address) else str(text))
+    Address.parse("http://me:x@h/v1?beta=1")
+    assert str(EngineError("tried again in 1 s, x times")) == "tried again in 1 s, x times"
