@@ -48,8 +48,7 @@ class Sampling:
         return self.temperature == 0
 
     def seed_of(self, request: Request) -> int:
-        """Seed of a request's first sample. vLLM draws the others with the next higher ones, so that sample i is the
-        same however N is split over requests."""
+        """Seed of a request's first sample. vLLM draws sample i with seed + i, however N is split over requests."""
         digest = hashlib.sha256(f"{self.seed}:{request.key}".encode()).digest()
         return int.from_bytes(digest[:6], "big") + request.first
 

@@ -58,8 +58,7 @@ class PretrainedEngine(Engine):
         )
 
     def room(self) -> tuple[float, str, str]:
-        """The bytes that there are for weights, of what, and what helps where these are too few; `EngineError` if the
-        engine needs a GPU and there is none."""
+        """The bytes that there are for weights, of what, and what helps; `EngineError` if a GPU is needed."""
         if not self.options.weights_gb:
             return math.inf, "", ""
         import torch

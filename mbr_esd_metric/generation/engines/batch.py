@@ -13,7 +13,6 @@ import json
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +24,7 @@ from mbr_esd_metric.generation.engine import EngineOptions, Generated, Refused, 
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.model_files import cache_folder
 from mbr_esd_metric.generation.server import http
-from mbr_esd_metric.generation.server.address import Address, excerpt
+from mbr_esd_metric.generation.server.address import excerpt
 from mbr_esd_metric.generation.server.client import ADVICE, Client, RetryPolicy
 from mbr_esd_metric.generation.server.detection import objects_in
 from mbr_esd_metric.generation.server.replies import read_reply
@@ -73,7 +72,11 @@ class BatchEngine(ServerEngine):
         if len(self.addresses) > 1:
             raise EngineError(str(self.problem))
         client, failed = self.client(sampling), list[str]()
-        with _ledger(self.addresses[0], self.model) as ledger:
+        address, folder = self.addresses[0], cache_folder() / "batches"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = folder / f"{hashlib.sha256(f'{address} {self.model}'.encode()).hexdigest()[:16]}.json"
+        with locked(path.with_suffix(".lock"), f"batches for {address}"):
+            ledger = _Ledger(path)
             waiting = self._submitted(client, list(requests), ledger)
             pause = 10 * self.policy.first_wait
             while waiting:
@@ -98,27 +101,23 @@ class BatchEngine(ServerEngine):
             raise EngineError(f"{first_of(failed, between='; ')}. {ADVICE}")
 
     def _submitted(self, client: Client, requests: list[Request], ledger: _Ledger) -> dict[str, dict[str, Request]]:
-        """Batch -> name and content of its requests for these segments, of each batch that holds a sample of this run.
-        Samples that no batch holds are submitted."""
-        if nameless := {token: names for token, (batch, names) in ledger.entries.items() if batch is None}:
+        """Submit the samples that no batch holds; each batch that holds some -> name and content of its requests."""
+        if nameless := {token: names for token, (batch, names) in ledger.entries.items() if not batch}:
             for token, batch in self._by_token().items():  # of runs that were killed before they noted the name
                 if token in nameless:
                     ledger.enter(token, batch, nameless[token])
-            ledger.remove(None)  # these were never submitted
+            ledger.remove("")  # these were never submitted
         segments = {request.key[:_KEY]: request for request in requests}
         wanted = {(request.key, index) for request in requests for index in request.indices}
         waiting: dict[str, dict[str, Request]] = {}
         for batch, names in ledger.entries.values():
-            split = {name: name.rsplit("-", 2) for name in names}
-            parts = {
-                name: replace(segments[key], first=int(first), n=int(n))
-                for name, (key, first, n) in split.items()
-                if key in segments
-            }
-            held = {(part.key, index) for part in parts.values() for index in part.indices}
-            if batch and held & wanted:
-                waiting[batch] = parts
-                wanted -= held
+            for name in names:
+                key, first, n = name.rsplit("-", 2)
+                if key in segments:
+                    part = replace(segments[key], first=int(first), n=int(n))
+                    if held := wanted & {(part.key, index) for index in part.indices}:
+                        waiting.setdefault(batch, {})[name] = part
+                        wanted -= held
         size = client.dialect.per_request
         left = [
             part
@@ -127,26 +126,21 @@ class BatchEngine(ServerEngine):
             for part in run.parts(size)
         ]
         # A batch cannot be stopped halfway, so the limit is checked for all of them beforehand.
-        bound, most = (
-            sum(client.cost(part) for request in requests for part in request.parts(size)),
-            self.options.max_cost,
-        )
+        bound, most = sum(client.cost(part) for one in requests for part in one.parts(size)), self.options.max_cost
         if most is not None and bound > most:
-            raise EngineError(
-                f"the batch may cost {bound:.4f}, more than max_cost={most:g}; nothing was submitted: raise it, or ask "
-                "for fewer (n=N)"
-            )
+            fix = "nothing was submitted: raise it, or ask for fewer (n=N)"
+            raise EngineError(f"the batch may cost {bound:.4f}, more than max_cost={most:g}; {fix}")
         for group, lines in _groups(client, left):
             token = secrets.token_hex(8)
-            ledger.enter(token, None, group)
+            ledger.enter(token, "", group)
             order = {
-                "input_file_id": self._id_of("/files", lines),
+                "input_file_id": self._object("/files", lines)["id"],
                 "endpoint": "/v1/chat/completions",
                 "completion_window": "24h",
                 "metadata": {"mbr_esd": token},
             }
             # One try only: after a lost reply, a second one would submit and bill the batch twice. The ledger finds it.
-            submitted = self._id_of("/batches", order, tries=1)
+            submitted = self._object("/batches", order, tries=1)["id"]
             ledger.enter(token, submitted, group)
             waiting[submitted] = group
             logger.info(f"submitted to {self.addresses[0]} as {submitted}: {number_of(len(group), 'request')}")
@@ -197,25 +191,16 @@ class BatchEngine(ServerEngine):
         ended = excerpt(f"{state.get('status')} without it" + (f" ({reasons})" if reasons else ""), 300)
         failed.extend(f"{missing[name].label}: the batch is {ended}" for name in sorted(missing))
 
-    def _id_of(self, path: str, body: object, tries: int = 0) -> str:
-        """The id of a new file or batch; raises `EngineError` if the reply has none."""
-        value = self._object(path, body, tries).get("id")
-        if not isinstance(value, str) or not value:
-            raise EngineError(
-                f"{self.addresses[0]}{path} answers without an id; what was submitted is noted: run the same command "
-                "again"
-            )
-        return value
-
     def _object(self, path: str, body: object = None, tries: int = 0) -> Mapping[str, Any]:
+        """The object of a reply, of a new file or batch one with an id; raises `EngineError` if it is none."""
         value = self._ask(path, body, tries).json()
-        if not isinstance(value, Mapping):
-            raise EngineError(f"{self.addresses[0]} answers {path.partition('?')[0]} with no object")
+        if not isinstance(value, Mapping) or (body is not None and not isinstance(value.get("id"), str)):
+            where = f"{self.addresses[0]}{path.partition('?')[0]}"
+            raise EngineError(f"{where} answers without an id; what was submitted is noted: run the same command again")
         return value
 
     def _ask(self, path: str, body: object = None, tries: int = 0) -> http.Response:
-        """A reply with the status 200, to a POST if there is a body, bytes as the file of a form and an object as JSON;
-        temporary failures are tried again."""
+        """A reply with the status 200; bytes are sent as the file of a form. Temporary failures are tried again."""
         tries, where = tries or self.policy.tries, f"{self.addresses[0]}{path.partition('?')[0]}"
         for number in range(1, tries + 1):
             data: Any = None
@@ -247,39 +232,27 @@ class BatchEngine(ServerEngine):
         )
 
 
-@contextmanager
-def _ledger(address: Address, model: str) -> Iterator[_Ledger]:
-    """The entries for a service: a file in the cache folder that only its owner can read, for one process at a time."""
-    folder = cache_folder() / "batches"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = folder / f"{hashlib.sha256(f'{address} {model}'.encode()).hexdigest()[:16]}.json"
-    with locked(path.with_suffix(".lock"), f"batches for {address}"):
-        try:
-            entries = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        except ValueError:
-            raise EngineError(
-                f"{path} is damaged; it names the batches that were submitted: look them up with the service, then "
-                "delete it"
-            ) from None
-        yield _Ledger(path, entries)
-
-
 class _Ledger:
-    """The batches that were submitted to a service.
+    """The batches that were submitted to a service, in a file that only its owner can read.
 
     Attributes:
-        entries: token -> batch (None until its name is known) and the names of its requests, each KEY-FIRST-N.
+        entries: token -> batch ("" until its name is known) and the names of its requests, each KEY-FIRST-N.
     """
 
-    def __init__(self, path: Path, entries: dict[str, tuple[str | None, list[str]]]) -> None:
-        self._path, self.entries = path, entries
+    def __init__(self, path: Path) -> None:
+        self._path, self.entries = path, dict[str, tuple[str, list[str]]]()
+        try:
+            self.entries |= json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        except ValueError:
+            fix = "it names the batches that were submitted: look them up with the service, then delete it"
+            raise EngineError(f"{path} is damaged; {fix}") from None
 
-    def enter(self, token: str, batch: str | None, names: Iterable[str]) -> None:
+    def enter(self, token: str, batch: str, names: Iterable[str]) -> None:
         """Write an entry, or write it anew."""
         self.entries[token] = batch, sorted(names)
         self._write()
 
-    def remove(self, batch: str | None, names: Iterable[str] | None = None) -> None:
+    def remove(self, batch: str, names: Iterable[str] | None = None) -> None:
         """Remove these requests of a batch, and its entry with the last one; None: all of them."""
         for token, (known, noted) in list(self.entries.items()):
             if known == batch:

@@ -102,8 +102,7 @@ class _Copies:
         return {*self._load, *(actor for actor, _ in self._tasks.values())}
 
     def results(self, batches: Iterator[list[Request]], most: int) -> Iterator[Generated | Refused]:
-        """The parts of the actors, `most` or as many as there are batches, as they return them; ends with an actor's
-        error, or with actors that are lost in a row."""
+        """The parts of `most` actors or fewer, as they come; raises an actor's error, or that many are lost."""
         import ray
 
         lost, waiting = 0, deque(islice(batches, most))

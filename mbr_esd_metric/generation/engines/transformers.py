@@ -41,8 +41,7 @@ _GROUP = 64
 
 
 class TransformersEngine(PretrainedEngine):
-    """A causal language model on the CPU, or on one or several GPUs that share it; uses `model`, `adapter`, `revision`,
-    `dtype` and `device`."""
+    """A causal language model on the CPU or on GPUs; uses `model`, `adapter`, `revision`, `dtype` and `device`."""
 
     name: ClassVar[str] = "transformers"
     description: ClassVar[str] = "the model in this process, on the CPU or on GPUs"
@@ -272,8 +271,7 @@ class Vocabulary:
         return [self._bytes.get(token, b"") for token in tokens]
 
     def grammar(self, expression: str, width: int, device: Any) -> TokenGrammar:
-        """The automaton of a regular expression that the whole answer matches, for V = `width` logits of the model on a
-        device."""
+        """The automaton of a regular expression that the whole answer matches, for V = `width` logits on a device."""
         import outlines_core
 
         tokens: dict[bytes, list[int]] = {}

@@ -85,8 +85,7 @@ class VllmEngine(PretrainedEngine):
 
     @property
     def starts_late(self) -> bool:
-        """Whether this is the CPU build with a small model: 135M parameters load for 103 s, and pay from 340 candidates
-        on (evidence/engines.md)."""
+        """Whether a small model loads for minutes, as in the CPU build (evidence/engines.md)."""
         return 0 < self.options.weights_gb < 1 and is_cpu_build()
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:

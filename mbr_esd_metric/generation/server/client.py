@@ -139,8 +139,8 @@ class Client:
         return cost(price, *(billed or most)) if price else 0.0
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Generated | Refused]:
-        """The replies' samples as they come in, and the requests that are refused; raises `EngineError` if no request
-        can succeed, as soon as those under way are in."""
+        """The samples as they come in, and what is refused; `EngineError` if nothing can succeed, after what was sent
+        is in."""
         self._parts = (part for request in requests for part in request.parts(self.dialect.per_request))
         loop = asyncio.new_event_loop()
         run = loop.create_task(self._run())

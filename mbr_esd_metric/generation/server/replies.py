@@ -81,8 +81,7 @@ def read_reply(query: Query, value: object, address: Address) -> Reply:
 
 
 def _same_model(name: str, requested: str) -> bool:
-    """Whether a reply that names one model comes from the requested one, whose name stands for its dated snapshots and
-    may lack the maker."""
+    """Whether a name is the requested model's, which stands for its dated snapshots and may lack the maker."""
     name, requested = (one.rsplit("/", 1)[-1].removesuffix(":latest") for one in (name, requested))
     return name == requested or re.fullmatch(r"(-\d{4}|[:@]).*", name.removeprefix(requested)) is not None
 
