@@ -48,31 +48,22 @@ def is_qe(line: str) -> bool:
     return cells[0] in _HEADERS or all(re.fullmatch(r"-?\d+( -?\d+)*", cell) for cell in cells[-3:-1])
 
 
-def read_qe(path: str | Path, lp: str | None = None) -> RatingData:
-    """Read a table of the task, plain or compressed: a rating a row. Offsets past the end of the translation are cut to
-    it, and rows that make no sense are left out.
-
-    Args:
-        lp: such as en-de; rows that say another one are left out. Without it, rows that say none have the one in
-            the file's name, where there is one.
+def read_qe(path: str | Path) -> RatingData:
+    """Read a table of the task, plain or compressed: a rating a row. Rows that say no language pair have the one in the
+    file's name, where there is one. Offsets past the end of the translation are cut to it, and rows that make no sense
+    are left out.
 
     Raises:
         InputError: for text that is not UTF-8, a file without such a row, or one without sources, as submissions are.
     """
     path = Path(path)
     left_out: list[LeftOut] = []
-    rows = _rows(path, lp, left_out)
+    rows = _rows(path, left_out)
     reading = _reading(rows)
     ratings = [replace(row.rating, errors=_errors(row, reading, left_out)) for row in rows]
     if not ratings:
         raise InputError(f"{path}: no row of WMT's quality estimation Task 2; `mbr-esd wmt import` tells what it is")
     return RatingData(path, tuple(ratings), tuple(left_out))
-
-
-def lp_in_name(path: str | Path) -> str | None:
-    """The last language pair in a file's name, such as "en-de" of ``2022_en-de_dev.tsv.gz``."""
-    pairs = _LP.findall(plain_name(path))
-    return pairs[-1] if pairs else None
 
 
 def unquoted(cell: str) -> str:
@@ -108,10 +99,10 @@ class _Reading(NamedTuple):
         return self.further > 0 and end - self.further > start >= 0
 
 
-def _rows(path: Path, lp: str | None, left_out: list[LeftOut]) -> list[_Row]:
-    """The rows of the language pair `lp`, or all, that make sense."""
+def _rows(path: Path, left_out: list[LeftOut]) -> list[_Row]:
+    """The rows that make sense."""
     rows: list[_Row] = []
-    others: set[str] = set()
+    named = [None, *_LP.findall(plain_name(path))][-1]  # the last one, such as en-de of 2022_en-de_dev.tsv.gz
     for number, line in numbered_lines(path):
         cells = line.split("\t")
         if len(cells) in (_WITH_SYSTEM + 1, _WITH_LP + 1) and not cells[-1].strip():
@@ -124,7 +115,7 @@ def _rows(path: Path, lp: str | None, left_out: list[LeftOut]) -> list[_Row]:
         if cells[0] in _HEADERS or not line.strip():
             continue
         if len(cells) == _WITH_SYSTEM:
-            pair, (system, doc, segment, rater) = lp or lp_in_name(path), cells[:4]
+            pair, (system, doc, segment, rater) = named, cells[:4]
         elif len(cells) == _WITH_LP:
             pair, system, doc, segment, rater = cells[0], UNNAMED_SYSTEM, "document", cells[1], UNNAMED_RATER
         else:
@@ -132,10 +123,7 @@ def _rows(path: Path, lp: str | None, left_out: list[LeftOut]) -> list[_Row]:
             continue
         source, target = unquoted(cells[-5]).rstrip(), cells[-4].rstrip()
         spans, problem = _spans(cells[-3:])
-        if lp and pair != lp:
-            others.add(str(pair))
-            problem = "row of another language pair"
-        elif not source or not target:
+        if not source or not target:
             problem = "row without a source or a translation"
         if problem:
             left_out.append(LeftOut(number, problem))
@@ -143,8 +131,6 @@ def _rows(path: Path, lp: str | None, left_out: list[LeftOut]) -> list[_Row]:
         text = unquoted(target).rstrip()
         rating = Rating(system, doc, segment, rater, source, text, (), pair, number)
         rows.append(_Row(rating, target, spans))
-    if others and not rows:
-        raise InputError(f"{path}: nothing of {lp}; there is: {', '.join(sorted(others))}")
     return rows
 
 

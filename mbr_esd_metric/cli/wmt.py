@@ -120,32 +120,24 @@ def run_import(args: argparse.Namespace) -> int:
 def _imported(args: argparse.Namespace, kind: str, paths: Sequence[Path]) -> Iterator[tuple[Imported, list[str]]]:
     """Each language pair that was written, and what the reader says of the file."""
     from mbr_esd_metric.adapters.esa_files import read_esa
-    from mbr_esd_metric.adapters.qe_tsv import lp_in_name, read_qe
     from mbr_esd_metric.adapters.rating_formats import read_mqm
     from mbr_esd_metric.adapters.wmt.importing import import_mqm, import_segments, read_task
     from mbr_esd_metric.adapters.wmt26_esa import read_wmt26_esa
 
-    rename = {}
     for pair in args.rename:
-        old, equals, new = pair.partition("=")
-        if not equals or not old or not new:
+        if not all(pair.partition("=")):
             raise OptionError(f"--rename {pair}: write OLD=NEW")
-        rename[old] = new
+    rename = dict(pair.split("=", 1) for pair in args.rename)
 
-    def target(lp: str, weights: str = "google") -> Target:
+    def target(lp: str) -> Target:
+        weights = "paper" if kind == "qe" else "google"
         return Target(*folder_and_name(args.test_set), lp, args.reference, rename, weights, args.overwrite)
 
     path = paths[0]
-    if kind == "mqm":
+    if kind in ("mqm", "qe"):
         human = read_mqm(path)
         for lp in _pairs(args, path, [rating.lp for rating in human]):
             yield import_mqm(human, target(lp)), [human.report()]
-    elif kind == "qe":
-        for lp in args.lp or _pairs(args, path, [rating.lp for rating in read_qe(path)]):
-            if (named := lp_in_name(path)) and named != lp:
-                print(f"{path}: its name says {named}, and it is imported as {lp}", file=sys.stderr)
-            human = read_qe(path, lp)
-            yield import_mqm(human, target(lp, "paper")), [human.report()]
     else:
         if kind == "cesa" and len(paths) != 2:
             raise OptionError(f"{path} has no whole texts; name the folder with wmt26-genmt.jsonl after it")
