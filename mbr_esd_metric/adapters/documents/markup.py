@@ -11,7 +11,7 @@ import codecs
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import count, pairwise
 from pathlib import Path
@@ -126,7 +126,7 @@ class _Piece(NamedTuple):
     whole: bool
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Content:
     """The content of an element, whose name has this prefix: its bytes from `start` to `stop`, its `whole` text without
     markup in pieces, the bytes of the tags of our own earlier marks, whether there is text besides codes, and the
@@ -135,22 +135,21 @@ class Content:
     start: int
     stop: int
     prefix: str
-    whole: str = ""
-    pieces: list[_Piece] = field(default_factory=list)
-    our_marks: list[tuple[int, int]] = field(default_factory=list)
-    has_words: bool = False
-    codes: list[_Code] = field(default_factory=list)
+    whole: str
+    pieces: tuple[_Piece, ...]
+    our_marks: tuple[tuple[int, int], ...]
+    has_words: bool
+    codes: tuple[_Code, ...]
 
     @classmethod
     def of(cls, events: Sequence[Event], stop: int, prefix: str, codes: Mapping[str, str]) -> Content:
         """The content of these events up to the byte `stop`. Inline codes that show something, such as a placeholder,
         are text; between two words that would join across another one there is a blank."""
         starts = [*(event.start for event in events), stop]
-        content = cls(starts[0], stop, prefix)
-        pieces, characters = content.pieces, list[str]()
-        opened: list[Element] = []
+        pieces, our_marks, inline = list[_Piece](), list[tuple[int, int]](), list[_Code]()
+        opened, characters = list[Element](), list[str]()
         gap: tuple[int, int] | None = None
-        unread = 0
+        has_words, unread = False, 0
 
         def add(start: int, stop: int, text: str, whole: bool = True) -> None:
             characters.append(text)
@@ -159,7 +158,7 @@ class Content:
         for (_, value, begins, whole), (start, end) in zip(events, pairwise(starts), strict=True):
             if isinstance(value, Element):
                 if value.is_mark and start < end:
-                    content.our_marks.append((start, end))
+                    our_marks.append((start, end))
                 unread += value.is_unread if begins else -value.is_unread
                 if begins:
                     value.text = ""
@@ -168,7 +167,7 @@ class Content:
                 opened.pop()
                 if value.name in _ALONE | _HALF | _PAIR and not unread:
                     shown = value.shown(codes)
-                    content.codes.append(value.code(shown))
+                    inline.append(value.code(shown))
                     if shown:
                         add(value.start, end, shown)
                     joins = shown is None and bool(characters) and characters[-1][-1].isalnum()
@@ -180,9 +179,9 @@ class Content:
                     add(*gap, " ")
                 gap = None
                 add(start, end, value, whole)
-                content.has_words |= not value.isspace()
-        content.whole = "".join(characters)
-        return content
+                has_words = has_words or not value.isspace()
+        whole_text = "".join(characters)
+        return cls(starts[0], stop, prefix, whole_text, tuple(pieces), tuple(our_marks), has_words, tuple(inline))
 
     @property
     def text(self) -> str:
