@@ -9,7 +9,6 @@ import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -73,12 +72,10 @@ def test_a_campaign_is_blind_and_counts_as_pearmut_does(scored: None) -> None:
     assert len({tuple(screen[0]["tgt"]) for screen in _screens(made)}) == 2
 
 
-def test_no_spans_of_low_confidence_are_marked(scored: None) -> None:
+def test_low_confidence_and_a_budget_leave_out(scored: None) -> None:
+    """The same segments each time."""
     spans = [s for screen in _screens(_export("--min-confidence 0.5")) for s in screen[0]["error_spans"].values()]
     assert sum(len(each) for each in spans) == 5
-
-
-def test_a_budget_takes_the_same_segments_at_random(scored: None) -> None:
     first, again = ([one["segment"] for screen in _screens(_export("--budget 2")) for one in screen] for _ in range(2))
     assert first == again
     assert len(first) == 2
@@ -157,29 +154,15 @@ class Server:
 
 
 class Person:
-    """An annotator in a browser window, who looks at the only segment of each screen."""
+    """An annotator in a browser, who looks at the only segment of each screen."""
 
-    def __init__(self, driver: Any, server: Server, campaign: str, name: str) -> None:
-        self.driver = driver
-        driver.switch_to.new_window("tab")
-        self._window = driver.current_window_handle
-        self._url = f"{server.address}/annotate?campaign_id={campaign}&user_id={name}"
+    def __init__(self, driver: Any, url: str) -> None:
+        self.driver, self.url = driver, url
         self.open()
 
     def open(self) -> None:
-        """Load the page anew."""
-        self._focus()
-        self.driver.get(self._url)
+        self.driver.get(self.url)
         self._until("return document.querySelectorAll('.output_candidate').length > 0")
-
-    def shown(self) -> tuple[str, list[str]]:
-        """The source, and the names that the browser has for the outputs."""
-        script = (
-            "return [document.querySelector('.output_src').textContent,"
-            "[...document.querySelectorAll('.output_candidate')].map(e => e.dataset.model)]"
-        )
-        source, systems = self._run(script)
-        return source, systems
 
     def mark(self, system: str, first: int, last: int, severity: str) -> None:
         """Click on the first and the last unit of an error, and on its severity."""
@@ -200,15 +183,15 @@ class Person:
 
     def score(self, system: str, value: int) -> None:
         """Move the slider."""
-        self._run(
+        self.driver.execute_script(
             "const e = document.querySelector(arguments[0]); e.value = arguments[1];"
             "for (const name of ['input', 'change']) e.dispatchEvent(new Event(name, {bubbles: true}))",
             f".output_candidate[data-model='{system}'] input[type=range]",
             value,
         )
 
-    def next(self) -> bool:
-        """Send the screen; returns whether there is another one."""
+    def next(self) -> None:
+        """Send the screen, and wait for another one or the end."""
         before = self.driver.find_element("css selector", "#progress .progress_current").text
         self._click(self.driver.find_element("id", "button_next"))
         self._until(
@@ -216,62 +199,45 @@ class Person:
             "return document.querySelector('#button_next').value == 'Finished' || (e && e.textContent != arguments[0])",
             before,
         )
-        return bool(self._run("return document.querySelector('#button_next').value != 'Finished'"))
 
     def _unit(self, system: str, unit: int) -> Any:
-        self._focus()
         place = f".output_candidate[data-model='{system}'] .tgt_char[data-i='{unit}']"
         return self.driver.find_element("css selector", place)
 
     def _click(self, element: Any) -> None:
-        self._run("arguments[0].scrollIntoView({block: 'center'})", element)
+        self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
         element.click()
-
-    def _focus(self) -> None:
-        if self.driver.current_window_handle != self._window:
-            self.driver.switch_to.window(self._window)
-
-    def _run(self, script: str, *arguments: Any) -> Any:
-        self._focus()
-        return self.driver.execute_script(script, *arguments)
 
     def _until(self, script: str, *arguments: Any) -> None:
         for _ in range(200):
-            if self._run(script, *arguments):
+            if self.driver.execute_script(script, *arguments):
                 return
             time.sleep(0.05)
         raise AssertionError(f"never true in the browser: {script}")
 
 
-@pytest.fixture
-def people(scored: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Any]]:
-    _export("--annotators anna ben --each 2 --checks 1")
+def test_what_people_click_comes_back(
+    scored: None, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, mbr_esd: Command
+) -> None:
+    """Two annotators of two systems on seven screens each; the server dies in the middle."""
+    made = _export("--annotators anna ben --each 2 --checks 1")
     server = Server(tmp_path_factory.mktemp("pearmut") / "root", Path("round1.json").resolve())
     driver = browser(tmp_path_factory.mktemp("profile"))
+    request.addfinalizer(driver.quit)
     server.start()
-    yield server, driver
-    driver.quit()
-    server.kill()
-
-
-def test_what_people_click_comes_back(people: tuple[Server, Any], mbr_esd: Command) -> None:
-    """Two annotators take turns on seven screens of two systems; the server dies in the middle."""
-    server, driver = people
-    made = json.loads(Path("round1.json").read_text(encoding="utf-8"))
+    request.addfinalizer(server.kill)
     code = {name: code for code, name in made["mbr_esd"]["systems"].items()}
     a, b = code["A"], code["B"]
-    two = {name: Person(driver, server, "round1", name) for name in ("anna", "ben")}
-    for turn in range(7):
-        for name, person in two.items():
-            (item,) = made["data"][made["info"]["users"].index(name)][turn]
-            if turn == 3 and name == "anna":
+    for name, screens in zip(("anna", "ben"), made["data"], strict=True):
+        person = Person(driver, f"{server.address}/annotate?campaign_id=round1&user_id={name}")
+        for turn, (item,) in enumerate(screens):
+            if (turn, name) == (3, "anna"):
                 server.kill()
                 server.start()
                 person.open()
-            source, systems = person.shown()
-            assert source == item["src"]
-            number = SOURCES.index(source)
-            for system in systems:
+            assert driver.find_element("css selector", ".output_src").text == item["src"]
+            number = SOURCES.index(item["src"])
+            for system in item["tgt"]:
                 person.score(system, 50 + number if system == a else 40 + number)
             if "validation" in item:
                 if name == "ben":  # passes; anna sees nothing
@@ -288,7 +254,7 @@ def test_what_people_click_comes_back(people: tuple[Server, Any], mbr_esd: Comma
             elif name == "anna" and number == 2:
                 smile = utf16_units(A[2], A[2].index("😀"))
                 person.mark(a, smile, smile, "major")  # the half of it that can be clicked
-            assert person.next() == (turn < 6)
+            person.next()
 
     output = mbr_esd("annotate import", server.folder, "-o ratings.jsonl").out
     assert "24 ratings of 2 annotators" in output
