@@ -40,6 +40,10 @@ def comet_file(path: Path, data: Any) -> Path:
     return path
 
 
+def sheet_of(*files: str | Path) -> RatingTable:
+    return read_table([Source.parse(str(file)) for file in files])
+
+
 def row(mt: str, score: float, *errors: dict[str, Any]) -> dict[str, Any]:
     return {"src": "source", "mt": mt, "COMET": score} | ({"errors": list(errors)} if errors else {})
 
@@ -62,79 +66,66 @@ def annotations(sheet: RatingTable, name: str) -> list[Annotation | None]:
 
 def test_output_of_comet_score(tmp_path: Path) -> None:
     first, second = row("eins zwei", 0.5, error(0, 4, "critical")), row("eins drei", 1.0) | {"errors": []}
-    sheet = read_table([Source(comet_file(tmp_path / "xcomet.json", {"out/a.txt": [first], "b.txt": [second]}))])
+    sheet = sheet_of(comet_file(tmp_path / "xcomet.json", {"out/a.txt": [first], "b.txt": [second]}))
     assert [(t.system, t.id, t.translation) for t in sheet.rows] == [("a", "1", "eins zwei"), ("b", "1", "eins drei")]
     assert annotations(sheet, "xcomet") == [Annotation([ErrorSpan(0, 4, "major")]), Annotation()]
     assert [o.input_score for o in sheet.columns[0].ratings if o] == [0.5, 1.0]
-    scores = read_table([Source(comet_file(tmp_path / "comet22.json", {"a": [row("eins", 0.5)]}))])
-    assert annotations(scores, "comet22") == [None]
+    assert annotations(sheet_of(comet_file(tmp_path / "c.json", {"a": [row("eins", 0.5)]})), "c") == [None]
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    ("content", "message"),
     [
         ({"a": [{"src": "x"}]}, "system a, segment 1: give an object with src, mt and COMET"),
         ({"a": [row("x", 1, error(3, 2, "major"))]}, "system a, segment 1: error span 1"),
         ({"a": [row("x", 1, error(0, 2, "major"))]}, r"bad, segment 1: error span \[0, 2\) ends past"),
         ({"a": [row("x", "high")]}, "'high' is no finite number"),
         ({"a": 3}, "an object with a list of segments a system"),
+        ("just a sentence\n", "neither the output of comet-score"),
+        ("", "is empty"),
+        ({"lp": "en-de", "rater": "r"}, "its object over several lines is not that of comet-score"),
+        (None, "no such file"),
     ],
 )
-def test_malformed_output_of_comet_score(tmp_path: Path, data: Any, message: str) -> None:
+def test_what_is_none_of_these_files(tmp_path: Path, content: Any, message: str) -> None:
+    path = tmp_path / "bad.json"
+    if content is not None:
+        path.write_text(content if isinstance(content, str) else json.dumps(content, indent=4), encoding="utf-8")
     with pytest.raises(InputError, match=message):
-        read_table([Source(comet_file(tmp_path / "bad.json", data))])
+        sheet_of(path)
 
 
 def test_decisions_with_their_candidates(decisions: Path) -> None:
-    sheet = read_table([Source(decisions, "MBR"), Source(CANDIDATES)])
+    sheet = sheet_of(f"MBR={decisions}", CANDIDATES)
     assert [text.id for text in sheet.rows] == ["1", "2", "3", "4"]
     chosen = annotations(sheet, "MBR")
     assert [len(a) for a in chosen if a is not None] == [1, 1, 0, 2]
-    strips = [d for d in sheet.candidates[0].distributions if d]
-    assert [d.valid for d in strips] == [8, 8, 8, 8]
+    assert [d.valid for d in sheet.candidates[0].distributions if d] == [8, 8, 8, 8]
     # A chosen span's confidence is the share of candidates that mark its characters.
-    assert chosen[0] is not None
-    (span,) = chosen[0]
-    assert span.confidence == pytest.approx(6 / 8)
+    assert [span.confidence for span in chosen[0] or ()] == [pytest.approx(6 / 8)]
 
 
 def test_decisions_belong_to_their_candidates(decisions: Path, tmp_path: Path) -> None:
     """Without them, beside others', beside a copy, and beside other texts of the same names."""
     message = "segment 1 is in no file of candidates and no test set.*give the candidates file"
     with pytest.raises(InputError, match=message):
-        read_table([Source(decisions)])
-    other = tmp_path / "other.jsonl"
-    records = list(read_candidates(CANDIDATES))
+        sheet_of(decisions)
+    other, records = tmp_path / "other.jsonl", list(read_candidates(CANDIDATES))
     write_records(other, [replace(record, mt=f"Anders: {record.mt}") for record in records])
     with pytest.raises(InputError, match=r"decisions.jsonl: segment 1: the error span 'Ufer' does not stand at 4 of"):
-        read_table([Source(decisions), Source(other)])
-    both = [Source(CANDIDATES), Source(other)]
+        sheet_of(decisions, other)
     write_records(other, records)
-    assert len(read_table([Source(decisions), *both]).rows) == 4
-    write_records(other, [replace(record, mt=f"{record.mt} Anders.") for record in records])
-    assert len(read_table(both).rows) == 8
+    assert len(sheet_of(decisions, CANDIDATES, other).rows) == 4
     message = "other.jsonl: segment 1 has another text before it, and decisions name segments by system and id only"
-    with pytest.raises(InputError, match=message):
-        read_table([Source(decisions), *both])
-    write_records(other, [*records, replace(records[0], mt="anders")])
-    assert len(read_table([Source(other)]).rows) == 5
-    with pytest.raises(InputError, match=message):
-        read_table([Source(decisions), Source(other)])
-
-
-def test_a_file_of_another_kind(tmp_path: Path) -> None:
-    path = tmp_path / "text.txt"
-    indented = json.dumps({"lp": "en-de", "rater": "r", "errors": []}, indent=2)
-    for content, message in (
-        ("just a sentence\n", "neither the output of comet-score"),
-        ("", "is empty"),
-        (indented, "its object over several lines is not that of comet-score"),
+    longer = [replace(record, mt=f"{record.mt} Anders.") for record in records]
+    for inputs, written, rows in (
+        ((CANDIDATES, other), longer, 8),
+        ((other,), [*records, replace(records[0], mt="anders")], 5),
     ):
-        path.write_text(content, encoding="utf-8")
+        write_records(other, written)
+        assert len(sheet_of(*inputs).rows) == rows
         with pytest.raises(InputError, match=message):
-            read_table([Source(path)])
-    with pytest.raises(InputError, match="no such file"):
-        read_table([Source(tmp_path / "none.json")])
+            sheet_of(decisions, *inputs)
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
@@ -146,7 +137,7 @@ def test_a_compressed_file_is_of_the_same_kind(tmp_path: Path, suffix: str) -> N
     human = tmp_path / f"human.tsv{suffix}"
     write_whole(human, (EXAMPLES / "human.tsv").read_text(encoding="utf-8"))
     assert (kind_of_input(released), kind_of_input(human)) == ("candidates", "mqm")
-    assert read_table([Source(human)]).rows == read_table([Source(EXAMPLES / "human.tsv")]).rows
+    assert sheet_of(human).rows == sheet_of(EXAMPLES / "human.tsv").rows
 
 
 def test_files_of_one_name_get_longer_names(tmp_path: Path) -> None:
@@ -155,17 +146,18 @@ def test_files_of_one_name_get_longer_names(tmp_path: Path) -> None:
     parsed = [Source.parse(text) for text in ("out.eval.json", "MBR 256=out.json", str(odd))]
     assert parsed == [Source(Path("out.eval.json")), Source(Path("out.json"), "MBR 256"), Source(odd)]
     texts = {"x/a/mt.txt": [row("eins", 0.5)], "x/b/mt.txt": [row("zwei", 0.5)], "other.txt": [row("drei", 0.5)]}
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
-        comet_file(tmp_path / folder / "out.json", texts)
-    sheet = read_table([Source(tmp_path / "one" / "out.json"), Source(tmp_path / "two" / "out.json")])
+    one, two = tmp_path / "one", tmp_path / "two"
+    for folder in (one, two):
+        folder.mkdir()
+        comet_file(folder / "out.json", texts)
+    sheet = sheet_of(one / "out.json", two / "out.json")
     assert [column.name for column in sheet.columns] == ["one/out", "two/out"]
     assert [text.system for text in sheet.rows] == ["a/mt", "b/mt", "other"]
-    (tmp_path / "one" / "out.candidates.jsonl").write_bytes(CANDIDATES.read_bytes())
-    sheet = read_table([Source(tmp_path / "one" / "out.json"), Source(tmp_path / "one" / "out.candidates.jsonl")])
+    (one / "out.candidates.jsonl").write_bytes(CANDIDATES.read_bytes())
+    sheet = sheet_of(one / "out.json", one / "out.candidates.jsonl")
     assert {column.name for column in sheet.columns} == {"out", "out.candidates"}
     with pytest.raises(InputError, match="two inputs are named .*out.json'; name them apart with NAME=FILE"):
-        read_table([Source(tmp_path / "one" / "out.json")] * 2)
+        sheet_of(one / "out.json", one / "out.json")
 
 
 @pytest.mark.parametrize(
@@ -184,7 +176,7 @@ def test_short_names_differ(paths: list[str], names: list[str]) -> None:
 
 
 def test_real_raters(mqm_folder: Path) -> None:
-    sheet = read_table([Source(mqm_folder / "sxs_mqm_generalMT2023_ende.3raters.tsv")])
+    sheet = sheet_of(mqm_folder / "sxs_mqm_generalMT2023_ende.3raters.tsv")
     assert [column.name for column in sheet.columns] == ["human 1", "human 2", "human 3"]
     assert all(column.human for column in sheet.columns)
     # Three raters a translation, whoever of the ten they were.
@@ -249,7 +241,7 @@ def test_stored_scores_are_shown_and_ranked(tmp_path: Path, mbr_esd: Command) ->
     assert re.findall("^(marked|blank)$", shown, re.MULTILINE) == ["blank", "marked"]
     assert "decided  score 0.0000  MQM -25  blank translation\n" in shown
     assert "decided  score 0.9960  MQM -0.1\n" in shown
-    page = payload(read_table([Source(decided), Source(candidates)]))
+    page = payload(sheet_of(decided, candidates))
     assert page["columns"][0]["mqm"] == [-0.1, -25.0]
 
 
@@ -276,15 +268,14 @@ def test_blank_translations_and_what_our_scores_suspect_are_shown(tmp_path: Path
         "ours  score 0.8000  MQM -5",
         "ours  score 1.0000  MQM 0  equal to its source",
     ]
-    assert payload(read_table([Source(path)]))["columns"][0]["mqm"] == [None, -25.0, None, None]
+    assert payload(sheet_of(path))["columns"][0]["mqm"] == [None, -25.0, None, None]
     # A score of another scale says nothing of its MQM score.
     other = comet_file(tmp_path / "xcomet.json", {"a": [row("", 0.3), row("eins", 0.5, error(0, 4, "major"))]})
-    assert payload(read_table([Source(other)]))["columns"][0]["mqm"] is None
+    assert payload(sheet_of(other))["columns"][0]["mqm"] is None
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_wrong_use(workdir: Path, mbr_esd: Command) -> None:
+    for arguments, message in (
         ("report -o x.html", "there is nothing to read"),
         (f"report {CANDIDATES} -o no/such/folder/x.html", "the folder does not exist"),
         (f"show {CANDIDATES} --metric XCOMET", "--metric changes nothing with files alone"),
@@ -293,13 +284,8 @@ def test_blank_translations_and_what_our_scores_suspect_are_shown(tmp_path: Path
         (f"show {CANDIDATES} --system A", "unknown system 'A'"),
         (f"show {CANDIDATES} --worst A", "unknown column 'A'"),
         (f"show {CANDIDATES} -n 0", "-n is a number from 1, not 0"),
-    ],
-)
-def test_wrong_use(
-    arguments: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert message in mbr_esd(arguments, status=1).err
+    ):
+        assert message in mbr_esd(arguments, status=1).err
 
 
 def test_distribution_counts_characters() -> None:
@@ -324,9 +310,9 @@ def test_candidates_are_read_as_they_were_decided(tmp_path: Path, mbr_esd: Comma
     for location, words in (("first", 1), ("successive", 2)):
         write_records(candidates, [record("and and", "und und", *texts, decision={"location": location})])
         mbr_esd("decide", candidates, "-o", out, "--quiet")
-        sheet = read_table([Source(out), Source(candidates)])
+        sheet = sheet_of(out, candidates)
         (summary,) = (d for d in sheet.candidates[0].distributions if d)
-        assert [len(strips.annotation) for strips in summary.annotations] == [words]
+        assert [len(one.annotation) for one in summary.annotations] == [words]
         assert annotations(sheet, "decisions") == [summary.annotations[0].annotation]
         shown = mbr_esd("show", candidates).out
         assert shown.endswith(["[und](minor) und\n", "[und](minor) [und](minor)\n"][words - 1])
