@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric.adapters.wmt import load_test_set
-from mbr_esd_metric.adapters.wmt26_esa import blocks_of, read_wmt26_esa
+from mbr_esd_metric.adapters.wmt26_esa import read_wmt26_esa
 from mbr_esd_metric.errors import InputError
 from tests.helpers.command import Command
 
@@ -107,16 +107,3 @@ def test_messages(release: Path, mbr_esd: Command) -> None:
     Path("annotations.json").write_text(json.dumps(log), encoding="utf-8")
     with pytest.raises(InputError, match="segment news_###_elsewhere_###_0 is not in data/wmt26-genmt.jsonl"):
         read_wmt26_esa(release, "data")
-
-
-@pytest.mark.parametrize(
-    ("text", "blocks"),
-    [
-        ("<p>a</p>\n\n<p>b</p>\n", ["<p>a</p>\n\n", "<p>b</p>\n", ""]),
-        ("<p>a</p> tail", ["<p>a</p>", " tail"]),
-        ('```json\n{"k": "a, b",\n"l": "c"}\n```', ['```json\n{"k": "a, b",\n', '"l": "c"', "}\n```"]),
-        ("plain. text.", ["plain. text."]),
-    ],
-)
-def test_documents_are_cut_where_the_organisers_cut_them(text: str, blocks: list[str]) -> None:
-    assert blocks_of(text) == blocks

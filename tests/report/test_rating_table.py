@@ -1,10 +1,6 @@
-"""Joining layers, and the payload made of them."""
+"""Inputs side by side."""
 
 from __future__ import annotations
-
-import base64
-import gzip
-import json
 
 import pytest
 
@@ -12,18 +8,9 @@ from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.report.rating_table import RatingInput, Text, join
 from mbr_esd_metric.report.rating_table import SegmentRating as Rating
-from mbr_esd_metric.report.viewer import encode_payload, payload
 
 A = Text("1", "sys", "source", "one translation")
 MAJOR = Annotation([ErrorSpan(0, 3, "major", "accuracy", 0.1 + 0.2)])
-
-
-def test_layers_meet_by_text_where_they_name_systems_apart() -> None:
-    elsewhere = Text("segment-0", "out/sys.txt", "source", "one translation")
-    sheet = join([RatingInput("a", [Rating(A, MAJOR)]), RatingInput("b", [Rating(elsewhere, Annotation())])])
-    assert list(sheet.rows) == [A]
-    assert [column.ratings[0].annotation for column in sheet.columns if column.ratings[0]] == [MAJOR, Annotation()]
-    assert sheet.notes == []
 
 
 @pytest.mark.parametrize(("system", "step"), [("other", -1), (A.system, 1)])
@@ -58,18 +45,3 @@ def test_nothing_is_left_out_and_what_stands_alone_is_counted() -> None:
 def test_inputs_that_cannot_be_joined(inputs: list[RatingInput], message: str) -> None:
     with pytest.raises(InputError, match=message):
         join(inputs)
-
-
-def test_payload_keeps_every_number() -> None:
-    plain = Text("2", "sys", "source", "\ud83d\ude00 lone halves")  # two code points, as Python counts
-    sheet = join([RatingInput("a", [Rating(A, MAJOR, 1 / 3), Rating(plain, None)], human=True)])
-    text = encode_payload(payload(sheet))
-    assert text == encode_payload(payload(sheet))
-    data = json.loads(gzip.decompress(base64.b64decode(text)))
-    column = data["columns"][0]
-    assert (column["count"], column["own"], column["confidence"]) == ([1, None], [1 / 3, None], [0.1 + 0.2])
-    assert (column["start"], column["length"], column["major"]) == ([0], [3], [1])
-    assert data["categories"][column["category"][0]] == "accuracy"
-    assert data["sources"] == ["source"]
-    assert data["weights"]["major"] == -5
-    assert len(data["mt"][1]) == len(plain.translation)

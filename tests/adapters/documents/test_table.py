@@ -35,17 +35,6 @@ def test_quotation_marks_of_a_tsv_are_characters(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("ending", ["\n", "\n\n", "\r\n\r\n", "\n \n"])
-@pytest.mark.parametrize(("name", "delimiter"), [("t.csv", ","), ("t.csv", ";"), ("t.tsv", "\t")])
-def test_blank_last_lines_and_the_byte_order_mark(tmp_path: Path, name: str, delimiter: str, ending: str) -> None:
-    content = "\ufeffsource,target\nA dog,Ein Hund".replace(",", delimiter) + ending
-    table = _read(tmp_path, name, content)
-    assert [unit.translation for unit in table.units] == ["Ein Hund"]
-    written = _mark(table, tmp_path / f"o{name}")
-    rows = (("\ufeffsource", "target", *COLUMNS), ("A dog", "Ein Hund", "0.5", "[]"))
-    assert written.decode() == "\n".join(map(delimiter.join, rows)) + ending
-
-
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
 def test_a_second_run_replaces_the_columns_of_the_first(tmp_path: Path, name: str) -> None:
     """Wherever they stand, together or not; the user's own columns stay."""
@@ -86,10 +75,14 @@ def test_no_text_of_the_errors_is_a_formula_and_all_come_back(texts: list[tuple[
         "notes; or more\tsource\ttarget\n,\tA dog\tEin Hund\n|\tA cat\tEine Katze\n",
         "source^target\nA dog^Ein Hund\nA cat^Eine Katze\n",
         '"a\nb,c";target;source\n1;Ein Hund;A dog\n2;Eine Katze;A cat\n',
+        "\ufeffsource,target\nA dog,Ein Hund\nA cat,Eine Katze\n\n",
+        "\ufeffsource;target\nA dog;Ein Hund\nA cat;Eine Katze\r\n\r\n",
+        "source\ttarget\nA dog\tEin Hund\nA cat\tEine Katze\n \n",
     ],
 )
 def test_every_byte_but_our_columns_stays(tmp_path: Path, content: str) -> None:
-    """Line ends, quotation marks that nothing needs, a carriage return in a cell, any delimiter of the header."""
+    """Line ends, quotation marks that nothing needs, a carriage return in a cell, any delimiter of the header, blank
+    last lines and the byte order mark."""
     table = _read(tmp_path, "t.csv", content)
     assert [unit.source for unit in table.units] == ["A dog", "A cat"]
     delimiter = next(one for one in ";,\t^" if f"source{one}" in content.replace('"', "") or f"{one}source" in content)
