@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,24 +21,8 @@ Method = Literal["dpo", "sft"]
 #: The share of the rows that is held out for validation.
 _HELD_OUT = 0.1
 
+#: Settings of all weights (METHOD.yaml), and of an adapter on one GPU of 80 GB (METHOD-lora.yaml).
 _RECIPES = Path(__file__).parent / "recipes"
-#: Settings of an adapter on one GPU of 80 GB, which needs a higher learning rate than all weights.
-_ADAPTER = {
-    "use_peft": "true",
-    "lora_r": "16",
-    "lora_alpha": "32",
-    "lora_target_modules": "all-linear",
-    "dtype": "bfloat16",
-    "load_in_4bit": "true             # 70B parameters in about 40 GB; false for a model that fits as it is",
-}
-_ADAPTER_OF: Mapping[Method, Mapping[str, str]] = {
-    "dpo": {
-        "learning_rate": "1.0e-5",
-        "gradient_accumulation_steps": "256",
-        "precompute_ref_log_probs": "false  # the reference is the model without its adapter",
-    },
-    "sft": {"learning_rate": "2.0e-4", "gradient_accumulation_steps": "64"},
-}
 #: Options of the model that stay those of the result.
 _INHERITED = ("format", "location", "prompt", "grounded", "temperature", "top_k", "max_tokens")
 
@@ -101,15 +85,15 @@ def write_training_folder(
                     file.write(json_line(dict(row.content)))
         written.append(path)
     base, revision = _base(card)
-    recipe = (_RECIPES / f"{method}.yaml").read_text(encoding="utf-8")
     for result, suffix, launch in (("model", "", " --accelerate_config zero3"), ("lora", "-lora", "")):
         path, output = folder / f"{method}{suffix}.yaml", folder / result
         values = {"model_name_or_path": base, "dataset_name": str(folder), "output_dir": str(output)}
         values |= {"model_revision": revision} if revision else {}
-        changes = {key: json.dumps(value, ensure_ascii=False) for key, value in values.items()}
-        changes |= {**_ADAPTER, **_ADAPTER_OF[method]} if suffix else {}
-        head = f"# {signature}\n# trl {method} --config {path}{launch}\n"
-        write_whole(path, head + _changed(recipe, changes))
+        text = f"# {signature}\n# trl {method} --config {path}{launch}\n"
+        for line in (_RECIPES / path.name).read_text(encoding="utf-8").splitlines():
+            key = line.partition(":")[0]
+            text += f"{key}: {json.dumps(values[key], ensure_ascii=False)}\n" if key in values else f"{line}\n"
+        write_whole(path, text)
         _write_card(output, card, base if suffix else None, greedy)
         written.append(path)
     return written
@@ -123,16 +107,6 @@ def _base(card: ModelCard) -> tuple[str, str | None]:
 
     options = with_weights(card.engine_options)
     return (options.model, options.revision) if card.adapter is None else (str(merged_folder(options)), None)
-
-
-def _changed(recipe: str, changes: Mapping[str, str]) -> str:
-    """A recipe with other values, or more keys."""
-    left = dict(changes)
-    lines = []
-    for line in recipe.splitlines():
-        key = line.partition(":")[0]
-        lines.append(f"{key}: {left.pop(key)}" if key in left else line)
-    return "".join(f"{line}\n" for line in (*lines, *(f"{key}: {value}" for key, value in left.items())))
 
 
 def _write_card(folder: Path, card: ModelCard, base: str | None, greedy: bool) -> None:

@@ -6,7 +6,7 @@ MQM_TSV is Google's `sxs_mqm_generalMT2023_ende.3raters.tsv`; the others are che
 arXiv 2512.07540 and of span-mt-metrics-eval (its `src`), and the files `wmt23/task2_evaluate.py` of
 WMT-QE-Task/qe-eval-scripts and `scripts/scoring/task2/scoring_esa.py` of wmt-conference/wmt25-mteval, in checkouts too.
 All pairs of raters are compared, and 3,000 drawn decisions: by our expected utility of the candidate that theirs takes.
-The numbers of cases and the largest differences are printed, and written beside the commits and some of the cases.
+The numbers of cases and the largest differences are written beside the commits and some of the cases.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import random
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Iterable
 from importlib import import_module
 from itertools import combinations
 from pathlib import Path
@@ -31,26 +32,14 @@ from tests.helpers.annotations import drawn
 from tests.helpers.candidates import answer
 
 PAIRS, DECISIONS = 150, 60
-MPP_OPTIONS: tuple[dict[str, Any], ...] = (
-    {},
-    {"severity_penalty": 0.5},
-    {"severity_penalty": 1.0},
-    {"severity_weights": {"major": 1.0, "minor": 0.2}},
-)
+PENALTIES: tuple[dict[str, Any], ...] = ({}, {"severity_penalty": 0.5}, {"severity_penalty": 1.0})
+MPP_OPTIONS = (*PENALTIES, {"severity_weights": {"major": 1.0, "minor": 0.2}})
 #: Name of a decision in the released code -> rule and utility.
-METHODS = {
-    "map": ("map", "softf1"),
-    "mbr_softf1": ("mbr", "softf1"),
-    "mbr_f1": ("mbr", "f1"),
-    "mbr_scoresim": ("mbr", "scoresim-mean"),
-}
+METHODS = {"map": ("map", "softf1"), "mbr_softf1": ("mbr", "softf1"), "mbr_f1": ("mbr", "f1")}
+METHODS |= {"mbr_scoresim": ("mbr", "scoresim-mean")}
 WORDS = ("die", "der", "das", "Katze", "saß", "Mond", ".", "Haus", "und", "nie", "ja")
-PEERS = (
-    "vlaks425/MBR-ESD",
-    "sted19/span-mt-metrics-eval",
-    "WMT-QE-Task/qe-eval-scripts",
-    "wmt-conference/wmt25-mteval",
-)
+PEERS = ["vlaks425/MBR-ESD", "sted19/span-mt-metrics-eval"]
+PEERS += ["WMT-QE-Task/qe-eval-scripts", "wmt-conference/wmt25-mteval"]
 Pair = tuple[Annotation, Annotation, int]
 
 
@@ -62,11 +51,8 @@ def commit(path: str) -> str:
 def rater_pairs(path: str) -> list[Pair]:
     by_text = defaultdict(list)
     for rating in read_mqm_tsv(path):
-        by_text[rating.system, rating.segment, rating.target].append(rating)
-    pairs = []
-    for (_, _, target), ratings in by_text.items():
-        pairs += [(a.annotation, b.annotation, len(target)) for a, b in combinations(ratings, 2)]
-    return pairs
+        by_text[rating.system, rating.segment, rating.target].append(rating.annotation)
+    return [(*pair, len(target)) for (*_, target), some in by_text.items() for pair in combinations(some, 2)]
 
 
 def drawn_pairs(n: int) -> list[Pair]:
@@ -76,15 +62,16 @@ def drawn_pairs(n: int) -> list[Pair]:
     return [(drawn(rng, length, 6), drawn(rng, length, 6), length) for length in lengths]
 
 
-def dicts(annotation: Annotation) -> list[dict[str, Any]]:
-    return [{"start": s.start, "end": s.end, "severity": s.severity, "side": "target"} for s in annotation]
+def dicts(annotation: Annotation, prefix: str = "") -> list[dict[str, Any]]:
+    names = f"{prefix}start", f"{prefix}end", "severity", "side"
+    return [dict(zip(names, (*span.key, "target"), strict=True)) for span in annotation]
 
 
 def wmt23_fields(annotation: Annotation, length: int) -> dict[str, list[int]]:
     marks = {"major": [0] * (length + 1), "minor": [0] * (length + 1)}
-    for span in annotation:
-        for i in range(span.start, span.end):
-            marks[span.severity][i] += 1
+    for start, end, severity in annotation.key:
+        for i in range(start, end):
+            marks[severity][i] += 1
     return marks
 
 
@@ -100,113 +87,85 @@ def draw_candidates(rng: random.Random) -> tuple[str, list[Candidate]]:
     return " ".join(words), candidates
 
 
-def corpus_f1(counts: list[tuple[float, float, float]]) -> float:
-    """F1 of the credit and the sizes of each segment."""
-    credit, size_c, size_s = map(sum, zip(*counts, strict=True))
-    return float(2 * credit / (size_c + size_s))
-
-
-def micro(mpp: Mpp, pairs: list[Pair]) -> float:
-    """F1 of the sums of credits and masses."""
-    counts = [mpp.counts(a, b) for a, b, _ in pairs]
-    precision = sum(c.precision_credit for c in counts) / sum(c.candidate_mass for c in counts)
-    recall = sum(c.recall_credit for c in counts) / sum(c.support_mass for c in counts)
-    return 2 * precision * recall / (precision + recall)
+def corpus_f1(counts: Iterable[tuple[float, ...]]) -> float:
+    """F1 of credit and mass of each segment, the same credit or one of each side."""
+    credit, mass, *recall = map(sum, zip(*counts, strict=True))
+    if len(recall) == 1:
+        return 2 * credit / (mass + recall[0])
+    precision, found = credit / mass, recall[0] / recall[1]
+    return 2 * precision * found / (precision + found)
 
 
 def main() -> None:
-    tsv, released, mtme, wmt23_path, wmt25_path = sys.argv[1:]
+    tsv, *paths = sys.argv[1:]
     logging.disable(logging.WARNING)
-    sys.path[:0] = [released, mtme, *(str(Path(path).parent) for path in (wmt23_path, wmt25_path))]
-    softf1, rerank, wmt23, wmt25 = map(
-        import_module, ("softf1", "rerank", Path(wmt23_path).stem, Path(wmt25_path).stem)
-    )
-    compute = import_module("span_mt_metrics_eval").compute
-    real, dense = rater_pairs(tsv), drawn_pairs(2000)
-    largest: dict[str, float] = defaultdict(float)
-    counts: dict[str, int] = defaultdict(int)
-    stored: list[dict[str, Any]] = []
-    few: list[Pair] = []
+    sys.path[:0] = [path if Path(path).is_dir() else str(Path(path).parent) for path in paths]
+    names = ("softf1", "rerank", Path(paths[2]).stem, Path(paths[3]).stem, "span_mt_metrics_eval")
+    softf1, rerank, wmt23, wmt25, mtme = map(import_module, names)
+    differences: dict[str, list[float]] = defaultdict(list)
 
-    def compare(name: str, ours: float, theirs: float) -> float:
-        largest[name] = max(largest[name], abs(ours - theirs))
-        counts[name] += 1
+    def compared(name: str, ours: float, theirs: float) -> float:
+        differences[name].append(abs(ours - theirs))
         return theirs
 
-    for number, (a, b, length) in enumerate([*real, *dense]):
-        masks = [
-            softf1.build_masks(
-                [{"error_span_start": s.start, "error_span_end": s.end, "severity": s.severity} for s in annotation],
-                length,
-            )
-            for annotation in (a, b)
-        ]
-        case = {
+    def pair_case(a: Annotation, b: Annotation, length: int) -> dict[str, Any]:
+        masks = [softf1.build_masks(dicts(one, "error_span_"), length) for one in (a, b)]
+        sides = [dicts(one) for one in (a, b)]
+        mpps = ((Mpp(**one).scalar(a, b, length), mtme.compute(*sides, **one).f_score) for one in MPP_OPTIONS)
+        return {
             "length": length,
-            "candidate": [s.key for s in a],
-            "support": [s.key for s in b],
-            "soft_f1": compare("softf1", soft_f1(a, b, length, clip=False), softf1.soft_f1(*masks)["f1"]),
-            "f1": compare("f1", f1(a, b, length), softf1.span_f1(*masks)["f1"]),
-            "mpp": [
-                compare("mpp", Mpp(**options).scalar(a, b, length), compute(dicts(a), dicts(b), **options).f_score)
-                for options in MPP_OPTIONS
-            ],
+            "candidate": a.key,
+            "support": b.key,
+            "soft_f1": compared("softf1", soft_f1(a, b, length, clip=False), softf1.soft_f1(*masks)["f1"]),
+            "f1": compared("f1", f1(a, b, length), softf1.span_f1(*masks)["f1"]),
+            "mpp": [compared("mpp", *values) for values in mpps],
         }
-        if number % (len(real) // 100) == 0 if number < len(real) else len(stored) < PAIRS:
-            stored.append(case)
-            few.append((a, b, length))
 
-    def theirs(pairs: list[Pair]) -> dict[str, list[float]]:
+    def corpora(pairs: list[Pair]) -> dict[str, float]:
+        """Their measures of a corpus, compared with ours; of MPP without options."""
         gold, system = ({"x": {str(i): wmt23_fields(p[side], p[2]) for i, p in enumerate(pairs)}} for side in (1, 0))
         golds, systems = ([dicts(pair[side]) for pair in pairs] for side in (1, 0))
-        return {
-            "wmt23": [wmt23.score_new(system, gold)["x"][2]],
-            "wmt25": [wmt25.get_char_f1([length for *_, length in pairs], golds, systems)[2]],
-            "mpp": [compute(systems, golds, **options).f_score for options in MPP_OPTIONS],
+        theirs = {
+            "wmt23": wmt23.score_new(system, gold)["x"][2],
+            "wmt25": wmt25.get_char_f1([length for *_, length in pairs], golds, systems)[2],
         }
+        for task, counts in (("wmt23", wmt23_counts), ("wmt25", wmt25_counts)):
+            compared(f"{task} of a corpus", corpus_f1(counts(*pair) for pair in pairs), theirs[task])
+        mpps = [mtme.compute(systems, golds, **options).f_score for options in MPP_OPTIONS]
+        for options, value in zip(MPP_OPTIONS, mpps, strict=True):
+            compared("mpp of a corpus", corpus_f1(Mpp(**options).counts(a, b) for a, b, _ in pairs), value)
+        return {**theirs, "mpp": mpps[0]}
 
-    for pairs in (real, dense):
-        ours = {
-            "wmt23": [corpus_f1([wmt23_counts(*pair) for pair in pairs])],
-            "wmt25": [corpus_f1([wmt25_counts(*pair) for pair in pairs])],
-            "mpp": [micro(Mpp(**options), pairs) for options in MPP_OPTIONS],
-        }
-        for measure, values in theirs(pairs).items():
-            for our, their in zip(ours[measure], values, strict=True):
-                compare(f"{measure} of a corpus", our, their)
-
-    rng = random.Random(11)
-    decisions = []
-    for number in range(3000):
-        text, candidates = draw_candidates(rng)
-        scores, spans = zip(*(rerank.error_spans_to_score(c.text, text) for c in candidates), strict=True)
+    def decision_case(text: str, candidates: list[Candidate]) -> dict[str, Any]:
+        scores, spans = zip(*(rerank.error_spans_to_score(one.text, text) for one in candidates), strict=True)
         indices = {}
         for method, (rule, utility) in METHODS.items():
             _, chosen = rerank.select(method, [c.logprob for c in candidates], list(scores), list(spans), len(text))
             indices[method] = next(i for i, each in enumerate(spans) if each is chosen)
             decision = decide(candidates, text, rule=rule, utility=utility, invalid="empty")
-            utilities = decision.expected_utilities
-            compare(method, utilities[decision.index], utilities[indices[method]])
-        if number < DECISIONS:
-            texts = [[c.text, c.logprob] for c in candidates]
-            decisions.append({"translation": text, "candidates": texts, "chosen": indices})
+            compared(method, decision.expected_utility, decision.expected_utilities[indices[method]])
+        return {"translation": text, "candidates": [[c.text, c.logprob] for c in candidates], "chosen": indices}
 
-    compared = {name: f"{counts[name]} cases, largest difference {largest[name]:.2g}" for name in counts}
-    print(*(f"{name}: {result}" for name, result in compared.items()), sep="\n")
-    paths = (released, mtme, wmt23_path, wmt25_path)
+    real, dense, rng = rater_pairs(tsv), drawn_pairs(2000), random.Random(11)
+    cases = [pair_case(*pair) for pair in [*real, *dense]]
+    some = [number for number in range(len(real)) if number % (len(real) // 100) == 0]
+    some += range(len(real), len(real) + PAIRS - len(some))
+    corpora(real), corpora(dense)
+    decisions = [decision_case(*draw_candidates(rng)) for _ in range(3000)]
+    results = {name: f"{len(of)} cases, largest difference {max(of):.2g}" for name, of in differences.items()}
     digest = hashlib.sha256(Path(tsv).read_bytes()).hexdigest()
     value = {
         "provenance": {
             "made by": "tests/golden/make_similarities.py",
             "peers": {f"https://github.com/{peer}": commit(path) for peer, path in zip(PEERS, paths, strict=True)},
             "annotations": f"google/wmt-mqm-human-evaluation, {Path(tsv).name}, SHA-256 {digest}",
-            "compared": compared,
+            "compared": results,
         },
         "methods": METHODS,
         "mpp_options": MPP_OPTIONS,
-        "pairs": stored,
-        "corpora": {measure: values[0] for measure, values in theirs(few).items()},
-        "decisions": decisions,
+        "pairs": [cases[number] for number in some],
+        "corpora": corpora([[*real, *dense][number] for number in some]),
+        "decisions": decisions[:DECISIONS],
     }
     target = Path(__file__).with_name("similarities.json")
     target.write_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
