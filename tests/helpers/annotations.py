@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from mbr_esd_metric import Annotation, ErrorSpan
 from mbr_esd_metric.core.kernels import severity_vector
-from mbr_esd_metric.prompting.parse import Invalid, JsonParser
 
 
 @st.composite
@@ -67,9 +66,3 @@ def overlap_and_size(
     supports = [severity_vector(item, len(vector)) for item in items]
     overlaps, sizes = [2 * np.minimum(vector, v).sum() for v in supports], [v.sum() for v in supports]
     return float(np.average(overlaps, weights=weights)), float(vector.sum() + np.average(sizes, weights=weights))
-
-
-def parse_candidate(text: object, translation: str, location: str = "first") -> Annotation | Invalid:
-    """The annotation that one text spells, or why it spells none."""
-    parsed = JsonParser(translation, location).parse(text)
-    return parsed if isinstance(parsed, Invalid) else parsed.annotation

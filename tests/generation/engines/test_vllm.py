@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mbr_esd_metric import Annotation
 from mbr_esd_metric.generation.engine import Generated, Request, Sampling
 from mbr_esd_metric.generation.engines import transformers as transformers_module
 from mbr_esd_metric.generation.engines.server import ServerEngine
@@ -31,8 +30,8 @@ from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.formats.json import output_grammar
+from mbr_esd_metric.prompting.parse import JsonParser, Parsed
 from mbr_esd_metric.prompting.prompt import load_prompt
-from tests.helpers.annotations import parse_candidate
 from tests.helpers.chat_requests import collect
 from tests.helpers.real_server import RealServer, comet_score_goes_on_after_kills
 
@@ -233,8 +232,8 @@ def _texts(parts: Iterable[Generated]) -> list[str | None]:
 
 
 def _shares(texts: Sequence[str | None], translation: str) -> dict[str, float]:
-    read = [None if text is None else parse_candidate(text, translation) for text in texts]
-    valid = [annotation for annotation in read if isinstance(annotation, Annotation)]
+    read = map(JsonParser(translation).parse, texts)
+    valid = [one.annotation for one in read if isinstance(one, Parsed)]
     return {
         "invalid": 1 - len(valid) / len(texts),
         "empty": sum(text == '{"errors": []}' for text in texts) / len(texts),
