@@ -18,23 +18,13 @@ from mbr_esd_metric.prompting.text import FoldedText, is_blank, is_untranslated,
 from tests.helpers.candidates import answer
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("", " \n\t", "\u200b", "\ufeff", "\u2060\u200d", "\u00ad", "\u200e\u061c", "\x00\x1b", "\u3000\u2028"),
-        *("\u2800", "\u3164", "\ufe0f", "\U000e0041", "\u00a0\u202f", "\u034f"),
-    ],
-    ids=ascii,
-)
-def test_a_text_without_a_visible_character_is_blank(text: str) -> None:
-    assert is_blank(text)
-    assert is_untranslated("The bank closed.", text)
-    assert not is_untranslated(text, text)
-
-
-@pytest.mark.parametrize("text", [".", "\u0301", "\u200ba", "0", "🙂", "\ue000", "नि"])
-def test_what_is_seen_is_not_blank(text: str) -> None:
-    assert not is_blank(text)
+def test_a_text_without_a_visible_character_is_blank() -> None:
+    unseen = ["", " \n\t", "\u200b", "\ufeff", "\u2060\u200d", "\u00ad", "\u200e\u061c", "\x00\x1b", "\u3000\u2028"]
+    unseen += ["\u2800", "\u3164", "\ufe0f", "\U000e0041", "\u00a0\u202f", "\u034f"]
+    for text in unseen:
+        assert is_untranslated("The bank closed.", text), ascii(text)
+        assert not is_untranslated(text, text)
+    assert not any(map(is_blank, (".", "\u0301", "\u200ba", "0", "🙂", "\ue000", "नि")))
 
 
 @pytest.mark.parametrize(
@@ -79,24 +69,17 @@ def test_the_folded_text_is_made_of_the_original(text: str) -> None:
                 assert FoldedText(text[slice(*place)]).text.strip() == folded.text[start:end].strip()
 
 
-def test_spans_are_located_exactly_first() -> None:
+def test_exact_words_are_meant_first_and_successive_ones_and_omissions_are_found_too() -> None:
     """Of a text with both, the exact words are meant, although they stand later."""
     parser = get_format("json").parser('Ein „Hund“ und ein "Hund"; Donau\u00addampfer.')
     for written, start, end, inexact in (('"Hund"', 19, 25, 0), ("Donaudampfer", 27, 40, 1)):
         located = Annotation([ErrorSpan(start, end, "major")])
         assert parser.parse(answer(written)) == Parsed(located, inexact=inexact)
-
-
-def test_successive_words_and_omissions_are_found_too() -> None:
     parser = get_format("json-omissions").parser("l’eau, l’eau", "successive", "water\u00a0here")
-    text = (
-        answer("l'eau", "l'eau", "l'eau")[:-2] + ", " + answer("water here").replace("error_span", "omitted_span")[12:]
-    )
-    parsed = parser.parse(text)
-    assert isinstance(parsed, Parsed)
-    places = [(span.start, span.end, span.side) for span in parsed.annotation]
-    assert places == [(0, 5, "translation"), (7, 12, "translation"), (0, 10, "source")]
-    assert (parsed.inexact, parsed.dropped) == (3, 1)
+    omitted = answer("water here").replace("error_span", "omitted_span")
+    parsed = parser.parse(answer("l'eau", "l'eau", "l'eau")[:-2] + ", " + omitted[12:])
+    places = [ErrorSpan(0, 5, "major"), ErrorSpan(7, 12, "major"), ErrorSpan(0, 10, "major", side="source")]
+    assert parsed == Parsed(Annotation(places), 1, inexact=3)
 
 
 TEXTS = [
@@ -129,9 +112,11 @@ def test_it_admits_runs_of_words_and_nothing_else(text: str) -> None:
     assert grammar.fullmatch('{"errors": []}')
 
 
-def test_words_are_cut_where_a_reader_would() -> None:
+def test_words_are_cut_where_a_reader_would_and_counted() -> None:
     assert pieces("l'eau, Haus-Tür!") == ["l'eau", ",", " ", "Haus-Tür", "!"]
     assert pieces("我喝tea。") == ["我", "喝", "tea", "。"]
+    counts = {"": 0, " \n… —": 0, "Zwei Wörter, drei-fach!": 3, "한국어 문장": 2, "私はGoogleで働く": 3}
+    assert {text: word_count(text) for text in counts} == counts
 
 
 def test_it_stays_short_and_shallow() -> None:
@@ -142,10 +127,3 @@ def test_it_stays_short_and_shallow() -> None:
         depth += 1 if bracket == "(" else -1
         deepest = max(deepest, depth)
     assert deepest < 20
-
-
-def test_words_of_every_script_are_counted() -> None:
-    assert word_count("") == word_count(" \n… —") == 0
-    assert word_count("Zwei Wörter, drei-fach!") == 3
-    assert word_count("한국어 문장은 띄어쓰기가 있다") == 4
-    assert word_count("私はGoogleで働く") == 3
