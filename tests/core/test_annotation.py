@@ -60,13 +60,9 @@ def test_both_sides_are_joined_into_one_text_and_split_again() -> None:
     ]
     with pytest.raises(InputError, match=r"\[2, 4\) ends past the translation, which has 3"):
         both.concatenate_sides(3)
-
-
-def test_measures_refuse_a_side_that_is_not_joined() -> None:
-    both = Annotation([ErrorSpan(0, 3, "major", side="source")])
     for measure in (soft_f1, f1, soft_dice):
         with pytest.raises(InputError, match="is in the source; join both sides first"):
-            measure(both, both, 10)
+            measure(back.on("source"), both, 10)
 
 
 def test_scores_count_both_sides_and_what_has_no_place() -> None:
@@ -88,9 +84,8 @@ def test_a_severity_that_nobody_knows_is_a_warning() -> None:
         assert Annotation([{"start": 0, "end": 2, "severity": "Neutral"}]) == Annotation()
 
 
-@pytest.mark.parametrize(
-    ("severity", "category", "paper", "google"),
-    [
+def test_each_span_costs_what_the_weights_say() -> None:
+    costs: list[tuple[Severity, str | None, float, float]] = [
         ("major", "accuracy/mistranslation", -5.0, -5.0),
         ("minor", "accuracy/mistranslation", -1.0, -1.0),
         ("minor", "Fluency/Punctuation", -1.0, -0.1),
@@ -99,13 +94,10 @@ def test_a_severity_that_nobody_knows_is_a_warning() -> None:
         ("minor", "non-translation", -1.0, -1.0),
         ("major", None, -5.0, -5.0),
         ("minor", None, -1.0, -1.0),
-    ],
-)
-def test_each_span_costs_what_the_weights_say(
-    severity: Severity, category: str | None, paper: float, google: float
-) -> None:
-    annotation = [ErrorSpan(0, 2, severity, category)]
-    assert (mqm_score(annotation), mqm_score(annotation, "google")) == (paper, google)
+    ]
+    for severity, category, *expected in costs:
+        annotation = [ErrorSpan(0, 2, severity, category)]
+        assert [mqm_score(annotation, weights) for weights in ("paper", "google")] == expected
 
 
 @pytest.mark.parametrize("weights", ["paper", "google"])

@@ -76,10 +76,9 @@ def test_the_whole_set_is_never_below_mbr_corpus(weights: str) -> None:
     better = 0
     for _ in range(30):
         segments = []
-        for _ in range(rng.randint(1, 6)):
-            length = rng.randint(1, 30)
-            items = [drawn(rng, length) for _ in range(rng.randint(1, 8))]
-            segments.append(([Candidate(str(i), item, -rng.random()) for i, item in enumerate(items)], "x" * length))
+        for length in [rng.randint(1, 30) for _ in range(rng.randint(1, 6))]:
+            items = [Candidate(str(i), drawn(rng, length), -rng.random()) for i in range(rng.randint(1, 8))]
+            segments.append((items, "x" * length))
         mbr = decide_corpus(segments, DecisionOptions("mbr-corpus", weights=weights))
         consensus = decide_corpus(segments, replace(CONSENSUS, weights=weights))
         assert list(consensus.ratios) == sorted(consensus.ratios)

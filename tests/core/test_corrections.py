@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import random
 from collections.abc import Iterable
@@ -19,6 +18,7 @@ from mbr_esd_metric.core.corrections import corrected
 from mbr_esd_metric.core.rules import rules
 from mbr_esd_metric.core.similarities import SIMILARITIES
 from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.prompting.formats import get_format
 
 MT = "Der Hund, der 🐉 bellt laut."
 TEXTS = ["", "Katze", "Die Katze", "die Katze", "Kater", 'a "b" }, {', MT]
@@ -76,15 +76,12 @@ def test_the_choice_is_that_of_brute_force(rng: random.Random, n: int) -> None:
 
 def test_sixteen_different_corrections_and_the_weights_of_a_model() -> None:
     texts = [f"Die {word} Katze{end}" for word in ("alte", "alter", "junge", "neue") for end in ("", "n", "!", " da")]
-    spans = [ErrorSpan(4, 8, "minor", correction=text, reason=text) for text in texts]
     logprobs = [-2.0 - number / 3 for number in range(16)]
     mass = [math.exp(one) for one in logprobs]
-    error = {"error_span": "Hund", "category": "style", "sub_category": "style", "severity": "minor"}
-    written = [
-        Candidate(json.dumps({"errors": [error | {"correction": text, "reason": text}]}), logprob=one)
-        for text, one in zip(texts, logprobs, strict=True)
-    ]
+    spans = [ErrorSpan(4, 8, "minor", correction=text, reason=text) for text in texts]
     candidates = [Candidate(annotation=[one], logprob=p) for one, p in zip(spans, logprobs, strict=True)]
+    answers = get_format("json-corrections")
+    written = [Candidate(answers.answer(Annotation(one.annotation), MT)[0], logprob=one.logprob) for one in candidates]
     for weights, shares in (("uniform", [1 / 16] * 16), ("model", [one / sum(mass) for one in mass])):
         (span,) = decide(written, MT, weights=weights, format="json-corrections").annotation
         text, reason, agreement = brute_force((4, 8), candidates, shares)
@@ -101,11 +98,8 @@ def test_corrections_change_no_decision(rng: random.Random) -> None:
     candidates = sampled(rng, 9)
     without = [replace(one, annotation=bare(one.annotation or ())) for one in candidates]
     for rule, utility in itertools.product(rules(references=False), SIMILARITIES.names()):
-        options = {
-            "rule": rule,
-            "weights": rng.choice(["uniform", "model"]),
-            "score": rng.choice(["chosen", "expected"]),
-        }
+        options = {"rule": rule, "weights": rng.choice(["uniform", "model"])}
+        options["score"] = rng.choice(["chosen", "expected"])
         if rule == "greedy":
             continue
         if not rule.endswith("corpus"):

@@ -71,6 +71,9 @@ def test_an_answer_need_not_be_a_candidate() -> None:
     record = DecisionRecord.of(CandidateRecord("1", "", TEXT, CandidateColumns((), (), ())), decision)
     assert DecisionRecord.from_json(record.to_json()) == record
     assert record.to_json()["index"] is None
+    unknown = replace(record, expected_utility=math.nan).to_json()
+    assert unknown["expected_utility"] is None
+    assert math.isnan(DecisionRecord.from_json(unknown).expected_utility)
 
 
 def test_an_answer_that_a_candidate_has_is_that_candidate() -> None:
@@ -80,10 +83,3 @@ def test_an_answer_that_a_candidate_has_is_that_candidate() -> None:
     empty = decide(CANDIDATES, TEXT, rule="empty")
     assert (empty.index, empty.annotation) == (3, Annotation())
     assert decide(CANDIDATES[:3], TEXT, rule="empty").index is None
-
-
-def test_a_decision_of_unknown_value_goes_through_a_file() -> None:
-    decision = replace(decide(CANDIDATES, TEXT), expected_utility=math.nan)
-    record = DecisionRecord.of(CandidateRecord("1", "", TEXT, CandidateColumns((), (), ())), decision)
-    assert record.to_json()["expected_utility"] is None
-    assert math.isnan(DecisionRecord.from_json(record.to_json()).expected_utility)

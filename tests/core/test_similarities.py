@@ -189,13 +189,6 @@ def test_mpp_rejects_options(penalty: float, weights: dict[str, float] | None) -
         mpp([], [], severity_penalty=penalty, severity_weights=weights)
 
 
-def test_scores_count_spans_not_characters() -> None:
-    spans = [ErrorSpan(0, 50, "major"), ErrorSpan(3, 4, "minor"), ErrorSpan(5, 6, "critical")]
-    assert score_sim(spans, []) == pytest.approx(1 - 11 / 25)
-    punctuation = ErrorSpan(0, 1, "minor", "Fluency/Punctuation")
-    assert score_sim([punctuation], [], "google") == pytest.approx(1 - 0.1 / 25)
-
-
 def test_dicts_are_taken_and_offsets_are_code_points() -> None:
     text = "a\u0301 😀 é"  # a combining accent and an astral character count one each
     span = {"start": text.index("😀"), "end": text.index("😀") + 1, "severity": "Critical"}
