@@ -17,7 +17,6 @@ import pytest
 from mbr_esd_metric.adapters.mqm_tsv import read_mqm_tsv
 from mbr_esd_metric.cli.main import main
 from tests.helpers.command import Command
-from tests.helpers.wmt_folder import write_folder
 
 FOLDER = Path(__file__).parents[1] / "golden"
 GOLDEN: dict[str, Any] = json.loads((FOLDER / "leaderboard_ted.json").read_text("utf-8"))
@@ -116,33 +115,3 @@ def test_every_measure_is_tested_and_its_p_values_are_in_json(data: Path, mbr_es
             low, high = softf1["differences"][j][i]
             assert low <= high
     assert rows["BLEU"]["softf1"] is None
-
-
-def test_two_metrics_of_one_name_are_refused(tmp_path: Path, mbr_esd: Command) -> None:
-    """Files of one name, and a file called as a stored metric is: neither takes the other's place in silence."""
-    write_folder(tmp_path / "data", "made", "en-de")
-    where = f"leaderboard --test-set {tmp_path}/data/made --lp en-de --k 0"
-    sources = (tmp_path / "data/made/sources/en-de.txt").read_text().splitlines()
-    rows = {
-        path.name: [
-            {"src": src, "mt": mt, "COMET": 0.5, "model": "mbr-esd-small"}
-            for src, mt in zip(sources, path.read_text().splitlines(), strict=True)
-        ]
-        for path in (tmp_path / "data/made/system-outputs/en-de").iterdir()
-    }
-    m, mm = tmp_path / "m.json", tmp_path / "mm.json"
-    for path in (m, mm):
-        path.write_text(json.dumps(rows))
-    message = mbr_esd(where, f"--metric M={m} M={mm}", status=1).err
-    assert f"--metric M={m}, M={mm}: two metrics are called M; name a file apart with NAME=FILE" in message
-    assert "two metrics are called M" in mbr_esd(where, f"--metric M={m} M", status=1).err
-    assert "is called spans-src, which is named too" in mbr_esd(where, f"--metric spans={m} spans-src", status=1).err
-    (tmp_path / "r").mkdir()
-    (tmp_path / "r" / "m.json").write_text(m.read_text())
-    for view in ("", "--statistics spa", "--view error-free"):  # files of one name are told apart by their folders
-        out = mbr_esd(where.replace("--k 0", ""), view, f"--metric {m} {tmp_path}/r/m.json").out
-        assert "/m " in out
-        assert " r/m " in f" {out}".replace("\n", " ").replace("*", " ")
-    out = mbr_esd(where, f"--metric M={m} MM={mm} length").out
-    assert "not between good systems" in out
-    assert [line.split()[0] for line in out.splitlines()[5:8]] == ["length", "M", "MM"]

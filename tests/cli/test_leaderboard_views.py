@@ -519,6 +519,30 @@ def test_a_file_is_a_metric_in_every_view(
     assert f"{file}: nothing on segment" in board("--metric", file, status=1).err
 
 
+def test_two_metrics_of_one_name_are_refused(
+    board: Command, written: dict[str, list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    """Files of one name, and a file called as a stored metric is: neither takes the other's place in silence."""
+    m, mm, other = (tmp_path / path for path in ("m.json", "mm.json", "r/m.json"))
+    other.parent.mkdir()
+    for path in (m, mm, other):
+        rows = {name: [{**row, "model": "mbr-esd-small"} for row in of] for name, of in written.items()}
+        path.write_text(json.dumps(rows), encoding="utf-8")
+    for words, message in (
+        (f"M={m} M={mm}", f"--metric M={m}, M={mm}: two metrics are called M; name a file apart with NAME=FILE"),
+        (f"M={m} M", "two metrics are called M"),
+        (f"spans={m} spans-src", "is called spans-src, which is named too"),
+    ):
+        assert message in board("--metric", words, status=1).err
+    # Files of one name are told apart by their folders.
+    for view in ("--k 10", "--statistics spa", "--view error-free"):
+        named = [re.split(" +", line)[0].strip("*") for line in board(view, f"--metric {m} {other}").out.splitlines()]
+        assert {name.rpartition("/")[0] for name in named if name.endswith("/m")} == {tmp_path.name, "r"}
+    out = board("--k 0", f"--metric M={m} MM={mm} length").out
+    assert "not between good systems" in out
+    assert {"M", "MM", "length"} <= {line.split(" ")[0].strip("*") for line in out.splitlines()}
+
+
 def test_a_file_is_written_into_the_folder(
     en_fr: Copy, written: dict[str, list[dict[str, Any]]], tmp_path: Path, mbr_esd: Command
 ) -> None:
