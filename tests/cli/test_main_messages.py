@@ -170,7 +170,7 @@ def test_whether_a_plot_can_be_drawn_is_looked_at_first(
         ("score -s s -t t --modle x", "unrecognized arguments: --modle; did you mean --model?"),
         ("sample -s s -t t -o o --seed 1", "--seed 1; seed is an option of a model: --model 'NAME?seed=...'"),
         ("score -s s -t t --rule map", "; rule is an option of a model: --model 'NAME?rule=...'"),
-        ("wmt score --test-set t --lp en-de --model m --modell x", "--modell; did you mean --model?"),
+        ("wmt score --test-set t --lp en-de --model m --modell x", "--modell x; did you mean --model?"),
         ("decide c -o o --zzz", "unrecognized arguments: --zzz\n"),
         (
             "oracle --test-set no-data/t --lp en-de mbr",
