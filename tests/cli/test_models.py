@@ -14,44 +14,43 @@ from mbr_esd_metric.metric.cards import get_card, listed
 from mbr_esd_metric.prompting.formats import get_format
 from tests.helpers.command import Command
 
+#: 123 billion parameters: more than the memory of any machine that runs tests.
+LARGE = "mbr-esd-mistral"
+
 
 @pytest.fixture(autouse=True)
 def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MBR_ESD_SERVER", raising=False)
 
 
-def test_models_lists_every_card_on_a_line_with_what_it_needs(mbr_esd: Command) -> None:
+def test_models_lists_every_card_on_a_line_with_what_it_needs(
+    mbr_esd: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines = mbr_esd("models").out.splitlines()
-    assert not any("mbr-esd-demo" in line for line in lines)
+    shown = {line.split()[0]: line for line in lines[: len(listed())]}
+    assert list(shown) == sorted((card.name for card in listed()), key=lambda name: get_card(name).memory_gb)
+    assert "mbr-esd-demo" not in shown
     for card in listed():
-        (line,) = [line for line in lines if line.startswith(f"{card.name} ")]
-        assert (card.model in line) is not card.model.startswith("/")
-        assert card.description in line
-    shown = {line.split()[0]: line for line in lines[: len(listed())] if line.startswith("mbr-esd-")}
+        assert (card.model in shown[card.name]) is not card.model.startswith("/")
+        assert card.description in shown[card.name]
     assert "141 GB" in shown["mbr-esd-llama"]
     assert "N = 256" not in shown["mbr-esd-llama"]  # as the last lines say of all
     assert "N = 1, greedy" in shown["mbr-esd-llama-distill"]
     assert "N = 16, mbr-softdice" in shown["mbr-esd-small"]
     assert "N = 256, mbr-softf1 unless" in lines[-3]
-
-
-def test_models_shows_one_card_with_its_options_applied_and_what_they_mean(
-    mbr_esd: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    output = mbr_esd("models mbr-esd-llama?n=64&utility=softf1+scoresim").out
-    rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in output.splitlines()}
-    assert [rows[name][0] for name in ("n", "utility")] == ["64", "softf1+scoresim"]
-    assert rows["grounded"] == ["False", "allow only pieces of the translation as error spans: true or false"]
-    assert {*OPTIONS, *FIELDS} <= {*rows}
-    assert "\nmodel             - " in mbr_esd("models mbr-esd-server").out
     monkeypatch.setenv("MBR_ESD_DEMO", "1")
     assert "mbr-esd-demo " in mbr_esd("models").out
 
 
-def test_no_password_or_key_is_shown(mbr_esd: Command) -> None:
-    shown = mbr_esd("models mbr-esd-llama?server=http://me:hunter2@host/v1").out
-    assert "hunter2" not in shown
-    assert "http://***@host/v1" in shown
+def test_models_shows_one_card_with_its_options_applied_and_what_they_mean(mbr_esd: Command) -> None:
+    output = mbr_esd("models mbr-esd-llama?n=64&utility=softf1+scoresim&server=http://me:hunter2@host/v1").out
+    rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in output.splitlines()}
+    assert [rows[name][0] for name in ("n", "utility")] == ["64", "softf1+scoresim"]
+    assert rows["grounded"] == ["False", "allow only pieces of the translation as error spans: true or false"]
+    assert rows["server"][0] == "http://***@host/v1"
+    assert "hunter2" not in output
+    assert {*OPTIONS, *FIELDS} <= {*rows}
+    assert "\nmodel             - " in mbr_esd("models mbr-esd-server").out
 
 
 def test_the_version_of_a_package_of_another_distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,10 +63,6 @@ def test_the_version_of_a_package_of_another_distribution(tmp_path: Path, monkey
     assert (_version("pretend"), _version("pretended")) == ("1.2", None)
 
 
-#: 123 billion parameters: more than the memory of any machine that runs tests.
-LARGE = "mbr-esd-mistral"
-
-
 def test_check_names_the_engines_that_work_and_fixes_of_the_others(mbr_esd: Command) -> None:
     pytest.importorskip("outlines_core", reason="needs the transformers extra")
     _, head, engines, *cards = mbr_esd("models --check").out.split("\n\n")
@@ -77,28 +72,24 @@ def test_check_names_the_engines_that_work_and_fixes_of_the_others(mbr_esd: Comm
         assert ("not installed" in line) == ("pip install" in line)
     by_name = {card.splitlines()[0]: card for card in cards}
     assert list(by_name) == [card.name for card in listed() if card.name != "mbr-esd-model"]
+    assert by_name.pop("mbr-esd-server").count("name your server: mbr-esd-server?server=URL") == 2
     for name, card in by_name.items():
-        if get_card(name).name == "mbr-esd-server":
-            assert card.count("name your server: mbr-esd-server?server=URL") == 2
-            continue
         served = not get_format(get_card(name).decision.format).engine
         assert (f"mbr-esd serve {name}" in card) == served
         assert ("tagger" in card) != served
     assert "tagger        works here" in by_name["mbr-esd-small"]
-    assert "mbr-esd-demo" not in by_name
     any_model = "mbr-esd-model?model=org/x"
     assert f"(mbr-esd serve '{any_model}')" in mbr_esd(f"models --check {any_model}").out
 
 
 def test_a_card_that_cannot_run_says_every_way_with_its_command(
-    tmp_path: Path, mbr_esd: Command, monkeypatch: pytest.MonkeyPatch
+    workdir: Path, mbr_esd: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ENGINES, "builtin", list(AUTOMATIC))  # another engine may run everywhere
     assert "works here" not in mbr_esd("models --check", LARGE, status=1).out
-    (tmp_path / "text").write_text("one line\n", encoding="utf-8")
-    text, store = tmp_path / "text", tmp_path / "store.sqlite"
-    [line] = mbr_esd(f"score -s {text} -t {text} --model {LARGE}?store={store}", status=1).err.splitlines()
+    Path("text").write_text("one line\n", encoding="utf-8")
+    [line] = mbr_esd(f"score -s text -t text --model {LARGE}", status=1).err.splitlines()
     assert line.startswith(f"mbr-esd score: error: {LARGE} cannot run here. [1] engine=server: start a server")
     for way in (f"mbr-esd serve {LARGE}", "export MBR_ESD_SERVER=", "[2] engine=vllm: ", "[3] engine=transformers: "):
         assert way in line
-    assert not store.exists()
+    assert not Path("store.sqlite").exists()

@@ -38,19 +38,19 @@ ODD = [
 def records(decision: dict[str, str], two_sided: bool = False) -> list[CandidateRecord]:
     """Forty pairs, four of them blank."""
     rng = random.Random(7)
+
+    def error(text: str, category: str, sub_category: str) -> dict[str, str]:
+        severity = rng.choice(["major", "minor"])
+        return {"error_span": text, "category": category, "sub_category": sub_category, "severity": severity}
+
     made = []
     for number in range(1, 41):
         texts = []
         for _ in range(N):
-            errors = [
-                {"error_span": rng.choice(["eins", "zwei", "drei"]), "category": rng.choice(["fluency", "accuracy"])}
-                | {"sub_category": "punctuation", "severity": rng.choice(["major", "minor"])}
-                for _ in range(rng.choice([0, 0, 1, 2]))
-            ]
+            words = rng.choices(["eins", "zwei", "drei"], k=rng.choice([0, 0, 1, 2]))
+            errors = [error(word, rng.choice(["fluency", "accuracy"]), "punctuation") for word in words]
             if two_sided and rng.random() < 0.5:
-                errors.append(
-                    {"error_span": "left out", "category": "accuracy", "sub_category": "omission", "severity": "minor"}
-                )
+                errors.append(error("left out", "accuracy", "omission"))
             texts.append(render_answer(errors))
         if number == 5:
             texts[0] = "no JSON"
@@ -58,13 +58,6 @@ def records(decision: dict[str, str], two_sided: bool = False) -> list[Candidate
         form = "json-omissions" if two_sided else None
         made.append(record(*pair, *texts, number=number, format=form, system="mt", decision=decision))
     return made
-
-
-def write(folder: Path, made: list[CandidateRecord]) -> None:
-    """The candidates, and their texts as plain files."""
-    write_records(folder / "c.jsonl", made)
-    for name, texts in (("src.txt", [one.src for one in made]), ("mt.txt", [one.mt for one in made])):
-        (folder / name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
 
 
 @pytest.mark.parametrize("two_sided", [False, True])
@@ -78,7 +71,9 @@ def write(folder: Path, made: list[CandidateRecord]) -> None:
 )
 def test_one_score(workdir: Path, mbr_esd: Command, decision: dict[str, str], two_sided: bool) -> None:
     made = records(decision, two_sided)
-    write(workdir, made)
+    write_records("c.jsonl", made)
+    for name, texts in (("src.txt", [one.src for one in made]), ("mt.txt", [one.mt for one in made])):
+        Path(name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     model = f"mbr-esd-llama?candidates=c.jsonl&n={N}&lp=en-de"
     options = DecisionOptions().changed(decision, "{}={}".format)
 

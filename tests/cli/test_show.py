@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,18 @@ from mbr_esd_metric.report.rating_table import AnnotationCount, CandidateInput, 
 from mbr_esd_metric.report.rating_table import SegmentRating as Rating
 
 ANNOTATION = Annotation([ErrorSpan(2, 6, "minor", "style", 0.25), ErrorSpan(4, 8, "major")])
+MISSING = ErrorSpan(4, 10, "major", "omission", 0.5, "source")
+TEXT = Text("7", "sys", "the source", "0123456789")
+
+
+def shown(annotation: Annotation, *scores: float, text: Text = TEXT, color: bool = False, **more: Any) -> str:
+    """One segment of one metric."""
+    return show(join([RatingInput("m", [Rating(text, annotation, *scores, **more)])]), 0, color=color)
+
+
+def counted(*counts: AnnotationCount) -> Sequence[CandidateInput]:
+    valid = sum(one.count for one in counts)
+    return [CandidateInput("c", [Distribution(TEXT, valid, len(counts), 1, [(10, 0, 0)], counts)])]
 
 
 def test_overlaps_show_the_worse_severity() -> None:
@@ -22,15 +36,9 @@ def test_overlaps_show_the_worse_severity() -> None:
 
 
 def test_a_segment() -> None:
-    text = Text("7", "sys", "the source", "0123456789")
-    counts = Distribution(
-        text, 4, 2, 1, [(10, 0, 0)], [AnnotationCount(Annotation(), 3, -1.25), AnnotationCount(ANNOTATION, 1, None)]
-    )
-    sheet = join(
-        [RatingInput("m", [Rating(text, ANNOTATION, 0.5)]), RatingInput("n", [Rating(text, None, 0.75)])],
-        [CandidateInput("c", [counts])],
-    )
-    assert show(sheet, 0, color=False) == (
+    columns = [RatingInput("m", [Rating(TEXT, ANNOTATION, 0.5)]), RatingInput("n", [Rating(TEXT, None, 0.75)])]
+    counts = counted(AnnotationCount(Annotation(), 3, -1.25), AnnotationCount(ANNOTATION, 1, None))
+    assert show(join(columns, counts), 0, color=False) == (
         "7 · sys\n"
         "source  the source\n"
         "m  score 0.5000  MQM -6\n"
@@ -45,77 +53,69 @@ def test_a_segment() -> None:
 
 
 def test_what_is_left_out_is_marked_in_the_source() -> None:
-    text = Text("7", "", "the source", "0123456789")
-    missing = ErrorSpan(4, 10, "major", "omission", 0.5, "source")
-    annotation = Annotation([ErrorSpan(2, 4, "minor"), missing]).with_unplaced(["minor"])
-    counts = Distribution(text, 1, 1, 0, [(10, 0, 0)], [AnnotationCount(Annotation([missing]), 1, None)])
-    sheet = join([RatingInput("m", [Rating(text, annotation)])], [CandidateInput("c", [counts])])
-    assert show(sheet, 0, color=False) == (
-        "7\n"
-        "source  the source\n"
+    annotation = Annotation([ErrorSpan(2, 4, "minor"), MISSING]).with_unplaced(["minor"])
+    counts = counted(AnnotationCount(Annotation([MISSING]), 1, None))
+    sheet = join([RatingInput("m", [Rating(TEXT, annotation)])], counts)
+    assert show(sheet, 0, color=False).partition("source  the source\n")[2] == (
         "m  score 0.7200  MQM -7\n"
         "  01[23](minor)456789\n"
         "  left out of  the [source](major)\n"
         "  minor  [2, 4)  23\n"
         "  major  source [4, 10)  omission  confidence 0.50  source\n"
         "  minor  omission without a place\n"
-        "c  1 candidate, 1 distinct, 0 invalid\n"
+        "c  1 candidate, 1 distinct, 1 invalid\n"
         "      1 x  0123456789  left out of  the [source](major)\n"
     )
 
 
 def test_a_text_judged_by_sentences_is_shown_by_sentences() -> None:
-    text = Text("7", "", "", "Ja. Nein, 😀.")
     annotation = Annotation([ErrorSpan(4, 8, "minor"), ErrorSpan(2, 5, "major")])
     parts = (ScoredPart(0, 3, 1.0), ScoredPart(4, 12, 0.96))
-    shown = show(join([RatingInput("m", [Rating(text, annotation, 0.98, parts=parts)])]), 0, color=False)
-    assert "  1.0000  Ja[.](major)\n  0.9600  [N](major)[ein](minor), 😀.\n" in shown
+    text = Text("7", "", "", "Ja. Nein, 😀.")
+    assert "  1.0000  Ja[.](major)\n  0.9600  [N](major)[ein](minor), 😀.\n" in shown(
+        annotation, text=text, parts=parts
+    )
 
 
 def test_a_stated_score_beside_no_span_is_an_estimate() -> None:
-    text = Text("1", "", "source", "0123456789")
-    for annotation, said in ((Annotation(), True), (Annotation([ErrorSpan(0, 2, "minor")]), False)):
-        shown = show(join([RatingInput("m", [Rating(text, annotation, 0.92, -1.97)])]), 0, color=False)
-        assert ("MQM -1.97, an estimate: no span is marked" in shown) == said
-    assert "estimate" not in show(join([RatingInput("m", [Rating(text, Annotation())])]), 0, color=False)
+    assert "MQM -1.97, an estimate: no span is marked" in shown(Annotation(), 0.92, -1.97)
+    assert "estimate" not in shown(ANNOTATION, 0.92, -1.97) + shown(Annotation())
 
 
 def test_no_text_drives_the_terminal() -> None:
-    text = Text("\x1b[2J", "", "a\x07b\x9bc", "d\x1b]0;title\x07\ne")
-    shown = show(join([RatingInput("m\x1b", [Rating(text, Annotation())])]), 0, color=False)
-    assert not any((ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 for c in shown)
-    assert "d␛]0;title␇⏎e" in shown
+    text = Text("\x1b[2J", "m\x1b", "a\x07b\x9bc", "d\x1b]0;title\x07\ne")
+    out = shown(Annotation(), text=text)
+    assert not any((ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 for c in out)
+    assert "d␛]0;title␇⏎e" in out
 
 
 @pytest.mark.parametrize(
-    ("tty", "environment", "color"),
+    ("tty", "variable", "value", "color"),
     [
-        (True, {}, True),
-        (False, {}, False),
-        (True, {"NO_COLOR": "1"}, False),
-        (True, {"NO_COLOR": ""}, True),
-        (True, {"TERM": "dumb"}, False),
+        (True, "TERM", "xterm", True),
+        (False, "TERM", "xterm", False),
+        (True, "NO_COLOR", "1", False),
+        (True, "NO_COLOR", "", True),
+        (True, "TERM", "dumb", False),
+        (False, "FORCE_COLOR", "1", True),
     ],
 )
 def test_colour_by_terminal_and_environment(
-    monkeypatch: pytest.MonkeyPatch, tty: bool, environment: dict[str, str], color: bool
+    monkeypatch: pytest.MonkeyPatch, tty: bool, variable: str, value: str, color: bool
 ) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
+    for name, usual in {"NO_COLOR": "", "FORCE_COLOR": "", "TERM": "xterm", variable: value}.items():
+        monkeypatch.setenv(name, usual)
     assert wants_color(SimpleNamespace(isatty=lambda: tty)) is color
 
 
 def test_a_correction_stands_under_its_span_and_the_corrected_text_below() -> None:
-    text = Text("7", "", "", "Der alte Hund bellt.")
+    text, number = Text("7", "", "", "Der alte Hund bellt."), Text("8", "", "", "5.400 Euro")
     spans = [
         ErrorSpan(9, 13, "major", "style", correction="Kater\x1b[2J", reason="a cat", agreement=0.75),
         ErrorSpan(4, 9, "minor", correction=""),
         ErrorSpan(19, 20, "minor"),
     ]
-    table = join([RatingInput("m", [Rating(text, Annotation(spans))])])
-    assert show(table, 0, color=False).splitlines()[3:] == [
+    assert shown(Annotation(spans), text=text).splitlines()[3:] == [
         "  minor  [4, 9)  alte ",
         "    instead  nothing",
         "  major  [9, 13)  style  Hund",
@@ -123,10 +123,8 @@ def test_a_correction_stands_under_its_span_and_the_corrected_text_below() -> No
         "  minor  [19, 20)  .",
         "  corrected  Der [-alte Hund-]{+Kater␛[2J+} bellt.",
     ]
-    number = ErrorSpan(0, 5, "major", correction="4.500")
-    table_of_number = join([RatingInput("m", [Rating(Text("8", "", "", "5.400 Euro"), Annotation([number]))])])
-    assert "  corrected  [-5.400-]{+4.500+} Euro\n" in show(table_of_number, 0, color=False)
-    colored = show(table, 0, color=True)
+    one = Annotation([ErrorSpan(0, 5, "major", correction="4.500")])
+    assert "  corrected  [-5.400-]{+4.500+} Euro\n" in shown(one, text=number)
+    colored = shown(Annotation(spans), text=text, color=True)
     assert "\x1b[9;31malte Hund\x1b[0m\x1b[32mKater␛[2J\x1b[0m bellt." in colored
-    unchanged = join([RatingInput("m", [Rating(text, Annotation([spans[2]]))])])
-    assert "corrected" not in show(unchanged, 0, color=False)
+    assert "corrected" not in shown(Annotation([spans[2]]), text=text)
