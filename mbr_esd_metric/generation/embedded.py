@@ -27,7 +27,7 @@ import numpy as np
 
 from mbr_esd_metric.errors import EngineError, MissingDependencyError, logger
 from mbr_esd_metric.generation.engine import EngineOptions
-from mbr_esd_metric.generation.model_files import file_digest, made_folder
+from mbr_esd_metric.generation.model_files import cache_folder, file_digest
 
 if TYPE_CHECKING:
     from gguf import GGUFReader
@@ -316,6 +316,39 @@ def embedded_weights(model: str) -> Path:
             source.write(embedded_file(model, Path(work)), folder)
 
     return made_folder(source.folder, make, source.room)
+
+
+def made_folder(name: str, make: Callable[[Path], None], needs: str) -> Path:
+    """A folder of the cache, made on the first call. If two processes make it at once, the first one's is kept.
+
+    Args:
+        name: of the folder; it must change when the content changes.
+        make: fills the empty folder that it is given.
+        needs: the disk space that the folder takes, for the error message.
+
+    Raises:
+        EngineError: the cache folder cannot be written.
+    """
+    folder = cache_folder() / name
+    if folder.is_dir():
+        return folder
+    try:
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as work:
+            made = Path(work, name)
+            made.mkdir()
+            make(made)
+            try:
+                made.rename(folder)
+            except OSError:
+                if not folder.is_dir():
+                    raise
+    except OSError as error:
+        raise EngineError(
+            f"cannot write {folder}: {error.strerror or error}; it needs {needs}: free the space, or name another "
+            "cache folder with MBR_ESD_CACHE"
+        ) from error
+    return folder
 
 
 def with_weights(options: EngineOptions) -> EngineOptions:

@@ -7,8 +7,7 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,39 +55,6 @@ def write_cache(name: str, value: Mapping[str, object]) -> None:
         path.write_text(json.dumps(value), encoding="utf-8")  # `read_cache` takes half a file for none
 
 
-def made_folder(name: str, make: Callable[[Path], None], needs: str) -> Path:
-    """A folder of the cache, made on the first call. If two processes make it at once, the first one's is kept.
-
-    Args:
-        name: of the folder; it must change when the content changes.
-        make: fills the empty folder that it is given.
-        needs: the disk space that the folder takes, for the error message.
-
-    Raises:
-        EngineError: the cache folder cannot be written.
-    """
-    folder = cache_folder() / name
-    if folder.is_dir():
-        return folder
-    try:
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as work:
-            made = Path(work, name)
-            made.mkdir()
-            make(made)
-            try:
-                made.rename(folder)
-            except OSError:
-                if not folder.is_dir():
-                    raise
-    except OSError as error:
-        raise EngineError(
-            f"cannot write {folder}: {error.strerror or error}; it needs {needs}: free the space, or name another "
-            "cache folder with MBR_ESD_CACHE"
-        ) from error
-    return folder
-
-
 def model_identity(options: EngineOptions) -> dict[str, str]:
     """Model, revision, adapter and dtype. A folder is identified by its content, so it may be moved."""
     folder = Path(options.model)
@@ -126,20 +92,6 @@ def check_adapter(path: str) -> None:
     """Raise `EngineError` if the path of an adapter is no folder."""
     if not Path(path).is_dir():
         raise EngineError(f"adapter={path} is no folder; give the folder that holds adapter_config.json")
-
-
-def check_model_folder(options: EngineOptions) -> None:
-    """Raise `EngineError` if the adapter, or a model given as a path, is no folder; a hub id passes."""
-    if options.adapter is not None:
-        check_adapter(options.adapter)
-    folder = Path(options.model)
-    if folder.is_dir():
-        if not (folder / "config.json").is_file():
-            raise EngineError(f"{folder} is no folder of a language model: it has no config.json")
-    elif folder.exists() or folder.is_absolute() or options.model.count("/") != 1 or options.model.startswith("."):
-        raise EngineError(
-            f"model={options.model} is neither a folder nor a hub id such as meta-llama/Llama-3.3-70B-Instruct"
-        )
 
 
 def _digest(folder: Path) -> str:

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from mbr_esd_metric.errors import EngineError, require
-from mbr_esd_metric.generation.embedded import with_weights
+from mbr_esd_metric.generation.embedded import made_folder, with_weights
 from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, Engine, EngineOptions, Request
-from mbr_esd_metric.generation.model_files import check_model_folder, made_folder, model_identity
+from mbr_esd_metric.generation.model_files import check_adapter, model_identity
 
 #: Environment variable of OpenMP, read when torch loads its OpenMP library.
 POLICY = "OMP_WAIT_POLICY"
@@ -35,12 +35,19 @@ class PretrainedEngine(Engine):
         """Raise `EngineError` if a package is missing or too old, or the model's path is no folder of a model."""
         for package in self.packages:
             require(package, self.extra, f"engine={self.name}")
-        version = importlib.metadata.version("transformers")
-        if tuple(int(part) for part in version.split(".")[:2]) < (4, 57):
-            raise EngineError(
-                f"engine={self.name} needs transformers 4.57 or later, not {version}: pip install 'transformers>=4.57'"
-            )
-        check_model_folder(self.options)
+        if "transformers" in self.packages:
+            version = importlib.metadata.version("transformers")
+            if tuple(int(part) for part in version.split(".")[:2]) < (4, 57):
+                fix = "pip install 'transformers>=4.57'"
+                raise EngineError(f"engine={self.name} needs transformers 4.57 or later, not {version}: {fix}")
+        model, folder = self.options.model, Path(self.options.model)
+        if self.options.adapter is not None:
+            check_adapter(self.options.adapter)
+        if folder.is_dir():
+            if not (folder / "config.json").is_file():
+                raise EngineError(f"{folder} is no folder of a language model: it has no config.json")
+        elif folder.exists() or folder.is_absolute() or model.count("/") != 1 or model.startswith("."):
+            raise EngineError(f"model={model} is neither a folder nor a hub id such as google/gemma-3-4b-it")
 
     @cached_property
     def problem(self) -> str | None:

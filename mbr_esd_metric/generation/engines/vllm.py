@@ -17,11 +17,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from mbr_esd_metric.core.decision import Candidate, TokenLogprobs
-from mbr_esd_metric.errors import RESUME, EngineError, first_of, require
+from mbr_esd_metric.errors import RESUME, EngineError, first_of
 from mbr_esd_metric.generation.embedded import with_weights
 from mbr_esd_metric.generation.engine import DEFAULT_CONTEXT, EngineOptions, Generated, Request, Sampling
-from mbr_esd_metric.generation.model_files import check_model_folder
-from mbr_esd_metric.generation.pretrained import POLICY, PretrainedEngine, memory, merged_folder, prompt_tokens
+from mbr_esd_metric.generation.pretrained import (
+    POLICY,
+    PretrainedEngine,
+    memory,
+    merged_folder,
+    prompt_tokens,
+)
 
 #: llguidance accepts every regular expression and builds it in milliseconds, also those of grounded spans.
 BACKEND = "guidance"
@@ -66,11 +71,6 @@ class VllmEngine(PretrainedEngine):
             ) from error
         self._adapter = options.adapter
         self._context = int(self._llm.llm_engine.model_config.max_model_len)
-
-    def check(self) -> None:
-        """Raise `EngineError` if vLLM is missing, or the model's path is no folder of a model."""
-        require("vllm", self.extra, "engine=vllm")
-        check_model_folder(self.options)
 
     def room(self) -> tuple[float, str, str]:
         if is_cpu_build():
