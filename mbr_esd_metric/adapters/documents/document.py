@@ -17,8 +17,8 @@ class TranslationUnit:
     """A translated text in a file, without markup and without white space round it.
 
     Attributes:
-        languages: source and target language as the file names them; "" where it does not.
-        document: the part of the file that it stands in, such as a group of XLIFF; "" where there are none.
+        languages: source and target language as the file names them, or "".
+        document: the part of the file that it stands in, such as a group of XLIFF, or "".
         data_warning: one of `metric.data_warnings`, for what the texts do not show, such as codes that are lost.
         key: what the file calls it, which several units may share; "" where `id` is only its number.
     """
@@ -86,19 +86,13 @@ class Document:
 
 #: A word of a category -> the type of localisation quality issue of ITS 2.0 (W3C 2013, section 8.17 and appendix C).
 _ISSUES = {
-    "mistranslation": "mistranslation",
-    "terminology": "terminology",
-    "omission": "omission",
-    "addition": "addition",
-    "untranslated": "untranslated",
+    **{word: word for word in ("mistranslation", "terminology", "omission", "addition", "untranslated")},
     "inconsist": "inconsistency",
-    "grammar": "grammar",
-    "register": "register",
     "spelling": "misspelling",
     "punctuation": "typographical",
     "encoding": "characters",
     "locale": "locale-specific-content",
-    "style": "style",
+    **{word: word for word in ("grammar", "register", "style")},
     "awkward": "style",
     "non-translation": "non-conformance",
     "accuracy": "mistranslation",
@@ -122,7 +116,7 @@ def issue_type(span: ErrorSpan) -> str:
 def issue_comment(span: ErrorSpan, text: str) -> str:
     """A comment for people: severity, category, the whole words, however the markup divides them, and the correction
     with its reason, on one line."""
-    kind = ", ".join(word for word in (span.severity, span.category) if word)
+    kind = ", ".join(filter(None, (span.severity, span.category)))
     confidence = "" if span.confidence is None else f", confidence {span.confidence:.2f}"
     correction = "" if span.correction is None else f' -> "{span.correction}"'
     reason = f" ({span.reason})" if span.reason else ""

@@ -12,9 +12,9 @@ import io
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from mbr_esd_metric.adapters.documents.document import Checked, Document, Names, TranslationUnit, issue_comment
 from mbr_esd_metric.errors import InputError
@@ -28,15 +28,16 @@ _LINE = re.compile(r'(?:(msgctxt|msgid_plural|msgid|msgstr(?:\s*\[\s*\d+\s*\])?)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 #: Counts that a plural rule is tried with; rules of languages look at the last two digits, and at millions.
 _COUNTS = (0, *range(2, 301), 10**6)
+#: The first line of a message, what its comments begin with after `_COMMENT`, and its unit.
+_Place = tuple[int, str, TranslationUnit]
 
 
-@dataclass(slots=True)
-class _Message:
-    """A message: the first line with a keyword, whether it is fuzzy, and keyword -> text."""
+class _Message(NamedTuple):
+    """The first line with a keyword, whether it is fuzzy, and keyword -> text."""
 
     start: int
     fuzzy: bool
-    texts: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, str]
 
 
 def read_po(path: Path, every: bool = False) -> Document:
@@ -56,10 +57,11 @@ def read_po(path: Path, every: bool = False) -> Document:
         line = content.count(b"\n", 0, getattr(error, "start", 0)) + 1
         raise InputError(f"{path}, line {line}: not {encoding}; is the charset of the header right?") from None
     messages = _messages(path, text)
-    header = next((_fields(one.texts.get("msgstr", "")) for one in messages if _is_header(one)), {})
+    fields = next((one.texts.get("msgstr", "") for one in messages if _is_header(one)), "").split("\n")
+    header = {name.strip().lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)}
     languages = (header.get("x-source-language", ""), header.get("language", ""))
     alone = _form_of_one(header.get("plural-forms", ""))
-    units, places, empty, unready, names, notes = [], [], [], {}, Names(), set()
+    units, places, empty, unready, names, notes = list[TranslationUnit](), list[_Place](), [], {}, Names(), set()
     for number, message in enumerate((one for one in messages if one.texts["msgid"] and not _is_header(one)), 1):
         context, plural = message.texts.get("msgctxt", ""), message.texts.get("msgid_plural")
         name = names.unique(context or str(number))
@@ -77,9 +79,8 @@ def read_po(path: Path, every: bool = False) -> Document:
                 singular = plural is None or form == (alone or 0)
                 source = message.texts["msgid"] if singular else plural or ""
                 units.append(TranslationUnit(unit_name, source, target, languages, key=context))
-                places.append((message.start, "" if plural is None else f"[{form}] "))
-    mark = partial(_mark, content, encoding, places, units)
-    return Document(path, tuple(units), mark, tuple(empty), unready, tuple(notes))
+                places.append((message.start, "" if plural is None else f"[{form}] ", units[-1]))
+    return Document(path, tuple(units), partial(_mark, content, encoding, places), tuple(empty), unready, tuple(notes))
 
 
 def _messages(path: Path, text: str) -> list[_Message]:
@@ -97,7 +98,7 @@ def _messages(path: Path, text: str) -> list[_Message]:
         if found is not None and found[1]:
             keyword = re.sub(r"\s", "", found[1])
             if keyword == "msgctxt" or (keyword == "msgid" and not (messages and "msgid" not in messages[-1].texts)):
-                messages.append(_Message(at, fuzzy))
+                messages.append(_Message(at, fuzzy, {}))
                 fuzzy = False
             if messages:
                 messages[-1].texts[keyword] = ""
@@ -113,12 +114,6 @@ def _is_header(message: _Message) -> bool:
     return not message.texts["msgid"] and "msgctxt" not in message.texts
 
 
-def _fields(text: str) -> dict[str, str]:
-    """The fields of a header by their names in small letters."""
-    lines = (line.partition(":") for line in text.split("\n"))
-    return {name.strip().lower(): value.strip() for name, _, value in lines}
-
-
 def _form_of_one(rule: str) -> int | None:
     """The plural form that is for the count of 1 alone; -1 if none is, None without a rule that can be read."""
     try:
@@ -130,17 +125,12 @@ def _form_of_one(rule: str) -> int | None:
 
 
 def _mark(
-    content: bytes,
-    encoding: str,
-    places: Sequence[tuple[int, str]],
-    units: Sequence[TranslationUnit],
-    checked: Sequence[Checked | None],
-    output: Path,
+    content: bytes, encoding: str, places: Sequence[_Place], checked: Sequence[Checked | None], output: Path
 ) -> None:
     """Write the file with comments of the units' errors in place of older ones, and every other byte as it is."""
     old: dict[int, tuple[bytes, ...]] = defaultdict(tuple)
     new: dict[int, list[str]] = defaultdict(list)
-    for (start, form), unit, one in zip(places, units, checked, strict=True):
+    for (start, form, unit), one in zip(places, checked, strict=True):
         if one is not None:
             texts = {"translation": unit.translation, "source": unit.source}
             old[start] += ((_COMMENT + form).encode(),)

@@ -24,16 +24,13 @@ _NAMES = {
     "id": ("id", "key"),
     "lp": ("lp", "language_pair"),
 }
-
 #: The columns that a marked table has more than the user's.
 _ADDED = ("mbr_esd_score", "mbr_esd_errors")
-
 #: The columns of a table with one error a row.
 ERROR_COLUMNS = (
     *("system", "id", "severity", "category", "side", "start", "end", "text", "confidence"),
     *("source", "translation"),
 )
-
 #: How a text begins that a spreadsheet would take for a formula.
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
