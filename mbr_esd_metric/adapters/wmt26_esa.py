@@ -1,13 +1,13 @@
 """WMT26's human evaluation: contrastive ESA, as the release has it.
 
-The annotations are Pearmut's log of a campaign for each language pair (annotations.json). The texts are in a folder:
-wmt26-genmt.jsonl, a document a line, and systems/NAME.jsonl with a translation of each. A document is cut at `</p>`, or
-behind the values of its JSON, into segments; annotators saw some systems' translations of all segments of a document.
+annotations.json is Pearmut's log of a campaign for each language pair. The texts are in a folder: wmt26-genmt.jsonl, a
+document a line, and systems/NAME.jsonl with a translation of each. A document is cut at `</p>`, or behind the values of
+its JSON, into segments; annotators saw some systems' translations of all segments of a document.
 
 The rules are those of the task's own scripts (humeval/02a-filter_data.py, 02b-analyze_results.py and
-07-build_synthetic_references.py of wmt-conference/wmt26-general-mt): a reset forgets what the user did before it;
-tutorials, attention checks and scores of translations that were not shown are no ratings; users whose answers agree
-with the others' too little are left out; all other scores of a translation count, those that a user gave again too.
+07-build_synthetic_references.py of wmt-conference/wmt26-general-mt): tutorials, attention checks, what was reset and
+scores of translations that were not shown are no ratings; users whose answers agree with the others' too little are
+left out; all other scores of a translation count, those that a user gave again too.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, combinations, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,10 +40,8 @@ _LEAST_AGREEMENT, _LEAST_SCREENS, _FEW_SCORES = 0.75, 3, 10
 _STRINGS = [re.compile(rf"{quote}(?:[^{quote}\\]|\\.)*{quote}") for quote in '"”“„']
 
 
-@dataclass(frozen=True, slots=True)
-class _Document:
-    """A document of the test set: its segments, its systems' translations, and its other fields, such as its video,
-    screenshot and instructions."""
+class _Document(NamedTuple):
+    """Its segments, its systems' translations, and its other fields, such as video, screenshot and instructions."""
 
     segments: tuple[str, ...]
     outputs: Mapping[str, str]
@@ -88,13 +85,11 @@ def read_wmt26_esa(path: str | Path, texts: str | Path, lps: Collection[str] = (
     folder = Path(texts)
     documents = _documents(folder, ratings)
     segments: list[RatedSegment] = []
-    fields: dict[str, list[Mapping[str, Any]]] = {}
     for lp, by_user in ratings.items():
         with reading(f"{path}, {lp}"):
-            segments_of_pair = list(_segments(lp, by_user, documents[lp], left_out[lp], folder))
-        segments += segments_of_pair
-        names = {(segment.domain, segment.document) for segment in segments_of_pair}
-        fields[lp] = [document.fields for key, document in documents[lp].items() if key in names]
+            segments += _segments(lp, by_user, documents[lp], left_out[lp], folder)
+    rated = {(segment.lp, segment.domain, segment.document) for segment in segments}
+    fields = {lp: [one.fields for key, one in documents[lp].items() if (lp, *key) in rated] for lp in ratings}
     return EsaData(tuple(segments), {lp: +counts for lp, counts in left_out.items()}, fields)
 
 
@@ -115,15 +110,12 @@ def unreliable_users(by_user: Mapping[str, Sequence[Answer]]) -> list[str]:
         items: dict[tuple[int, int], list[tuple[str, float]]] = defaultdict(list)
         for answer in each:
             items[id(answer.shown), answer.at].append((answer.code, float(answer.value["score"])))
-        if len({screen for screen, _ in items}) < _LEAST_SCREENS:
-            continue
         fits = []
-        for item in items.values():
-            for (a, x_a), (b, x_b) in combinations(item, 2):
-                if a != b and a in moments and b in moments:
-                    (m_a, v_a), (m_b, v_b) = moments[a], moments[b]
-                    fits.append(2 ** -((x_a - x_b - (m_a - m_b)) ** 2 / (2 * (v_a + v_b) + 1e-6)))
-        if fits and np.mean(fits) < _LEAST_AGREEMENT:
+        for (a, x_a), (b, x_b) in chain.from_iterable(combinations(item, 2) for item in items.values()):
+            if a != b and a in moments and b in moments:
+                (m_a, v_a), (m_b, v_b) = moments[a], moments[b]
+                fits.append(2 ** -((x_a - x_b - (m_a - m_b)) ** 2 / (2 * (v_a + v_b) + 1e-6)))
+        if len({screen for screen, _ in items}) >= _LEAST_SCREENS and fits and np.mean(fits) < _LEAST_AGREEMENT:
             users.append(user)
     return users
 
@@ -180,10 +172,9 @@ def _ends_of_values(text: str) -> list[int]:
     pattern = next((one for one in _STRINGS if one.search(text)), _STRINGS[0])
     ends = []
     for match in pattern.finditer(text):
-        rest = text[match.end() :]
-        if not re.match(r"\s*:", rest):
-            comma = re.match(r"\s*,", rest)
-            ends.append(match.end() + (comma.end() if comma else 0))
+        behind = re.compile(r"\s*([:,]?)").match(text, match.end())
+        if behind is not None and behind[1] != ":":
+            ends.append(behind.end() if behind[1] else match.end())
     return ends
 
 

@@ -20,8 +20,7 @@ from mbr_esd_metric.adapters.ratings import Fate, MqmError, Rating, Suggestion, 
 from mbr_esd_metric.core.annotation import fold_severity
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import file_name
-from mbr_esd_metric.files.streams import numbered_lines
-from mbr_esd_metric.files.untrusted import finite, parse_strict_json, read_json, reading
+from mbr_esd_metric.files.untrusted import finite, json_objects, read_json, reading
 
 #: The longest pause that counts as work, in seconds; Pearmut's own number.
 _PAUSE = 61.0
@@ -32,9 +31,8 @@ _SEPARATOR = re.compile(r"_#{1,3}_")
 
 
 class Answer(NamedTuple):
-    """One person's answer to one translation: the number of the screen, the item's place on it and the code of the
-    system; the items that were shown; this one as the campaign has it, or as it was shown where that is not known;
-    score and marked errors; the seconds."""
+    """One person's answer to one translation: the number of the screen, the item's place on it, the code of the system,
+    the items that were shown, this one (as the campaign has it, where that is known), score and errors, seconds."""
 
     person: str
     screen: str
@@ -191,8 +189,7 @@ def _score(campaign: Campaign, answer: Mapping[str, Any]) -> float | None:
 def _place(
     numbers: dict[tuple[str, ...], int], screen: Sequence[Mapping[str, Any]], item: Mapping[str, Any], at: int
 ) -> tuple[str, str]:
-    """The document and the segment of the item at this place of a screen. Where items do not name them, `numbers` has a
-    number for the sources that are shown together."""
+    """The document and the segment of the item at this place; without names, `numbers` counts screens by sources."""
     if "document" in item:
         return str(item["document"]), str(item["segment"])
     if "item_id" in screen[0]:
@@ -204,8 +201,8 @@ def _place(
 
 
 def _seconds(actions: Sequence[Mapping[str, Any]]) -> dict[tuple[int, str], float]:
-    """Seconds for each (segment, system) of a screen: the time up to each action there. That of actions that belong to
-    no translation goes to the next one, and what is left at the end to the last."""
+    """Seconds for each (segment, system) of a screen: the time up to each action there. Other actions' time goes to the
+    next translation, and what is left at the end to the last."""
     spent: dict[tuple[int, str], float] = defaultdict(float)
     waiting, last = 0.0, None
     for before, after in pairwise(actions):
@@ -330,16 +327,10 @@ def read_log(path: str | Path, name: str) -> list[dict[str, Any]]:
     """The annotations of a campaign: Pearmut's log (JSON lines), or its download. Raises `InputError` that names the
     line, or says that the campaign is not in there."""
     if Path(path).suffix == ".jsonl":
-        log = []
-        for number, line in numbered_lines(path):
-            try:
-                log.append(parse_strict_json(line, writable=True))
-            except InputError as error:
-                raise InputError(
-                    f"{path}, line {number}: {error}; if the server was killed while it wrote this line, "
-                    "remove the line"
-                ) from None
-        return log
+        try:
+            return [dict(item) for _, _, item in json_objects(path)]
+        except InputError as error:
+            raise InputError(f"{error}; if the server was killed while it wrote this line, remove the line") from None
     logs = read_logs(path)
     if name not in logs:
         raise InputError(f"{path}: no annotations of the campaign {name}; download its annotations")
