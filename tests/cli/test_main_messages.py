@@ -118,6 +118,7 @@ def _contents(folder: Path) -> dict[Path, bytes]:
         (f"score {TEXTS} --model mbr-esd-demo?candidates=absent", "absent"),
         (f"score {TEXTS} --model mbr-esd-llama --dry-run --lp german", "not 'german'"),
         (f"{SCORE}&engine=server", "engine=server changes nothing with candidates=candidates.jsonl"),
+        (f"sample {TEXTS} -o out {MODEL.replace('n=8', 'n=auto')}", "a file has what it has: give n=N"),
         (f"{SCORE} --dry-run", "a dry run changes nothing with candidates=candidates.jsonl"),
         (f"{SCORE} --corrected out.txt", "--corrected out.txt: this model corrects nothing; ask it with format=json-c"),
         (
