@@ -80,14 +80,6 @@ def test_answers_are_read_with_the_source() -> None:
         decide([Candidate(annotation=[NIGHT])], MT)
 
 
-def test_the_texts_length_does_not_depend_on_what_candidates_say() -> None:
-    """SoftF1 depends on L; candidates without an omission are compared over both texts as well."""
-    spans = [Candidate(annotation=[WRONG]), Candidate(annotation=[])]
-    alone, both = decide(spans, MT), decide(spans, MT, source=SRC)
-    assert alone.expected_utility != both.expected_utility
-    assert both.expected_utility == decide(spans, MT + SRC).expected_utility
-
-
 def test_unplaced_omissions_count_where_the_option_says_so() -> None:
     candidates = [omissions("the moon")] * 3 + [omissions("at night")]
     dropped = decide(candidates, MT, source=SRC, rule="majority")
@@ -110,16 +102,6 @@ def test_a_human_s_omissions_are_compared_only_where_candidates_have_the_source(
     assert oracle(None, [], [WRONG]).expected_utility == 1.0
     assert oracle(SRC, [], [WRONG], [WRONG, NIGHT]).annotation == human
     assert oracle(SRC, [], [WRONG]).expected_utility < 1.0
-
-
-def test_a_single_answer_s_omissions_have_confidences() -> None:
-    for name in ("json-omissions", "compact-omissions"):
-        text, lost = get_format(name).answer(Annotation([BIG]), MT, SRC)
-        assert not lost
-        by_token = TokenLogprobs.spelling([text.encode()], [-1.0], text)
-        decision = decide([Candidate(text, format=name, token_logprobs=by_token)], MT, rule="greedy", source=SRC)
-        (span,) = decision.annotation
-        assert (span.key, span.confidence) == (BIG.key, pytest.approx(0.36788, abs=1e-5))
 
 
 def test_unplaced_omissions_come_back_from_a_file(tmp_path: Path) -> None:

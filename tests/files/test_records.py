@@ -14,7 +14,6 @@ from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import (
     CandidateRecord,
     DecisionRecord,
-    json_line,
     read_candidates,
     read_decisions,
     read_recalibration,
@@ -135,15 +134,13 @@ def test_malformed_lines_are_named(tmp_path: Path, line: object, message: str) -
         list(read_candidates(path))
 
 
-@pytest.mark.parametrize(
-    "key", ["id", "index", "score", "error_spans", "expected_utility", "valid", "distinct", "invalid"]
-)
-def test_malformed_decisions_are_named(tmp_path: Path, key: str) -> None:
+def test_malformed_decisions_are_named(tmp_path: Path) -> None:
     record = CandidateRecord.from_json(RECORD)
     good = DecisionRecord.of(record, decide([Candidate(annotation=[])], record.mt)).to_json()
-    path = write(tmp_path / "d.jsonl", good, good | {key: [1]})
-    with pytest.raises(InputError, match=r"d\.jsonl, line 2"):
-        list(read_decisions(path))
+    for key in good.keys() - {"system"}:
+        path = write(tmp_path / "d.jsonl", good, good | {key: [1]})
+        with pytest.raises(InputError, match=r"d\.jsonl, line 2"):
+            list(read_decisions(path))
 
 
 def test_missing_and_damaged_files(tmp_path: Path) -> None:
@@ -156,13 +153,6 @@ def test_missing_and_damaged_files(tmp_path: Path) -> None:
         path.write_bytes(before + path.read_bytes()[:end])
         with pytest.raises(InputError, match="damaged"):
             list(read_candidates(path))
-
-
-def test_lines_of_json() -> None:
-    assert json_line({"a": "ü\u2028"}) == '{"a": "ü\u2028"}\n'.encode()
-    assert json.loads(json_line({"a": "\ud800"})) == {"a": "\ud800"}
-    with pytest.raises(ValueError, match="JSON"):
-        json_line({"a": float("nan")})
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a": 1, "a": 2}', "NaN", '{"a": 1' + "0" * 5000 + "}", "", "[]"])

@@ -170,13 +170,6 @@ def test_ollamas_latest_is_no_second_model() -> None:
         assert choose_engine(load_card(f"mbr-esd-server?server={server.url}")).model == "gemma3"
 
 
-def test_a_server_that_is_down_is_named_with_what_to_do() -> None:
-    with FakeServer("one") as server:
-        url = server.url
-    with pytest.raises(EngineError, match="no server answers at .*; start the server, or fix the address"):
-        annotate(load_card(f"mbr-esd-server?server={url}"), PAIRS)
-
-
 def test_only_the_ways_to_a_server_are_listed() -> None:
     with FakeServer("one", dialect="llamacpp") as server:
         problems = engine_problems(load_card(f"mbr-esd-server?server={server.url}"))
