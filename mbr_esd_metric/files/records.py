@@ -169,16 +169,9 @@ class CandidateRecord:
         if columns.token_logprobs is not None and len(candidates) == 1:
             by_token = zip(columns.token_logprobs.sizes, columns.token_logprobs.logprobs, strict=True)
             candidates[0]["tokens"] = [[size, round(logprob, 6)] for size, logprob in by_token]
-        value = {
-            "id": self.id,
-            "system": self.system,
-            "src": self.src,
-            "mt": self.mt,
-            "lp": self.lp,
-            "format": columns.format,
-            "decision": None if self.decision is None else dict(self.decision),
-            "candidates": candidates,
-        }
+        value = {name: getattr(self, name) for name in ("id", "system", "src", "mt", "lp")}
+        decision = None if self.decision is None else dict(self.decision)
+        value |= {"format": columns.format, "decision": decision, "candidates": candidates}
         return {key: one for key, one in value.items() if one is not None}
 
 
@@ -229,20 +222,16 @@ class DecisionRecord:
             for one in each
         }
         utility, index = record.get("expected_utility", ""), record.get("index", "")
+        optional = {"system": str, "mqm_sd": float, "corrected": str}
         return cls(
-            _identifier(record),
-            None if index is None else _typed(record, "index", int),
-            finite(_typed(record, "score", float)),
-            finite(_typed(record, "mqm", float)),
-            annotation,
-            tuple(words[span.side, span.start, span.end] for span in annotation),
-            math.nan if utility is None else finite(_typed(record, "expected_utility", float)),
-            _typed(record, "valid", int),
-            _typed(record, "distinct", int),
-            _typed(record, "invalid", int),
-            _typed(record, "system", str, True),
-            _typed(record, "mqm_sd", float, True),
-            _typed(record, "corrected", str, True),
+            id=_identifier(record),
+            index=None if index is None else _typed(record, "index", int),
+            annotation=annotation,
+            texts=tuple(words[span.side, span.start, span.end] for span in annotation),
+            expected_utility=math.nan if utility is None else finite(_typed(record, "expected_utility", float)),
+            **{name: finite(_typed(record, name, float)) for name in ("score", "mqm")},
+            **{name: _typed(record, name, int) for name in ("valid", "distinct", "invalid")},
+            **{name: _typed(record, name, kind, True) for name, kind in optional.items()},
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -251,22 +240,14 @@ class DecisionRecord:
         for span, text in zip(self.annotation, self.texts, strict=True):
             place = {"start": span.start, "end": span.end, "severity": span.severity, "category": span.category}
             spans[span.side].append({**place, "text": text, "confidence": span.confidence, **span.correction_fields})
-        value = {
-            "id": self.id,
-            "system": self.system,
-            "index": self.index,
-            "score": self.score,
-            "mqm": self.mqm,
-            "mqm_sd": self.mqm_sd,
-            "corrected": self.corrected,
+        first = ("id", "system", "index", "score", "mqm", "mqm_sd", "corrected")
+        value = {name: getattr(self, name) for name in first} | {
             "error_spans": spans["translation"],
             "omissions": spans["source"] or None,
             "unplaced": list(self.annotation.unplaced) or None,
             "expected_utility": None if math.isnan(self.expected_utility) else self.expected_utility,
-            "valid": self.valid,
-            "distinct": self.distinct,
-            "invalid": self.invalid,
         }
+        value |= {name: getattr(self, name) for name in ("valid", "distinct", "invalid")}
         return {key: one for key, one in value.items() if one is not None or key in ("index", "expected_utility")}
 
 
