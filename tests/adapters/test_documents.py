@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mbr_esd_metric.adapters.documents import Checked, Document, TranslationUnit, read_document
 from mbr_esd_metric.adapters.documents.document import issue_type
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.errors import InputError
+from tests.helpers.refused import refused
 
 ONE = """<?xml version="1.0" encoding="UTF-8"?>\r
 <!-- a comment --><xliff version='1.2'   xmlns="urn:oasis:names:tc:xliff:document:1.2">
@@ -151,10 +151,8 @@ def test_marks_never_cross_a_tag(tmp_path: Path) -> None:
     ],
 )
 def test_broken_files(tmp_path: Path, name: str, content: str, message: str) -> None:
-    with pytest.raises(InputError, match=re.escape(message)):
-        _read(tmp_path, name, content)
-    with pytest.raises(InputError, match="no such file"):
-        read_document(tmp_path / "none.xlf")
+    refused(re.escape(message), _read, tmp_path, name, content)
+    refused("no such file", read_document, tmp_path / "none.xlf")
 
 
 _TEXTS = st.text("ab <&😀\n", max_size=5)

@@ -19,8 +19,8 @@ import pytest
 
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt26_esa import read_wmt26_esa
-from mbr_esd_metric.errors import InputError
 from tests.helpers.command import Command
+from tests.helpers.refused import refused
 
 LP, CAMPAIGN = "eng_Latn-deu_Latn", "eng_Latn---deu_Latn v3"
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parents[1] / "golden" / "wmt26.json").read_text(encoding="utf-8"))
@@ -87,10 +87,8 @@ def test_it_becomes_a_test_set(release: Path, mbr_esd: Command) -> None:
 
 
 def test_messages(release: Path, mbr_esd: Command) -> None:
-    with pytest.raises(InputError, match="no rating of cs-de"):
-        read_wmt26_esa(release, "data", ["cs-de"])
-    with pytest.raises(InputError, match=r"give the folder with wmt26-genmt.jsonl and systems/\*.jsonl"):
-        read_wmt26_esa(release, ".")
+    refused("no rating of cs-de", read_wmt26_esa, release, "data", ["cs-de"])
+    refused(r"give the folder with wmt26-genmt.jsonl and systems/\*.jsonl", read_wmt26_esa, release, ".")
     without = mbr_esd("wmt import annotations.json --test-set out/wmt26", status=1).err
     assert "name the folder with wmt26-genmt.jsonl after it" in without
     log = json.loads(json.dumps(GOLDEN["annotations"]))
@@ -105,5 +103,4 @@ def test_messages(release: Path, mbr_esd: Command) -> None:
     mbr_esd("wmt import annotations.json data --test-set out/wmt26")
     rated[0]["item"][0]["item_id"] = "news_###_elsewhere_###_0"
     Path("annotations.json").write_text(json.dumps(log), encoding="utf-8")
-    with pytest.raises(InputError, match="segment news_###_elsewhere_###_0 is not in data/wmt26-genmt.jsonl"):
-        read_wmt26_esa(release, "data")
+    refused("segment news_###_elsewhere_###_0 is not in data/wmt26-genmt.jsonl", read_wmt26_esa, release, "data")

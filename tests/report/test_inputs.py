@@ -30,6 +30,7 @@ from mbr_esd_metric.report.rating_table import RatingTable, Text
 from mbr_esd_metric.report.viewer import payload
 from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
+from tests.helpers.refused import refused
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 CANDIDATES = EXAMPLES / "candidates.jsonl"
@@ -91,8 +92,7 @@ def test_what_is_none_of_these_files(tmp_path: Path, content: Any, message: str)
     path = tmp_path / "bad.json"
     if content is not None:
         path.write_text(content if isinstance(content, str) else json.dumps(content, indent=4), encoding="utf-8")
-    with pytest.raises(InputError, match=message):
-        sheet_of(path)
+    refused(message, sheet_of, path)
 
 
 def test_decisions_with_their_candidates(decisions: Path) -> None:
@@ -108,12 +108,10 @@ def test_decisions_with_their_candidates(decisions: Path) -> None:
 def test_decisions_belong_to_their_candidates(decisions: Path, tmp_path: Path) -> None:
     """Without them, beside others', beside a copy, and beside other texts of the same names."""
     message = "segment 1 is in no file of candidates and no test set.*give the candidates file"
-    with pytest.raises(InputError, match=message):
-        sheet_of(decisions)
+    refused(message, sheet_of, decisions)
     other, records = tmp_path / "other.jsonl", list(read_candidates(CANDIDATES))
     write_records(other, [replace(record, mt=f"Anders: {record.mt}") for record in records])
-    with pytest.raises(InputError, match=r"decisions.jsonl: segment 1: the error span 'Ufer' does not stand at 4 of"):
-        sheet_of(decisions, other)
+    refused(r"decisions.jsonl: segment 1: the error span 'Ufer' does not stand at 4 of", sheet_of, decisions, other)
     write_records(other, records)
     assert len(sheet_of(decisions, CANDIDATES, other).rows) == 4
     message = "other.jsonl: segment 1 has another text before it, and decisions name segments by system and id only"
@@ -124,8 +122,7 @@ def test_decisions_belong_to_their_candidates(decisions: Path, tmp_path: Path) -
     ):
         write_records(other, written)
         assert len(sheet_of(*inputs).rows) == rows
-        with pytest.raises(InputError, match=message):
-            sheet_of(decisions, *inputs)
+        refused(message, sheet_of, decisions, *inputs)
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
@@ -321,8 +318,7 @@ def test_candidates_are_read_as_they_were_decided(tmp_path: Path, mbr_esd: Comma
 def test_an_importer_of_json_is_a_row_of_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "ratings.jsonl"
     path.write_text('{"hypothesis": "Ein Hund.", "judge": "anna"}\n', encoding="utf-8")
-    with pytest.raises(InputError, match="line 1"):
-        read_mqm(path)
+    refused("line 1", read_mqm, path)
     data = RatingData(path, (), ())
     monkeypatch.setitem(FORMATS, lambda line: '"judge"' in line, lambda _: data)
     assert read_mqm(path) is data

@@ -9,8 +9,8 @@ import pytest
 
 from mbr_esd_metric.adapters.documents import Checked, read_document
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.errors import InputError
 from tests.adapters.test_documents import _mark, _read
+from tests.helpers.refused import refused
 
 PO = """# A comment.
 msgid ""
@@ -71,10 +71,8 @@ def test_po_in_an_encoding_with_an_n(tmp_path: Path) -> None:
     comment = '# mbr-esd: major, accuracy/mistranslation: "Öffne"\n'
     marked = _mark(document, tmp_path / "o.po", umenu="Öffne").decode("cp1252")
     assert marked == text.replace("somebody.\n", f"somebody.\n{comment}")
-    with pytest.raises(InputError, match="unknown encoding: bogus; save the file as UTF-8"):
-        _read(tmp_path, "b.po", PO.replace("UTF-8", "bogus"))
-    with pytest.raises(InputError, match="p.po, line 11: not UTF-8; is the charset of the header right"):
-        _read(tmp_path, "p.po", PO, "latin-1")
+    refused("unknown encoding: bogus; save the file as UTF-8", _read, tmp_path, "b.po", PO.replace("UTF-8", "bogus"))
+    refused("p.po, line 11: not UTF-8; is the charset of the header right", _read, tmp_path, "p.po", PO, "latin-1")
 
 
 def _plurals(rule: str, forms: int) -> str:
@@ -128,5 +126,4 @@ def test_a_message_of_every_kind_is_read_as_gettext_reads_it(tmp_path: Path) -> 
     marked = _mark(document, tmp_path / "o.po", umenu="x", u4="vier").decode()
     assert re.sub("# mbr-esd: .*\n", "", marked) == content
     for broken in ('msgid "a', 'msgid "a "b" c"', "nonsense", '"a"'):
-        with pytest.raises(InputError, match="p.po, line 1: not PO that can be read"):
-            _read(tmp_path, "p.po", broken)
+        refused("p.po, line 1: not PO that can be read", _read, tmp_path, "p.po", broken)

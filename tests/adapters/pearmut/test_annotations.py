@@ -37,7 +37,8 @@ from mbr_esd_metric.adapters.ratings import (
     write_rating_lines,
 )
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import OptionError
+from tests.helpers.refused import refused
 
 SOURCE, TEXT = "He did not go home.", "Er 😀 ging heim."
 SPANS = Annotation([ErrorSpan(3, 4, "minor", None, 0.4), ErrorSpan(7, 10, "major", "source", 0.9, "source")])
@@ -115,19 +116,14 @@ def test_mqm_has_the_categories_that_scores_weigh() -> None:
 
 def test_texts_and_files_that_do_not_fit(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text('{"user_id": "a"}\n{"user', encoding="utf-8")
-    with pytest.raises(InputError, match="line 2: not JSON.*remove the line"):
-        read_log(tmp_path / "log.jsonl", "c")
+    refused("line 2: not JSON.*remove the line", read_log, tmp_path / "log.jsonl", "c")
     log: Any
     for log in (5, None, "abc", {}):
         (tmp_path / "a.json").write_text(json.dumps({"c": log}))
-        with pytest.raises(InputError, match="no annotations of a campaign"):
-            read_log(tmp_path / "a.json", "c")
-    with pytest.raises(InputError, match="annotation 1 of c: no 'annotation'"):
-        ratings_of(_made(), {"user_id": "anna"})
-    with pytest.raises(InputError, match="campaign c: no 'data'"):
-        Campaign.of({"campaign_id": "c"})
-    with pytest.raises(InputError, match="no campaign there"):
-        read_campaign(tmp_path)
+        refused("no annotations of a campaign", read_log, tmp_path / "a.json", "c")
+    refused("annotation 1 of c: no 'annotation'", ratings_of, _made(), {"user_id": "anna"})
+    refused("campaign c: no 'data'", Campaign.of, {"campaign_id": "c"})
+    refused("no campaign there", read_campaign, tmp_path)
 
 
 def test_a_campaign_reads_nothing_outside_of_its_folder(tmp_path: Path) -> None:
@@ -136,20 +132,17 @@ def test_a_campaign_reads_nothing_outside_of_its_folder(tmp_path: Path) -> None:
     (tmp_path / "campaigns").mkdir()
     (tmp_path / "annotations").mkdir()
     (tmp_path / "campaigns" / "c.json").write_text(json.dumps({**made, "campaign_id": "../elsewhere"}))
-    with pytest.raises(InputError, match=r"campaign '../elsewhere' becomes a file's name"):
-        read_campaign(tmp_path)
+    refused(r"campaign '../elsewhere' becomes a file's name", read_campaign, tmp_path)
     # A pipe, which nobody writes to, is not waited for.
     (tmp_path / "campaigns" / "c.json").write_text(json.dumps(made))
     os.mkfifo(tmp_path / "campaigns" / "d.json")
     os.mkfifo(tmp_path / "annotations" / "c.jsonl")
     assert read_campaign(tmp_path) == (made, [])
     (tmp_path / "campaigns" / "b.json").write_text(json.dumps({**made, "campaign_id": "b"}))
-    with pytest.raises(InputError, match="several campaigns; give the file of one: .*b.json, .*c.json"):
-        read_campaign(tmp_path)
+    refused("several campaigns; give the file of one: .*b.json, .*c.json", read_campaign, tmp_path)
     assert read_campaign(tmp_path / "campaigns" / "b.json") == ({**made, "campaign_id": "b"}, [])
     (tmp_path / "all.json").write_text(json.dumps([made, made]))
-    with pytest.raises(InputError, match=r"all.json has several campaigns \(c, c\); download one at a time"):
-        read_campaign(tmp_path / "all.json")
+    refused(r"all.json has several campaigns \(c, c\); download one at a time", read_campaign, tmp_path / "all.json")
 
 
 @pytest.mark.parametrize(
@@ -173,8 +166,7 @@ def test_what_is_read_is_checked_against_the_campaign(change: dict[str, Any], me
     entry = deepcopy(_log(made, change.get("spans", []), 1.0, score=change.get("score", 70)))
     entry["user_id"] = change.get("user_id", "anna")
     entry["item"][0].update({key: value for key, value in change.items() if key in ("src", "tgt")})
-    with pytest.raises(InputError, match=re.escape(message)):
-        ratings_of(made, entry)
+    refused(re.escape(message), ratings_of, made, entry)
 
 
 def _theirs(protocol: str, **info: Any) -> dict[str, Any]:
@@ -235,16 +227,14 @@ def test_protocols(tmp_path: Path) -> None:
     assert not ratings[0].marked
     write_rating_lines(tmp_path / "r.jsonl", ratings)
     assert list(read_rating_lines(tmp_path / "r.jsonl", of_tool=True)) == ratings
-    with pytest.raises(InputError, match="line 1: a score without errors"):
-        read_mqm(tmp_path / "r.jsonl")
+    refused("line 1: a score without errors", read_mqm, tmp_path / "r.jsonl")
     (segment, _) = read_esa([tmp_path / "r.jsonl"]).segments
     assert [one.marked for one in segment.ratings["X"]] == [False]
     sliders = [{"name": name, "min": 1, "max": 5, "step": 1} for name in ("fluency", "adequacy")]
     made = _theirs("MQM", sliders=sliders)
     answer = {"X": _answer(None, sliders={"fluency": 5, "adequacy": 3})}
     assert ratings_of(made, _entry(0, made["data"][0], answer, answer))[0].score == 75
-    with pytest.raises(InputError, match="protocol 'ranking'; read are ESA, cESA, MQM, DA"):
-        Campaign.of(_theirs("ranking"), "en-de")
+    refused("protocol 'ranking'; read are ESA, cESA, MQM, DA", Campaign.of, _theirs("ranking"), "en-de")
 
 
 def test_ratings_that_cannot_stand_in_one_table_or_are_out_of_range(tmp_path: Path) -> None:
@@ -255,13 +245,11 @@ def test_ratings_that_cannot_stand_in_one_table_or_are_out_of_range(tmp_path: Pa
         (replace(one, target="Another"), "two translations of segment 1 of d by X"),
         (replace(one, score=None), "give ESA and MQM to a report each"),
     ):
-        with pytest.raises(InputError, match=message):
-            check_comparable([one, other])
+        refused(message, check_comparable, [one, other])
     check_comparable([one, replace(one, source="unrelated", target="Another")])
     for key, value in (("score", 1e9), ("score", -1), ("seconds", -0.5)):
         (tmp_path / "r.jsonl").write_text(json.dumps({**one.to_json(), key: value}), encoding="utf-8")
-        with pytest.raises(InputError, match="line 1: "):
-            read_rating_lines(tmp_path / "r.jsonl", of_tool=True)
+        refused("line 1: ", read_rating_lines, tmp_path / "r.jsonl", of_tool=True)
 
 
 @given(st.text(max_size=30))
@@ -304,5 +292,4 @@ def test_an_attention_check_has_words_of_another_segment(texts: list[str], kept:
 
 def test_an_attention_check_changes_the_text() -> None:
     items = tuple(Item(str(n), f"s{n}", {"A": Output("ha ha ha ha")}) for n in range(2))
-    with pytest.raises(InputError, match="^0 of 1 attention check can be made"):
-        attention_checks([Screen("d", items)], 1, random.Random(0))
+    refused("^0 of 1 attention check can be made", attention_checks, [Screen("d", items)], 1, random.Random(0))
