@@ -95,16 +95,6 @@ def test_what_is_none_of_these_files(tmp_path: Path, content: Any, message: str)
     refused(message, sheet_of, path)
 
 
-def test_decisions_with_their_candidates(decisions: Path) -> None:
-    sheet = sheet_of(f"MBR={decisions}", CANDIDATES)
-    assert [text.id for text in sheet.rows] == ["1", "2", "3", "4"]
-    chosen = annotations(sheet, "MBR")
-    assert [len(a) for a in chosen if a is not None] == [1, 1, 0, 2]
-    assert [d.valid for d in sheet.candidates[0].distributions if d] == [8, 8, 8, 8]
-    # A chosen span's confidence is the share of candidates that mark its characters.
-    assert [span.confidence for span in chosen[0] or ()] == [pytest.approx(6 / 8)]
-
-
 def test_decisions_belong_to_their_candidates(decisions: Path, tmp_path: Path) -> None:
     """Without them, beside others', beside a copy, and beside other texts of the same names."""
     message = "segment 1 is in no file of candidates and no test set.*give the candidates file"
@@ -113,7 +103,9 @@ def test_decisions_belong_to_their_candidates(decisions: Path, tmp_path: Path) -
     write_records(other, [replace(record, mt=f"Anders: {record.mt}") for record in records])
     refused(r"decisions.jsonl: segment 1: the error span 'Ufer' does not stand at 4 of", sheet_of, decisions, other)
     write_records(other, records)
-    assert len(sheet_of(decisions, CANDIDATES, other).rows) == 4
+    sheet = sheet_of(decisions, CANDIDATES, other)
+    assert [text.id for text in sheet.rows] == ["1", "2", "3", "4"]
+    assert [len(a) for a in annotations(sheet, "decisions") if a is not None] == [1, 1, 0, 2]
     message = "other.jsonl: segment 1 has another text before it, and decisions name segments by system and id only"
     longer = [replace(record, mt=f"{record.mt} Anders.") for record in records]
     for inputs, written, rows in (
@@ -213,19 +205,6 @@ def test_stored_metrics_of_a_layout_without_human_spans(tmp_path: Path, mbr_esd:
     columns = read_table([], load_test_set(tmp_path, "tiny", "en-de")).columns
     assert "mqm.merged" in mbr_esd(arguments, "--metric mqm.merged spans").out
     assert [(column.name, column.human) for column in columns] == [("mqm.merged", True), ("spans-src", False)]
-
-
-def test_report_and_show(decisions: Path, tmp_path: Path, mbr_esd: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    inputs, out = f"<b>MBR</b>={decisions} {CANDIDATES}", tmp_path / "r.html"
-    assert mbr_esd("report", inputs, "-o", out).out.startswith(f"{out}: 4 segments, 1 column, ")
-    page = out.read_text(encoding="utf-8")
-    assert "Error spans: &lt;b&gt;MBR&lt;/b&gt;" in page
-    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", page.split('<script id="data"')[0])
-    shown = mbr_esd("show", inputs, "--worst <b>MBR</b> -n 2").out
-    assert re.findall(r"^\d+$", shown, re.MULTILINE) == ["4", "1"]
-    assert "\x1b" not in shown
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    assert "\x1b[1m3\x1b[0m" in mbr_esd("show", inputs, "--id 3").out
 
 
 def test_stored_scores_are_shown_and_ranked(tmp_path: Path, mbr_esd: Command) -> None:

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mbr_esd_metric.adapters.documents import Checked, Document, read_document
+from mbr_esd_metric.adapters.documents import Document, read_document
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from tests.adapters.test_documents import TWO, _mark, _read
 
@@ -192,18 +192,6 @@ def test_codes_that_differ_are_a_data_warning(tmp_path: Path, source: str, targe
     unit = f'<trans-unit id="1"><source>{source}</source><target>{target}</target></trans-unit>'
     (one,) = _read(tmp_path, "p.xlf", ROOT.format(unit)).units
     assert one.data_warning == warning
-
-
-def test_a_unit_that_is_not_judged_keeps_its_marks(tmp_path: Path) -> None:
-    """New marks have numbers of their own."""
-    unit = "<trans-unit id='{0}'><source>Source</source><target>Ziel</target></trans-unit>"
-    document = _read(tmp_path, "p.xlf", ROOT.format(unit.format(1) + unit.format(2)))
-    once = _mark(document, tmp_path / "1.xlf", uf1="Ziel", uf2="Ziel").decode()
-    again = read_document(tmp_path / "1.xlf")
-    again.mark([None, Checked(Annotation([ErrorSpan(0, 2, "minor")]), 0.5)], tmp_path / "2.xlf")
-    twice = (tmp_path / "2.xlf").read_text(encoding="utf-8")
-    assert re.findall("mbr-esd-[0-9]+", twice) == ["mbr-esd-1", "mbr-esd-3"]
-    assert twice.partition("id='2'")[0] == once.partition("id='2'")[0]
 
 
 def _unit(number: int, target: str, **attributes: str) -> str:

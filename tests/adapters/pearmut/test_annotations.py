@@ -114,35 +114,33 @@ def test_mqm_has_the_categories_that_scores_weigh() -> None:
     assert (rating.score, rating.mqm()) == (None, -0.1 - 25)
 
 
-def test_texts_and_files_that_do_not_fit(tmp_path: Path) -> None:
-    (tmp_path / "log.jsonl").write_text('{"user_id": "a"}\n{"user', encoding="utf-8")
-    refused("line 2: not JSON.*remove the line", read_log, tmp_path / "log.jsonl", "c")
-    log: Any
+def test_files_that_do_not_fit(tmp_path: Path) -> None:
+    """Nothing is read outside of a campaign's folder, and a pipe, which nobody writes to, is not waited for."""
+    made, campaigns = _made(), tmp_path / "campaigns"
+
+    def write(name: str, content: object) -> Path:
+        (tmp_path / name).write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+        return tmp_path / name
+
+    refused("line 2: not JSON.*remove the line", read_log, write("log.jsonl", '{"user_id": "a"}\n{"user'), "c")
     for log in (5, None, "abc", {}):
-        (tmp_path / "a.json").write_text(json.dumps({"c": log}))
-        refused("no annotations of a campaign", read_log, tmp_path / "a.json", "c")
-    refused("annotation 1 of c: no 'annotation'", ratings_of, _made(), {"user_id": "anna"})
+        refused("no annotations of a campaign", read_log, write("a.json", {"c": log}), "c")
+    refused("annotation 1 of c: no 'annotation'", ratings_of, made, {"user_id": "anna"})
     refused("campaign c: no 'data'", Campaign.of, {"campaign_id": "c"})
     refused("no campaign there", read_campaign, tmp_path)
-
-
-def test_a_campaign_reads_nothing_outside_of_its_folder(tmp_path: Path) -> None:
-    made = _made()
-    (tmp_path / "elsewhere.jsonl").write_text(json.dumps(_log(made, [], 1.0)), encoding="utf-8")
-    (tmp_path / "campaigns").mkdir()
+    write("elsewhere.jsonl", _log(made, [], 1.0))
+    campaigns.mkdir()
     (tmp_path / "annotations").mkdir()
-    (tmp_path / "campaigns" / "c.json").write_text(json.dumps({**made, "campaign_id": "../elsewhere"}))
+    write("campaigns/c.json", {**made, "campaign_id": "../elsewhere"})
     refused(r"campaign '../elsewhere' becomes a file's name", read_campaign, tmp_path)
-    # A pipe, which nobody writes to, is not waited for.
-    (tmp_path / "campaigns" / "c.json").write_text(json.dumps(made))
-    os.mkfifo(tmp_path / "campaigns" / "d.json")
+    write("campaigns/c.json", made)
+    os.mkfifo(campaigns / "d.json")
     os.mkfifo(tmp_path / "annotations" / "c.jsonl")
     assert read_campaign(tmp_path) == (made, [])
-    (tmp_path / "campaigns" / "b.json").write_text(json.dumps({**made, "campaign_id": "b"}))
+    write("campaigns/b.json", {**made, "campaign_id": "b"})
     refused("several campaigns; give the file of one: .*b.json, .*c.json", read_campaign, tmp_path)
-    assert read_campaign(tmp_path / "campaigns" / "b.json") == ({**made, "campaign_id": "b"}, [])
-    (tmp_path / "all.json").write_text(json.dumps([made, made]))
-    refused(r"all.json has several campaigns \(c, c\); download one at a time", read_campaign, tmp_path / "all.json")
+    assert read_campaign(campaigns / "b.json") == ({**made, "campaign_id": "b"}, [])
+    refused(r"all.json has several campaigns \(c, c\)", read_campaign, write("all.json", [made, made]))
 
 
 @pytest.mark.parametrize(
@@ -279,9 +277,9 @@ def test_an_attention_check_has_words_of_another_segment(texts: list[str], kept:
     screens = [Screen("d", tuple(Item(str(n), f"s{n}", {"A": Output(text), **marked}) for n, text in enumerate(texts)))]
     checks, again = (attention_checks(screens, 2, random.Random(7)) for _ in range(2))
     assert checks == again
-    items = sorted((item for check in checks for item in check.items), key=lambda item: item.id)
-    assert [(item.id, item.outputs["B"]) for item in items] == [("0", marked["B"]), ("1", marked["B"])]
-    output, separator = items[0].outputs["A"], " " if " " in texts[0] else ""
+    first, second = sorted((item for check in checks for item in check.items), key=lambda item: item.id)
+    assert (first.id, second.id, first.outputs["B"], second.outputs["B"]) == ("0", "1", marked["B"], marked["B"])
+    output, separator = first.outputs["A"], " " if " " in texts[0] else ""
     assert output.check is not None
     run = output.text[output.check.start : output.check.end]
     words = texts[0].split() if separator else list(texts[0])
@@ -292,4 +290,5 @@ def test_an_attention_check_has_words_of_another_segment(texts: list[str], kept:
 
 def test_an_attention_check_changes_the_text() -> None:
     items = tuple(Item(str(n), f"s{n}", {"A": Output("ha ha ha ha")}) for n in range(2))
-    refused("^0 of 1 attention check can be made", attention_checks, [Screen("d", items)], 1, random.Random(0))
+    message = "^0 of 1 attention check can be made"
+    refused(message, attention_checks, [Screen("d", items)], 1, random.Random(0))
