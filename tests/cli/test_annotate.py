@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import time
 import urllib.request
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
 
 import pytest
 
@@ -22,6 +20,7 @@ from mbr_esd_metric.cli.main import main
 from mbr_esd_metric.core.annotation import ErrorSpan
 from tests.helpers.command import Command
 from tests.helpers.pages import browser
+from tests.helpers.real_server import RealServer
 from tests.helpers.wmt_folder import DOCUMENTS, SEGMENTS, SYSTEMS, write_folder
 
 SOURCES = [f"The river flooded {n} villages in the north 😀." for n in (3, 14, 25, 36, 47, 58)]
@@ -118,38 +117,24 @@ def test_messages(scored: None, mbr_esd: Command) -> None:
         assert message in mbr_esd("annotate import", wrong, "-o r.jsonl", status=1).err
 
 
-class Server:
+class Pearmut(RealServer):
     """Pearmut with one campaign."""
+
+    health = "annotate"
 
     def __init__(self, folder: Path, campaign: Path) -> None:
         command = os.environ.get("MBR_ESD_PEARMUT") or shutil.which("pearmut")
         if command is None:
             pytest.skip("pearmut is not installed (scripts/setup_pearmut.sh FOLDER, and set MBR_ESD_PEARMUT)")
         (folder / "data").mkdir(parents=True)
-        self.folder, self._env = folder, {**os.environ, "PEARMUT_ROOT": str(folder)}
-        subprocess.run([command, "add", str(campaign)], cwd=folder, env=self._env, check=True)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.address, self._run = f"http://127.0.0.1:{port}", [command, "run", "--port", str(port)]
-
-    def start(self) -> None:
-        """Start it, and wait until it answers."""
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(self._run, cwd=self.folder, env=self._env, stdout=log, stderr=log)
-        for _ in range(300):
-            try:
-                with urllib.request.urlopen(f"{self.address}/annotate", timeout=1):
-                    return
-            except (URLError, OSError):
-                assert self._process.poll() is None, (self.folder / "log").read_text()
-                time.sleep(0.1)
-        raise AssertionError("Pearmut does not answer")
+        environment = {**os.environ, "PEARMUT_ROOT": str(folder)}
+        subprocess.run([command, "add", str(campaign)], cwd=folder, env=environment, check=True)
+        super().__init__(lambda port: [command, "run", "--port", str(port)], folder / "log", environment)
+        self.folder, self.address = folder, f"http://127.0.0.1:{self.port}"
 
     def kill(self) -> None:
         """End it as a power cut would; its lock stays behind, and goes."""
-        self._process.kill()
-        self._process.wait()
+        super().kill()
         (self.folder / "data" / ".lock").unlink(missing_ok=True)
 
 
@@ -221,10 +206,10 @@ def test_what_people_click_comes_back(
 ) -> None:
     """Two annotators of two systems on seven screens each; the server dies in the middle."""
     made = _export("--annotators anna ben --each 2 --checks 1")
-    server = Server(tmp_path_factory.mktemp("pearmut") / "root", Path("round1.json").resolve())
+    server = Pearmut(tmp_path_factory.mktemp("pearmut") / "root", Path("round1.json").resolve())
     driver = browser(tmp_path_factory.mktemp("profile"))
     request.addfinalizer(driver.quit)
-    server.start()
+    server.__enter__()
     request.addfinalizer(server.kill)
     code = {name: code for code, name in made["mbr_esd"]["systems"].items()}
     a, b = code["A"], code["B"]
@@ -233,7 +218,7 @@ def test_what_people_click_comes_back(
         for turn, (item,) in enumerate(screens):
             if (turn, name) == (3, "anna"):
                 server.kill()
-                server.start()
+                server.__enter__()
                 person.open()
             assert driver.find_element("css selector", ".output_src").text == item["src"]
             number = SOURCES.index(item["src"])

@@ -28,6 +28,7 @@ class RealServer:
     """A server on a port of its own, a context manager. A command of the port starts it, also after a kill."""
 
     dialect = "vllm"
+    health = "health"
 
     def __init__(
         self, command: Callable[[int], Sequence[str]], log: Path, environment: Mapping[str, str] | None = None
@@ -64,7 +65,7 @@ class RealServer:
 
     def _ready(self) -> bool:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=5) as reply:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{self.health}", timeout=5) as reply:
                 return bool(reply.status == 200)
         except (OSError, urllib.error.HTTPError):
             return False
