@@ -4,39 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-
-from mbr_esd_metric.prompting.formats.json import render_answer
+from typing import Protocol
 
 SOURCES = ("The shop is closed on Monday.", "She eats an apple.", "Good morning!")
 TRANSLATIONS = ("Der Laden ist am Montag geöffnet.", "Sie isst ein Apfel.", "Guten Morgen!")
-#: What the model answered: one annotation a translation, three times each.
-ERRORS = (("geöffnet", "accuracy/mistranslation", "major"), ("ein", "fluency/grammar", "minor"), None)
+#: What the model answered: the errors of each translation, three times each; and the scores of these.
+ERRORS = ([("geöffnet", "major")], [("ein", "minor")], [])
+SCORES = [0.8, 0.96, 1.0]
+MODEL = "mbr-esd-demo?n=3&candidates=candidates.jsonl"
 
 
-def answer(error: tuple[str, str, str] | None) -> str:
-    """A candidate's text."""
-    if error is None:
-        return render_answer([])
-    span, category, severity = error
-    category, sub_category = category.split("/")
-    return render_answer(
-        [{"error_span": span, "category": category, "sub_category": sub_category, "severity": severity}]
-    )
-
-
-@dataclass(frozen=True)
-class Files:
-    """`src.txt`, `mt.txt` and the candidates for them, in the current folder."""
-
-    folder: Path
-    sources: str = "src.txt"
-    translations: str = "mt.txt"
-    model: str = "mbr-esd-demo?n=3&candidates=candidates.jsonl"
-
-    def write(self, name: str, *lines: str) -> str:
-        """A text file of these lines; returns its name."""
-        (self.folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        return name
+def write(name: str, *lines: str) -> None:
+    """A text file of these lines."""
+    Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -51,7 +31,11 @@ class Outcome:
     def error(self) -> str:
         """The error's line; there is exactly one, and no traceback."""
         lines = [line for line in self.err.splitlines() if line.startswith("comet-")]
-        assert len(lines) == 1, repr(self.err)
-        assert "Traceback" not in self.err
-        assert self.status != 0
+        assert (len(lines), "Traceback" in self.err, self.status == 0) == (1, False, False), repr(self.err)
         return lines[0]
+
+
+class Comet(Protocol):
+    """Runs `comet-score` or `comet-compare` with the stored candidates and these further words."""
+
+    def __call__(self, name: str, words: str = "") -> Outcome: ...

@@ -193,7 +193,9 @@ def read_blocks(
             system, entry = parse(line)
         blocks.setdefault(system, []).append(entry)
         last[system] = number
-    for system, entries in blocks.items() if outputs is not None else ():
+    if outputs is None:
+        return blocks
+    for system, entries in blocks.items():
         where = f"{path}, line {last[system]}"
         if system not in outputs:
             raise InputError(f"{where}: the folder has no translations of system {system}")

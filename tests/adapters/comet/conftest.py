@@ -5,38 +5,38 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.comet_commands import ERRORS, SOURCES, TRANSLATIONS, Files, Outcome, answer
+from mbr_esd_metric.files.records import write_records
+from tests.helpers.candidates import answer, record
+from tests.helpers.comet_commands import ERRORS, MODEL, SOURCES, TRANSLATIONS, Comet, Outcome, write
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder, which is the current one, with src.txt, mt.txt and candidates.jsonl."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MBR_ESD_CACHE", str(tmp_path / "cache"))
-    files = Files(tmp_path)
-    files.write(files.sources, *SOURCES)
-    files.write(files.translations, *TRANSLATIONS)
-    records = [
-        {"id": str(i), "src": s, "mt": t, "candidates": [{"text": answer(e), "logprob": -1.0}] * 3}
-        for i, (s, t, e) in enumerate(zip(SOURCES, TRANSLATIONS, ERRORS, strict=True))
-    ]
-    files.write("candidates.jsonl", *(json.dumps(record) for record in records))
-    return files
+    write("src.txt", *SOURCES)
+    write("mt.txt", *TRANSLATIONS)
+    answers = [[answer(*errors)] * 3 for errors in ERRORS]
+    texts = zip(SOURCES, TRANSLATIONS, answers, strict=True)
+    write_records("candidates.jsonl", [record(s, t, *each, number=n) for n, (s, t, each) in enumerate(texts)])
+    return tmp_path
 
 
 @pytest.fixture
-def comet_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
-    """Runs `comet-score` ("score") or `comet-compare` ("compare") in this process."""
+def comet_command(files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Comet:
+    """Runs a command in this process. Of an option that is given twice the last counts."""
     pytest.importorskip("comet.models")
     from mbr_esd_metric.adapters.comet.compatibility import patch_comet
 
-    def run(name: str, *words: str) -> Outcome:
+    def run(name: str, words: str = "") -> Outcome:
         module = importlib.import_module(f"comet.cli.{name}")
-        monkeypatch.setattr(sys, "argv", [f"comet-{name}", *words])
+        usual = f"-s src.txt -t mt.txt --gpus 0 --model {MODEL} "
+        monkeypatch.setattr(sys, "argv", [f"comet-{name}", *(usual + words).split()])
         monkeypatch.setattr(module, "json", json)
         monkeypatch.setattr(json.JSONEncoder, "default", json.JSONEncoder.default)
         patch_comet()  # as the registration does in a process of its own

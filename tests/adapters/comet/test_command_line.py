@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -17,45 +16,35 @@ from mbr_esd_metric.errors import RESUME
 from mbr_esd_metric.files.untrusted import parse_strict_json
 from tests.helpers.chat_server import FakeServer
 from tests.helpers.comet_checkpoint import make_checkpoint
-from tests.helpers.comet_commands import ERRORS, SOURCES, TRANSLATIONS, Files, Outcome
+from tests.helpers.comet_commands import ERRORS, MODEL, SCORES, SOURCES, TRANSLATIONS, Comet, write
 
 pytestmark = pytest.mark.comet
-Command = Callable[..., Outcome]
-SCORES = (0.8, 0.96, 1.0)
 
 
-def score(command: Command, files: Files, *words: str, model: str | None = None, systems: int = 1) -> Outcome:
-    """`comet-score`, with the same translations as the one system or as several."""
-    texts = ("-s", files.sources, "-t", *[files.translations] * systems)
-    return command("score", *texts, "--gpus", "0", "--model", model or files.model, *words)
-
-
-def written(path: str = "out.json") -> Any:
+def written() -> Any:
     """What a command wrote as JSON."""
-    return parse_strict_json(Path(path).read_text(encoding="utf-8"))
+    return parse_strict_json(Path("out.json").read_text(encoding="utf-8"))
 
 
-def test_scores_and_spans(comet_command: Command, files: Files) -> None:
-    done = score(comet_command, files, "--to_json", "out.json", "--print_cache_info")
+def test_scores_and_spans(comet_command: Comet) -> None:
+    done = comet_command("score", "--to_json out.json --print_cache_info")
     assert done.status == 0
     expected = [f"mt.txt\tSegment {i}\tscore: {value:.4f}" for i, value in enumerate(SCORES)]
     assert done.out.splitlines()[:4] == [*expected, "mt.txt\tscore: 0.9200"]
     rows = written()["mt.txt"]
-    assert [row["src"] for row in rows] == list(SOURCES)
-    assert [(row["mt"], row["COMET"]) for row in rows] == list(zip(TRANSLATIONS, SCORES, strict=True))
-    for row, error in zip(rows, ERRORS, strict=True):
-        assert [(e["text"], e["category"], e["severity"]) for e in row["errors"]] == ([error] if error else [])
+    texts = zip(SOURCES, TRANSLATIONS, SCORES, strict=True)
+    assert [(row["src"], row["mt"], row["COMET"]) for row in rows] == list(texts)
+    for row, errors in zip(rows, ERRORS, strict=True):
+        assert [(e["text"], e["severity"]) for e in row["errors"]] == errors
         assert all(row["mt"][e["start"] : e["end"]] == e["text"] and e["confidence"] == 1.0 for e in row["errors"])
 
 
-def test_the_json_has_the_shape_of_xcomets(
-    comet_command: Command, files: Files, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_the_json_has_the_shape_of_xcomets(comet_command: Comet, tmp_path_factory: pytest.TempPathFactory) -> None:
     shapes = []
-    for model in (None, str(make_checkpoint(tmp_path_factory.mktemp("xcomet")))):
-        assert score(comet_command, files, "--to_json", "out.json", model=model).status == 0
+    for model in (MODEL, make_checkpoint(tmp_path_factory.mktemp("xcomet"))):
+        assert comet_command("score", f"--to_json out.json --model {model}").status == 0
         [(name, rows)] = written().items()
-        assert (name, len(rows)) == (files.translations, len(SOURCES))
+        assert (name, len(rows)) == ("mt.txt", len(SOURCES))
         spans = [span for row in rows for span in row.get("errors", ())]
         shapes += [{key: type(value) for one in each for key, value in one.items()} for each in (rows, spans)]
     row, span, stock_row, stock_span = shapes
@@ -63,15 +52,14 @@ def test_the_json_has_the_shape_of_xcomets(
     assert span == {**stock_span, "category": str}
 
 
-def test_corrections_and_data_warnings_are_in_the_json(comet_command: Command, files: Files) -> None:
+def test_corrections_and_data_warnings_are_in_the_json(comet_command: Comet) -> None:
     error = {"error_span": "ein", "category": "fluency", "sub_category": "", "severity": "minor"}
     text = json.dumps({"errors": [{**error, "correction": "einen", "reason": "accusative"}]})
-    candidates = [{"text": text, "logprob": -1.0}] * 3
     record = {"id": "1", "src": SOURCES[1], "mt": TRANSLATIONS[1], "format": "json-corrections"}
-    files.write("candidates.jsonl", json.dumps({**record, "candidates": candidates}))
-    files.write(files.sources, *SOURCES[1:])
-    files.write(files.translations, TRANSLATIONS[1], "")
-    assert score(comet_command, files, "--to_json", "out.json").status == 0
+    write("candidates.jsonl", json.dumps({**record, "candidates": [{"text": text, "logprob": -1.0}] * 3}))
+    write("src.txt", *SOURCES[1:])
+    write("mt.txt", TRANSLATIONS[1], "")
+    assert comet_command("score", "--to_json out.json").status == 0
     [[row, blank]] = written().values()
     assert row["corrected"] == "Sie isst einen Apfel."
     assert "data_warning" not in row
@@ -81,15 +69,15 @@ def test_corrections_and_data_warnings_are_in_the_json(comet_command: Command, f
 
 
 @pytest.mark.parametrize("gpus", ["0", "2"])
-def test_what_a_server_refuses_is_null(comet_command: Command, files: Files, gpus: str) -> None:
+def test_what_a_server_refuses_is_null(comet_command: Comet, gpus: str) -> None:
     """It was written as NaN, which is no JSON; and a warning did not name the system."""
     pytest.importorskip("aiohttp")
     names = ["mt.txt", "b.txt"]
     for name in names:
-        files.write(name, *TRANSLATIONS[:2], "Guten Morgen! " * 1000)
+        write(name, *TRANSLATIONS[:2], "Guten Morgen! " * 1000)
     with FakeServer(context=10_000) as server:
-        words = ("--model", f"mbr-esd-server?server={server.url}&n=2&unit=segment", "--to_json", "out.json")
-        done = comet_command("score", "-s", files.sources, "-t", *names, "--gpus", gpus, *words)
+        model = f"mbr-esd-server?server={server.url}&n=2&unit=segment"
+        done = comet_command("score", f"-t mt.txt b.txt --gpus {gpus} --to_json out.json --model {model}")
     assert done.status == 0, done.err
     for rows in written().values():
         assert [row["COMET"] is None for row in rows] == [row["mqm"] is None for row in rows] == [False, False, True]
@@ -99,17 +87,15 @@ def test_what_a_server_refuses_is_null(comet_command: Command, files: Files, gpu
     assert [one.input_score is None for one in read_comet_json(Path("out.json"))] == [False, False, True] * len(names)
 
 
-def test_compare(comet_command: Command, files: Files) -> None:
-    files.write("b.txt", *TRANSLATIONS[::-1])
+def test_compare(comet_command: Comet) -> None:
+    write("b.txt", *TRANSLATIONS[::-1])
     records = Path("candidates.jsonl").read_text(encoding="utf-8").splitlines()
-    for source, record in zip(SOURCES, reversed(records), strict=True):
-        records = [*records, json.dumps({**json.loads(record), "src": source})]
-    files.write("candidates.jsonl", *records)
-    words = ("-s", files.sources, "-t", files.translations, "b.txt", "--gpus", "0", "--model", files.model)
-    done = comet_command("compare", *words, "--to_json", "out.json", "--print_cache_info")
+    turned = zip(SOURCES, reversed(records), strict=True)
+    write("candidates.jsonl", *records, *(json.dumps({**json.loads(one), "src": source}) for source, one in turned))
+    done = comet_command("compare", "-t mt.txt b.txt --to_json out.json --print_cache_info")
     assert done.status == 0, done.err
     info = written()
-    assert info["model"] == files.model
+    assert info["model"] == MODEL
     for system, expected in zip(info["translations"], (SCORES, SCORES[::-1]), strict=True):
         assert system["scores"] == pytest.approx(expected, abs=1e-6)
     [result] = info["statistical_results"]
@@ -129,65 +115,62 @@ def test_compare(comet_command: Command, files: Files) -> None:
         ("src.txt", b"one\rmore\ntwo\nthree\n", "src.txt, line 1: a carriage return inside the line, at character 4"),
     ],
 )
-def test_files_that_do_not_fit(comet_command: Command, files: Files, name: str, content: bytes, message: str) -> None:
-    files.write("ref.txt", *TRANSLATIONS)
+def test_files_that_do_not_fit(comet_command: Comet, name: str, content: bytes, message: str) -> None:
+    write("ref.txt", *TRANSLATIONS)
     Path(name).write_bytes(content)
-    words = ("-s", files.sources, "-t", files.translations, files.translations, "-r", "ref.txt")
     for command in ("score", "compare"):
-        done = comet_command(command, *words, "--gpus", "0", "--model", files.model)
+        done = comet_command(command, "-t mt.txt mt.txt -r ref.txt")
         assert done.error.startswith(f"comet-{command}: error: ")
         assert message in done.error
-    assert "add -t FILE" in comet_command("score", *words[:2], "--model", files.model).error
-    assert "two systems or more" in comet_command("compare", *words[:4], "--model", files.model).error
+    assert "add -t FILE" in comet_command("compare", "-t").error
+    assert "two systems or more" in comet_command("compare").error
 
 
-SERVER = "mbr-esd-demo?engine=server&server=http://127.0.0.1:9/v1&store="
+SERVER = "--model mbr-esd-demo?engine=server&server=http://127.0.0.1:9/v1&store="
 
 
 @pytest.mark.parametrize(
-    ("model", "path", "message"),
+    ("words", "message"),
     [
-        ("mbr-esd-dmo", "out.json", "did you mean 'mbr-esd-demo'"),
-        ("mbr-esd-demo?utilty=f1", "out.json", "did you mean 'utility'"),
-        (f"{SERVER}ref.txt", "out.json", "ref.txt"),  # which is no store
-        (f"{SERVER}new.sqlite", "out.json", "127.0.0.1:9"),
-        (None, "no/such/out.json", "the folder does not exist"),
-        (None, ".", "give the name of a file"),
-        (None, "/dev/full", "No space left on device; what was sampled is kept"),
+        ("--model mbr-esd-dmo", "did you mean 'mbr-esd-demo'"),
+        ("--model mbr-esd-demo?utilty=f1", "did you mean 'utility'"),
+        (f"{SERVER}ref.txt", "ref.txt"),  # which is no store
+        (f"{SERVER}new.sqlite", "127.0.0.1:9"),
+        ("--to_json no/such/out.json", "the folder does not exist"),
+        ("--to_json .", "give the name of a file"),
+        ("--to_json /dev/full", "No space left on device; what was sampled is kept"),
         *(
-            (None, path, f"{Path(path)} is an input, which the output would replace; write to another file")
+            (f"--to_json {path}", f"{Path(path)} is an input, which the output would replace; write to another file")
             for path in ("./src.txt", "mt.txt", "ref.txt", "candidates.jsonl")
         ),
     ],
 )
-def test_what_goes_wrong_is_one_line(
-    comet_command: Command, files: Files, model: str | None, path: str, message: str
-) -> None:
-    files.write("ref.txt", *TRANSLATIONS)
+def test_what_goes_wrong_is_one_line(comet_command: Comet, words: str, message: str) -> None:
+    write("ref.txt", *TRANSLATIONS)
     before = {file: file.read_bytes() for file in Path().glob("*.*") if file.is_file()}
-    assert message in score(comet_command, files, "-r", "ref.txt", "--to_json", path, model=model).error
+    assert message in comet_command("score", f"-r ref.txt {words}").error
     assert {file: file.read_bytes() for file in before} == before
 
 
-def test_no_permission_to_write_the_folder_of_the_name(comet_command: Command, files: Files) -> None:
+def test_no_permission_to_write_the_folder_of_the_name(comet_command: Comet) -> None:
     Path("cache").write_text("a file where the folder should be")
-    done = score(comet_command, files)
-    assert "name another folder, with --model_storage_path or MBR_ESD_CACHE" in done.error
-    assert score(comet_command, files, "--model_storage_path", "elsewhere").status in (0, 1)
+    assert "name another folder, with --model_storage_path or MBR_ESD_CACHE" in comet_command("score").error
+    assert comet_command("score", "--model_storage_path elsewhere").status in (0, 1)
     assert next(Path("elsewhere").glob("*/checkpoints/model.ckpt")).is_file()
 
 
 @pytest.mark.parametrize("bug", [False, True])
-def test_interrupted_or_a_bug(comet_command: Command, files: Files, monkeypatch: pytest.MonkeyPatch, bug: bool) -> None:
+def test_interrupted_or_a_bug(comet_command: Comet, monkeypatch: pytest.MonkeyPatch, bug: bool) -> None:
     error = ZeroDivisionError("a bug") if bug else KeyboardInterrupt()
     monkeypatch.setattr("mbr_esd_metric.metric.metric.Metric.predict", Mock(side_effect=error))
-    done = score(comet_command, files)
+    done = comet_command("score")
     assert done.status == (1 if bug else 130)
     assert ("ZeroDivisionError: a bug" if bug else f"comet-score: interrupted; {RESUME}") in done.err
     assert ("Traceback" in done.err) == bug
 
 
-def test_ctrl_c_after_the_work_is_no_traceback(files: Files) -> None:
+@pytest.mark.usefixtures("files")
+def test_ctrl_c_after_the_work_is_no_traceback() -> None:
     """It came out of what torch does while the interpreter ends."""
     # The program's name tells torch's entry point that this is one of COMET's commands.
     code = (
@@ -195,7 +178,7 @@ def test_ctrl_c_after_the_work_is_no_traceback(files: Files) -> None:
         "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT));"
         "from comet.cli.score import score_command; score_command()"
     )
-    words = ("-s", files.sources, "-t", files.translations, "--gpus", "0", "--quiet", "--model", files.model)
+    words = f"-s src.txt -t mt.txt --gpus 0 --quiet --model {MODEL}".split()
     python = [sys.executable, "-W", "ignore", "-c", code]
     done = subprocess.run([*python, *words], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")

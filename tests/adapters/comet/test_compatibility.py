@@ -8,12 +8,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from tests.helpers.comet_checkpoint import SENTENCES, make_checkpoint
-from tests.helpers.comet_commands import Files
+from tests.helpers.comet_commands import MODEL
 
 pytest.importorskip("comet.models")
 pytestmark = pytest.mark.comet
@@ -21,7 +20,7 @@ pytestmark = pytest.mark.comet
 from comet import load_from_checkpoint  # noqa: E402
 
 import mbr_esd_metric  # noqa: E402
-from mbr_esd_metric.adapters.comet.compatibility import _joining, patch_comet  # noqa: E402
+from mbr_esd_metric.adapters.comet.compatibility import patch_comet  # noqa: E402
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "comet.json").read_text(encoding="utf-8"))
 SAMPLES = [{"src": SENTENCES[i], "mt": SENTENCES[i + 1], "ref": SENTENCES[(i + 3) % 8]} for i in range(0, 8, 2)]
@@ -59,19 +58,18 @@ if "intermixed" not in parse.__code__.co_varnames:
 """
 
 
+@pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("python", ["", NEW_PYTHON], ids=["this Python", "a new Python"])
 @pytest.mark.parametrize("model", ["ours", "unified"])
-def test_a_process_of_comet_gets_what_comet_misses(
-    model: str, python: str, files: Files, checkpoints: dict[str, Path]
-) -> None:
-    words = ["-s", files.sources, "-t", files.translations, "--gpus", "0", "--to_json", "out.json", "--model"]
-    words.append(files.model if model == "ours" else str(checkpoints[model]))
+def test_a_process_of_comet_gets_what_comet_misses(model: str, python: str, checkpoints: dict[str, Path]) -> None:
+    name = MODEL if model == "ours" else checkpoints[model]
+    words = f"-s src.txt -t mt.txt --gpus 0 --to_json out.json --model {name}".split()
     environment = {**os.environ, "PYTHONPATH": str(Path(mbr_esd_metric.__file__).parents[1])}
     done = subprocess.run(
         [sys.executable, "-c", python + COMMAND, *words], env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert len(json.loads(Path("out.json").read_text(encoding="utf-8"))[files.translations]) == 3
+    assert len(json.loads(Path("out.json").read_text(encoding="utf-8"))["mt.txt"]) == 3
 
 
 def test_workers_are_forked_where_python_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,11 +85,3 @@ def test_workers_are_forked_where_python_would_not(monkeypatch: pytest.MonkeyPat
     patch_comet()
     assert base.DataLoader([1], num_workers=2).multiprocessing_context.get_start_method() == "fork"
     assert list(base.DataLoader([1, 2], num_workers=0)) == [1, 2]
-
-
-def test_two_texts_are_joined_as_transformers_4_joins_them() -> None:
-    """`<s> a </s> </s> b </s>` in XLM-R, `[CLS] a [SEP] b [SEP]` in BERT."""
-    xlmr, bert, tokenizer = _joining(2), _joining(1), SimpleNamespace(cls_token_id=0, sep_token_id=2)
-    assert xlmr(tokenizer, [5, 6], [7]) == [0, 5, 6, 2, 2, 7, 2]
-    assert bert(tokenizer, [5, 6], [7]) == [0, 5, 6, 2, 7, 2]
-    assert xlmr(tokenizer, [5]) == bert(tokenizer, [5]) == [0, 5, 2]

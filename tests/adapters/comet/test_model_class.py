@@ -12,7 +12,7 @@ import pytest
 
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metric.card import ModelCard
-from tests.helpers.comet_commands import SOURCES, TRANSLATIONS, Files
+from tests.helpers.comet_commands import MODEL, SOURCES, TRANSLATIONS
 
 pytest.importorskip("comet.models")
 pytestmark = pytest.mark.comet
@@ -27,8 +27,8 @@ SAMPLES = [{"src": s, "mt": t, "ref": "not looked at"} for s, t in zip(SOURCES, 
 
 
 @pytest.fixture
-def model(files: Files) -> MbrEsdMetric:
-    loaded = load_from_checkpoint(download_model(files.model))
+def model(files: Path) -> MbrEsdMetric:
+    loaded = load_from_checkpoint(download_model(MODEL))
     assert type(loaded) is MbrEsdMetric
     return loaded
 
@@ -85,7 +85,7 @@ def model_folder(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["./mine", "mbr-esd-mine"])
-def test_a_model_folder(files: Files, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_model_folder(files: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     model_folder(Path(name))
     path = download_model(f"{name}?utility=f1")
     card = load_from_checkpoint(path).metric.card
@@ -95,12 +95,12 @@ def test_a_model_folder(files: Files, monkeypatch: pytest.MonkeyPatch, name: str
     file.touch()
     assert load_from_checkpoint(str(file)).metric.card.model == "some/model"
     # The name of the folder is absolute, so that the path works from elsewhere too.
-    monkeypatch.chdir(files.folder.parent)
+    monkeypatch.chdir(files.parent)
     assert load_from_checkpoint(path).metric.card.n == 4
 
 
 @pytest.mark.parametrize("name", ["somebody/esd", "mbr-esd-fans/esd"])
-def test_a_model_folder_on_the_hub(files: Files, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_model_folder_on_the_hub(files: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     folder = model_folder(Path("snapshot"))
     download = Mock(spec=[], return_value=str(folder))
     monkeypatch.setattr(comet.models, "snapshot_download", download)
@@ -113,15 +113,15 @@ def test_a_model_folder_on_the_hub(files: Files, monkeypatch: pytest.MonkeyPatch
     download.assert_called_once_with(name, cache_dir=None, local_files_only=True)
 
 
-def test_the_folder_of_a_name_holds_no_pickle_and_is_for_the_user_alone(files: Files) -> None:
+def test_the_folder_of_a_name_holds_no_pickle_and_is_for_the_user_alone(files: Path) -> None:
     """The name may hold a password."""
-    path = Path(download_model(files.model, saving_directory="models"))
+    path = Path(download_model(MODEL, saving_directory="models"))
     assert path.parents[2] == Path("models")
     assert path.stat().st_mode & 0o077 == 0
     content = {p.name: p.read_text(encoding="utf-8") for p in path.parents[1].rglob("*") if p.is_file()}
     assert content == {
         "hparams.yaml": "class_identifier: mbr_esd_metric\n",
-        "model.ckpt": f"mbr-esd-metric model: {files.model}\n",
+        "model.ckpt": f"mbr-esd-metric model: {MODEL}\n",
     }
-    assert download_model(files.model, saving_directory="models") == str(path)
+    assert download_model(MODEL, saving_directory="models") == str(path)
     assert "hunter2" not in checkpoint_folder("mbr-esd-demo?server=http://me:hunter2@host/v1", "models")
