@@ -25,25 +25,19 @@ from typing import Any, Literal, TypeAlias
 from mbr_esd_metric.errors import InputError, unknown
 
 Severity = Literal["major", "minor"]
-
 #: The text that a span's offsets count in.
 Side = Literal["translation", "source"]
-
 SIDES: tuple[Side, ...] = ("translation", "source")
-
 #: What says how to correct a span, under the names that it has in files.
 CORRECTION = ("correction", "reason", "agreement")
-
 #: Severities in data and ours.
 SEVERITIES: dict[str, Severity] = {"critical": "major", "major": "major", "minor": "minor"}
 #: Those that say so; any other one may be a slip.
 NO_PENALTY = ("neutral",)
 
-#: (start, end, severity): what makes two spans the same, whatever their category, text or confidence. In the key of a
-#: source-side span the offsets have `SOURCE_OFFSET` added, so that it equals no other and comes last.
+#: (start, end, severity): what makes two spans the same. In the key of a source-side span the offsets have
+#: `SOURCE_OFFSET` added, which is more than a translation's characters, so that it equals no other and comes last.
 SpanKey = tuple[int, int, Severity]
-
-#: More characters than a translation has.
 SOURCE_OFFSET = 1 << 40
 
 #: (place, severity): an error without characters, before the character of that index, or behind the last one.
@@ -65,7 +59,7 @@ class ErrorSpan:
         start: first character, from 0; any whole number, such as numpy's, becomes an `int`.
         end: one past the last character, ``end > start``.
         severity: "major" or "minor"; "critical" is taken in as "major".
-        category: error category such as "accuracy".
+        category: error category such as "accuracy", or None.
         confidence: in [0, 1], or None if unknown.
         side: the text that the offsets count in, "translation" or "source".
         correction: what should stand in the place of its characters, "" for nothing; None if unknown.
@@ -73,9 +67,7 @@ class ErrorSpan:
         agreement: the share, in [0, 1], of the candidates' corrections of these characters that are this one; or None.
 
     Raises:
-        InputError: for offsets that are no span, a severity other than critical, major and minor, a category, a
-            correction or a reason that is no text, a confidence or an agreement outside [0, 1] by more than rounding,
-            or another side.
+        InputError: another value; shares may leave [0, 1] by rounding.
     """
 
     start: int
@@ -125,10 +117,9 @@ class ErrorSpan:
 
     @property
     def key(self) -> SpanKey:
-        """The identity of a span: (start, end, severity), behind every translation for a source-side span."""
-        if self.side == "source":
-            return (self.start + SOURCE_OFFSET, self.end + SOURCE_OFFSET, self.severity)
-        return (self.start, self.end, self.severity)
+        """The identity of a span."""
+        offset = SOURCE_OFFSET if self.side == "source" else 0
+        return (self.start + offset, self.end + offset, self.severity)
 
 
 _ATTRIBUTES = tuple(ErrorSpan.__dataclass_fields__)
@@ -138,10 +129,9 @@ _ATTRIBUTES = tuple(ErrorSpan.__dataclass_fields__)
 class Annotation:
     """An immutable set of error spans over one translation, in canonical order (side, start, end, severity).
 
-    Two annotations are equal, and have the same hash, if their sets of (side, start, end, severity) are equal, and
-    what they have of `unplaced`. If several spans have the same key, the first is kept. Only `of_rater` keeps all of
-    them: `spans` is then longer than `key`. Length and truth value are those of `spans`; `clean` says whether there is
-    no error at all.
+    Two annotations are equal, and have the same hash, if their keys and `unplaced` are. Of spans with the same key the
+    first is kept; only `of_rater` keeps all of them, and `spans` is then longer than `key`. Length and truth value are
+    those of `spans`; `clean` says whether there is no error at all.
 
     Args:
         spans: `ErrorSpan` values, or mappings with "start", "end", "severity" and optionally the other attributes;
@@ -174,14 +164,12 @@ class Annotation:
     @classmethod
     def of_keys(cls, by_key: Mapping[SpanKey, ErrorSpan]) -> Annotation:
         """The annotation of these spans by key, for code that makes many annotations and knows the keys."""
-        annotation = cls.__new__(cls)
         key = tuple(sorted(by_key)) if len(by_key) > 1 else tuple(by_key)
-        _fill(annotation, key, tuple(map(by_key.__getitem__, key)))
-        return annotation
+        return _fill(cls.__new__(cls), key, tuple(map(by_key.__getitem__, key)))
 
     def with_points(self, points: Iterable[Point]) -> Annotation:
         """The same spans, and these errors without characters."""
-        return _in_order(self.spans, tuple(points), self.unplaced)
+        return _in_order(self.spans, points, self.unplaced)
 
     def with_unplaced(self, unplaced: Iterable[Severity]) -> Annotation:
         """The same spans, and omissions of these severities that have no place."""
@@ -277,24 +265,24 @@ def _fill(
     annotation: Annotation,
     key: tuple[SpanKey, ...],
     spans: tuple[ErrorSpan, ...],
-    points: tuple[Point, ...] = (),
-    unplaced: tuple[Severity, ...] = (),
-) -> None:
+    points: Iterable[Point] = (),
+    unplaced: Iterable[Severity] = (),
+) -> Annotation:
     put = object.__setattr__  # thousands are made a second
     put(annotation, "key", key)
     put(annotation, "spans", spans)
-    put(annotation, "points", points)
-    put(annotation, "unplaced", unplaced)
+    put(annotation, "points", tuple(points))
+    put(annotation, "unplaced", tuple(unplaced))
+    return annotation
 
 
 def _in_order(
-    spans: Iterable[ErrorSpan], points: tuple[Point, ...] = (), unplaced: tuple[Severity, ...] = ()
+    spans: Iterable[ErrorSpan], points: Iterable[Point] = (), unplaced: Iterable[Severity] = ()
 ) -> Annotation:
     """The annotation of exactly these spans, repeats included, and what it has beside them."""
-    annotation = Annotation.__new__(Annotation)
     ordered = tuple(sorted(spans, key=lambda span: span.key))
-    _fill(annotation, tuple(dict.fromkeys(span.key for span in ordered)), ordered, points, unplaced)
-    return annotation
+    key = tuple(dict.fromkeys(span.key for span in ordered))
+    return _fill(Annotation.__new__(Annotation), key, ordered, points, unplaced)
 
 
 def as_annotation(spans: AnnotationLike) -> Annotation:
@@ -348,14 +336,8 @@ EMPTY = Annotation()
 
 @dataclass(frozen=True, slots=True)
 class MqmWeights:
-    """Penalties of a span; all are <= 0.
-
-    Attributes:
-        major, minor: w_maj and w_min.
-        floor: alpha, the worst score.
-        minor_punctuation: for a minor span whose category names punctuation.
-        non_translation: for a major span whose category is non-translation.
-    """
+    """Penalties of a span, w_maj and w_min, and alpha, the worst score; all are <= 0. A minor span whose category names
+    punctuation, and a major one whose category is non-translation, have their own."""
 
     major: float
     minor: float

@@ -10,12 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from numbers import Real
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike
 from mbr_esd_metric.errors import InputError
-
-_T = TypeVar("_T")
 
 #: How candidates are weighted as supports; see `Hypotheses.weights`.
 WEIGHTINGS = ("uniform", "model")
@@ -104,12 +102,9 @@ class CandidateColumns:
     def picked(self, indices: Sequence[int]) -> CandidateColumns:
         """The candidates with these indices; one may come several times."""
 
-        def of(column: Sequence[_T]) -> list[_T]:
-            return [column[i] for i in indices]
-
-        annotations = None if self.annotations is None else of(self.annotations)
-        tokens = self.token_logprobs if len(indices) == 1 else None
-        return CandidateColumns(of(self.texts), of(self.logprobs), of(self.truncated), annotations, tokens, self.format)
+        columns: Any = (self.texts, self.logprobs, self.truncated, self.annotations)
+        picked = (None if column is None else [column[i] for i in indices] for column in columns)
+        return CandidateColumns(*picked, self.token_logprobs if len(indices) == 1 else None, self.format)
 
     @classmethod
     def of(cls, candidates: Candidates) -> CandidateColumns:

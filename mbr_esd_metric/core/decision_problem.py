@@ -55,16 +55,13 @@ class Hypotheses:
         unknown = [None] * len(annotations)
         self._logprobs, self._outputs = logprobs or unknown, outputs or unknown
         self._scores = self_reported_scores or unknown
-        by_object: dict[int, int] = {}
+        by_object: dict[int, int] = {id(None): -1}
         by_spans: dict[object, int] = {}
         # Each object is compared only once; a parser returns the same object for the same spans.
-        for annotation in {id(annotation): annotation for annotation in annotations}.values():
-            if annotation is None:
-                by_object[id(annotation)] = -1
-            else:
-                same = (annotation.key, annotation.unplaced) if annotation.unplaced else annotation.key
-                by_object[id(annotation)] = by_spans.setdefault(same, len(by_spans))
-        self.hypothesis_of_candidate: list[int] = [by_object[id(annotation)] for annotation in annotations]
+        for one in {id(one): one for one in annotations if one is not None}.values():
+            same = (one.key, one.unplaced) if one.unplaced else one.key
+            by_object[id(one)] = by_spans.setdefault(same, len(by_spans))
+        self.hypothesis_of_candidate: list[int] = [by_object[id(one)] for one in annotations]
         n = len(by_spans)
         if not n:
             raise NoValidCandidateError(
@@ -81,8 +78,7 @@ class Hypotheses:
                 self.index[h] = i
         self.annotations: list[Annotation] = [annotations[i] for i in self.index]  # type: ignore[misc]
         self.logprobs: Floats = np.array(best)
-        valid = [h for h in self.hypothesis_of_candidate if h >= 0]
-        self.counts: npt.NDArray[np.intp] = np.bincount(valid, minlength=n)
+        self.counts: npt.NDArray[np.intp] = np.bincount([h for h in self.hypothesis_of_candidate if h >= 0])
 
     def __len__(self) -> int:
         return len(self.index)
@@ -175,7 +171,7 @@ class DecisionProblem:
         n = len(hypotheses)
         others = [] if supports is None else supports.annotations
         self.rows = slice(0, n)
-        self.columns = slice(0, n) if supports is None else slice(n, n + len(others))
+        self.columns = self.rows if supports is None else slice(n, n + len(others))
         self.table = AnnotationTable([*hypotheses.annotations, *others], length)
         self.weights: Floats = self.supports.weights(weighting)
 
@@ -240,11 +236,10 @@ def decided(
         mqm: weights of the score, which is one of `SCORES`.
         value: reported for an annotation that is no hypothesis; None for the expected utility.
     """
-    hypotheses = problem.hypotheses
+    hypotheses, index = problem.hypotheses, None
     by_hypothesis = [*values.tolist(), math.nan]
     if isinstance(chosen, Annotation) and chosen in hypotheses.annotations:
         chosen = hypotheses.annotations.index(chosen)
-    index: int | None = None
     if isinstance(chosen, Annotation):
         annotation, value = problem.evaluate_external(chosen, value)
     else:

@@ -36,8 +36,7 @@ _Reals: TypeAlias = npt.NDArray[Any]
 _Indices: TypeAlias = npt.NDArray[np.intp]
 
 #: Penalty of a character in a major span, and in a minor one (paper, Section 5.1); 0 < gamma < beta.
-BETA = 1.0
-GAMMA = 0.5
+BETA, GAMMA = 1.0, 0.5
 #: Keeps the denominators of SoftF1 and SoftDice above 0.
 EPS = 1.0
 #: Longest translation for which sums of halves are exact in single precision: 1.5 * L < 2**23.
@@ -59,9 +58,7 @@ def covered(annotation: Annotation, length: int, severity: Severity) -> npt.NDAr
 @lru_cache(maxsize=2)
 def severity_vector(annotation: Annotation, length: int) -> npt.NDArray[np.float64]:
     """v, of shape (length,), with values 0, 0.5, 1 or 1.5; `InputError` if a span ends past the text."""
-    vector = np.zeros(length, np.float64)
-    vector += BETA * covered(annotation, length, "major")
-    vector += GAMMA * covered(annotation, length, "minor")
+    vector = BETA * covered(annotation, length, "major") + GAMMA * covered(annotation, length, "minor")
     vector.flags.writeable = False
     return vector
 
@@ -160,11 +157,9 @@ class AnnotationTable:
     def levels(self) -> tuple[_Reals, _Reals]:
         """The threshold decomposition: indicators (n, M) and the weight of each column (M,), interval widths included.
         Their `products` are the sums over characters of min(vc, vs), exactly."""
-        parts = [self.marked, self.covers[0]]
-        steps = [GAMMA, BETA - GAMMA]
+        parts, steps = [self.marked, self.covers[0]], [GAMMA, BETA - GAMMA]
         if self.both is not None:
-            parts.append(self.both)
-            steps.append(GAMMA)
+            parts, steps = [*parts, self.both], [*steps, GAMMA]
         return np.concatenate(parts, axis=1), np.concatenate([step * self.widths for step in steps])
 
     @cached_property

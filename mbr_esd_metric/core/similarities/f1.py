@@ -64,11 +64,9 @@ class F1(Similarity):
 
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
         # Agreement is 1[major both] + 1[minor both] - 1[all four].
-        parts = [table.marked, *table.covers]
-        steps = [GAMMA, BETA - GAMMA, BETA - GAMMA]
+        parts, steps = [table.marked, *table.covers], [GAMMA, BETA - GAMMA, BETA - GAMMA]
         if table.both is not None:
-            parts.append(table.both)
-            steps.append(GAMMA - BETA)
+            parts, steps = [*parts, table.both], [*steps, GAMMA - BETA]
         weights = np.concatenate([step * table.widths for step in steps])
         credit = products((np.concatenate(parts, axis=1), weights), rows, columns)
         size = (table.marked @ table.widths).astype(np.float64)
