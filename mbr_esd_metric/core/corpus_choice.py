@@ -1,32 +1,25 @@
 """The choices over a whole test set that maximise the ratio behind the corpus softdice.
 
-`mbr-corpus` chooses among the candidates. With hypothesis h of segment k,
+With hypothesis h of segment k, supports s of weight w(s), and severity vectors v,
 
     a_k(h) = E_s[2 sum_i min(v_h[i], v_s[i])],    b_k(h) = |v_h|_1 + E_s[|v_s|_1]
 
-and the choice that maximises ``F = sum_k a_k / sum_k b_k`` is found by Dinkelbach's iteration (1967): take the
-hypothesis with the largest ``a - F b`` in each segment, then compute F again, until it no longer changes. F rises
-monotonically and ends at the maximum over all combinations. A segment enters by its pairs (a, b) alone, and of these
-only the ones on its Pareto front can ever be chosen.
+`mbr-corpus` chooses among the candidates what maximises ``F = sum_k a_k / sum_k b_k``, by Dinkelbach's iteration
+(1967): take the hypothesis with the largest ``a - F b`` in each segment, then compute F again, until it no longer
+changes. F rises monotonically and ends at the maximum over all combinations. A segment enters by its pairs (a, b)
+alone, and of these only the ones on its Pareto front can ever be chosen.
 
-`consensus-corpus` finds the annotations whose corpus softdice is expected to be highest among *all* annotations.
+`consensus-corpus` chooses among *all* annotations. With the threshold decomposition of `kernels` (steps of height h_j
+at the levels t_j) and p_ij the weight of the supports with ``v_s[i] >= t_j``, an annotation E has
 
-With supports of weight w(s), severity vectors v and the threshold decomposition of `kernels` (steps of height h_j at
-the levels t_j), write p_ij for the weight of the supports with ``v_s[i] >= t_j``. Then, for any annotation E,
-
-    A(E) = E_s[2 sum_i min(v_E[i], v_s[i])] = sum over i, j of  2 h_j p_ij 1[v_E[i] >= t_j]
-    B(E) = |v_E|_1 + E_s[|v_s|_1]           = sum over i, j of  h_j (1[v_E[i] >= t_j] + p_ij)
-
-and the ratio of their sums over a test set is maximal at the F at which ``max_E sum (A - F B)`` is 0. For a given F
-each character and level has its own term of that maximum:
-
+    A(E) = sum over i, j of  2 h_j p_ij 1[v_E[i] >= t_j],    B(E) = sum over i, j of  h_j (1[v_E[i] >= t_j] + p_ij)
     A - F B = const + sum over i, j of  h_j (2 p_ij - F) 1[v_E[i] >= t_j]
 
-so character i takes level j exactly where ``p_ij > F / 2``. Higher levels are less likely (p_i1 >= p_i2 >= p_i3), so
-what is taken is always an annotation: minor from the first level, major from the second, both from the third. As F
-goes from 0 to 1 a segment passes through a chain of annotations, one for each different p (`best_options`). Only these
-can be optimal, and the iteration chooses among them. A span never reaches over a bound over which no candidate's span
-does, so touching errors that no candidate joined stay two.
+so for a given F character i takes level j exactly where ``p_ij > F / 2``. Higher levels are less likely (p_i1 >= p_i2
+>= p_i3), so what is taken is always an annotation: minor from the first level, major from the second, both from the
+third. As F goes from 0 to 1 a segment passes through a chain of annotations, one for each different p
+(`best_options`). Only these can be optimal, and the iteration chooses among them. A span never reaches over a bound
+over which no candidate's span does, so touching errors that no candidate joined stay two.
 """
 
 from __future__ import annotations
@@ -94,9 +87,7 @@ def candidates_front(problem: DecisionProblem, statistics: Floats) -> Shortlist:
 def annotations_front(problem: DecisionProblem) -> Shortlist:
     """The annotations that are best at some F in [0, 1] among all annotations, those that mark less first."""
     options, statistics = best_options(problem.table, problem.columns, problem.weights)
-    known = {
-        span.key: span for annotation in reversed(problem.table.annotations) for span in reversed(annotation.spans)
-    }
+    known = {one.key: one for annotation in reversed(problem.table.annotations) for one in reversed(annotation.spans)}
     spans = {key: known.get(key) or _voted(problem, key) for option in options for key in option}
     answers = [Annotation.of_keys({key: spans[key] for key in option}) for option in reversed(options)]
     return Shortlist(answers, statistics[::-1])
@@ -120,7 +111,7 @@ def maximise_ratio(segments: Sequence[Floats]) -> CorpusChoice:
     order in which ties are resolved. Where no annotation has any span the ratio is 1."""
     if not len(segments):
         return CorpusChoice(np.zeros(0, dtype=np.intp), (1.0,))
-    lengths = [len(options) for options in segments]
+    lengths = [*map(len, segments)]
     starts = np.cumsum([0, *lengths[:-1]])
     a, b = np.ascontiguousarray(np.concatenate(segments).T)
     position = np.arange(len(a))
@@ -161,10 +152,9 @@ def level_spans(
     """The sorted spans, each as long as can be, of the annotation with these levels, from 0 (no error) to 3 (minor and
     major span), shape (K,). The K + 1 bounds, and whether a span may reach over each, are as in `AnnotationTable`."""
     spans: list[SpanKey] = []
-    inner = joined[1:-1]
-    severities: tuple[Severity, ...] = ("major", "minor")
-    for severity, reached in zip(severities, (levels >= 2, levels % 2 == 1), strict=True):
-        goes_on = reached[:-1] & reached[1:] & inner
+    by_severity: dict[Severity, npt.NDArray[np.bool_]] = {"major": levels >= 2, "minor": levels % 2 == 1}
+    for severity, reached in by_severity.items():
+        goes_on = reached[:-1] & reached[1:] & joined[1:-1]
         begins, ends = reached.copy(), reached.copy()
         begins[1:] &= ~goes_on
         ends[:-1] &= ~goes_on

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Side
@@ -79,19 +79,11 @@ def chosen(some: Sequence[Proposal]) -> dict[str, Any]:
 
 @lru_cache(maxsize=1 << 16)
 def _utility(one: str, other: str) -> float:
-    if one == other:
-        return 1.0
-    if not one or not other:
-        return 0.0
-    chrf = _chrf()
-    return float(chrf.sentence_score(one, [other]).score + chrf.sentence_score(other, [one]).score) / 200
+    if one == other or not one or not other:
+        return float(one == other)
+    from sacrebleu import sentence_chrf
 
-
-@cache
-def _chrf() -> Any:
-    from sacrebleu.metrics import CHRF
-
-    return CHRF()
+    return float(sentence_chrf(one, [other]).score + sentence_chrf(other, [one]).score) / 200
 
 
 def corrected(translation: str, annotation: Annotation) -> str:

@@ -61,12 +61,9 @@ def language_code(code: str) -> str:
     first = re.split("[^0-9A-Za-z]", code)[0].lower()
     if first in _NAMES:
         return first
-    from langcodes import Language
+    from langcodes import Language, tag_is_valid
 
-    try:
-        return Language.get(first).language or first
-    except ValueError:
-        return first
+    return (tag_is_valid(first) and Language.get(first).language) or first
 
 
 @lru_cache(maxsize=256)

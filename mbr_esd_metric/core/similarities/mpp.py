@@ -48,15 +48,9 @@ def mpp(
     severity_penalty: float = 0.0,
     severity_weights: SeverityWeights | None = None,
 ) -> float:
-    """MPP in [0, 1]; symmetric, and 1 only where the spans (and, if they count, their severities) are the same.
-
-    Args:
-        severity_penalty: in [0, 1]; what a pair of unequal severity loses.
-        severity_weights: weight of "major" and of "minor" spans, instead of the penalty.
-
-    Raises:
-        OptionError: a penalty outside [0, 1], weights that are negative or incomplete, or both at once.
-    """
+    """MPP in [0, 1]; symmetric, and 1 only where the spans (and, if they count, their severities) are the same. A pair
+    of unequal severity loses the penalty, in [0, 1]; or "major" and "minor" spans have weights, >= 0. `OptionError` for
+    others, or both at once."""
     return Mpp(severity_penalty, severity_weights).scalar(as_annotation(candidate), as_annotation(support), 0)
 
 
@@ -102,8 +96,8 @@ class Mpp(Similarity):
         # Credits add up over groups of spans. Many annotations have the same variant of a group, so what two variants
         # can earn is computed once. Nearly always it is one pair of sums.
         of, variants = table.overlap_groups
-        masses = np.array([[self.mass(variant) for variant in variants]])
-        mass_c, mass_s = (masses[0, of[:, part]].sum(0) for part in (rows, columns))
+        masses = np.array([self.mass(variant) for variant in variants])
+        mass_c, mass_s = (masses[of[:, part]].sum(0) for part in (rows, columns))
         precision, recall = np.zeros((2, len(mass_c), len(mass_s)))
         several: dict[tuple[int, int], list[list[_Credits]]] = {}
         known: dict[tuple[int, int], list[_Credits]] = {}
@@ -222,7 +216,7 @@ def _assigned(edges: _Edges) -> list[_Credits]:
     """The sums of the assignment with the most credit in all."""
     from scipy.optimize import linear_sum_assignment
 
-    columns = {at: column for column, at in enumerate({at: None for row in edges for at, _, _ in row})}
+    columns = {at: column for column, at in enumerate(dict.fromkeys(at for row in edges for at, _, _ in row))}
     credits = np.zeros((2, len(edges), len(columns)))
     for number, row in enumerate(edges):
         for at, p, r in row:

@@ -102,17 +102,16 @@ class GembaMqmFormat(AnswerFormat):
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
         """The lists of errors, none critical, without errors whose words also stand earlier in the text."""
-        lists: dict[str, list[str]] = {name: [] for name in _LISTS}
-        for span, text in spans_by_text(Annotation(annotation), translation, source):
+        annotation, lists = Annotation(annotation), {name: [f"{name.capitalize()}:"] for name in _LISTS}
+        for span, text in spans_by_text(annotation, translation, source):
             words = writable(text, _ESCAPES)
             if words is not None:
                 category, sub = answer_category(span.category or ("omission" if span.side == "source" else None))
                 name = category if sub in ("", category) else f"{category}/{sub}"
                 lists[span.severity].append(f'{name} - "{words}"')
-        answer = "\n".join(
-            f"{name.capitalize()}:\n" + "\n".join(errors or [NO_ERROR]) for name, errors in lists.items()
-        )
-        return answer, len(Annotation(annotation)) - sum(map(len, lists.values()))
+        written = sum(map(len, lists.values())) - len(_LISTS)
+        lines = (line for errors in lists.values() for line in (errors if errors[1:] else [*errors, NO_ERROR]))
+        return "\n".join(lines), len(annotation) - written
 
 
 def _parts(line: str) -> tuple[str, str]:
