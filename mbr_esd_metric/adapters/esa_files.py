@@ -10,9 +10,9 @@ Four formats are read. The file's name and its lines tell them apart:
                              hypothesis_segment ... and overall, or start_indices, end_indices and error_types: the
                              tables of wmt25-mteval
 
-In the .jsonl an error's end is its last character, as the annotation tool has it. In the tables it is one past, as the
-tasks' scorer reads it, although they come from the same export, so that their spans are a character short. An omission
-has no place in the translation. If a person rated a translation of WMT24 several times in one file, the last counts.
+In the .jsonl an error's end is its last character. In the tables it is one past, as the tasks' scorer reads it. An
+omission has no place in the translation. If a person rated a translation of WMT24 several times in one file, the last
+counts.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def _rating(
 
 
 def _error(row: _Row, source: str, target: str, left_out: list[LeftOut]) -> MqmError:
-    """The error of a row, with its place in the kept texts. An error without a place is reported."""
+    """The error of a row, with its place in the kept texts."""
     side: Literal["target", "source"] = "target" if row.target.marked or not row.source.marked else "source"
     text, into = (row.target, target) if side == "target" else (row.source, source)
     problem = text.problem if text.marked else "error without a marked span"

@@ -3,15 +3,13 @@
 A row is a rater's complete annotation of one translation: start offsets, end offsets and severities, each separated by
 spaces, or ``-1``, ``-1`` and ``no-error``. Fields:
 
-- nine (2021 and 2022): system, document, segment, rater, source, target, starts, ends, severities, with or without a
-  header line that begins with ``mt_system``;
-- seven (the 2023 test set): language pair, number, source, target, starts, ends, severities, with a header line that
-  begins with ``lp``; of one system and one rater.
+- nine (2021, 2022): system, document, segment, rater, source, target and these, perhaps below a header (``mt_system``);
+- seven (the 2023 test set, one system and rater): language pair, number, source, target and these, below one (``lp``).
 
 Some texts are quoted as in CSV; offsets are those of the text without these quotes (2022 and 2023), or of the quoted
-one (2021 en-ru). Ends are the first character after the error, or three further (2021 en-ru, news and TED talks). No
-file says so, but people mark whole words: the second reading is taken, and reported, where at least twenty spans show
-it, as a quarter of them more lies between words. Texts without blanks, such as Chinese ones, show nothing.
+one (2021 en-ru). Ends are the first character after the error, or three further (2021 en-ru). No file says so, but
+people mark whole words: the second reading is taken, and reported, where at least twenty spans show it, as a quarter of
+them more lies between words. Texts without blanks, such as Chinese ones, show nothing.
 """
 
 from __future__ import annotations

@@ -97,15 +97,14 @@ class Rating:
     Attributes:
         segment, doc_segment: the segment's position in the test set and in its document, as in the file.
         rater: "" where the file does not say.
-        source, target: without markers and without white space at the end. If rows of one output disagree, the most
-            frequent text.
+        source, target: without markers and white space at the end; of rows that disagree, the most frequent text.
         errors: in the file's order, those of the source side and those without a place among them.
         lp: such as "en-de" where the file says it.
         line: the first one of the file that has it; 0 if there is no file.
         score: from 0 to 100, higher is better; None where nobody was asked for one, as in MQM.
         marked: whether the person was asked to mark errors; without, no errors say nothing.
-        seconds: that the person spent on it; a pause counts as at most a minute.
-        suggested: the spans that were there before; None if the translation was shown without any.
+        seconds: a pause counts as at most a minute.
+        suggested: the errors that were marked beforehand; None if the translation was shown without any.
         added: how many of the errors were not there before in any form.
         checks: attention checks that the person passed, and that the person saw.
     """
@@ -129,14 +128,12 @@ class Rating:
 
     @property
     def both(self) -> Annotation:
-        """The major and minor errors of the target side and the omissions, which are of the source's; errors of the
-        source itself are neither."""
+        """The major and minor errors of the target side and the omissions; errors of the source itself are neither."""
         return annotation_of_errors(e for e in self.errors if e.side == "target" or is_omission(e.category))
 
     @property
     def annotation(self) -> Annotation:
-        """The major and minor errors of the target side, each as often as it was marked; its points have no
-        characters."""
+        """The major and minor errors of the target side, each as often as it was marked."""
         return self.both.on("translation")
 
     def mqm(self, weights: str = "google") -> float:
@@ -165,8 +162,7 @@ class Rating:
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any], line: int, left_out: list[LeftOut], of_tool: bool = False) -> Rating:
-        """The rating of one line; raises what `untrusted.reading` catches where it is none, or a span does not fit. One
-        `of_tool` has all keys."""
+        """The rating of one line, `of_tool` with all keys; raises what `untrusted.reading` catches where it is none."""
         source, target = str(item["src"]), str(item["mt"])
         errors = []
         for one in item["errors"] or ():

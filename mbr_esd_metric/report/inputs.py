@@ -1,9 +1,5 @@
-"""Files and test sets side by side. The content of a file tells its kind.
-
-`comet-score --to_json`, decisions and candidates (JSON lines, plain or compressed), human MQM
-(Google's TSV, or ratings as JSON lines), and a test set in the folder layout of mt-metrics-eval. And a metric's scores
-of translations that people rated, with whether these are without error.
-"""
+"""Files and test sets side by side; the content of a file tells its kind. And a metric's scores of translations that
+people rated, with whether these are without error."""
 
 from __future__ import annotations
 
@@ -213,11 +209,8 @@ def _runs(hypotheses: Hypotheses, length: int) -> list[tuple[int, int, int]]:
 
 
 def mqm_inputs(source: Source) -> list[RatingInput]:
-    """Human MQM: one input for each rater, or "human 1", "human 2" if several raters divided the segments among them.
-
-    In the second case, a segment's raters are in the order of their names, and the category of each error names the
-    rater.
-    """
+    """Human MQM: one input for each rater; or, if several raters divided the segments among them, "human 1", "human 2"
+    in the order of their names, where the category of each error names the rater."""
     by_text: dict[Text, list[Rating]] = defaultdict(list)
     for rating in read_mqm(source.path):
         by_text[Text(rating.segment, rating.system, rating.source, rating.target)].append(rating)
@@ -282,12 +275,8 @@ def _rated(
 
 
 def scored_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[list[ScoredTranslation], list[bool]]:
-    """The translations of a metric's files that people rated.
-
-    Args:
-        metrics: files of `mbr-esd score --to_json` or ``comet-score --to_json``, of one metric.
-        ratings: people's, in any format that `read_mqm` reads; those of `annotate import` with their scores.
-    """
+    """The translations of the files of one metric (``--to_json``) that people rated, in any format of `read_mqm`; the
+    ratings of `annotate import` with their scores."""
     people: dict[SegmentKey, list[Rating]] = defaultdict(list)
     for path in ratings:
         beginning = next((line for _, line in numbered_lines(path)), "")

@@ -66,11 +66,8 @@ _Entry = TypeVar("_Entry", SegmentRating, Distribution)
 
 @dataclass(frozen=True, slots=True)
 class RatingTable:
-    """Translations as rows, metrics and raters as columns.
-
-    Attributes:
-        notes: what was repaired in the inputs, and which share only a part of their rows with the rest.
-    """
+    """Translations as rows, metrics and raters as columns; and what was repaired in the inputs, and which share only a
+    part of their rows with the rest."""
 
     rows: Sequence[Text]
     columns: Sequence[RatingInput]

@@ -234,8 +234,7 @@ Closing: TypeAlias = Callable[[Mapping[str, str]], Content]
 
 
 class XmlUnit(NamedTuple):
-    """A unit: its name, its texts, its languages, the part of the file that it stands in, and why it is not to be
-    judged, if so."""
+    """Its name, texts, languages, the part of the file that it stands in, and why it is not to be judged, if so."""
 
     id: str
     source: Content | None
@@ -259,12 +258,8 @@ def read_xml(
     closed: Callable[[list[Element], Closing], None],
     unit: Callable[[list[Element]], str],
 ) -> XmlFile:
-    """Read a file, and call `closed` with the open elements, outermost first, whenever the last of them ends.
-
-    Args:
-        texts: names of the elements that are read, with all in them.
-        closed: also gets what makes the content of the element, if it is read.
-        unit: the name in messages of the unit that is open; "" if none is.
+    """Read the elements `texts` of a file, with all in them. `closed` gets the open elements, outermost first, whenever
+    the last of them ends, and what makes its content if it is read; `unit` names the open unit in messages, or "".
 
     Raises:
         InputError: names the line and the unit of a fault of well-formedness; also for a file that defines entities of
@@ -363,12 +358,8 @@ def document_of(
     every: bool = True,
     first: tuple[int, str] | None = None,
 ) -> Document:
-    """The document of a file and its units, in their order.
-
-    Args:
-        every: also units that are not ready.
-        first: a place before all units, and text to insert there where a unit has an error.
-    """
+    """The document of a file and its units, in their order, or those that are ready if not `every`. `first` is a place
+    before all units, and text to insert there where a unit has an error."""
     judged: list[TranslationUnit] = []
     contents: list[tuple[Content, Content]] = []
     empty: list[str] = []
