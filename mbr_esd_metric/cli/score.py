@@ -96,14 +96,14 @@ def run(args: argparse.Namespace) -> int:
     if args.corrected and len(args.translations) > 1:
         raise OptionError(f"--corrected {args.corrected} is for one system; give one file with -t")
     texts = read_texts(args, card.lp, card.candidates)
-    if not texts.sources:
+    if not texts.ids:
         return _show(args, texts, {args.document: []})
     card = texts.card(card)
     if args.lp and not get_format(card.decision.format).prompt(card.prompt).names_languages:
         logger.info(
             f"note: {card.name} is not told the languages; --lp {args.lp} serves data warnings and sentences alone"
         )
-    segments = texts.segments()
+    segments = texts.segments
     if args.dry_run is not None:
         return print_estimates(card, segments, args.dry_run)
     prediction = Metric(card).predict(segments, progress_bar=not args.quiet)
@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     warning = warnings(metadata.data_warning, [one.label for one in segments], card.decision.blank)
     model = model_title(card, metadata.signature)
     rows = iter([_row(segment, row, model) for segment, row in zip(segments, prediction.rows(), strict=True)])
-    data = {path: list(islice(rows, len(texts.sources))) for path in texts.systems}
+    data = {path: list(islice(rows, len(texts.ids))) for path in texts.systems}
     return _show(args, texts, data, metadata.signature, card.lp, warning)
 
 
@@ -144,21 +144,21 @@ def _score_by_comet(args: argparse.Namespace) -> int:
     if args.changed_from and args.references:
         raise OptionError("-r has a line for every unit; with --changed-from give none")
     texts = read_texts(args, args.lp, args.references)
-    if not texts.sources:
+    if not texts.ids:
         return _show(args, texts, {args.document: []})
     if args.lp and args.document is None:
         raise no_effect_error(f"--lp {args.lp}", f"--model {args.model}, which names no languages")
-    references = None
+    references: Sequence[Mapping[str, str]] = [{}] * len(texts.ids)
     if args.references is not None:
-        references = read_translations(args.references, args.sources or args.document, texts.sources)
+        lines = read_translations(args.references, args.sources or args.document, len(texts.ids))
+        references = [{"ref": line} for line in lines]
     checkpoint = CometCheckpoint(*CometOptions.parse(args.model))
-    if checkpoint.needs_references and references is None:
+    if checkpoint.needs_references and args.references is None:
         raise OptionError(f"{args.model} needs references; give them with -r FILE")
     data = {}
-    for path, translations in texts.systems.items():
-        rows = [{"src": source, "mt": mt} for source, mt in zip(texts.sources, translations, strict=True)]
-        if references is not None:
-            rows = [{**row, "ref": reference} for row, reference in zip(rows, references, strict=True)]
+    for path, segments in texts.systems.items():
+        pairs = zip(segments, references, strict=True)
+        rows = [{"src": one.source, "mt": one.translation, **reference} for one, reference in pairs]
         prediction = checkpoint.predict(rows, progress=not args.quiet)
         scores = map(float, prediction.scores)
         data[path] = [{**row, "COMET": one, "model": args.model} for row, one in zip(rows, scores, strict=True)]

@@ -27,33 +27,23 @@ class Texts:
     """The texts to judge.
 
     Attributes:
-        sources: of all segments.
-        systems: file -> its translations.
+        systems: file -> its segments.
         ids: of each segment its number from 1, or what its file calls it.
-        documents: of each segment; "" where there is none.
         document: the translator's file, if the texts are from one.
         changed: how many units of it differ from an older one.
         whole: the translations of all its units by their ids.
     """
 
-    sources: Sequence[str]
-    systems: Mapping[str, Sequence[str]]
+    systems: Mapping[str, Sequence[Segment]]
     ids: Sequence[str]
-    documents: Sequence[str]
     document: Document | None = None
     changed: str = ""
     whole: Mapping[str, str] = field(default_factory=dict)
 
+    @property
     def segments(self) -> list[Segment]:
-        """All segments of the first system, then those of the next."""
-        kind = "line" if self.document is None else "unit"
-        return [
-            Segment(source, translation, f"{kind} {name} of {path}", system, document)
-            for system, (path, translations) in zip(short_names(self.systems), self.systems.items(), strict=True)
-            for source, translation, name, document in zip(
-                self.sources, translations, self.ids, self.documents, strict=True
-            )
-        ]
+        """Those of the first system, then those of the next."""
+        return [segment for segments in self.systems.values() for segment in segments]
 
     def card(self, card: ModelCard) -> ModelCard:
         """The card with the language pair of the file, where its prompt names languages and it has no pair yet."""
@@ -92,11 +82,18 @@ def read_plain(sources_path: str | None, paths: Sequence[str], documents_path: s
         raise OptionError("give a source file with -s and translations with -t, or a file such as project.xlf")
     check_distinct(paths, "translations", "-t ")
     sources = read_segments(sources_path)
-    systems = {path: read_translations(path, sources_path, sources) for path in paths}
+    systems = {path: read_translations(path, sources_path, len(sources)) for path in paths}
     documents = [""] * len(sources)
     if documents_path:
         documents = read_document_names(documents_path, sources_path, len(sources))
-    return Texts(sources, systems, list(map(str, range(1, len(sources) + 1))), documents)
+    segments = {
+        path: [
+            Segment(source, translation, f"line {number} of {path}", system, document)
+            for number, (source, translation, document) in enumerate(zip(sources, mt, documents, strict=True), 1)
+        ]
+        for system, (path, mt) in zip(short_names(systems), systems.items(), strict=True)
+    }
+    return Texts(segments, list(map(str, range(1, len(sources) + 1))))
 
 
 def _read_document(args: argparse.Namespace, lp: str | None) -> Texts:
@@ -119,10 +116,12 @@ def _read_document(args: argparse.Namespace, lp: str | None) -> Texts:
     for note in (_left_out(document), *document.notes):
         if note:
             print(printable(f"note: {path}: {note}"), file=sys.stderr)
-    units = document.units
-    systems = {path: [unit.translation for unit in units]}
-    documents = [unit.document or path for unit in units]
-    return Texts([u.source for u in units], systems, [u.id for u in units], documents, document, changed, whole)
+    [system] = short_names([path])
+    segments = [
+        Segment(unit.source, unit.translation, f"unit {unit.id} of {path}", system, unit.document or path)
+        for unit in document.units
+    ]
+    return Texts({path: segments}, [unit.id for unit in document.units], document, changed, whole)
 
 
 def _left_out(document: Document) -> str:
@@ -135,14 +134,14 @@ def _left_out(document: Document) -> str:
     return f"{number_of(len(left_out), 'unit')} left out ({each}), such as {next(iter(left_out))}{take}"
 
 
-def read_translations(path: str, source_path: str, sources: Sequence[str]) -> list[str]:
+def read_translations(path: str, source_path: str, count: int) -> list[str]:
     """The translations in a file, one for each source."""
     if path == source_path == "-":
         raise OptionError("standard input is named twice (-s - -t -); give sources or translations as a file")
     translations = read_segments(path)
-    if len(translations) != len(sources):
+    if len(translations) != count:
         raise InputError(
-            f"{path} has {number_of(len(translations), 'line')} and {source_path} has {len(sources)}; "
+            f"{path} has {number_of(len(translations), 'line')} and {source_path} has {count}; "
             "line i of both is segment i"
         )
     return translations
