@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
+from statistics import fmean
 
 import pytest
 
@@ -26,31 +26,18 @@ def check_numbers(page: Page, sheet: RatingTable, threshold: float) -> None:
     """Every score and similarity in the page equals Python's."""
     numbers = page.numbers()
     assert numbers["lambda"] == threshold
-    human = next(at for at, column in enumerate(sheet.columns) if column.human)
-    for at, column in enumerate(sheet.columns):
-        similar = {"softf1": [], "f1": [], "softdice": []}
-        for row, text in enumerate(sheet.rows):
-            opinion, gold = column.ratings[row], sheet.columns[human].ratings[row]
-            if opinion is None:
-                assert numbers["scores"][at][row] is None
-                assert numbers["agreements"][at][row] is None
-                continue
-            spans = above(opinion.annotation, threshold)
-            assert numbers["mqm"][at][row] == pytest.approx(mqm_score(spans), abs=1e-12)
-            assert numbers["scores"][at][row] == pytest.approx(unit_score(mqm_score(spans)), abs=1e-12)
-            if gold is None:
-                assert numbers["agreements"][at][row] is None
-                continue
-            reference, length = above(gold.annotation, threshold), len(text.translation)
-            for name, measure in (("softf1", soft_f1), ("f1", f1), ("softdice", soft_dice)):
-                value = measure(spans, reference, length)
-                assert numbers["agreements"][at][row][name] == pytest.approx(value, abs=1e-12), (column.name, row, name)
-                similar[name].append(value)
-        for name, values in similar.items():
-            assert numbers["figures"][at][name] == pytest.approx(math.fsum(values) / len(values), abs=1e-9)
-        annotations = [above(o.annotation, threshold) for o in column.ratings if o is not None]
-        assert numbers["figures"][at]["major"] == sum(a.count("major") for a in annotations)
-        assert numbers["figures"][at]["minor"] == sum(a.count("minor") for a in annotations)
+    spans = [[above(rating.annotation, threshold) for rating in column.ratings] for column in sheet.columns]
+    for at, mine in enumerate(spans):
+        mqm, figures = list(map(mqm_score, mine)), numbers["figures"][at]
+        assert numbers["mqm"][at] == pytest.approx(mqm, abs=1e-12)
+        assert numbers["scores"][at] == pytest.approx(list(map(unit_score, mqm)), abs=1e-12)
+        for name, measure in (("softf1", soft_f1), ("f1", f1), ("softdice", soft_dice)):
+            triples = zip(mine, spans[0], sheet.rows, strict=True)
+            values = [measure(one, gold, len(text.translation)) for one, gold, text in triples]
+            assert [similar[name] for similar in numbers["agreements"][at]] == pytest.approx(values, abs=1e-12), name
+            assert figures[name] == pytest.approx(fmean(values), abs=1e-9)
+        for severity in ("major", "minor"):
+            assert figures[severity] == sum(one.count(severity) for one in mine)
 
 
 def test_slider_equals_python(page: Page) -> None:
@@ -73,13 +60,8 @@ def test_systems_are_ranked_with_intervals(page: Page, sheet: RatingTable) -> No
     numbers = page.numbers()
     for system in numbers["ranking"]:
         for column, cell in zip(sheet.columns, system["cells"], strict=True):
-            scores = [
-                unit_score(mqm_score(o.annotation))
-                for o, t in zip(column.ratings, sheet.rows, strict=True)
-                if t.system == system["name"]
-            ]
-            mean = sum(scores) / len(scores)
-            assert cell["mean"] == pytest.approx(mean, abs=1e-12)
+            scores = [rating.score for rating in column.ratings if rating.text.system == system["name"]]
+            assert cell["mean"] == pytest.approx(fmean(scores), abs=1e-12)
             assert cell["interval"] == list(mean_score([SampledScore(score, 0.0) for score in scores]).interval)
     best = [s["name"] for s in sorted(numbers["ranking"], key=lambda s: -s["cells"][1]["mean"])]
     assert page.texts("#panel-overview .scroll:nth-of-type(2) tbody th") == best
@@ -99,9 +81,7 @@ def test_systems_are_ranked_with_intervals(page: Page, sheet: RatingTable) -> No
 
 def test_filters_and_sorting(page: Page, sheet: RatingTable) -> None:
     page.open(sheet)
-    metric = next(column for column in sheet.columns if column.name == "metric")
-    annotations = [opinion.annotation for opinion in metric.ratings if opinion]
-    human = [opinion.annotation for opinion in sheet.columns[0].ratings if opinion]
+    human, annotations, _ = ([rating.annotation for rating in column.ratings] for column in sheet.columns)
     severity = [(-a.count("major"), -a.count("minor")) for a in annotations]
     softness = [soft_f1(annotations[r], human[r], len(sheet.rows[r].translation)) for r in range(40)]
     mqm, lengths = [mqm_score(a) for a in annotations], [len(text.translation) for text in sheet.rows]
