@@ -177,8 +177,9 @@ class _Parser(argparse.ArgumentParser):
         # An option that takes several values takes every word up to the next.
         several = [a.option_strings[-1] for a in self._actions if a.option_strings and a.nargs == "+" and a.required]
         if several and named.issuperset(missing):
+            take = "take" if several[1:] else "takes"
             message += (
-                f"; {' and '.join(several)} takes every word after it: put {' '.join(missing)} first, or -- before it"
+                f"; {' and '.join(several)} {take} every word after: put {' '.join(missing)} first, or -- before it"
             )
         wrong = message.partition("unrecognized arguments: ")[2].split()
         if wrong and wrong[0].startswith("--"):

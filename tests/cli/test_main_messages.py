@@ -175,7 +175,7 @@ def test_whether_a_plot_can_be_drawn_is_looked_at_first(
         ("decide c -o o --zzz", "unrecognized arguments: --zzz\n"),
         (
             "oracle --test-set no-data/t --lp en-de mbr",
-            "required: CANDIDATES; --lp takes every word after it: put CANDIDATES first, or -- before it",
+            "required: CANDIDATES; --lp takes every word after: put CANDIDATES first, or -- before it",
         ),
         ("oracle", "required: CANDIDATES, --test-set, --lp\n"),
     ],
