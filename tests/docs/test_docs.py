@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.cli.main import VERBS, functions_of
+from mbr_esd_metric.cli.main import VERBS, add_verbs
 from mbr_esd_metric.decoding.options import FIELDS
 from mbr_esd_metric.metric.card import OPTIONS
 from tests.helpers.document import ROOT, Block, DocumentError, Session, blocks_of, documents
@@ -85,26 +85,28 @@ def test_every_page_is_in_the_navigation_of_the_site() -> None:
         ] == []
 
 
-def _options(parser: argparse.ArgumentParser, verb: str) -> Iterator[tuple[str, Sequence[str]]]:
-    """A verb's options, and those of the verbs below it, each by all its names."""
+@pytest.fixture(scope="module")
+def command_line() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("mbr-esd")
+    add_verbs(parser, VERBS)
+    return parser
+
+
+def _options(parser: argparse.ArgumentParser) -> Iterator[tuple[str, Sequence[str]]]:
+    """The options of all verbs, each by all its names."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            for name, below in action.choices.items():
-                yield from _options(below, f"{verb} {name}")
+            for below in action.choices.values():
+                yield from _options(below)
         elif action.option_strings and action.help != argparse.SUPPRESS:
-            yield verb, action.option_strings
+            yield parser.prog, action.option_strings
 
 
-def test_every_option_stands_in_some_page() -> None:
+def test_every_option_stands_in_some_page(command_line: argparse.ArgumentParser) -> None:
     """By one of its names; what a parser has by itself, as --help, need not."""
     text = "\n".join(page.read_text("utf-8") for page in (ROOT / "docs").glob("*.md"))
     documented = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", text)) | {"--help"}
-    missing = []
-    for verb, (module, _) in VERBS.items():
-        parser = argparse.ArgumentParser(verb)
-        functions_of(module)[0](parser)
-        missing += [(verb, names) for verb, names in _options(parser, verb) if not documented.intersection(names)]
-    assert missing == []
+    assert [one for one in _options(command_line) if not documented.intersection(one[1])] == []
     # So do the options of a model.
     assert [name for name in OPTIONS if not re.search(rf"(?<![\w-]){name}(?![\w-])", text)] == []
 
@@ -129,15 +131,15 @@ def commands_of(document: Path) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_command_is_one_that_the_verb_takes(document: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_is_one_that_the_verb_takes(
+    document: Path, command_line: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Also those that are not run: their options are there. In the prose a command may end before a value."""
     wrong = []
     for verb, *words in filter(None, commands_of(document)):
         if verb in VERBS and words:
-            parser = argparse.ArgumentParser(verb)
-            functions_of(VERBS[verb][0])[0](parser)
             try:
-                parser.parse_args(words)
+                command_line.parse_args([verb, *words])
             except SystemExit:
                 message = capsys.readouterr().err.strip().rpartition("\n")[2]
                 if not re.search("required|expected (one|at least one) argument|^$", message):
