@@ -217,7 +217,5 @@ def _scores(args: argparse.Namespace, year: str | None, name: str, sets: Sequenc
     notes = [note for one in sets for note in one.notes] + (spa_notes(sets, exact) if with_spa else [])
     if year:
         return overall_table(f"{title}, tasks of {year}", overall(tasks, sets, args.k, exact=exact), notes)
-    values = {
-        (one.lp, str(statistic)): evaluate(statistic, [one], exact=exact) for one in sets for statistic in statistics
-    }
-    return correlation_table(title, args.lp, statistics, values, notes)
+    values = {one.lp: {str(of): evaluate(of, [one], exact=exact) for of in statistics} for one in sets}
+    return correlation_table(title, values, notes)

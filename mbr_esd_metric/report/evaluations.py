@@ -25,7 +25,7 @@ from mbr_esd_metric.metaeval.error_free import (
 )
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, Result, evaluate_metrics
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet, spa_notes
-from mbr_esd_metric.metaeval.score_statistics import SCORE_STATISTICS, breakdown, length_labels
+from mbr_esd_metric.metaeval.score_statistics import breakdown, length_labels
 from mbr_esd_metric.metaeval.spans import (
     LAMBDAS,
     AnnotationMatrix,
@@ -40,13 +40,12 @@ from mbr_esd_metric.metaeval.spans import (
 )
 from mbr_esd_metric.prompting.text import word_count
 from mbr_esd_metric.report.leaderboard_table import (
-    MEASURE_TITLES,
     input_of,
     measure_column,
+    measure_title,
     metric_cells,
     result_cells,
     row_name,
-    statistic_title,
 )
 from mbr_esd_metric.report.plots import Curve
 from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, Value, finite_or_empty, table_of
@@ -90,7 +89,7 @@ def evaluation_panels(
         values = {name: tuple(result.values[name] for result in results) for name in results[0].values}
         values["spans"] = tuple(one.counts.major + one.counts.minor for one in results if one.counts)
         for name, y in values.items():
-            panels.setdefault(MEASURE_TITLES.get(name, name), []).append(Curve(label, x, y, guide=label in guides))
+            panels.setdefault(measure_title(name), []).append(Curve(label, x, y, guide=label in guides))
     return panels
 
 
@@ -131,7 +130,7 @@ def precision_recall_tables(
     tables: list[Table] = []
     panels: dict[str, list[Curve]] = {}
     for data, measure in product(sets, measures):
-        title, curves = MEASURE_TITLES.get(measure, measure), {}
+        title, curves = measure_title(measure), {}
         for metric in data.entries:
             name = row_name(metric.key)
             with labelled(f"{name}, {data.lp}"):
@@ -309,17 +308,13 @@ def breakdown_table(test_set: TestSet, data: MetricSet, by: By, names: Sequence[
     parts = breakdown(data, labels, names, exact=exact)
     if by == "length":
         parts = tuple(sorted(parts, key=lambda part: int(part.name.split("-")[0])))
-    titles = {
-        name: statistic_title(SCORE_STATISTICS[name]) if name in SCORE_STATISTICS else MEASURE_TITLES.get(name, name)
-        for name in names
-    }
     rows: list[TableRow] = [
         {
             Column(by, by): part.name,
             Column("segments", "segments"): part.segments,
             Column("rated", "rated"): part.rated,
             **metric_cells(key),
-            **{Column(name, title): values[name] for name, title in titles.items()},
+            **{Column(name, measure_title(name)): values[name] for name in names},
         }
         for part in parts
         for key, values in sorted(part.values.items(), key=lambda item: (descending_key(item[1][names[0]]), item[0]))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
 from typing import Any
 
 from mbr_esd_metric.metaeval.leaderboard import Leaderboard, Result
 from mbr_esd_metric.metaeval.matrices import percentile_interval
 from mbr_esd_metric.metaeval.metric_set import Key
-from mbr_esd_metric.metaeval.score_statistics import Overall, ScoreStatistic
+from mbr_esd_metric.metaeval.score_statistics import SCORE_STATISTICS, Overall
 from mbr_esd_metric.metaeval.significance import Ranking
+from mbr_esd_metric.metaeval.span_measures import PARTS
 from mbr_esd_metric.report.tables import DAGGER, Cell, Column, Table, TableRow, Value, finite_or_empty, table_of
 
 _TITLES = {
@@ -26,17 +26,24 @@ _TITLES = {
     "mpp": "MPP",
 }
 
-#: Measure -> heading; others are headed by their name.
-MEASURE_TITLES = {
-    **_TITLES,
-    **{f"{name}-precision": f"{title} P" for name, title in _TITLES.items()},
-    **{f"{name}-recall": f"{title} R" for name, title in _TITLES.items()},
-}
+
+def measure_title(name: str) -> str:
+    """The heading of a statistic or a span measure, such as "SoftF1 P", "Kendall by item" or "accuracy sys"."""
+    whole, _, part = name.rpartition("-")
+    if part in PARTS and whole in _TITLES:
+        return f"{_TITLES[whole]} {part[0].upper()}"
+    if name in _TITLES or name not in SCORE_STATISTICS:
+        return _TITLES.get(name, name)
+    level, kind, by = (statistic := SCORE_STATISTICS[name]).level, statistic.kind, statistic.by
+    kind = kind if kind == "accuracy" else kind.capitalize()
+    if level == "sys" or by == "none":
+        return f"{kind} {level}"
+    return f"{kind} {'docs ' if level == 'doc' else ''}by {by}"
 
 
 def measure_column(name: str, group: str = "") -> Column:
     """The column of a statistic or a span measure."""
-    return Column(name, MEASURE_TITLES.get(name, name), group, best="max")
+    return Column(name, measure_title(name), group, best="max")
 
 
 def input_of(uses_reference: bool) -> str:
@@ -135,43 +142,28 @@ def _legend(board: Leaderboard) -> list[str]:
     return lines
 
 
-def statistic_title(statistic: ScoreStatistic) -> str:
-    """A heading such as "Kendall by item" or "accuracy of systems"."""
-    if str(statistic) in MEASURE_TITLES:
-        return MEASURE_TITLES[str(statistic)]
-    kind = statistic.kind if statistic.kind == "accuracy" else statistic.kind.capitalize()
-    if statistic.level == "sys" or statistic.by == "none":
-        return f"{kind} {statistic.level}"
-    return f"{kind} {'docs ' if statistic.level == 'doc' else ''}by {statistic.by}"
-
-
 def correlation_table(
-    title: str,
-    lps: Sequence[str],
-    statistics: Sequence[ScoreStatistic],
-    values: Mapping[tuple[str, str], Mapping[Key, float]],
-    notes: Sequence[str] = (),
+    title: str, values: Mapping[str, Mapping[str, Mapping[Key, float]]], notes: Sequence[str] = ()
 ) -> Table:
     """One row for each metric; the statistics of each language pair, and of several their mean first.
 
-    `values` are those of (language pair, name of the statistic), by metric.
+    `values` are those of a language pair and a statistic, by metric.
     """
-    keys = dict.fromkeys(key for column in values.values() for key in column)
-    means: dict[tuple[str, str], dict[Key, float]] = {("average", str(statistic)): {} for statistic in statistics}
-    for (_, name), of in means.items():
-        for key in keys:
-            numbers = [values[lp, name][key] for lp in lps if key in values[lp, name]]
-            if len(numbers) == len(lps):
-                of[key] = sum(numbers) / len(lps)
-    groups = ["average", *lps] if len(lps) > 1 else lps
-    first = means["average", str(statistics[0])]
+    groups = dict(values)
+    names = list(next(iter(groups.values())))
+    keys = dict.fromkeys(key for of in values.values() for column in of.values() for key in column)
+    if len(values) > 1:
+        everywhere = {name: [key for key in keys if all(key in of[name] for of in values.values())] for name in names}
+        means = {
+            name: {key: sum(of[name][key] for of in values.values()) / len(values) for key in complete}
+            for name, complete in everywhere.items()
+        }
+        groups = {"average": means, **groups}
+    first = next(iter(groups.values()))[names[0]]
     rows = []
     for key in sorted(keys, key=lambda key: (key not in first, -first.get(key, 0.0), key)):
-        cells = metric_cells(key)
-        for group, statistic in product(groups, statistics):
-            column = Column(str(statistic), statistic_title(statistic), group, best="max")
-            cells[column] = {**values, **means}[group, str(statistic)].get(key)
-        rows.append(cells)
+        shown = {measure_column(name, group): of[name].get(key) for group, of in groups.items() for name in names}
+        rows.append({**metric_cells(key), **shown})
     return table_of(title, rows, notes)
 
 
@@ -183,7 +175,7 @@ def metric_cells(metric: Key) -> dict[Column, Value | Cell]:
 def overall_table(title: str, overall: Overall, notes: Sequence[str] = ()) -> Table:
     """One row for each metric: overall score, cluster and value of each task; metrics that miss a task come last."""
     groups = [(task.statistic, task.lps[0] if len(task.lps) == 1 else "all") for task in overall.tasks]
-    columns = [Column(str(of), statistic_title(of), group, best="max") for of, group in groups]
+    columns = [measure_column(str(statistic), group) for statistic, group in groups]
     rows = [
         {
             **metric_cells(key),

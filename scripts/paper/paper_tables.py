@@ -35,7 +35,7 @@ from mbr_esd_metric.metaeval.leaderboard import (
 )
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.spans import LAMBDAS, AnnotationMatrix
-from mbr_esd_metric.report.leaderboard_table import MEASURE_TITLES, row_name
+from mbr_esd_metric.report.leaderboard_table import measure_title, row_name
 from mbr_esd_metric.report.tables import DAGGER, TABLE_FORMATS, Cell, Column, Table, blocks, render_all
 
 _MEASURES = {
@@ -310,7 +310,7 @@ class Study:
                         values["edits"] = float(tally.edits)
                         if tally.edits:
                             values[result.similarity] = tally.ratio
-        measures = {"edits": ("edits", 0), **{name: (MEASURE_TITLES.get(name, name), 3) for name in _EDITED}}
+        measures = {"edits": ("edits", 0), **{name: (measure_title(name), 3) for name in _EDITED}}
         return self._compared(
             "synthetic", title, measures, [_Row(name, values, self._unrated) for name, values in rows.items()]
         )

@@ -17,12 +17,13 @@ from mbr_esd_metric.metaeval.leaderboard import (
     Leaderboard,
     LeaderboardRow,
     LeaderboardSettings,
+    Result,
     compute_leaderboard,
     paired_bootstrap,
     signature_field,
 )
 from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
-from mbr_esd_metric.metaeval.significance import average_ranking, rank_metrics
+from mbr_esd_metric.metaeval.significance import Ranking, average_ranking, rank_metrics
 from mbr_esd_metric.metaeval.spans import evaluate_spans
 from mbr_esd_metric.report.leaderboard_table import leaderboard_table
 from mbr_esd_metric.report.tables import render_all
@@ -82,42 +83,45 @@ def full_name(one: MetricEntry | LeaderboardRow) -> str:
     return f"{one.name}-{'ref' if one.uses_reference else 'src'}"
 
 
+def result(board: Leaderboard, name: str) -> Result:
+    average = row(board, name).average
+    assert average is not None
+    return average
+
+
+def rankings(sets: Sequence[MetricSet], statistic: Any) -> list[Ranking]:
+    named = [{full_name(entry): entry.scores for entry in one.entries} for one in sets]
+    return [rank_metrics(one.gold, scores, statistic, 200) for one, scores in zip(sets, named, strict=True)]  # type: ignore[arg-type]
+
+
 def test_values_and_clusters_are_those_of_metaeval(one: MetricSet) -> None:
     board = board_of([one])
-    for statistic, function in (("spa", spa), ("acc_eq", lambda g, m: acc_eq(g, m).accuracy)):
-        ranking = rank_metrics(one.gold, {full_name(e): e.scores for e in one.entries}, statistic, 200)  # type: ignore[arg-type]
+    for statistic in ("spa", "acc_eq"):
+        (ranking,) = rankings([one], statistic)
         for entry in one.entries:
-            (result,) = row(board, entry.name).results
-            assert result is not None
-            assert result.values[statistic] == function(one.gold, entry.scores)  # type: ignore[no-untyped-call]
-            assert result.ranks[statistic] == ranking.rank(full_name(entry))
-    ours = next(e for e in one.entries if e.name == "ours")
-    direct = evaluate_spans(ours.spans or (), one.human, one.lengths)
-    (result,) = row(board, "ours").results
-    assert result is not None
-    assert {m: result.values[m] for m in board.measures} == direct.values
-    assert result.counts == direct.counts
+            found, name, scores = result(board, entry.name), full_name(entry), one.scores[entry.key]
+            assert (found.values[statistic], found.ranks[statistic]) == (ranking.value(name), ranking.rank(name))
+            expected = spa(one.gold, scores) if statistic == "spa" else acc_eq(one.gold, scores).accuracy
+            assert found.values[statistic] == expected
+    direct = evaluate_spans(one.entries[0].spans or (), one.human, one.lengths)
+    ours, overlap = result(board, "ours"), result(board, "overlap")
+    assert ({m: ours.values[m] for m in board.measures}, ours.counts) == (direct.values, direct.counts)
     assert board.human == ((direct.counts.gold_major, direct.counts.gold_minor),)
-    overlap = row(board, "overlap").average
-    assert overlap is not None
     assert (overlap.counts, set(overlap.values)) == (None, {"spa", "acc_eq"})
 
 
 def test_the_average_is_the_mean_with_clusters(two: list[MetricSet]) -> None:
     board = board_of(two)
-    for one_row in board.rows:
-        results = [result for result in one_row.results if result is not None]
-        assert one_row.average is not None
-        for name, value in one_row.average.values.items():
-            assert value == pytest.approx(sum(r.values[name] for r in results) / 2)
-    mean = average_ranking(
-        [rank_metrics(data.gold, {full_name(e): e.scores for e in data.entries}, "spa", 200) for data in two]
-    )
+    for name in ("ours", "map", "vote", "overlap"):
+        each = [one for one in row(board, name).results if one is not None]
+        means = {what: pytest.approx(sum(one.values[what] for one in each) / 2) for what in each[0].values}
+        assert result(board, name).values == means
+    mean = average_ranking(rankings(two, "spa"))
     ranks = {full_name(r): r.average.ranks["spa"] for r in board.rows if r.average}
     assert ranks == dict(zip(mean.names, mean.ranks, strict=True))
-    counts = row(board, "ours").average.counts  # type: ignore[union-attr]
-    assert counts is not None
-    assert counts.minor == sum(r.counts.minor for r in row(board, "ours").results if r and r.counts)
+    total, each = result(board, "ours").counts, [one.counts for one in row(board, "ours").results if one and one.counts]
+    assert total is not None
+    assert total.minor == sum(one.minor for one in each)
 
 
 def test_a_metric_that_misses_a_language_pair_has_no_average_and_comes_last(two: list[MetricSet]) -> None:

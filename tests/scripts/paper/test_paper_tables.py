@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,8 @@ from mbr_esd_metric.core.decision import CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
-from mbr_esd_metric.metaeval import evaluate_spans, spa
-from mbr_esd_metric.metaeval.metric_set import MetricEntry
+from mbr_esd_metric.metaeval import MetricEntry, MetricSet, evaluate_metrics
+from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings
 from mbr_esd_metric.report.tables import Table
 from tests.helpers.candidates import answer
 
@@ -85,47 +85,36 @@ def cells(table: Table) -> dict[str, dict[str, Any]]:
     }
 
 
-def expected(test_set: TestSet, choose: Callable[[int, int], Annotation]) -> dict[str, float]:
-    predicted = [[choose(s, k) for k in range(test_set.segments)] for s in range(len(test_set.systems))]
-    human = [r.of(test_set.systems, test_set.segments) for r in test_set.human_ratings()]
-    spans = evaluate_spans(predicted, human, test_set.lengths, ("softf1", "f1", "softdice-corpus"))
-    scores = MetricEntry.of_spans("", predicted).scores
-    assert scores is not None
-    return {"spa": spa(test_set.gold, scores), **spans.values}
-
-
 def test_rows_equal_a_direct_computation(test_set: TestSet, candidates: Path) -> None:
     study = Study([test_set], candidates)
     records = {(r.system, r.id): r for r in read_candidates(candidates / "llama.en-de.jsonl.gz")}
-    human = test_set.human_ratings()[0]
+    (human,) = test_set.human_ratings()
+    gold = human.of(test_set.systems, test_set.segments)
 
-    def decided(rule: str, utility: str = "softf1", n: int = 256) -> Callable[[int, int], Annotation]:
-        def choose(system: int, segment: int) -> Annotation:
-            stored = records[test_set.systems[system], str(segment)]
-            gold = human.annotations[test_set.systems[system]][segment]
-            references = [gold] if rule == "oracle" and gold is not None else None
-            options = DecisionOptions(rule, utility)
-            return decide(list(stored.candidates[:n]), stored.mt, options, references=references).annotation
+    def chosen(system: int, segment: int, rule: str, utility: str, n: int) -> Annotation:
+        stored = records[test_set.systems[system], str(segment)]
+        references = [gold[system][segment] or EMPTY] if rule == "oracle" else None
+        few, options = list(stored.candidates[:n]), DecisionOptions(rule, utility)
+        return decide(few, stored.mt, options, references=references).annotation
 
-        return choose
-
-    rows = {
-        ("main", "empty"): lambda s, k: EMPTY,
-        ("main", "Llama 3.3 70B greedy"): decided("greedy", n=1),
-        ("main", "Llama 3.3 70B majority"): decided("majority"),
-        ("main", "Llama 3.3 70B MBR-ScoreSim"): decided("mbr", "scoresim"),
-        ("oracle", "Llama 3.3 70B oracle-F1"): decided("oracle", "f1"),
-        ("scalability", "Llama 3.3 70B MBR-SoftF1 N=16"): decided("mbr", n=16),
-        ("lambda", "Llama 3.3 70B MBR-SoftF1 lambda 0.0"): decided("mbr"),
-    }
-    for (table, row), choose in rows.items():
+    for (table, row), options in {
+        ("main", "empty"): ("empty", "softf1", 1),
+        ("main", "Llama 3.3 70B greedy"): ("greedy", "softf1", 1),
+        ("main", "Llama 3.3 70B majority"): ("majority", "softf1", 256),
+        ("main", "Llama 3.3 70B MBR-ScoreSim"): ("mbr", "scoresim", 256),
+        ("oracle", "Llama 3.3 70B oracle-F1"): ("oracle", "f1", 256),
+        ("scalability", "Llama 3.3 70B MBR-SoftF1 N=16"): ("mbr", "softf1", 16),
+        ("lambda", "Llama 3.3 70B MBR-SoftF1 lambda 0.0"): ("mbr", "softf1", 256),
+    }.items():
+        spans = [[chosen(i, j, *options) for j in range(SEGMENTS)] for i in range(len(test_set.systems))]
+        data = MetricSet("en-de", test_set.gold, test_set.lengths, [gold], [MetricEntry.of_spans("row", spans)])
+        expected = evaluate_metrics(data, LeaderboardSettings(measures=("softf1", "f1", "softdice-corpus")))["row"]
         values = cells(study.table(table))[row]
-        for measure, value in expected(test_set, choose).items():
+        for measure, value in expected.values.items():
             assert values[f"{measure}_ours"] == pytest.approx(value, abs=1e-12), (table, row, measure)
         assert values["missing"] is None
     counts = cells(study.table("span-counts"))["human"]
-    spans = [a for row in human.of(test_set.systems, test_set.segments) for a in row if a]
-    assert counts["major_ours"] == sum(a.count("major") for a in spans)
+    assert counts["major_ours"] == sum(a.count("major") for row in gold for a in row if a)
 
 
 def test_what_a_row_lacks_is_named(test_set: TestSet, candidates: Path) -> None:
