@@ -196,8 +196,6 @@ def file_options(
     first = _first_record(path)
     if first is not None and first.decision is not None:
         try:
-            for name, value in first.decision.items():
-                DecisionOptions.of(None, {name: value})
             usual = DecisionOptions().changed(first.decision, _option_of_line)
         except OptionError as error:
             raise InputError(f"{path}, {first.label}: {error}") from None

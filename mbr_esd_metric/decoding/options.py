@@ -180,7 +180,7 @@ class DecisionOptions:
         values: dict[str, Any] = dict(changes)
         for name, value in values.items():
             try:
-                DecisionOptions(**{name: value})
+                DecisionOptions.of(None, {name: value})
             except OptionError as error:
                 raise OptionError(f"{spell(name, value)}: {error}") from None
         changed = replace(self, **values)

@@ -222,16 +222,17 @@ class DecisionRecord:
             for one in each
         }
         utility, index = record.get("expected_utility", ""), record.get("index", "")
+        values: dict[str, Any] = {name: finite(_typed(record, name, float)) for name in ("score", "mqm")}
+        values |= {name: _typed(record, name, int) for name in ("valid", "distinct", "invalid")}
         optional = {"system": str, "mqm_sd": float, "corrected": str}
+        values |= {name: _typed(record, name, kind, True) for name, kind in optional.items()}
         return cls(
             id=_identifier(record),
             index=None if index is None else _typed(record, "index", int),
             annotation=annotation,
             texts=tuple(words[span.side, span.start, span.end] for span in annotation),
             expected_utility=math.nan if utility is None else finite(_typed(record, "expected_utility", float)),
-            **{name: finite(_typed(record, name, float)) for name in ("score", "mqm")},
-            **{name: _typed(record, name, int) for name in ("valid", "distinct", "invalid")},
-            **{name: _typed(record, name, kind, True) for name, kind in optional.items()},
+            **values,
         )
 
     def to_json(self) -> dict[str, Any]:

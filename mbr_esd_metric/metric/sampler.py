@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -30,10 +30,6 @@ _T = TypeVar("_T")
 REFRESH = 10.0
 
 
-class IdentityChanged(Exception):
-    """The engine took its identity from memory, and is another: the keys of the requests are of no use."""
-
-
 class Sampler(AbstractContextManager["Sampler"]):
     """Puts missing candidates into a store; a context manager, which closes the engine.
 
@@ -50,32 +46,40 @@ class Sampler(AbstractContextManager["Sampler"]):
     def __exit__(self, *_: object) -> None:
         self._held.close()
 
-    def fill(self, card: ModelCard, requests: Mapping[_T, Request]) -> dict[_T, int]:
-        """Sample what the store lacks of these requests; the number of candidates of each that count.
+    def fill(
+        self, card: ModelCard, requests: Mapping[_T, Request], again: Callable[[], Mapping[_T, Request]]
+    ) -> tuple[Mapping[_T, Request], dict[_T, int]]:
+        """Sample what the store lacks of these requests. Returns them, built `again` where the engine is another than
+        it remembered, and the number of candidates of each that count.
 
         With `n=auto` all segments go through a round together, and those whose decision is settled leave. Further
         candidates in the store do not count, so that a run that is repeated comes to the same decisions.
 
         Raises:
-            IdentityChanged: before the first sample.
             EngineError, StoreError: what was sampled before is in the store.
         """
-        if not card.adaptive:
-            self.sample(card, requests.values())
-            return dict.fromkeys(requests, card.samples)
-        from mbr_esd_metric.metric.adaptive import rounds, settled
+        totals: Iterable[int] = (card.samples,)
+        if card.adaptive:
+            from mbr_esd_metric.metric.adaptive import rounds, settled
 
+            totals = rounds(card.samples)
         counts: dict[_T, int] = {}
-        for n in rounds(card.samples):
+        for n in totals:
             left = {name: replace(request, n=n) for name, request in requests.items() if name not in counts}
+            if not self._begun and self.missing(left.values()):
+                assumed = dict(self._engine.identity)
+                self._engine.confirm()
+                if self._engine.identity != assumed:  # it was remembered, and the keys are of no use
+                    return self.fill(card, again(), again)
             self.sample(card, left.values())
             for name, request in left.items():
-                candidates = [one for one in self._store.get(request.key, n) if one is not None]
-                source = card.decision.source_of(request.source)
-                done = n == card.samples or request.key in self.refused
-                if done or settled(candidates, request.translation, card.decision, source=source):
-                    counts[name] = n
-        return counts
+                if n < card.samples and request.key not in self.refused:
+                    candidates = [one for one in self._store.get(request.key, n) if one is not None]
+                    source = card.decision.source_of(request.source)
+                    if not settled(candidates, request.translation, card.decision, source=source):
+                        continue
+                counts[name] = n
+        return requests, counts
 
     def missing(self, requests: Iterable[Request]) -> list[Request]:
         """The parts of these requests that the store lacks. Those with one source stand together, which helps the
@@ -90,10 +94,6 @@ class Sampler(AbstractContextManager["Sampler"]):
         """Put every missing candidate of these requests into the store; raises as `fill` does."""
         parts = self.missing(requests)
         if parts and not self._begun:
-            assumed = dict(self._engine.identity)
-            self._engine.confirm()
-            if self._engine.identity != assumed:
-                raise IdentityChanged
             self._begun = True
             lacking = self.missing([replace(one, n=card.samples) for one in requests])
             if self._claim(card, {one.key for one in lacking}):

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -107,21 +108,16 @@ class Sampled:
     def collect(self, segments: Sequence[Segment], progress: bool) -> Collected:
         """The numbers of segments that share candidates, and the candidates, or why there will never be any. Segments
         without a translation have none."""
-        requests = build_requests(self.card, self.engine.identity, segments)
-        counts = dict.fromkeys(requests, self.card.samples)
         refused: Mapping[str, Refused] = {}
         with CandidateStore(store_path(self.card.store)) as store:
-            self._warn_of_other_servers(store)  # sampling adds those of this run
+            requests: Mapping[Pair, Request] = self._requests(store, segments)
+            counts = dict.fromkeys(requests, self.card.samples)
             if self.card.adaptive or any(len(store.stored(one.key, one.n)) < one.n for one in requests.values()):
-                from mbr_esd_metric.metric.sampler import IdentityChanged, Sampler
+                from mbr_esd_metric.metric.sampler import Sampler
 
                 with Sampler(self.engine, store, progress) as sampler:
-                    try:
-                        counts = sampler.fill(self.card, requests)
-                    except IdentityChanged:
-                        requests = build_requests(self.card, self.engine.identity, segments)
-                        self._warn_of_other_servers(store)
-                        counts = sampler.fill(self.card, requests)
+                    again = partial(self._requests, store, segments)
+                    requests, counts = sampler.fill(self.card, requests, again)
                 refused = sampler.refused
             numbers: dict[Pair, list[int]] = {pair: [] for pair in requests}
             for number, segment in enumerate(segments):
@@ -136,9 +132,10 @@ class Sampled:
                 else:
                     yield shared, refused.get(key) or candidates
 
-    def _warn_of_other_servers(self, store: CandidateStore) -> None:
-        """Warn where the stored candidates of this model came from other servers than the run's, which may serve
-        another model of the same name. From then on the store knows both, so that later runs could mix them."""
+    def _requests(self, store: CandidateStore, segments: Sequence[Segment]) -> dict[Pair, Request]:
+        """`build_requests`. Warns where the stored candidates of this model came from other servers than the run's,
+        which may serve another model of the same name: sampling adds those of this run, and later ones could mix them.
+        """
         named = self.engine.servers
         known = store.servers(self.engine.digest) if named else []
         if known and not {*named} <= {*known}:
@@ -147,6 +144,7 @@ class Sampled:
                 f"this run asks {', '.join(named)}: if that is another model, keep them apart with store=PATH, or "
                 "serve it under another name and give it as model=NAME"
             )
+        return build_requests(self.card, self.engine.identity, segments)
 
 
 class FromFile:

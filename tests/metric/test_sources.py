@@ -87,7 +87,8 @@ def test_runs_that_sample_other_texts_do_not_wait(tmp_path: Path, caplog: pytest
     with FakeServer(MODEL) as server, CandidateStore(tmp_path / "store") as store:
         source = Sampled(load_card(f"mbr-esd-server?model={MODEL}&n=2&store={tmp_path}/store&server={server.url}"))
         with Sampler(source.engine, store) as other:
-            other.fill(source.card, build_requests(source.card, source.engine.identity, segments[:1]))
+            requests = build_requests(source.card, source.engine.identity, segments[:1])
+            other.fill(source.card, requests, dict)
             annotate(source.card, segments[1:])
         assert not caplog.messages
     assert [path.name for path in (tmp_path / "store.claims").iterdir()] == ["lock"]
