@@ -32,10 +32,8 @@ SystemSpans = Mapping[str, Sequence[Any]]
 
 
 def load_eval_set(evs: Any, spans: Mapping[str, SystemSpans] | None = None) -> TestSet:
-    """The test set of an ``EvalSet``, without texts of references and names of documents.
-
-    The systems are those of our reader of data folders: all except the standard reference, outliers and systems
-    without gold, sorted by name.
+    """The test set of an ``EvalSet``, without texts of references and names of documents, with the systems that
+    `load_test_set` takes.
 
     Args:
         evs: an ``EvalSet``, read with stored metric scores, human ratings, or both.
@@ -83,13 +81,8 @@ def load_eval_set(evs: Any, spans: Mapping[str, SystemSpans] | None = None) -> T
 def evaluate_spans_of(
     evs: Any, predicted: SystemSpans, raters: Sequence[str] = (), measures: Sequence[str] = DEFAULT_MEASURES
 ) -> SpanScores:
-    """SoftF1, F1, softdice, MPP and span counts of predicted spans against an ``EvalSet``'s human ratings.
-
-    Args:
-        evs: an ``EvalSet`` with human ratings.
-        predicted: system -> for each segment a ``Rating`` or an annotation.
-        raters: names of human ratings; none for the merged ones, or every rater's where there are none.
-        measures: see `mbr_esd_metric.metaeval.span_measures`.
+    """`evaluate_spans` of predicted spans, for each system and segment a ``Rating`` or an annotation, against an
+    ``EvalSet``'s human ratings of these names; the merged ones, or every rater's, where none is named.
 
     Raises:
         InputError: a rated translation without prediction, no ratings.

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from mbr_esd_metric.adapters.ratings import MqmError, annotation_of_errors, omissions_in
 from mbr_esd_metric.adapters.wmt.layout import read_blocks, write_lines
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.errors import InputError, number_of
 from mbr_esd_metric.files.untrusted import parse_strict_json
 from mbr_esd_metric.prompting.parse import is_omission
 
@@ -134,18 +134,16 @@ class Ratings:
         """System -> for each segment its spans in the translation."""
         return {s: tuple(None if one is None else one.on("translation") for one in row) for s, row in self.both.items()}
 
-    @cached_property
-    def omissions(self) -> dict[str, tuple[Annotation | None, ...]]:
-        """System -> for each segment what the translation leaves out of the source."""
-        return {s: tuple(None if one is None else omissions_in(one) for one in row) for s, row in self.both.items()}
-
     def both_of(self, system: str, segment: int) -> Annotation | None:
         """The spans of one translation; None if it is unrated."""
         return self.both[system][segment] if system in self.both else None
 
     def of(self, systems: Sequence[str], segments: int, *, omissions: bool = False) -> list[list[Annotation | None]]:
-        """The annotations, or omissions, systems x segments, in this order; systems without an entry are unrated."""
-        rows = self.omissions if omissions else self.annotations
+        """The annotations of the translations, or what these leave out of the source, systems x segments, in this
+        order; systems without an entry are unrated."""
+        rows = self.annotations
+        if omissions:
+            rows = {s: tuple(None if one is None else omissions_in(one) for one in row) for s, row in self.both.items()}
         return [list(rows.get(system, (None,) * segments)) for system in systems]
 
 
@@ -182,4 +180,4 @@ def fault_note(name: str, faults: Counter[str], *, of_people: bool = False) -> t
     so that their repeats are no fault."""
     kinds = (_CUT, _NO_SPAN) if of_people else (_CUT, _NO_SPAN, _REPEATED)
     notes = ", ".join(f"{faults[kind]} {kind}" for kind in kinds if faults[kind])
-    return (f"error spans of {name} in {faults['translations']} translations: {notes}",) if notes else ()
+    return (f"error spans of {name} in {number_of(faults['translations'], 'translation')}: {notes}",) if notes else ()
