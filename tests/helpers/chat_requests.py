@@ -55,10 +55,10 @@ def outcome(parts: Iterable[Generated | Refused]) -> tuple[dict[tuple[str, int],
 
 
 def sampled(
-    server: FakeServer, *of: int, url: str = "", policy: RetryPolicy = QUICK, **options: Any
+    server: FakeServer, *of: int, policy: RetryPolicy = QUICK, **options: Any
 ) -> dict[tuple[str, int], Candidate]:
-    """The samples of `requests(*of)` from a server in its dialect, asked at another address if one is given."""
-    place: dict[str, Any] = {"server": (url or server.url,), "dialect": server.dialect, "concurrency": 8}
+    """The samples of `requests(*of)` from a server in its dialect."""
+    place: dict[str, Any] = {"server": (server.url,), "dialect": server.dialect, "concurrency": 8}
     asking = ServerEngine(EngineOptions(server.model, **place | options), policy)
     return collect(asking.generate(requests(*of), Sampling()))
 

@@ -1,4 +1,4 @@
-"""Small chat servers, one for each dialect, and a proxy that spoils replies; all for tests.
+"""Small chat servers, one for each dialect, which spoil replies if they are told to; all for tests.
 
 They are made after what each server's documentation says, and are none of those servers. A dialect that has seeds gives
 candidates that are a function of (prompt, seed + index), as vLLM's are, so that two runs can be held equal; one that
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import http.client
 import itertools
 import json
 import random
@@ -17,11 +16,10 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.generation.server.dialects import DIALECTS
 
@@ -38,6 +36,20 @@ KNOWN = {
     ),
     "ollama": "model messages tools format options stream keep_alive think truncate shift logprobs top_logprobs",
     "plain": "model messages max_tokens temperature top_p reasoning_effort",
+}
+
+#: What happens to spoilt requests, by turns: the connection dropped before or after the work is done, 500, 429 with
+#: Retry-After, a reply cut in the middle (with the length of the whole, or as if it were whole), HTML with the status
+#: 200, a stall, a reply that drips for longer than the client waits. A "redirect" to another host, a "flood" and a
+#: "packed" reply end a run, and come only where they are named.
+FAULTS = ("drop", "drop after", "500", "429", "cut", "cut clean", "html", "stall", "drip")
+#: Replies of faults, without work: status, body and headers.
+_REPLIES: dict[str, tuple[int, Any, dict[str, str]]] = {
+    "500": (500, {"error": {"message": "internal"}}, {}),
+    "429": (429, {"error": {"message": "slow down"}}, {"Retry-After": "0"}),
+    "html": (200, b"<html><body>Please log in</body></html>", {"Content-Type": "text/html"}),
+    "redirect": (307, b"", {"Location": "http://elsewhere.example/v1/chat/completions"}),
+    "packed": (200, gzip.compress(b"{}"), {"Content-Encoding": "gzip"}),
 }
 
 
@@ -120,23 +132,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(raw)
 
-
-class LocalServer:
-    """A server on a port of its own; a context manager."""
-
-    def listen(self, handler: type[BaseHTTPRequestHandler], path: str = "/v1") -> None:
-        """Take a port; requests are answered by this class."""
-        self._server = _Server(("127.0.0.1", 0), handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}{path}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def trickle(self, length: int, pieces: Iterable[bytes], pause: float = 0.0) -> None:
+        """Announce a reply of that length, send the pieces, and close the connection."""
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("Content-Length", str(length))
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            for piece in pieces:
+                self.wfile.write(piece)
+                self.wfile.flush()
+                time.sleep(pause)
 
 
 @dataclass(frozen=True)
@@ -149,9 +155,10 @@ class Failure:
 
 
 @dataclass(eq=False)
-class FakeServer(LocalServer):
-    """Serves `model` in a dialect. It notes of each request for candidates the body and the time when it came, of each
-    request of any kind its Authorization, and how many were under way at most (`busiest`)."""
+class FakeServer:
+    """Serves `model` in a dialect on a port of its own; a context manager. It notes of each request for candidates the
+    body and the time when it came, of each request of any kind its Authorization, and how many were under way at most
+    (`busiest`)."""
 
     model: str = "test-model"
     _: KW_ONLY
@@ -172,8 +179,14 @@ class FakeServer(LocalServer):
     spoil: Any = None
     #: What a llama.cpp server says of the samples that it works on at once; None: it says nothing.
     slots: int | None = None
+    #: The share of requests that these faults spoil, and the seconds of a stall.
+    share: float = 0.0
+    faults: Sequence[str] = FAULTS
+    stall: float = 3.0
 
     def __post_init__(self) -> None:
+        self.spoilt: Counter[str] = Counter()
+        chance, turns = random.Random(0), itertools.cycle(self.faults)
         self.bodies: list[dict[str, Any]] = []
         self.arrivals: list[float] = []
         self.keys: list[str | None] = []
@@ -196,6 +209,16 @@ class FakeServer(LocalServer):
                     return self.reply(*outer.post(self.path, raw, self.headers["Content-Type"]))
                 body = json.loads(raw)
                 with lock:
+                    fault = next(turns) if chance.random() < outer.share else ""
+                    outer.spoilt.update([fault] * bool(fault))
+                if fault == "flood":
+                    return self.trickle(300 << 20, (b" " * (1 << 20) for _ in range(300)))
+                if fault in _REPLIES:
+                    return self.reply(*_REPLIES[fault])
+                self.close_connection = fault.startswith("drop") or fault == "stall"
+                if fault == "drop":
+                    return None
+                with lock:
                     delay = outer.delay  # a test may change it as soon as it sees the request
                     outer.arrivals.append(time.monotonic())
                     number = len(outer.arrivals)
@@ -212,9 +235,27 @@ class FakeServer(LocalServer):
                     value = outer.spoil(value, number) or value
                 if isinstance(value, Failure):
                     return self.reply(value.status, value.body, value.headers)
-                self.reply(status, value)
+                whole = json.dumps(value).encode()
+                if fault == "cut":
+                    self.trickle(len(whole), [whole[: len(whole) // 2]])
+                elif fault == "drip":
+                    self.trickle(len(whole), (bytes([byte]) for byte in whole[:-1]), outer.stall / len(whole))
+                elif self.close_connection:
+                    time.sleep(outer.stall if fault == "stall" else 0)
+                else:
+                    self.reply(status, whole[: len(whole) // 2] if fault == "cut clean" else whole)
 
-        self.listen(Handler)
+        self._server = _Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
 
     def post(self, path: str, body: bytes, kind: str) -> tuple[int, Any]:
         """The reply to a POST to another path than that of candidates, of a body of a content type."""
@@ -280,87 +321,3 @@ class FakeServer(LocalServer):
         if DIALECTS[self.dialect].guidance == "none":
             return f"Here you are:\n```json\n{text}\n```"
         return text
-
-
-class FaultyProxy(LocalServer):
-    """Stands before a server and spoils a share of the replies to POST requests.
-
-    Faults: the connection dropped before the request is passed on, dropped after the server has done the work, 500, 429
-    with Retry-After, a reply cut in the middle (with the length of the whole, or as if it were whole), HTML with the
-    status 200, a stall, a reply that drips for longer than the client waits. They take turns, so that nine faults are
-    one of each. Those that end a run come only where they are named: a "redirect" to another host, a "flood", and a
-    "packed" reply.
-    """
-
-    FAULTS = ("drop", "drop after", "500", "429", "cut", "cut clean", "html", "stall", "drip")
-    #: Replies in place of the server's: status, body and headers.
-    REPLIES: ClassVar[dict[str, tuple[int, Any, dict[str, str]]]] = {
-        "500": (500, {"error": {"message": "internal"}}, {}),
-        "429": (429, {"error": {"message": "slow down"}}, {"Retry-After": "0"}),
-        "html": (200, b"<html><body>Please log in</body></html>", {"Content-Type": "text/html"}),
-        "redirect": (307, b"", {"Location": "http://elsewhere.example/v1/chat/completions"}),
-        "packed": (200, gzip.compress(b"{}"), {"Content-Encoding": "gzip"}),
-    }
-
-    def __init__(self, url: str, share: float, *, stall: float, faults: tuple[str, ...] = FAULTS) -> None:
-        target = urlsplit(url)
-        self.faults: Counter[str] = Counter()
-        self.requests = 0
-        rng, turns, lock, outer = random.Random(0), itertools.cycle(faults), threading.Lock(), self
-
-        class Handler(_Handler):
-            def do_GET(self) -> None:
-                self.pass_on("GET", None)
-
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                with lock:
-                    outer.requests += 1
-                    fault = next(turns) if rng.random() < share else None
-                    if fault:
-                        outer.faults[fault] += 1
-                if fault == "drop":
-                    self.close_connection = True
-                elif fault == "flood":
-                    self.trickle(300 << 20, (b" " * (1 << 20) for _ in range(300)))
-                elif fault in outer.REPLIES:
-                    self.reply(*outer.REPLIES[fault])
-                else:
-                    self.pass_on("POST", body, fault)
-
-            def pass_on(self, method: str, body: bytes | None, fault: str | None = None) -> None:
-                names = ("Content-Type", "Authorization")
-                headers = {name: self.headers[name] for name in names if name in self.headers}
-                connection = http.client.HTTPConnection(target.netloc, timeout=600)
-                try:
-                    connection.request(method, self.path, body, headers)
-                    answer = connection.getresponse()
-                    raw = answer.read()
-                except OSError:
-                    self.close_connection = True
-                    return
-                finally:
-                    connection.close()
-                if fault in ("drop after", "stall"):
-                    time.sleep(stall if fault == "stall" else 0)
-                    self.close_connection = True
-                elif fault == "cut":
-                    self.trickle(len(raw), [raw[: len(raw) // 2]])
-                elif fault == "drip":
-                    self.trickle(len(raw), (bytes([byte]) for byte in raw[:-1]), stall / len(raw))
-                else:
-                    self.reply(answer.status, raw[: len(raw) // 2] if fault == "cut clean" else raw)
-
-            def trickle(self, length: int, pieces: Iterable[bytes], pause: float = 0.0) -> None:
-                """Announce a reply of that length, send the pieces, and close the connection."""
-                self.close_connection = True
-                self.send_response(200)
-                self.send_header("Content-Length", str(length))
-                self.end_headers()
-                with contextlib.suppress(OSError):
-                    for piece in pieces:
-                        self.wfile.write(piece)
-                        self.wfile.flush()
-                        time.sleep(pause)
-
-        self.listen(Handler, target.path)

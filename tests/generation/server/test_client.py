@@ -24,7 +24,7 @@ from mbr_esd_metric.metric.run import annotate
 from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.parse import LONGEST_ANSWER
 from tests.helpers.chat_requests import MODEL, QUICK, collect, engine, outcome, requests, sampled
-from tests.helpers.chat_server import Failure, FakeServer, FaultyProxy, first_two
+from tests.helpers.chat_server import Failure, FakeServer, first_two
 
 
 def choice(at: int = 0, **change: Any) -> Callable[[dict[str, Any]], object]:
@@ -172,11 +172,10 @@ def test_a_run_stops_when_its_money_is_spent_and_keeps_what_was_paid_for() -> No
 def test_replies_that_were_lost_are_counted_as_paid() -> None:
     """Every second reply is lost on the way, after the server has worked for it."""
     with (
-        FakeServer(MODEL, dialect="openai") as server,
-        FaultyProxy(server.url, 0.5, stall=1.0, faults=("drop after", "cut")) as proxy,
+        FakeServer(MODEL, dialect="openai", share=0.5, faults=("drop after", "cut")) as server,
         pytest.raises(EngineError, match="max_cost"),
     ):
-        list(hosted(proxy.url, 0.006, 1).generate(requests(60, 8), Sampling(max_tokens=16)))
+        list(hosted(server.url, 0.006, 1).generate(requests(60, 8), Sampling(max_tokens=16)))
     assert len(server.bodies) < 60
 
 

@@ -32,7 +32,7 @@ from mbr_esd_metric.metric.run import annotate, signature_of
 from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.formats.json import output_grammar, render_answer
 from tests.helpers.chat_requests import MODEL, QUICK, requests, sampled
-from tests.helpers.chat_server import FakeServer, FaultyProxy
+from tests.helpers.chat_server import FAULTS, FakeServer
 
 ALL = list(DIALECTS)
 
@@ -107,9 +107,9 @@ def test_faults_lose_and_double_nothing(name: str) -> None:
     policy = dataclasses.replace(QUICK, timeout=2.5)
     with FakeServer(MODEL, dialect=name) as server:
         clean = sampled(server, count, 16)
-        with FaultyProxy(server.url, share, stall=3.0) as proxy:
-            spoilt = sampled(server, count, 16, url=proxy.url, policy=policy)
-    assert set(proxy.faults) == set(FaultyProxy.FAULTS)
+        server.share = share
+        spoilt = sampled(server, count, 16, policy=policy)
+    assert set(server.spoilt) == set(FAULTS)
     assert set(spoilt) == set(clean)
     if DIALECTS[name].seed:
         assert texts(spoilt) == texts(clean)
@@ -120,15 +120,15 @@ def test_faults_lose_and_double_nothing(name: str) -> None:
     [("redirect", "redirects to"), ("flood", "sends over 2 MB"), ("packed", "compresses its replies")],
 )
 def test_what_cannot_be_borne_is_a_clear_end(fault: str, message: str) -> None:
-    with FakeServer(MODEL) as server, FaultyProxy(server.url, 1.0, stall=1.0, faults=(fault,)) as proxy:
+    with FakeServer(MODEL, share=1.0, faults=(fault,)) as server:
         tracemalloc.start()
         try:
             with pytest.raises(EngineError, match=message):
-                sampled(server, 1, 1, url=proxy.url)
+                sampled(server, 1, 1)
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        assert proxy.requests == 1
+        assert server.spoilt == {fault: 1}
     assert peak < 40 << 20, "the 300 MB of a flood are kept"
 
 
