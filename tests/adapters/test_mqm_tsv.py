@@ -56,22 +56,38 @@ def test_quotes_are_literal_unless_all_of_the_file_is_quoted(tmp_path: Path) -> 
     assert read(tmp_path, row, 'B|d|1|1|r1|"s|"t" x|Other|Minor').ratings[0].target == '"Er sagte ""ja"""'
 
 
+NO_SPAN = "counts in the score, has no span"
+
+
 @pytest.mark.parametrize(
-    ("target", "reason"),
+    ("row", "score", "spans", "note"),
     [
-        ("<v>t", "unbalanced markers"),
-        ("t</v>", "unbalanced markers"),
-        ("</v>t<v>", "unbalanced markers"),
-        ("t<v></v>", "empty span"),
-        ("t", "error without a marked span"),
-        ("t<v> </v>", "span of white space at the end"),
+        ("<v>t|Other|Minor", -1, 0, f"unbalanced markers: {NO_SPAN}"),
+        ("t</v>|Other|Minor", -1, 0, f"unbalanced markers: {NO_SPAN}"),
+        ("</v>t<v>|Other|Minor", -1, 0, f"unbalanced markers: {NO_SPAN}"),
+        ("t<v></v>|Other|Minor", -1, 0, f"empty span: {NO_SPAN}"),
+        ("t|Other|Minor", -1, 0, f"error without a marked span: {NO_SPAN}"),
+        ("t<v> </v>|Other|Minor", -1, 0, f"span of white space at the end: {NO_SPAN}"),
+        ("<v>t</v>|Fluency/Punctuation|Minor", -0.1, 1, None),
+        ("<v>t</v>|Fluency/Punctuation|Major", -5, 1, None),
+        ("<v>t</v>|Non-translation!|Major", -25, 1, None),
+        ("<v>t</v>|Accuracy/Addition|critical", -5, 1, None),
+        ("<v>t</v>|Style|Neutral", 0, 0, None),
+        ("<v>t</v>|Style|Trivial", 0, 0, "severity 'trivial': has no penalty"),
     ],
 )
-def test_an_error_without_a_usable_span_counts_in_the_score_only(tmp_path: Path, target: str, reason: str) -> None:
-    data = read(tmp_path, f"A|d|1|1|r1|s|{target}|Other|Minor")
+def test_gold_scores_weigh_every_row_as_google_does(
+    tmp_path: Path, row: str, score: float, spans: int, note: str | None
+) -> None:
+    """One without a usable span counts in the score only; a gold score has no floor."""
+    data = read(tmp_path, f"A|d|1|1|r1|s|{row}")
     (rating,) = data.ratings
-    assert (rating.target, rating.mqm(), len(rating.annotation)) == ("t", -1, 0)
-    assert data.report().endswith(f"     1  {reason}: counts in the score, has no span (line 2)")
+    assert (rating.target, rating.mqm(), len(rating.annotation)) == ("t", score, spans)
+    assert data.report() == "a.tsv: 1 rating" + (f"\n       1  {note} (line 2)" if note else "")
+    (rating,) = read(tmp_path, *[f"A|d|1|1|r1|s|{row}"] * 6)
+    assert (rating.mqm(), len(rating.annotation)) == (pytest.approx(6 * score), 6 * spans)
+    assert mqm_score(rating.annotation) >= -25
+    assert len(set(rating.annotation.key)) == min(spans, 1)
 
 
 def test_attention_checks_and_short_rows_are_no_ratings(tmp_path: Path) -> None:
@@ -80,30 +96,6 @@ def test_attention_checks_and_short_rows_are_no_ratings(tmp_path: Path) -> None:
     assert [rating.rater for rating in data] == ["r3"]
     reasons = {2: "attention check, not a rating", 3: "row with too few columns"}
     assert {item.line: item.reason for item in data.left_out} == reasons
-
-
-@pytest.mark.parametrize(
-    ("category", "severity", "score"),
-    [
-        ("Fluency/Punctuation", "Minor", -0.1),
-        ("Fluency/Punctuation", "Major", -5),
-        ("Non-translation!", "Major", -25),
-        ("Accuracy/Addition", "critical", -5),
-        ("Style", "Neutral", 0),
-        ("Style", "Trivial", 0),
-    ],
-)
-def test_gold_scores_weigh_as_google_does(tmp_path: Path, category: str, severity: str, score: float) -> None:
-    data = read(tmp_path, f"A|d|1|1|r1|s|<v>t</v>|{category}|{severity}")
-    assert (data.ratings[0].mqm(), len(data.ratings[0].annotation)) == (score, score != 0)
-    notes = ["severity 'trivial': has no penalty"] if severity == "Trivial" else []
-    assert [item.reason for item in data.left_out] == notes
-
-
-def test_gold_scores_have_no_floor_and_count_every_row(tmp_path: Path) -> None:
-    (rating,) = read(tmp_path, *["A|d|1|1|r1|s|<v>t</v>|Other|Major"] * 6)
-    assert (rating.mqm(), len(rating.annotation), mqm_score(rating.annotation)) == (-30, 6, -25)
-    assert rating.annotation == Annotation([ErrorSpan(0, 1, "major")])
 
 
 def test_rows_of_different_texts_take_the_commonest(tmp_path: Path) -> None:
@@ -151,18 +143,17 @@ def test_problems_are_errors_that_name_the_place(tmp_path: Path) -> None:
 def test_bio_mqm_is_one_rating_a_line(tmp_path: Path) -> None:
     line = (
         '{"lp": "de-en", "system": "A", "doc": "d", "seg_id": "3", "rater": "9", "src": "Hallo", '
-        '"mt": "Hello ", "errors": [{"start": 0, "end": 6, "severity": "Critical", "category": "x"}]}'
+        '"mt": "Hello ", "errors": [{"start": 0, "end": 6, "severity": "Critical", "category": "x"}]}\n'
     )
     path = tmp_path / "bio.jsonl.gz"
-    write_whole(path, line + "\n")
-    (rating,) = read_mqm(path)
-    write_whole(path, line.replace('"lp"', '"direction"') + "\n")
-    assert tuple(read_mqm(path)) == (rating,)
+    write_whole(path, line + line.replace('"lp"', '"direction"'))
+    rating, same = read_mqm(path)
+    assert rating == same
     assert (rating.lp, rating.system, rating.rater, rating.target) == ("de-en", "A", "9", "Hello")
     assert [(s.start, s.end, s.severity) for s in rating.annotation] == [(0, 5, "major")]
-    write_whole(path, line + "\n" + line.replace('"end": 6', '"end": 7') + "\n")
+    write_whole(path, line + line.replace('"end": 6', '"end": 7'))
     refused(r"line 2: error span \[0, 7\)", read_mqm, path)
-    write_whole(path, line.replace('"mt"', '"target"') + "\n")
+    write_whole(path, line.replace('"mt"', '"target"'))
     refused("line 1: no 'mt'", read_mqm, path)
 
 
