@@ -78,30 +78,24 @@ class EsaData:
         return tuple(sorted(rated or {segment.lp for segment in self.segments}))
 
 
-def read_esa(paths: Sequence[str | Path]) -> EsaData:
-    """Read one or several files of annotations, plain or compressed, which may be of the same segments.
+def read_esa(paths: Sequence[str | Path], *, rated: bool = True) -> EsaData:
+    """Read one or several files of annotations, plain or compressed, which may be of the same segments; of a task's
+    table the texts alone if not `rated`.
 
     Raises:
         InputError: a file in another format, a malformed line (the message names it), or no annotation at all.
     """
     reader = _Reader()
     for path in map(Path, paths):
-        if plain_name(path).endswith(".tsv"):
-            reader.read_table(path)
+        if plain_name(path).endswith(".tsv") or not rated:
+            reader.read_table(path, rated)
         elif plain_name(path).endswith((".jsonl", ".json")):
             reader.read_lines(path)
         else:
             raise InputError(f"{path}: ESA is read from .jsonl or .tsv")
-    if not any(segment.ratings for segment in reader.segments.values()):
+    if rated and not any(segment.ratings for segment in reader.segments.values()):
         raise InputError(f"{', '.join(map(str, paths))}: no annotation in these files")
     return EsaData(tuple(reader.segments.values()), dict(reader.left_out))
-
-
-def read_table_segments(path: str | Path) -> tuple[RatedSegment, ...]:
-    """The segments of a task's table, with or without annotations, in the order of the file."""
-    reader = _Reader()
-    reader.read_table(Path(path), rated=False)
-    return tuple(reader.segments.values())
 
 
 class _Reader:
@@ -124,7 +118,7 @@ class _Reader:
                 else:
                     self._single(item, times)
 
-    def read_table(self, path: Path, *, rated: bool = True) -> None:
+    def read_table(self, path: Path, rated: bool) -> None:
         """The rows of a .tsv; their annotations as well if `rated`."""
         for number, cell in table_cells(path, "\t", _COLUMNS):
             if rated and not {"overall", "error_types"} & {*cell}:

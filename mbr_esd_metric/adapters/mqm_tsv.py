@@ -21,18 +21,11 @@ from mbr_esd_metric.files.tables import table_rows
 
 #: Our name of a column -> its names in the files; the first one that a file has is used. In 2020-2022 `doc_id` is the
 #: place of a segment in its document, and `seg_id` its place in the test set.
-COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "system": ("system",),
-    "doc": ("doc",),
+_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    **{name: (name,) for name in ("system", "doc", "rater", "source", "target", "category", "severity")},
     "doc_segment": ("docSegId", "doc_seg_id", "doc_id", "seg_id"),
     "segment": ("globalSegId", "global_seg_id", "seg_id", "docSegId", "doc_seg_id", "doc_id"),
-    "rater": ("rater",),
-    "source": ("source",),
-    "target": ("target",),
-    "category": ("category",),
-    "severity": ("severity",),
 }
-
 #: Names of a column with the language pair, such as "en-de", where a table has it.
 _LP = ("lp", "language_pair")
 #: The columns of Marot's files, whose header may be missing.
@@ -64,7 +57,7 @@ def read_mqm_tsv(path: str | Path) -> RatingData:
         body.insert(0, (1, header))
         header = list(_MAROT)
     index = {}
-    for name, variants in COLUMNS.items():
+    for name, variants in _COLUMNS.items():
         known = [variant for variant in variants if variant in header]
         if not known:
             raise InputError(
@@ -89,7 +82,7 @@ def read_mqm_tsv(path: str | Path) -> RatingData:
         if left_out and left_out[-1].line == line:
             continue
         lp = "" if pair is None or len(row) <= pair else row[pair].strip()
-        key = (cell["system"], cell["doc"], cell["segment"], cell["rater"], lp)
+        key = cell["system"], cell["doc"], cell["segment"], cell["rater"], lp
         source, target = _Marked.read(cell["source"]), _Marked.read(cell["target"])
         text, at = first.setdefault((*key[:3], lp, source.text), (target.text, line))
         what = f"system {key[0]} for segment {key[2]} of {key[1]}"

@@ -28,8 +28,6 @@ from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.prompting.text import UNSPACED
 
 _WITH_SYSTEM, _WITH_LP = 9, 7
-#: Stands for the names that a file does not have.
-UNNAMED_SYSTEM, UNNAMED_RATER = "mt", "rater"
 _HEADERS = ("mt_system", "lp")
 _LP = re.compile(r"(?<![a-z])([a-z]{2}-[a-z]{2})(?![a-z])")
 #: How far ends may lie after the first character that is right.
@@ -115,7 +113,7 @@ def _rows(path: Path, left_out: list[LeftOut]) -> list[_Row]:
         if len(cells) == _WITH_SYSTEM:
             pair, (system, doc, segment, rater) = named, cells[:4]
         elif len(cells) == _WITH_LP:
-            pair, system, doc, segment, rater = cells[0], UNNAMED_SYSTEM, "document", cells[1], UNNAMED_RATER
+            pair, system, doc, segment, rater = cells[0], "mt", "document", cells[1], "rater"
         else:
             left_out.append(LeftOut(number, f"row with neither {_WITH_LP} nor {_WITH_SYSTEM} fields"))
             continue

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
-from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment, read_table_segments
+from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment, read_esa
 from mbr_esd_metric.adapters.mqm_tsv import carry_span, check_same_text
 from mbr_esd_metric.adapters.qe_tsv import is_qe
 from mbr_esd_metric.adapters.rating_formats import is_rating_format
@@ -278,7 +278,7 @@ def read_task(path: str | Path) -> EsaData:
     """
     path = Path(path)
     of_wmt26 = plain_name(path).endswith(".jsonl")
-    segments = tuple(read_items(path, _wmt26) if of_wmt26 else read_table_segments(path))
+    segments = tuple(read_items(path, _wmt26) if of_wmt26 else read_esa([path], rated=False).segments)
     if not segments:
         raise InputError(f"{path}: no official segment in this file")
     return EsaData(segments, {})

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.adapters.documents import Checked, read_document
-from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from tests.adapters.test_documents import _mark, _read
 from tests.helpers.refused import refused
 
@@ -57,6 +57,10 @@ def test_every_byte_of_po_but_the_comments_stays(tmp_path: Path, ending: str) ->
     again = read_document(tmp_path / "o.po")
     assert again.units == document.units
     assert _mark(again, tmp_path / "p.po") == path.read_bytes()
+    # Two errors on the same words have one comment, the worse one's.
+    twice = Annotation([ErrorSpan(0, 2, severity, side="source") for severity in ("minor", "major")])
+    document.mark([*[Checked(Annotation(), 1.0)] * 3, Checked(twice, 0.5)], tmp_path / "p.po")
+    assert re.findall(b'# mbr-esd: .*"', (tmp_path / "p.po").read_bytes()) == [b'# mbr-esd: [1] major: "%d"']
     # A form that is not judged keeps its comment, and the other forms lose theirs.
     again.mark([*[Checked(Annotation(), 1.0)] * 3, None], tmp_path / "p.po")
     assert re.findall(b'# mbr-esd: .*e"', (tmp_path / "p.po").read_bytes()) == [
