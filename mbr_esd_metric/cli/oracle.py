@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -69,58 +69,54 @@ def run(args: argparse.Namespace) -> int:
     else:
         notes = [f"oracle: the candidate with the highest {args.utility} to the rater, or on average to all"]
     sets: list[MetricSet] = []
+    rows: dict[str, TableRow] = {}
     results: dict[str, dict[str, Result]] = {}
     for test_set in load_test_sets(args):
         notes += test_set.notes
-        data, results[test_set.lp] = _evaluate(args, test_set, settings, notes)
+        data, results[test_set.lp] = _evaluate(args, test_set, settings, rows, notes)
         sets.append(data)
-    rows: dict[str, TableRow] = {}
-    curves: dict[str, list[tuple[float, Result]]] = defaultdict(list)
-    for lp, of in results.items():
-        for name, result in of.items():
-            rule, _, size = name.partition(" (N = ")
-            rows[name] = {Column("rule", "rule"): rule}
-            if args.sizes:
-                n = int(size.rstrip(")"))
-                rows[name] = {**rows[name], Column("n", "N"): n}
-                curves[f"{rule} {lp}" if len(results) > 1 else rule].append((n, result))
     title = f"oracle, {Path(args.test_set).name}"
     print_tables([evaluation_table(title, rows, results, sets, settings, notes)], args.table)
     if args.plot:
+        curves: dict[str, list[tuple[float, Result]]] = defaultdict(list)
+        for (lp, of), (name, row) in product(results.items(), rows.items()):
+            rule, size = row.values()
+            curves[f"{rule} {lp}" if len(results) > 1 else str(rule)].append((cast("int", size), of[name]))
         save(plot_curves(evaluation_panels(curves), "candidates N", log_x=True), Path(args.plot))
     return 0
 
 
 def _evaluate(
-    args: argparse.Namespace, test_set: TestSet, settings: LeaderboardSettings, notes: list[str]
+    args: argparse.Namespace,
+    test_set: TestSet,
+    settings: LeaderboardSettings,
+    rows: dict[str, TableRow],
+    notes: list[str],
 ) -> tuple[MetricSet, dict[str, Result]]:
-    """What is held against all raters, and name -> result, also of the oracle of each rater alone. `notes` gets a line
-    for each of these: how much was rated, or why such ratings cannot compare systems."""
+    """What is held against all raters, and name -> result, also of the oracle of each rater alone. `rows` gets the
+    first cells of each, `notes` a line for each rater: how much was rated, or why that cannot compare systems."""
     from mbr_esd_metric.adapters.wmt.metric_files import read_sampled
 
-    human = test_set.human(args.raters)
-    if not human:
-        raise InputError(
-            f"{test_set.layout.human_file('*', 'seg.rating')}: no human ratings, and an oracle needs some; import "
-            "them with: mbr-esd wmt import"
-        )
+    human = {one.name: one.of(test_set.systems, test_set.segments) for one in test_set.human_ratings(args.raters)}
     sampled = read_sampled(test_set, args.candidates)
     data = MetricSet(test_set.lp, test_set.gold, test_set.lengths, (), ())
     raters, sizes = list(human.values()), dict.fromkeys(args.sizes or [None])
 
-    def chosen(name: str, rule: str, size: int | None, known: Sequence[AnnotationMatrix] = ()) -> MetricEntry:
-        spans = choose_all(sampled, DecisionOptions(rule, args.utility), size, known)
-        return MetricEntry.of_spans(name if size is None else f"{name} (N = {size})", spans)
+    def chosen(label: str, rule: str, size: int | None, known: Sequence[AnnotationMatrix] = ()) -> MetricEntry:
+        name = label if size is None else f"{label} (N = {size})"
+        entry = MetricEntry.of_spans(name, choose_all(sampled, DecisionOptions(rule, args.utility), size, known))
+        rows[name] = {Column("rule", "rule"): label, **({} if size is None else {Column("n", "N"): size})}
+        return entry
 
     entries = [chosen(rule, rule, size) for rule, size in product(dict.fromkeys(args.rules), sizes)]
     entries += [chosen("oracle", "oracle", size, raters) for size in sizes]
     everybody = replace(data.rated_by(raters), entries=entries)
     results = evaluate_metrics(everybody, settings)
     for name, matrix in human.items() if len(human) > 1 and not args.sizes else ():
-        alone, row = data.rated_by([matrix]), f"oracle {name}"
+        alone, label = data.rated_by([matrix]), f"oracle {name}"
         try:
-            results |= evaluate_metrics(replace(alone, entries=[chosen(row, "oracle", None, [matrix])]), settings)
-            notes.append(f"{row}: {(~np.isnan(alone.gold)).sum()} translations in {test_set.lp}")
+            results |= evaluate_metrics(replace(alone, entries=[chosen(label, "oracle", None, [matrix])]), settings)
+            notes.append(f"{label}: {(~np.isnan(alone.gold)).sum()} translations in {test_set.lp}")
         except InputError as error:
-            notes.append(f"{row} is left out in {test_set.lp}: {error}")
+            notes.append(f"{label} is left out in {test_set.lp}: {error}")
     return everybody, results

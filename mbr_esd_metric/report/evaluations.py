@@ -62,14 +62,14 @@ def evaluation_table(
     """SPA, acc_eq, the span measures (empty without human ratings) and numbers of spans, for each language pair.
 
     Args:
-        rows: name of a metric -> the first cells of its row.
+        rows: name of a metric -> the first cells of its row, which is shown if there is a result.
         results: language pair -> name of a metric -> its result; the cells of a pair that lacks a row are empty.
         sets: what was evaluated.
         notes: below the table, before those on SPA.
     """
     shown = []
-    for name, labels in rows.items():
-        cells = dict(labels)
+    for name in (name for name in rows if any(name in of for of in results.values())):
+        cells = dict(rows[name])
         for lp, of in results.items():
             cells |= result_cells(lp, of.get(name), settings.measures if any(one.human for one in sets) else ())
         shown.append(cells)
