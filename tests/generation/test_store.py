@@ -110,7 +110,6 @@ HOSTILE = (
     ("make", "message"),
     [
         (lambda path: changed_store(path, "DROP TABLE sample", HOSTILE), "is no candidate store"),
-        (lambda path: path.write_bytes(b"SQLite"), "is no candidate store"),
         (lambda path: path.write_text("my diary\n" * 100), "is no candidate store"),
         (lambda path: path.write_bytes(b"SQLite format 3\0" + bytes(200)), "is no candidate store"),
         (lambda path: execute(path, "CREATE TABLE sample (a)"), "is no candidate store"),

