@@ -51,12 +51,7 @@ MAX_CHARACTERS = 350
 
 @dataclass(frozen=True, slots=True)
 class TrainingRow:
-    """A row of the data set.
-
-    Attributes:
-        source: the source text; no source is in both parts of the data set.
-        content: the columns.
-    """
+    """A row of the data set: its columns, and the source text, which is in one part of the data set alone."""
 
     source: str
     content: Mapping[str, Any]
@@ -112,22 +107,21 @@ class PreferenceData:
         """Pairs, language pairs, why segments gave none and candidates were not read, utility gap and lengths, as lines
         of text."""
         pairs = [row.content for row in self.rows]
-        of = number_of(len(pairs) + sum(self.without.values()), "segment")
-        lines = [f"{number_of(len(pairs), 'pair')} of {of}"]
+        segments = number_of(len(pairs) + sum(self.without.values()), "segment")
+        lines = [f"{number_of(len(pairs), 'pair')} of {segments}"]
         lps = Counter(pair["lp"] or "no language pair" for pair in pairs)
         if len(lps) > 1:
             lines.append("  " + ", ".join(f"{lp}: {count}" for lp, count in sorted(lps.items())))
         for reason, count in sorted(self.without.items()):
             lines.append(f"  {count:>6}  no pair: {reason}{f' ({self.example})' if reason == NO_VALID else ''}")
         lines += [f"  {number_of(n, 'candidate')} not read: {why}" for why, n in Counter(self.unread).most_common()]
-        for name, values in (
-            ("utility gap", [pair["chosen_utility"] - pair["rejected_utility"] for pair in pairs]),
-            ("characters chosen", [len(pair["chosen"][0]["content"]) for pair in pairs]),
-            ("characters rejected", [len(pair["rejected"][0]["content"]) for pair in pairs]),
-        ):
-            low, middle, high = min(values), statistics.median(values), max(values)
-            mean = statistics.fmean(values)
-            lines.append(f"  {name}: mean {mean:.4g}, min {low:.4g}, median {middle:.4g}, max {high:.4g}")
+        columns = {"utility gap": [pair["chosen_utility"] - pair["rejected_utility"] for pair in pairs]}
+        columns |= {f"characters {of}": [len(p[of][0]["content"]) for p in pairs] for of in ("chosen", "rejected")}
+        for name, values in columns.items():
+            mean, middle = statistics.fmean(values), statistics.median(values)
+            lines.append(
+                f"  {name}: mean {mean:.4g}, min {min(values):.4g}, median {middle:.4g}, max {max(values):.4g}"
+            )
         return "\n".join(lines)
 
 
@@ -222,14 +216,9 @@ def pairs_signature(card: ModelCard) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HumanAnnotation:
-    """One rater's annotation of one translation, or what takes its place.
-
-    Attributes:
-        source, translation: the texts.
-        lp: such as "en-de"; "" if it is unknown.
-        annotation: spans over the translation; a span's category is the published one ("Accuracy/Mistranslation").
-            An answer is a set of errors. If two have the same characters and severity, the model learns the first.
-    """
+    """One rater's annotation of one translation, or what takes its place; `lp` is "" if it is unknown. A span's
+    category is the published one ("Accuracy/Mistranslation"). An answer is a set of errors: if two have the same
+    characters and severity, the model learns the first."""
 
     source: str
     translation: str
@@ -242,13 +231,8 @@ class HumanAnnotation:
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Examples to learn from.
-
-    Attributes:
-        rows: of the data set.
-        clean: how many of them have no error.
-        inexpressible: errors left out because they have no place, or their text occurs earlier in the translation.
-    """
+    """Examples to learn from: how many of the rows are clean, without an error; and how many errors are inexpressible,
+    left out because they have no place, or their text occurs earlier in the translation."""
 
     rows: Sequence[TrainingRow]
     clean: int
@@ -295,7 +279,7 @@ def select(
         card: the model that is to learn; its prompt and format are those of the examples.
         examples: most examples; None takes all.
         clean_share: share of examples without an error, in [0, 1); None takes them as they come.
-        max_characters: longest translation; longer ones are left out.
+        max_characters: of a translation; longer ones are left out.
 
     Raises:
         InputError: nothing fits the limits.

@@ -1,5 +1,5 @@
 """The question to the model: a template, which is a file, ours (`prompts/FORMAT/VERSION.txt`) or the user's
-(`prompt=PATH`). Each of `PLACEHOLDERS` in it is replaced once; all other braces stay as they are.
+(`prompt=PATH`). Each placeholder in it is replaced once; all other braces stay as they are.
 
 Ours are zero-shot, in the manner of GEMBA-MQM; `automqm-v1` is in the manner of AutoMQM (Fernandes et al. 2023, arXiv
 2308.07286), and `eaprompt-v1` of EAPrompt (Lu et al. 2024, arXiv 2303.13809), in our own words. A text never changes
@@ -23,34 +23,12 @@ CATEGORIES = ("accuracy", "fluency", "style", "terminology", "non-translation", 
 #: Severities that prompt and grammar agree on; critical counts as major.
 SEVERITIES = ("critical", "major", "minor")
 
-#: The text around the question about one part of a text: the whole text first, so that the prompts of all its parts
-#: begin alike and a server keeps the beginning, and the place of the part last.
+#: The text around the question about one part of a text (`prompts/context`): the whole text first, so that the prompts
+#: of all its parts begin alike and a server keeps the beginning, and the place of the part last.
 CONTEXT_VERSION = "context-v1"
-_BEFORE_V1 = """\
-Below is a text with its translation, in numbered parts. Then you are asked about one of the parts; the others are \
-there so that you understand it.
-"""
-_PASSAGE_V1 = """
-Source in {source_lang}:
-{source}
-Translation in {target_lang}:
-{translation}
-"""
-_AFTER_V1 = """
-
-This is part {number} of the text above. Look for errors in this part alone. What another part of the translation says \
-is not left out."""
-
-#: Placeholder -> its meaning. The second group is the spelling of the authors' released code.
-PLACEHOLDERS = {
-    "source": "source",
-    "translation": "translation",
-    "source_lang": "source_lang",
-    "target_lang": "target_lang",
-    "source_seg": "source",
-    "target_seg": "translation",
-}
-_FIELD = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
+_PASSAGE = "\nSource in {source_lang}:\n{source}\nTranslation in {target_lang}:\n{translation}\n"
+#: The placeholders; `source_seg` and `target_seg` are the spelling of the authors' released code.
+_FIELD = re.compile(r"\{(source|source_seg|translation|target_seg|source_lang|target_lang)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +70,7 @@ class Prompt:
     @property
     def names_languages(self) -> bool:
         """Whether it has a placeholder for a language."""
-        return any(PLACEHOLDERS[field].endswith("_lang") for field in _FIELD.findall(self.template))
+        return any(field.endswith("_lang") for field in _FIELD.findall(self.template))
 
     def render(self, source: str, translation: str, lp: str | None = None, context: Context | None = None) -> str:
         """The user message for one segment, or for one part of the text in `context`. Without a language pair such as
@@ -100,19 +78,20 @@ class Prompt:
         question = _filled(self.template, source, translation, lp)
         if context is None:
             return question
-        text, first = [_BEFORE_V1], 1
+        passages, first = "", 1
         for passage in context.passages:
             sources, translations = _numbered(passage.sources, first), _numbered(passage.translations, first)
-            text.append(_filled(_PASSAGE_V1, sources, translations, lp))
+            passages += _filled(_PASSAGE, sources, translations, lp)
             first += len(passage.sources)
-        return "".join([*text, "\n", question, _AFTER_V1.replace("{number}", str(context.number))])
+        before, after = built_in("context")["v1"].split("{question}")
+        return before.replace("{passages}", passages) + question + after.replace("{number}", str(context.number))
 
 
 def _filled(template: str, source: str, translation: str, lp: str | None) -> str:
-    values = {"source": source, "translation": translation}
+    values = {"source": source, "source_seg": source, "translation": translation, "target_seg": translation}
     if "_lang}" in template:  # a prompt that names no language takes every language pair
         values |= zip(("source_lang", "target_lang"), language_names(lp), strict=True)
-    return _FIELD.sub(lambda match: values[PLACEHOLDERS[match.group(1)]], template)
+    return _FIELD.sub(lambda match: values[match[1]], template)
 
 
 def _numbered(parts: Sequence[str], first: int) -> str:
@@ -148,8 +127,7 @@ def load_prompt(name: str = "v1", templates: Mapping[str, str] = TEMPLATES) -> P
         template = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"prompt file {path} is not UTF-8 (byte {error.start}); save it as UTF-8") from None
-    fields = {PLACEHOLDERS[field] for field in _FIELD.findall(template)}
-    for field in ("source", "translation"):
-        if field not in fields:
+    for field, other in (("source", "source_seg"), ("translation", "target_seg")):
+        if not {field, other} & {*_FIELD.findall(template)}:
             raise InputError(f"prompt file {path} has no {{{field}}}; the model would never see the {field}")
     return Prompt("file:" + hashlib.sha256(template.encode()).hexdigest()[:8], template)
