@@ -27,11 +27,8 @@ TIE = 1e-9
 
 
 class Hypotheses:
-    """The distinct annotations among the candidates of one segment; arguments have one value for each candidate.
-
-    Args:
-        annotations: None if it is invalid.
-        logprobs, outputs, self_reported_scores: where they are known; the weights "model" add up different outputs.
+    """The distinct annotations among the candidates of one segment; arguments have one value for each candidate, None
+    where it is unknown, or the annotation invalid. The weights "model" add up different outputs.
 
     Attributes:
         hypothesis_of_candidate: the hypothesis of each candidate, -1 for an invalid one.
@@ -142,18 +139,14 @@ class DecisionProblem:
     """The folded candidates of one segment, and the supports that they are compared with.
 
     Args:
-        hypotheses: of the candidates.
         length: L, the translation's characters, and those of the source where both texts are compared.
         utility: similarity u.
-        weighting: of the supports; see `Hypotheses.weights`.
+        weighting: of the supports; raises as `Hypotheses.weights`.
         supports: hypotheses beside the candidates; None if the candidates are the supports.
 
     Attributes:
-        table: the hypotheses in its first rows, and the supports in `columns`.
+        table: the hypotheses in its first rows, and the supports in `columns`; `InputError` for a span past its end.
         weights: of the supports, shape (m,), of sum 1.
-
-    Raises:
-        InputError: a span past the end of the translation, or weights that need a log-probability which is missing.
     """
 
     def __init__(
@@ -228,14 +221,9 @@ def decided(
     score: str = "chosen",
     value: float | None = None,
 ) -> Decision:
-    """The decision for the choice of a rule.
-
-    Args:
-        chosen: a hypothesis, or an annotation that need not be one.
-        values: reported as expected utility of each hypothesis, shape (n,).
-        mqm: weights of the score, which is one of `SCORES`.
-        value: reported for an annotation that is no hypothesis; None for the expected utility.
-    """
+    """The decision for the choice of a rule, a hypothesis or an annotation that need not be one. `values`, shape (n,),
+    are reported as expected utilities of the hypotheses, and `value`, or else the expected utility, as that of another
+    annotation. The score, one of `SCORES`, has the weights `mqm`."""
     hypotheses, index = problem.hypotheses, None
     by_hypothesis = [*values.tolist(), math.nan]
     if isinstance(chosen, Annotation) and chosen in hypotheses.annotations:

@@ -89,10 +89,8 @@ class Recalibration:
             raise InputError(
                 'this is no recalibration; `mbr-esd calibrate --save` writes one ("recalibration": "isotonic")'
             )
-        lists = []
-        for name in ("confidence", "confirmed"):
-            numbers = value.get(name)
-            if not isinstance(numbers, list) or not all(type(one) in (int, float) for one in numbers):
-                raise InputError(f'"{name}" of a recalibration is a list of numbers')
-            lists.append(tuple(map(float, numbers)))
-        return cls(lists[0], lists[1], str(value.get("learnt_on", "")))
+        lists = [value.get(name) for name in ("confidence", "confirmed")]
+        if not all(isinstance(numbers, list) and {*map(type, numbers)} <= {int, float} for numbers in lists):
+            raise InputError('"confidence" and "confirmed" of a recalibration are lists of numbers')
+        x, y = (tuple(map(float, numbers)) for numbers in lists)
+        return cls(x, y, str(value.get("learnt_on", "")))

@@ -3,9 +3,9 @@
 A text that is not an answer in the expected form is `Invalid`, with a reason. Nothing malformed is ever taken
 for "no error", and no text whatever raises. An error span is located where its words first stand in the translation;
 only if they do not, in the folded translation (`text.FoldedText`), which is counted. A well-formed error whose
-span is in neither, or whose severity is neutral, is dropped and counted. In answers that say what is left out of the
-source too, such an error has ``omitted_span`` instead of ``error_span``, and its words are located in the source. An
-omission is *unplaced* if its words are in neither text; it has a severity and counts in the score if the user says so.
+span is in neither, or whose severity is neutral, is dropped and counted. Words of an omission (``omitted_span`` in
+JSON) are located in the source; it is *unplaced* if they are in neither text, and counts in the score if the user says
+so.
 """
 
 from __future__ import annotations
@@ -54,12 +54,7 @@ Ranges: TypeAlias = "dict[SpanKey, tuple[tuple[int, int], ...]]"
 
 @dataclass(frozen=True, slots=True)
 class Invalid:
-    """A candidate that is no answer.
-
-    Attributes:
-        reason: the fault, in a few words; the same fault has the same words.
-        self_reported_score: as `Parsed.self_reported_score`.
-    """
+    """A candidate that is no answer; the same fault has the same reason, a few words. The score is as in `Parsed`."""
 
     reason: str
     self_reported_score: float | None = field(default=None, compare=False)
@@ -97,8 +92,7 @@ class Written(NamedTuple):
 
     Attributes:
         severity: None if it has no penalty.
-        text: its words.
-        sides: the texts in which they may stand, the first that has them; an omission's include the source.
+        sides: the texts in which the words may stand, the first that has them; an omission's include the source.
         category: None if the answer gives none; an omission's is then "omission".
         said: the characters ``[start, end)`` of the answer that say it, for the confidences of a single answer.
         more: further attributes of an `ErrorSpan` of the translation.
@@ -127,15 +121,11 @@ class AnswerParser(ABC):
     value (`Invalid`), not an error.
 
     Args:
-        translation: t, in which spans are located.
-        location: "first" takes the first verbatim occurrence of a span, as the paper's code does; with
-            "successive" a span text that is repeated within one annotation takes its next occurrence.
+        translation: t, in which spans are located; `InputError` if it is no text.
+        location: "first" takes the first verbatim occurrence of a span, as the paper's code does; with "successive" a
+            text that is repeated within one annotation takes its next occurrence. `OptionError` for others.
         source: s, in which omissions are located; None where answers do not say them.
         unplaced: annotations have omissions that were not located (`Annotation.unplaced`).
-
-    Raises:
-        InputError: the translation is no text.
-        OptionError: another location.
     """
 
     translation: str

@@ -49,8 +49,8 @@ _BAND, _MOST_PAIRS = 12, 200_000
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Sentences of a translation and of its source that belong together, as half-open offsets without the white space
-    around them."""
+    """Sentences of a translation and of its source that belong together, half-open offsets without white space around
+    them."""
 
     start: int
     end: int
