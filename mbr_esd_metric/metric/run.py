@@ -1,4 +1,5 @@
-"""One run: segments in, decisions out. Candidates come from a source, and each distinct pair is decided once."""
+"""One run: segments in, decisions out, with a summary of what was lost. Candidates come from a source, and each
+distinct pair is decided once."""
 
 from __future__ import annotations
 
@@ -9,19 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.core.decision import Candidate, Decision
-from mbr_esd_metric.decoding.segment import blank_decision, decide_segment
+from mbr_esd_metric.decoding.segment import CUT, FOUND_INEXACTLY, blank_decision, decide_segment
 from mbr_esd_metric.errors import NoValidCandidateError, OptionError, first_of, labelled, logger, notes, number_of
-from mbr_esd_metric.generation.engine import Refused
+from mbr_esd_metric.generation.engine import Engine, Refused
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.signature import signature
 from mbr_esd_metric.metric.sources import CandidateSource, Collected, Segment, candidate_source
-from mbr_esd_metric.metric.summary import Summary, summary
 from mbr_esd_metric.prompting.formats import AnswerFormat, get_format
+from mbr_esd_metric.prompting.prompt import TEMPLATES
 from mbr_esd_metric.prompting.text import is_blank
 
 if TYPE_CHECKING:
     from mbr_esd_metric.decoding.file import CorpusSegment
 
+#: The summary of a run without a candidate.
+NO_CANDIDATES = "no candidates: there is no translation to mark, or all are refused"
+#: Fewer candidates than these show nothing of a model.
+_FEW = 8
 #: The decision for a segment that a server will never answer: it has no score.
 _REFUSED = Decision(None, EMPTY, math.nan, math.nan, (), math.nan, 0, 0, 0)
 
@@ -34,13 +39,16 @@ class Annotated:
         decisions: one for each segment, in order.
         answers: the format of the candidates.
         signature: "" without segments.
+        summary: the counts of what was lost in a line; "" if nothing was.
+        advice: a line for each thing that makes the scores say little, with the options that help.
         refused: number of a segment -> why its server will never answer it; its score is NaN.
     """
 
     decisions: Sequence[Decision]
     answers: AnswerFormat
     signature: str = ""
-    summary: Summary = field(default_factory=Summary)
+    summary: str = NO_CANDIDATES
+    advice: Sequence[str] = ()
     refused: Mapping[int, str] = field(default_factory=dict)
 
 
@@ -74,13 +82,13 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
         decisions = [_REFUSED if isinstance(one, Refused) else one for one in outcomes]
         if recalibration is not None:
             decisions = [replace(one, annotation=recalibration.annotation(one.annotation)) for one in decisions]
-        counts = summary(card, source.engine, segments, decisions)
-        if counts.line:
-            logger.info(counts.line)
-        for advice in counts.advice:
-            logger.warning(advice)
-    line = signature(card, source.engine)
-    return Annotated(decisions, get_format(card.decision.format), line, counts, refused)
+        line, advice = summary(card, source.engine, segments, decisions)
+        if line:
+            logger.info(line)
+        for one in advice:
+            logger.warning(one)
+    answers = get_format(card.decision.format)
+    return Annotated(decisions, answers, signature(card, source.engine), line, advice, refused)
 
 
 def sample(
@@ -185,3 +193,95 @@ def _candidates(source: CandidateSource, segments: Sequence[Segment], progress: 
 def _clean_candidate(card: ModelCard, segment: Segment) -> Candidate:
     """The answer without an error."""
     return Candidate(get_format(card.decision.format).answer(EMPTY, segment.translation)[0], logprob=0.0)
+
+
+def summary(
+    card: ModelCard, engine: Engine | None, segments: Sequence[Segment], decisions: Sequence[Decision]
+) -> tuple[str, list[str]]:
+    """The line and the advice of `Annotated`, of a run with an engine; each segment has one decision."""
+    names = ("valid", "invalid", "located", "dropped", "unplaced", "inexact", "unmarked")
+    total = {name: sum(getattr(one, name) for one in decisions) for name in names}
+    total["cut"] = sum(one.reasons.get(CUT, 0) for one in decisions)
+    candidates = total["valid"] + total["invalid"]
+    advice = []
+    if card.needs_prompt and card.prompt in TEMPLATES:
+        advice.append(
+            f"{card.name} is asked with our prompt, and was trained on its authors': make theirs a file, as "
+            "docs/models.md shows, and give prompt=FILE"
+        )
+    if candidates >= _FEW and (2 * total["invalid"] > candidates or total["dropped"] > total["located"]):
+        advice += _losses(card, engine, total)
+    advice += _equal_scores(card, decisions, candidates, total["unmarked"])
+    if not candidates:
+        return NO_CANDIDATES, advice
+    source = f" or the source (of omissions: {total['unplaced']})" if card.decision.both_sides() else ""
+    lost = {"cut at max_tokens": total["cut"], "could not be read": total["invalid"] - total["cut"]}
+    unfound = {f"not found in the translation{source}": total["dropped"], FOUND_INEXACTLY: total["inexact"]}
+    parts = [
+        _counted(candidates, "candidate", lost),
+        _counted(total["located"] + total["dropped"], "error span", unfound),
+    ]
+    lowest = [s for s, one in zip(segments, decisions, strict=True) if one.valid and one.score <= 0]
+    if lowest:  # further errors changed nothing
+        judged = number_of(sum(one.valid > 0 for one in decisions), "segment")
+        parts.append(f"{len(lowest)} of {judged} reached the lowest score")
+    if lowest and card.unit != "sentence" and engine is not None:
+        from mbr_esd_metric.prompting import sentences
+
+        if any(len(sentences.parts(one.source, one.translation, card.lp)) > 1 for one in lowest):
+            parts.append("unit=sentence")
+    return "; ".join(filter(None, parts)), advice
+
+
+def _counted(whole: int, what: str, counts: Mapping[str, int]) -> str:
+    """The counts, of so many in all, that are not 0; "" if none is."""
+    shown = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    return shown and f"of {number_of(whole, what)} {shown}"
+
+
+def _losses(card: ModelCard, engine: Engine | None, total: Mapping[str, int]) -> list[str]:
+    """Advice where most candidates or spans are lost; the counts are in the line."""
+    takes_grammar = engine is None or not engine.missing_capability(logprobs=False, grammar=True)
+    anew = "sample candidates" if engine is None else "draw new ones"
+    cooler = ["temperature=1"] if card.sampling.temperature > 1 and engine is not None else []
+    advice, candidates = [], total["valid"] + total["invalid"]
+    if 2 * total["cut"] > candidates:
+        shorter = ["format=compact"] if card.decision.format == "json" else []
+        fixes = [f"max_tokens={2 * card.max_tokens}", *shorter, *cooler]
+        advice.append(f"most candidates were cut at max_tokens: {anew} with {' or '.join(fixes)}")
+    elif 2 * total["invalid"] > candidates:
+        fixes = [] if takes_grammar else ["on a server that holds answers to a grammar (vLLM, llama.cpp)"]
+        fixes += [f"with {one}" for one in cooler]
+        fix = " or ".join(fixes) or "with another model, as this one does not keep to the format"
+        advice.append(f"most candidates are cut or could not be read: {anew} {fix}")
+    if total["dropped"] > total["located"] and (engine is None or not card.grounded):
+        where = "" if takes_grammar else ", on a server that takes a grammar (vLLM, SGLang, llama.cpp)"
+        advice.append(
+            f"most error spans that candidates marked are not in the translation, and were dropped: {anew} with "
+            f"grounded=true{where}, which allows only pieces of the translation"
+        )
+    return advice
+
+
+def _equal_scores(card: ModelCard, decisions: Sequence[Decision], candidates: int, unmarked: int) -> list[str]:
+    """Advice where all segments have the same score; `unmarked` of the candidates say that there is no error."""
+    judged = [one for one in decisions if one.valid]
+    if len(judged) < 2 or len({one.score for one in judged}) > 1 or math.isnan(judged[0].score):
+        return []
+    clean = sum(not one.annotation for one in judged)
+    line = f"all {len(judged)} segments have the score {judged[0].score:.4f}: {clean} "
+    if clean == len(judged):
+        line += f"decisions have no error span, and {unmarked} of {candidates} candidates say that there is no error"
+    else:
+        line += f"of the decisions and {unmarked} of {candidates} candidates mark no error"
+    means = [one.located / one.valid for one in judged]
+    if card.samples == 1:
+        line += "; several candidates tell more than one: rule=mbr&n=16&temperature=1&score=expected"
+    elif card.decision.score == "chosen" and max(means) > min(means):
+        line += (
+            f"; score=expected takes the mean over the candidates, which mark {min(means):.2f} to {max(means):.2f} "
+            "error spans a segment, with nothing sampled anew"
+        )
+    elif unmarked == candidates:
+        line += "; this model finds nothing here: take a larger one"
+    return [line]

@@ -134,9 +134,9 @@ def test_a_long_document_is_read_in_windows(card: ModelCard) -> None:
 def test_lowest_scores_are_counted(card: ModelCard, monkeypatch: pytest.MonkeyPatch) -> None:
     run_stub(monkeypatch, lambda request, sampling: answer("b", "a", "e", "t", "n", "l"))
     segments = [TEXT, Segment("Source.", "", "line 2"), replace(ONE, label="line 3")]
-    line = annotate(replace(card, unit="segment"), segments).summary.line
+    line = annotate(replace(card, unit="segment"), segments).summary
     assert line.endswith("; 2 of 2 segments reached the lowest score; unit=sentence")
-    assert annotate(card, [ONE]).summary.line.endswith("; 1 of 1 segment reached the lowest score")
+    assert annotate(card, [ONE]).summary.endswith("; 1 of 1 segment reached the lowest score")
 
 
 @st.composite

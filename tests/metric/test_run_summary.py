@@ -11,7 +11,7 @@ import pytest
 from mbr_esd_metric.files.records import write_records
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric, Prediction
-from mbr_esd_metric.metric.summary import summary
+from mbr_esd_metric.metric.run import summary
 from tests.helpers.candidates import answer, record
 
 CLEAN = answer()
@@ -102,7 +102,7 @@ def test_the_published_distilled_model_is_to_have_its_authors_prompt(tmp_path: P
     prompt = tmp_path / "authors.txt"
     prompt.write_text("{source_seg} {target_seg}", encoding="utf-8")
     advice = [
-        summary(load_card(f"mbr-esd-llama{name}"), None, [], []).advice
+        summary(load_card(f"mbr-esd-llama{name}"), None, [], [])[1]
         for name in ("-distill", f"-distill?prompt={prompt}", "")
     ]
     assert [len(lines) for lines in advice] == [1, 0, 0]
