@@ -179,13 +179,13 @@ class _Reader:
         """One annotation of an annotation tool; see `ratings`."""
         one = Rating.from_json(item, 0, [], of_tool=True)
         segment = self._segment(str(one.lp), "all", one.doc, one.segment, one.source)
-        segment.put(one.system, one.target)
-        segment.ratings.setdefault(one.system, []).append(one)
         if segment.source != one.source:
             raise InputError(
                 f"another source of segment {one.segment} of {one.doc} than in an earlier line; import each campaign "
                 "into a test set of its own"
             )
+        segment.put(one.system, one.target)
+        segment.ratings.setdefault(one.system, []).append(one)
 
     def _segment(self, lp: str, domain: str, document: str, number: str, source: str) -> RatedSegment:
         return self.segments.setdefault((lp, document, number), RatedSegment(lp, domain, document, number, source))

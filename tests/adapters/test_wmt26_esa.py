@@ -74,11 +74,9 @@ def test_it_becomes_a_test_set(release: Path, mbr_esd: Command) -> None:
             each = segment.ratings.get(old, [])
             gold = test_set.gold[column, row]
             assert gold == pytest.approx(np.mean([one.score or 0.0 for one in each])) if each else np.isnan(gold)
-    ratings = test_set.human_ratings()[0]
-    marked = [one for each in ratings.annotations.values() for one in each if one is not None]
-    assert any(len(one) for one in marked)
-    missing = [one for each in ratings.omissions.values() for one in each if one is not None]
-    assert any(one.unplaced for one in missing)
+    rated = [one for each in test_set.human_ratings()[0].both.values() for one in each if one is not None]
+    assert any(len(one) for one in rated)
+    assert any(one.unplaced for one in rated)
     documents = [json.loads(line) for line in Path(f"out/wmt26/task/{LP}.documents").read_text("utf-8").splitlines()]
     assert len(documents) == len(set(test_set.documents))
     assert {"doc_id", "video"} <= set(documents[0])
