@@ -133,14 +133,12 @@ def _read_wmt25(path: Path) -> list[SubmissionRow]:
             continue
         with reading(f"{path}, line {number}"):
             key = (f"{cell['source_lang']}-{cell['target_lang']}", cell["system_id"], cell["doc_id"])
-            text = cell.get("hypothesis_segment")
-            row = SubmissionRow(*key, places[key], cell["segment_id"], translation=text, line=number)
+            spans, score = (
+                (None, finite(cell["overall"])) if scores else (read_spans(*(cell[name] for name in _SPANS)), None)
+            )
+            row = SubmissionRow(*key, places[key], cell["segment_id"], spans, score, line=number)
+            rows.append(replace(row, translation=cell.get("hypothesis_segment")))
             places[key] += 1
-            if scores:
-                rows.append(replace(row, score=finite(cell["overall"])))
-            else:
-                columns = [cell[name] for name in _SPANS]
-                rows.append(replace(row, spans=read_spans(*columns, length=None if text is None else len(text))))
     return rows
 
 
@@ -207,18 +205,17 @@ SUBMISSION_FORMATS: Mapping[str, Format] = {
 }
 
 
-def read_spans(starts: str, ends: str, severities: str, *, length: int | None = None) -> Annotation:
+def read_spans(starts: str, ends: str, severities: str) -> Annotation:
     """Error spans as words separated by blanks, half-open; "-1 -1 no-error" where there is none.
 
     A span without characters is one of the annotation's points, an error without a place ("missing") is one of its
-    `unplaced` omissions. Neutral errors are left out. A span that passes the end of the translation is cut there, where
-    its length is known.
+    `unplaced` omissions. Neutral errors are left out.
     """
-    errors = [
+    errors = span_columns(starts, ends, severities)
+    return _annotation(
         {"severity": word, **({} if first == MISSING else {"start": _offset(first), "end": _offset(last)})}
-        for first, last, word in span_columns(starts, ends, severities)
-    ]
-    return _annotation(errors, length)
+        for first, last, word in errors
+    )
 
 
 def _offset(word: str) -> int:
@@ -228,7 +225,7 @@ def _offset(word: str) -> int:
         raise ValueError(f"offset {word!r}: each has to be a whole number") from None
 
 
-def _annotation(errors: Iterable[Mapping[str, Any]], length: int | None = None) -> Annotation:
+def _annotation(errors: Iterable[Mapping[str, Any]]) -> Annotation:
     """The annotation of errors with start and end, or of omissions with neither."""
     marked = []
     for error in errors:
@@ -239,7 +236,6 @@ def _annotation(errors: Iterable[Mapping[str, Any]], length: int | None = None) 
             marked.append(MqmError(severity, None, "source"))
             continue
         start, end = int(error["start"]), int(error["end"])
-        end = end if length is None else min(end, length)
         marked.append(MqmError(severity, error.get("category"), "target" if 0 <= start <= end else None, start, end))
     return annotation_of_errors(marked)
 

@@ -16,6 +16,7 @@ import pytest
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.importing import Target, import_segments, read_task
 from mbr_esd_metric.adapters.wmt.layout import read_scores, write_lines
+from mbr_esd_metric.adapters.wmt.rating_files import fit_to_text
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, import_submission, read_spans, write_submission
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError
@@ -156,12 +157,12 @@ def test_lines_are_as_the_tasks_say(data: Path, tmp_path: Path) -> None:
 
 def test_spans_of_a_task() -> None:
     assert read_spans("-1", "-1", "no-error") == Annotation()
-    assert read_spans("0 5", "3 9", "major minor", length=7) == Annotation(
-        [ErrorSpan(0, 3, "major"), ErrorSpan(5, 7, "minor")]
-    )
-    spans = read_spans("4 missing 1 6 9 9 10", "5 missing 2 4 9 12 12", "minor major neutral " + "minor " * 4, length=9)
-    assert spans == Annotation([ErrorSpan(4, 5, "minor")]).with_unplaced(["major"])
-    assert spans.points == ((9, "minor"), (9, "minor"))  # where WMT23's scorer counts them
+    cut = fit_to_text(read_spans("0 5", "3 9", "major minor"), 7)
+    assert cut == Annotation([ErrorSpan(0, 3, "major"), ErrorSpan(5, 7, "minor")])
+    spans = read_spans("4 missing 1 6 9 9 10", "5 missing 2 4 9 12 12", "minor major neutral " + "minor " * 4)
+    cut = fit_to_text(spans, 9)
+    assert cut == Annotation([ErrorSpan(4, 5, "minor")]).with_unplaced(["major"])
+    assert cut.points == ((9, "minor"), (9, "minor"))  # where WMT23's scorer counts them
     for columns, message in (
         (("1 2", "3", "minor minor"), "2 starts, 1 ends"),
         (("1", "end", "minor"), "offset 'end'"),
