@@ -9,19 +9,17 @@ import pytest
 
 from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions
 from tests.helpers.comet_checkpoint import make_checkpoint
+from tests.helpers.comet_commands import SOURCES, TRANSLATIONS, write
 from tests.helpers.command import Command
 
 pytestmark = pytest.mark.comet
-
-SOURCES = ("The bank closed.", "He left early.", "Good morning!")
-TRANSLATIONS = ("Das Ufer schloss.", "Er ging.", "Guten Morgen!")
 
 
 @pytest.fixture
 def files(workdir: Path) -> Path:
     pytest.importorskip("comet.models", reason="unbabel-comet is not installed")
     for name, lines in (("src.txt", SOURCES), ("mt.txt", TRANSLATIONS), ("ref.txt", TRANSLATIONS)):
-        Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        write(name, *lines)
     return workdir
 
 
@@ -37,9 +35,9 @@ def test_scores_are_those_of_comet_score(files: Path, kind: str, mbr_esd: Comman
     printed = mbr_esd(score, references, "--to_json out.json").out.splitlines()
     rows = json.loads(Path("out.json").read_text(encoding="utf-8"))["mt.txt"]
 
-    samples = [{"src": s, "mt": t} for s, t in zip(SOURCES, TRANSLATIONS, strict=True)]
-    if references:
-        samples = [{**sample, "ref": sample["mt"]} for sample in samples]
+    samples = [{"src": s, "mt": t, "ref": t} for s, t in zip(SOURCES, TRANSLATIONS, strict=True)]
+    if not references:
+        samples = [{"src": sample["src"], "mt": sample["mt"]} for sample in samples]
     model = comet.load_from_checkpoint(checkpoint).half()  # as comet-score does, on a CPU as well
     expected = model.predict(samples, batch_size=16, gpus=0, progress_bar=False)
     assert [row["COMET"] for row in rows] == pytest.approx(expected.scores, abs=1e-6)
@@ -77,9 +75,9 @@ def test_texts_that_comet_cuts_are_counted(files: Path, kind: str, mbr_esd: Comm
     fits, cut = (word * (room // one + more) for more in (0, 1))
     assert checkpoint._cut([{"src": source, "mt": fits}, {"src": source, "mt": word}]) == 0
     assert checkpoint._cut([{"src": source, "mt": fits}, {"src": source, "mt": cut}]) == 1
-    Path("src.txt").write_text("The bank.\n" * 2, encoding="utf-8")
+    write("src.txt", "The bank.", "The bank.")
     for name in ("mt.txt", "ref.txt"):
-        Path(name).write_text(f"{word * 600}\nUfer.\n", encoding="utf-8")
+        write(name, word * 600, "Ufer.")
     references = "-r ref.txt" if kind == "regression" else ""
     message = mbr_esd(f"score -s src.txt -t mt.txt --model {checkpoint.name}?gpus=0", references).err
     assert "COMET cut 1 of 2 segments there" in message
