@@ -26,7 +26,7 @@ class ServerEngine(Engine):
     packages: ClassVar[tuple[str, ...]] = ("aiohttp",)
     extra: ClassVar[str] = "server"
     loads_weights: ClassVar[bool] = False
-    _assumed = _connected = False
+    _assumed = False
     _progress: Progress | None = None
 
     def __init__(self, options: EngineOptions, policy: RetryPolicy | None = None) -> None:
@@ -132,9 +132,7 @@ class ServerEngine(Engine):
 
     def load(self) -> None:
         """Raise `EngineError` where no server answers, or one that answers does not serve the model; ask them once."""
-        if not self._connected:
-            self._servers.serving(self.model, self.dialect)
-            self._connected = True
+        self._servers.serving(self.model, self.dialect)
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
         """Sample every request, in order and many at a time; a part is yielded as soon as its reply is in, or refused
