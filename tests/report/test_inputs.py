@@ -12,10 +12,9 @@ import pytest
 
 from mbr_esd_metric.adapters.rating_formats import FORMATS, read_mqm
 from mbr_esd_metric.adapters.ratings import RatingData
-from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.importing import kind_of_import
-from mbr_esd_metric.adapters.wmt.layout import Layout
+from mbr_esd_metric.adapters.wmt.layout import Layout, write_scores
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Candidate
@@ -31,6 +30,7 @@ from mbr_esd_metric.report.viewer import payload
 from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
 from tests.helpers.refused import refused
+from tests.helpers.wmt_folder import write_texts
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 CANDIDATES = EXAMPLES / "candidates.jsonl"
@@ -176,24 +176,21 @@ def test_real_raters(mqm_folder: Path) -> None:
 
 def test_stored_metrics_of_a_layout_without_human_spans(tmp_path: Path, mbr_esd: Command) -> None:
     layout = Layout(tmp_path, "tiny", "en-de")
-    files.write_documents(layout.documents, [("all", "d")] * 2)
-    files.write_text(layout.source(), ["one", "two"])
-    files.write_text(layout.output("A"), ["eins", "zwei"])
-    files.write_text(layout.output("B"), ["ein", None])
-    files.write_scores(layout.human_file("mqm", "seg.score"), {"A": [-1, 0], "B": [-5, None]})
+    write_texts(layout, ["one", "two"], {"A": ["eins", "zwei"], "B": ["ein", None]})
     span = Annotation([ErrorSpan(0, 3, "major", "accuracy", 0.25)])
-    files.write_scores(layout.metric_file("spans-src", "seg.score"), {"A": [0.8, 1], "B": [0.5, 1]})
     spans = {"A": [span, Annotation()], "B": [span, None]}
-    write_ratings(layout.metric_file("spans-src", "seg.rating"), spans, {"A": [None] * 2, "B": [None] * 2})
-    files.write_scores(layout.metric_file("plain-src", "seg.score"), {"A": [3, 4], "B": [5, 6]})
+    write_ratings(layout.metric_file("spans-src", "seg.rating"), spans)
+    write_scores(layout.human_file("mqm", "seg.score"), {"A": [-1, 0], "B": [-5, None]})
+    write_scores(layout.metric_file("spans-src", "seg.score"), {"A": [0.8, 1], "B": [0.5, 1]})
+    write_scores(layout.metric_file("plain-src", "seg.score"), {"A": [3, 4], "B": [5, 6]})
     test_set = load_test_set(tmp_path, "tiny", "en-de")
-    sheet = read_table([], test_set)
-    texts = [Text("1", "A", "one", "eins"), Text("2", "A", "two", "zwei"), Text("1", "B", "one", "ein")]
-    assert sheet.rows == texts
+    sheet, named = read_table([], test_set), read_table([], test_set, ["plain"])
+    assert sheet.rows == [
+        Text("1", "A", "one", "eins"), Text("2", "A", "two", "zwei"), Text("1", "B", "one", "ein"),
+    ]  # fmt: skip
     assert [(column.name, column.human) for column in sheet.columns] == [("spans-src", False)]
     assert annotations(sheet, "spans-src") == [span, Annotation(), span]
     assert [o.input_score for o in sheet.columns[0].ratings if o] == [0.8, 1, 0.5]
-    named = read_table([], test_set, ["plain"])
     assert annotations(named, "plain-src") == [None, None, None]
     assert [o.input_score for o in named.columns[0].ratings if o] == [3, 4, 5]
     arguments = f"show --test-set {tmp_path}/tiny --lp en-de"
@@ -201,7 +198,7 @@ def test_stored_metrics_of_a_layout_without_human_spans(tmp_path: Path, mbr_esd:
     assert "[ein](major)s" in shown
     assert "accuracy  confidence 0.25" in shown
     assert "unknown metric of tiny en-de 'mqm.merged'" in mbr_esd(arguments, "--metric mqm.merged", status=1).err
-    write_ratings(layout.human_file("mqm.merged", "seg.rating"), spans, {"A": [None] * 2, "B": [None] * 2})
+    write_ratings(layout.human_file("mqm.merged", "seg.rating"), spans)
     columns = read_table([], load_test_set(tmp_path, "tiny", "en-de")).columns
     assert "mqm.merged" in mbr_esd(arguments, "--metric mqm.merged spans").out
     assert [(column.name, column.human) for column in columns] == [("mqm.merged", True), ("spans-src", False)]
