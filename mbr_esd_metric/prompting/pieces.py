@@ -89,29 +89,22 @@ def _substrings(words: Sequence[str], gaps: Sequence[str]) -> str:
     and suffixes are halved in the same way, so that for n words the length is O(n log^2 n) and the nesting O(log n).
     """
 
-    def text(low: int, high: int) -> str:
-        return "".join(words[i] + (gaps[i] if i + 1 < high else "") for i in range(low, high))
-
-    def prefixes(low: int, high: int) -> str:
+    def expressions(low: int, high: int) -> tuple[str, str, str, str]:
+        """Of these words the whole text, its prefixes, its suffixes, and the alternatives of its runs."""
         if high - low == 1:
-            return words[low]
+            return words[low], words[low], words[low], words[low]
         middle = (low + high) // 2
-        return f"({prefixes(low, middle)}|{text(low, middle)}{gaps[middle - 1]}{prefixes(middle, high)})"
+        gap = gaps[middle - 1]
+        left, prefixes, suffixes, runs = expressions(low, middle)
+        right, more_prefixes, more_suffixes, more_runs = expressions(middle, high)
+        return (
+            f"{left}{gap}{right}",
+            f"({prefixes}|{left}{gap}{more_prefixes})",
+            f"({more_suffixes}|{suffixes}{gap}{right})",
+            f"{runs}|{more_runs}|{suffixes}{gap}{more_prefixes}",
+        )
 
-    def suffixes(low: int, high: int) -> str:
-        if high - low == 1:
-            return words[low]
-        middle = (low + high) // 2
-        return f"({suffixes(middle, high)}|{suffixes(low, middle)}{gaps[middle - 1]}{text(middle, high)})"
-
-    def runs(low: int, high: int) -> str:
-        if high - low == 1:
-            return words[low]
-        middle = (low + high) // 2
-        across = suffixes(low, middle) + gaps[middle - 1] + prefixes(middle, high)
-        return f"{runs(low, middle)}|{runs(middle, high)}|{across}"
-
-    return f"({runs(0, len(words))})"
+    return f"({expressions(0, len(words))[3]})"
 
 
 def escaped(text: str) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,29 +53,21 @@ class GembaMqmParser(AnswerParser):
 
     def _errors(self, text: str) -> list[Written] | Invalid:
         errors: list[Written] = []
-        listed: str | None = None
         without: set[str] = set()
-        at = 0
-        for line in text.split("\n"):
-            start, at = at, at + len(line) + 1
-            words = line.strip()
-            if not words:
-                continue
-            if words.endswith(":") and words[:-1].lower() in _LISTS:
-                listed = words[:-1].lower()
-            elif listed is None:
+        for listed, words, place in _lines(text):
+            if listed is None:
                 return Invalid("an error outside of the lists")
-            elif words.lower() == NO_ERROR:
+            if words.lower() == NO_ERROR:
                 without.add(listed)
-            else:
-                category, quoted = _parts(words)
-                severity: Severity = "minor" if listed == "minor" and "non-translation" not in category else "major"
-                side: Side = "translation"
-                # The words of an omission are the source's, unless only the translation has them.
-                if self.source is not None and is_omission(category):
-                    alone = quoted and quoted not in self.source and quoted in self.translation
-                    side = "translation" if alone else "source"
-                errors.append(Written(severity, quoted, (side,), category or None, ((start, at - 1),)))
+                continue
+            category, quoted = _parts(words)
+            severity: Severity = "minor" if listed == "minor" and "non-translation" not in category else "major"
+            side: Side = "translation"
+            # The words of an omission are the source's, unless only the translation has them.
+            if self.source is not None and is_omission(category):
+                alone = quoted and quoted not in self.source and quoted in self.translation
+                side = "translation" if alone else "source"
+            errors.append(Written(severity, quoted, (side,), category or None, (place,)))
         # A list that was cut off must not look like one without errors.
         return errors if errors or without.issuperset(_LISTS) else Invalid("no list of errors, or one without an end")
 
@@ -114,6 +107,18 @@ class GembaMqmFormat(AnswerFormat):
         return "\n".join(lines), len(annotation) - written
 
 
+def _lines(text: str) -> Iterator[tuple[str | None, str, tuple[int, int]]]:
+    """Each line but for heads and blank ones: the list that it is in, its words, and its characters of the text."""
+    listed, at = None, 0
+    for line in text.split("\n"):
+        start, at = at, at + len(line) + 1
+        words = line.strip()
+        if words.endswith(":") and words[:-1].lower() in _LISTS:
+            listed = words[:-1].lower()
+        elif words:
+            yield listed, words, (start, at - 1)
+
+
 def _parts(line: str) -> tuple[str, str]:
     """Category and words of an error: those between the first and the last quotation mark; no words without two."""
     first, last = line.find('"'), line.rfind('"')
@@ -131,16 +136,10 @@ def gemba_score(text: str) -> float:
     any line of a list that does not hold "no-error" or "no error", also one without quoted words. A line that names
     non-translation is critical in every list. Lines outside of the lists count nothing.
     """
-    counts: dict[str, int] = dict.fromkeys(_LISTS, 0)
-    severity: str | None = None
-    for line in text.lower().split("\n"):
-        words = line.strip()
-        if not words or NO_ERROR in words or "no error" in words:
-            continue
-        if words.endswith(":") and words[:-1] in _LISTS:
-            severity = words[:-1]
-        elif severity is not None:
-            counts["critical" if "non-translation" in words else severity] += 1
+    counts = dict.fromkeys(_LISTS, 0)
+    for listed, words, _ in _lines(text.lower()):
+        if listed is not None and NO_ERROR not in words and "no error" not in words:
+            counts["critical" if "non-translation" in words else listed] += 1
     penalties = [_PENALTIES[name] for name in _LISTS for _ in range(counts[name])][:_COUNTED]
     return float(-min(sum(penalties), _HIGHEST))
 

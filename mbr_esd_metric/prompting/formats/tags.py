@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity, Side, mqm_score
@@ -88,9 +90,7 @@ class TagsParser(AnswerParser):
         score, at = _SCORE.search(text), 0
         reported = None if score is None else max(-25.0, min(0.0, float(score[1])))
         text = text if score is None else text[: score.start()]
-        spans: list[tuple[ErrorSpan, tuple[tuple[int, int], ...]]] = []
-        before: tuple[Severity | None, Side] = (None, "translation")
-        earlier: tuple[tuple[int, int], ...]
+        tagged: list[tuple[Side, str, Word, int]] = []
         for spelling, (side, word) in self._words:
             if not text.startswith(spelling, at):
                 return Invalid(f"not the words of the {side}", reported)
@@ -98,19 +98,17 @@ class TagsParser(AnswerParser):
             tag = text[at - 1 : at]
             if tag not in TAGS:
                 return Invalid("a word without a tag", reported)
-            severity = TAGS[tag]
-            if severity is not None:
-                start, earlier = word.start, ()
-                if (severity, side) == before:
-                    first, earlier = spans.pop()
-                    start = first.start
-                category = "omission" if side == "source" else None
-                spans.append((ErrorSpan(start, word.end, severity, category, side=side), (*earlier, (at - 1, at))))
-            before = (severity, side)
+            tagged.append((side, tag, word, at - 1))
         if text[at:].strip(" \n") if self._words else text != _NO_WORDS:
             return Invalid("more than the words", reported)
-        annotation = Annotation(span for span, _ in spans)
-        return Parsed(annotation, self_reported_score=reported, ranges={span.key: places for span, places in spans})
+        said: dict[ErrorSpan, tuple[tuple[int, int], ...]] = {}
+        for (side, tag), neighbours in groupby(tagged, key=itemgetter(0, 1)):
+            if (severity := TAGS[tag]) is not None:
+                run, category = [*neighbours], "omission" if side == "source" else None
+                span = ErrorSpan(run[0][2].start, run[-1][2].end, severity, category, side=side)
+                said[span] = tuple((place, place + 1) for *_, place in run)
+        ranges = {span.key: places for span, places in said.items()}
+        return Parsed(Annotation(said), self_reported_score=reported, ranges=ranges)
 
 
 class TagsFormat(AnswerFormat):
