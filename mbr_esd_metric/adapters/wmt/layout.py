@@ -138,11 +138,9 @@ def check_reference_name(name: str, where: object) -> None:
         raise InputError(f"{where}: {name!r} is no name of a reference: no dash, no dot, not 'all' or 'src'")
 
 
-def read_text(path: Path, field: str) -> list[str | None]:
-    """The segments of a text file, without white space at their ends, or of one field of a JSON lines file.
-
-    A segment is None if a text file says that there is no translation.
-    """
+def read_text(path: Path, field: str, count: int | None = None) -> tuple[str | None, ...]:
+    """The segments of a text file, without white space at their ends, or of one field of a JSON lines file; so many, if
+    `count` says it. A segment is None if a text file says that there is no translation."""
     segments: list[str | None] = []
     for number, line in numbered_lines(path):
         if path.suffix != ".jsonl":
@@ -156,11 +154,18 @@ def read_text(path: Path, field: str) -> list[str | None]:
         if value is not None and not isinstance(value, str):
             raise InputError(f"{path}, line {number}: {field!r} is {type(value).__name__}, not a text")
         segments.append(value)
-    return segments
+    return _counted(path, segments, count)
 
 
-def read_documents(path: Path) -> list[tuple[str, str]]:
-    """(domain, document) of each segment."""
+def _counted(path: Path, lines: Sequence[_T], count: int | None) -> tuple[_T, ...]:
+    if count is not None and len(lines) != count:
+        line = min(len(lines), count) + 1
+        raise InputError(f"{path}, line {line}: {len(lines)} lines, but {count} source segments")
+    return tuple(lines)
+
+
+def read_documents(path: Path, count: int) -> tuple[tuple[str, str], ...]:
+    """(domain, document) of each of so many segments."""
     documents: list[tuple[str, str]] = []
     seen: set[str] = set()
     for number, line in numbered_lines(path):
@@ -171,7 +176,7 @@ def read_documents(path: Path) -> list[tuple[str, str]]:
             raise InputError(f"{path}, line {number}: document {document} is not in one piece")
         seen.add(document)
         documents.append((domain, document))
-    return documents
+    return _counted(path, documents, count)
 
 
 def read_blocks(

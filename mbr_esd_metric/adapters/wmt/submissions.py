@@ -29,7 +29,7 @@ import numpy as np
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.qe_tsv import span_columns
 from mbr_esd_metric.adapters.ratings import MqmError, annotation_of_errors
-from mbr_esd_metric.adapters.wmt.layout import one_line, read_scores
+from mbr_esd_metric.adapters.wmt.layout import one_line, read_scores, read_text
 from mbr_esd_metric.adapters.wmt.metric_files import MetricFiles, WrittenMetric
 from mbr_esd_metric.adapters.wmt.rating_files import fit_to_text
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
@@ -361,14 +361,11 @@ def _gold(test_set: TestSet, raters: str) -> tuple[str, MetricFiles]:
     return "gold", MetricFiles(scores, {s: list(row) for one in sets for s, row in one.annotations.items()})
 
 
-def _task_names(test_set: TestSet) -> tuple[dict[str, str], list[str]]:
+def _task_names(test_set: TestSet) -> tuple[dict[str, str], Sequence[str | None]]:
     """The task's name of each system and its number of each segment; empty where the folder has none."""
     systems, segments = test_set.layout.task("systems"), test_set.layout.task("segments")
     names = dict(line.split("\t", 1) for _, line in numbered_lines(systems)) if systems.is_file() else {}
-    labels = [line for _, line in numbered_lines(segments)] if segments.is_file() else []
-    if labels and len(labels) != test_set.segments:
-        raise InputError(f"{segments}: {len(labels)} lines, but {test_set.segments} source segments")
-    return names, labels
+    return names, read_text(segments, "", test_set.segments) if segments.is_file() else ()
 
 
 def _places(test_set: TestSet) -> list[tuple[str, int]]:

@@ -253,10 +253,9 @@ def load_test_set(
     sources = read_text(layout.source(), "source")
     if not sources:
         raise InputError(f"{layout.source()}: the file is empty")
-    documents = read_documents(layout.documents)
-    _check_count(layout.documents, documents, len(sources))
-    references = {n: _texts(p, "target", len(sources)) for n, p in layout.references().items()}
-    outputs = {n: _texts(p, "hypothesis", len(sources)) for n, p in layout.outputs().items()}
+    documents = read_documents(layout.documents, len(sources))
+    references = {n: read_text(p, "target", len(sources)) for n, p in layout.references().items()}
+    outputs = {n: read_text(p, "hypothesis", len(sources)) for n, p in layout.outputs().items()}
     if not outputs:
         raise InputError(f"{layout.output('*').parent}: no system outputs; give one .txt file a system")
     info = replace(info, standard_reference=_standard(layout, info, reference, references, notes))
@@ -278,7 +277,7 @@ def load_test_set(
         info=info,
         systems=systems,
         sources=tuple(text or "" for text in sources),
-        documents=tuple(documents),
+        documents=documents,
         references=references,
         outputs=outputs,
         gold=gold_scores,
@@ -333,18 +332,6 @@ def _check_folders(layout: Layout) -> None:
         files = (layout.root / "sources").glob("*.[tj][xs]*")
         pairs = ", ".join(sorted({path.name.split(".")[0] for path in files})) or "none"
         raise InputError(f"{layout.source()}: no such file; language pairs of {layout.test_set}: {pairs}")
-
-
-def _texts(path: Path, field: str, count: int) -> tuple[str | None, ...]:
-    segments = read_text(path, field)
-    _check_count(path, segments, count)
-    return tuple(segments)
-
-
-def _check_count(path: Path, lines: Sequence[object], segments: int) -> None:
-    if len(lines) != segments:
-        line = min(len(lines), segments) + 1
-        raise InputError(f"{path}, line {line}: {len(lines)} lines, but {segments} source segments")
 
 
 def _gold(

@@ -72,7 +72,7 @@ def test_what_is_written_reads_back(folder: Path) -> None:
 
 def test_texts_with_line_ends_and_json_lines(folder: Path) -> None:
     files.write_text(folder / "texts.txt", ["a\nb\rc", "d\u2028e\x85f", "", None, "  x  "])
-    assert files.read_text(folder / "texts.txt", "source") == ["a b c", "d\u2028e\x85f", "", None, "  x"]
+    assert files.read_text(folder / "texts.txt", "source") == ("a b c", "d\u2028e\x85f", "", None, "  x")
     layout = Layout(folder, "tiny", "en-de")
     outputs = layout.outputs()
     for ending in (".jsonl", ".tok"):  # beside a text file, and of no text
