@@ -17,7 +17,7 @@ from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.choosing import choose_all, choosing_rules
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, Result, evaluate_metrics
-from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
+from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
 from mbr_esd_metric.report.plots import plot_curves, save
 from mbr_esd_metric.report.tables import Column, TableRow
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         notes = [f"oracle: the candidate with the highest {args.utility} to the rater, or on average to all"]
     sets: list[MetricSet] = []
     rows: dict[str, TableRow] = {}
-    results: dict[str, dict[str, Result]] = {}
+    results: dict[str, dict[Key, Result]] = {}
     for test_set in load_test_sets(args):
         notes += test_set.notes
         data, results[test_set.lp] = _evaluate(args, test_set, settings, rows, notes)
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         curves: dict[str, list[tuple[float, Result]]] = defaultdict(list)
         for (lp, of), (name, row) in product(results.items(), rows.items()):
             rule, size = row.values()
-            curves[f"{rule} {lp}" if len(results) > 1 else str(rule)].append((cast("int", size), of[name]))
+            curves[f"{rule} {lp}" if len(results) > 1 else str(rule)].append((cast("int", size), of[name, False]))
         save(plot_curves(evaluation_panels(curves), "candidates N", log_x=True), Path(args.plot))
     return 0
 
@@ -92,8 +92,8 @@ def _evaluate(
     settings: LeaderboardSettings,
     rows: dict[str, TableRow],
     notes: list[str],
-) -> tuple[MetricSet, dict[str, Result]]:
-    """What is held against all raters, and name -> result, also of the oracle of each rater alone. `rows` gets the
+) -> tuple[MetricSet, dict[Key, Result]]:
+    """What is held against all raters, and metric -> result, also of the oracle of each rater alone. `rows` gets the
     first cells of each, `notes` a line for each rater: how much was rated, or why that cannot compare systems."""
     from mbr_esd_metric.adapters.wmt.metric_files import read_sampled
 

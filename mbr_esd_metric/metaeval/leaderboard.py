@@ -184,10 +184,9 @@ def compute_leaderboard(
     )
 
 
-def evaluate_metrics(data: MetricSet, settings: LeaderboardSettings | None = None) -> dict[str, Result]:
-    """Name of each metric that scores segments -> its figures in one language pair, without tests."""
-    results = _Evaluated(data, replace(settings or LeaderboardSettings(), draws=0), None).results
-    return {name: result for (name, _), result in results.items()}
+def evaluate_metrics(data: MetricSet, settings: LeaderboardSettings | None = None) -> dict[Key, Result]:
+    """Each metric that scores segments -> its figures in one language pair, without tests."""
+    return _Evaluated(data, replace(settings or LeaderboardSettings(), draws=0), None).results
 
 
 def signature_field(signature: str | None, name: str) -> str | None:

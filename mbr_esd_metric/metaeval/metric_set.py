@@ -82,9 +82,9 @@ class MetricSet:
     gold_of_documents: FloatMatrix | None = None
 
     def __post_init__(self) -> None:
-        (key, times), *_ = Counter(entry.key for entry in self.entries).most_common(1) or [(("", False), 0)]
-        if times > 1:
-            raise InputError(f"{self.lp}: metric {key[0]} is there twice; choose one of them by its full name")
+        for (name, _), times in Counter(entry.key for entry in self.entries).items():
+            if times > 1:
+                raise InputError(f"{self.lp}: metric {name} is there twice; choose one of them by its full name")
 
     @property
     def scores(self) -> dict[Key, Floats]:

@@ -54,7 +54,7 @@ from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, Value, f
 def evaluation_table(
     title: str,
     rows: Mapping[str, TableRow],
-    results: Mapping[str, Mapping[str, Result]],
+    results: Mapping[str, Mapping[Key, Result]],
     sets: Sequence[MetricSet],
     settings: LeaderboardSettings,
     notes: Sequence[str] = (),
@@ -63,15 +63,17 @@ def evaluation_table(
 
     Args:
         rows: name of a metric -> the first cells of its row, which is shown if there is a result.
-        results: language pair -> name of a metric -> its result; the cells of a pair that lacks a row are empty.
+        results: language pair -> metric -> its result; the cells of a pair that lacks a row are empty.
         sets: what was evaluated.
         notes: below the table, before those on SPA.
     """
     shown = []
-    for name in (name for name in rows if any(name in of for of in results.values())):
-        cells = dict(rows[name])
+    for name, labels in rows.items():
+        key, cells = (name, False), dict(labels)
+        if not any(key in of for of in results.values()):
+            continue
         for lp, of in results.items():
-            cells |= result_cells(lp, of.get(name), settings.measures if any(one.human for one in sets) else ())
+            cells |= result_cells(lp, of.get(key), settings.measures if any(one.human for one in sets) else ())
         shown.append(cells)
     return table_of(title, shown, (*notes, *spa_notes(sets, settings.exact)))
 

@@ -34,11 +34,11 @@ def measure_title(name: str) -> str:
         return f"{_TITLES[whole]} {part[0].upper()}"
     if name in _TITLES or name not in SCORE_STATISTICS:
         return _TITLES.get(name, name)
-    level, kind, by = (statistic := SCORE_STATISTICS[name]).level, statistic.kind, statistic.by
-    kind = kind if kind == "accuracy" else kind.capitalize()
-    if level == "sys" or by == "none":
-        return f"{kind} {level}"
-    return f"{kind} {'docs ' if level == 'doc' else ''}by {by}"
+    statistic = SCORE_STATISTICS[name]
+    kind = statistic.kind if statistic.kind == "accuracy" else statistic.kind.capitalize()
+    if statistic.level == "sys" or statistic.by == "none":
+        return f"{kind} {statistic.level}"
+    return f"{kind} {'docs ' if statistic.level == 'doc' else ''}by {statistic.by}"
 
 
 def measure_column(name: str, group: str = "") -> Column:

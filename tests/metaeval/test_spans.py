@@ -177,12 +177,13 @@ def test_a_metric_of_spans_is_evaluated_at_each_threshold() -> None:
         remaining = [[Annotation(s for s in a if (s.confidence or 0) >= threshold) for a in row] for row in predicted]
         scores = [[mqm_score(a) for a in row] for row in remaining]
         spans = evaluate_spans(remaining, [rated], lengths)
+        found = results[str(threshold), False]
         values = {"spa": spa(gold, scores), "acc_eq": acc_eq(gold, scores).accuracy, **spans.values}
-        assert (results[str(threshold)].values, results[str(threshold)].counts) == (values, spans.counts)
+        assert (found.values, found.counts) == (values, spans.counts)
     assert swept[0.0] == predicted
     # Without raters spans are counted where there is gold.
-    for name, result in evaluate_metrics(replace(data, human=())).items():
-        counts = results[name].counts
+    for key, result in evaluate_metrics(replace(data, human=())).items():
+        counts = results[key].counts
         assert counts is not None
         assert result.counts is not None
         assert (result.counts.major, result.counts.minor) == (counts.major, counts.minor)
@@ -302,5 +303,5 @@ def test_rules_and_the_oracle_choose_over_both_sides() -> None:
 def test_score_counts_both_sides_and_span_measures_the_translation() -> None:
     clean, metric = [[[Annotation()], [Annotation()]]], MetricEntry.of_spans("m", [[NIGHT], [Annotation()]])
     data = MetricSet("en-de", np.array([[-5.0], [0.0]]), np.full((2, 1), len(MT)), clean, [metric])
-    values = evaluate_metrics(data)["m"].values
+    values = evaluate_metrics(data)["m", False].values
     assert (values["acc_eq"], values["softf1"]) == (1.0, 1.0)
