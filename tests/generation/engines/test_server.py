@@ -1,9 +1,15 @@
-"""`engine=server` against a fake server: the dialect, retries, and failures told apart."""
+"""`engine=server` against a fake server: settings, retries, what replies and failures mean, keys, and costs."""
 
 from __future__ import annotations
 
-import dataclasses
+import email.utils
+import json
+import re
 import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,13 +18,27 @@ import pytest
 pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.errors import EngineError
-from mbr_esd_metric.generation.engine import EngineOptions, Sampling
+from mbr_esd_metric.generation.engine import EngineOptions, Generated, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
+from mbr_esd_metric.generation.server import client
+from mbr_esd_metric.generation.server.address import Address, shown
 from mbr_esd_metric.generation.server.client import RetryPolicy
+from mbr_esd_metric.generation.server.http import (
+    InvalidResponse,
+    RequestRejected,
+    Response,
+    TransientError,
+    retry_after,
+    token_count,
+)
+from mbr_esd_metric.generation.server.replies import total_logprob
 from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.metric.run import annotate
+from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.formats.json import output_grammar
-from tests.helpers.chat_requests import MODEL, QUICK, closed_port, collect, engine, requests, sampled
-from tests.helpers.chat_server import FakeServer
+from mbr_esd_metric.prompting.parse import LONGEST_ANSWER
+from tests.helpers.chat_requests import MODEL, QUICK, closed_port, collect, engine, outcome, requests, sampled
+from tests.helpers.chat_server import Failure, FakeServer, first_two
 
 
 def test_every_setting_is_sent() -> None:
@@ -41,7 +61,7 @@ def test_a_run_that_is_left_goes_on_with_new_samples() -> None:
             left.wait(60)
 
     with FakeServer(MODEL, spoil=spoil) as server:
-        patient = engine(server.url, policy=dataclasses.replace(QUICK, timeout=60))
+        patient = engine(server.url, policy=replace(QUICK, timeout=60))
         running = patient.generate(requests(20, 32), Sampling())
         first = next(running)
         running.close()
@@ -98,7 +118,7 @@ def test_addresses_are_an_options_or_a_variables_and_no_part_of_the_identity(mon
     one, two = (ServerEngine(load_card(name).engine_options) for name in names)
     assert (one.servers, two.servers) == (("http://a/v1", "http://b/v1"), ("http://c", "http://d"))
     assert one.identity == two.identity
-    revised = dataclasses.replace(one.options, adapter=None, revision="abc")
+    revised = replace(one.options, adapter=None, revision="abc")
     assert ServerEngine(revised).model == f"{revised.model}@abc"
 
 
@@ -139,3 +159,321 @@ def test_aiohttp_is_needed_only_where_a_server_is_asked(monkeypatch: pytest.Monk
     engine = ServerEngine(EngineOptions("m", server=("http://localhost:9/v1",), dialect="vllm"))
     assert engine.identity == {"engine": "server", "model": "m", "dtype": "auto"}
     assert 'pip install "mbr-esd-metric[server]"' in str(engine.problem)
+
+
+def choice(at: int = 0, **change: Any) -> Callable[[dict[str, Any]], object]:
+    return lambda reply: reply["choices"][at].update(change)
+
+
+def message(at: int = 0, **change: Any) -> Callable[[dict[str, Any]], object]:
+    return lambda reply: reply["choices"][at]["message"].update(change)
+
+
+ODD: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a text of megabytes": message(content="<think>" * (LONGEST_ANSWER // 6)),
+    "a text without tokens": choice(logprobs={"content": []}),
+    "no log-probabilities": choice(logprobs=None),
+    "an aborted candidate": choice(finish_reason="abort"),
+    "an unfinished candidate": choice(finish_reason=None),
+    "an index twice": choice(1, index=0),
+    "an index too high": choice(1, index=99),
+    "another model": lambda reply: reply.update(model="another-model"),
+    "no choices": lambda reply: reply.update(choices=[]),
+    "one choice too many": lambda reply: reply["choices"].append(reply["choices"][0] | {"index": 8}),
+    "only the first choice": lambda reply: reply.update(choices=reply["choices"][:1]),
+    "all but the first choice": lambda reply: reply.update(choices=reply["choices"][1:]),
+    "choices that are a list of null": lambda reply: reply.update(choices=[None]),
+    "a message that is a list": choice(message=["x"]),
+    "content in the reasoning": message(content=None, reasoning_content="{}"),
+    "prose in place of one candidate": message(1, content="I am sorry"),
+}
+
+
+@pytest.mark.parametrize("change", ODD.values(), ids=ODD.keys())
+def test_an_odd_reply_is_requested_again(change: Callable[[dict[str, Any]], object]) -> None:
+    with FakeServer(MODEL) as server:
+        whole = sampled(server, 2, 8)
+        server.spoil, asked = first_two(change, after=len(server.arrivals)), len(server.bodies)
+        assert sampled(server, 2, 8, concurrency=1) == whole
+        assert len(server.bodies) > asked + 2, "took the reply as it was"
+
+
+@pytest.mark.parametrize("name", ["another model", "an aborted candidate", "prose in place of one candidate"])
+def test_a_segment_with_odd_replies_alone_is_refused_and_stops_no_other(name: str) -> None:
+    def spoil(value: dict[str, Any], number: int) -> None:
+        if "number 1 of" in server.bodies[-1]["messages"][0]["content"]:
+            ODD[name](value)
+
+    with FakeServer(MODEL, spoil=spoil) as server:
+        samples, refusals = outcome(engine(server.url, concurrency=1).generate(requests(3, 4), Sampling()))
+    assert {key for key, _ in samples} == {"key0", "key2"}
+    assert re.match("http.* failed 3 times in a row, the last time by: ", refusals.pop("key1"))
+    assert not refusals
+
+
+def test_a_candidate_without_a_special_token_is_taken_where_the_server_loses_them() -> None:
+    """llama.cpp's grammar takes `<file_sep>` for a span, and the text lacks it: the same seed lacks it again."""
+
+    def spoil(value: Any, number: int) -> None:
+        if number % 4 == 1:
+            value["choices"][0]["message"]["content"] = "minor  minor <a>"
+
+    with FakeServer(MODEL, dialect="llamacpp", spoil=spoil) as server:
+        samples = sampled(server, 3, 4, concurrency=1)
+        assert len(server.bodies) == 12
+    assert [sample.text for sample in samples.values()].count("minor  minor <a>") == 3
+
+
+def test_openais_key_goes_to_openai_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MBR_ESD_API_KEY", raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    for url, sent in {
+        "https://api.openai.com/v1": True,
+        "https://eu.api.openai.com/v1": True,
+        "https://openai.com.evil.example/v1": False,
+        "https://evil-openai.com/v1": False,
+        "https://api.openai.com@evil.example/v1": False,
+    }.items():
+        assert ("sk-secret" in str(Address.parse(url).headers())) is sent, url
+
+
+def test_no_password_of_an_address_is_shown() -> None:
+    """Passwords with a slash or question mark were taken for a path, and sent to a host with the user's name."""
+    malformed = """alice:hunter2@h:1/v1|http:/alice:hunter2@h/v1|http:alice:hunter2@h/v1|ftp://alice:hunter2@h/v1
+        |http://alice:hun@ter2@h:x/v1|http://alice:hunter2/@h:x/v1|http://alice:hunter2@h :1/v1
+        |http://alice hunter2@h/v1|http://alice:hunter2|http:/alice:hunter2|alice:hunter2|h:1/v1?key=hunter2|http://h:x/v1?key=hunter2#hunter2
+        |//alice:hunter2@h/v1|h:1/v1?key=hun@ter2|http://alice:12/ter2@h:1/v1|http://alice:12?ter2@h:1/v1
+        |http://h:1/v1?key=hun@ter2"""
+    for address in map(str.strip, malformed.split("|")):
+        with pytest.raises(EngineError, match="is no server address; write for instance") as raised:
+            Address.parse(address)
+        assert not re.search("hun|ter2", str(raised.value)), address
+    with pytest.raises(EngineError, match="'localhost:8000/v1' is no server address"):
+        Address.parse("localhost:8000/v1")
+    for text, safe in {
+        "http://me:a@b@h:1/v1?key=x": "http://***@h:1/v1?***",
+        "http://one:8000/v1, http://two:8000/v1": "http://one:8000/v1, http://two:8000/v1",
+        "see http://a:b@host/v1?key=c, and https://host/v1": "***@host/v1?***, and https://host/v1",
+    }.items():
+        assert shown(text) == safe
+
+
+def test_netrc_is_not_read_and_proxies_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1\nlogin me\npassword hunter2\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    for name in ("no_proxy", "NO_PROXY", "HTTP_PROXY", "MBR_ESD_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    with FakeServer(MODEL) as server:
+        sampled(server, 1, 1)
+        monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
+        asked = len(server.keys)
+        assert "404 Not Found" in str(engine("http://outside:8000").problem), "not by the proxy"
+        assert len(server.keys) > asked
+        monkeypatch.setenv("no_proxy", "outside")
+        assert "no server answers" in str(engine("http://outside:8000").problem)
+        assert set(server.keys) == {None}
+
+
+def test_a_slow_reader_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "WAITING", 4)
+    with FakeServer(MODEL) as server:
+        running = engine(server.url, concurrency=2, policy=RetryPolicy()).generate(requests(200, 1), Sampling())
+        next(running)
+        time.sleep(1.0)
+        assert len(server.bodies) <= 4 + 2 + 3, "went on asking though nobody reads"
+        assert len(collect(running)) == 199
+
+
+def hosted(url: str, most: float | None, concurrency: int) -> ServerEngine:
+    options = EngineOptions(MODEL, server=(url,), dialect="openai", concurrency=concurrency)
+    return ServerEngine(replace(options, price=(1.0, 10.0), max_cost=most), QUICK)
+
+
+def test_a_run_stops_when_its_money_is_spent_and_keeps_what_was_paid_for() -> None:
+    """Requests under way come in, so the limit may be passed by their cost."""
+    most, parts, message = 0.004, list[Generated](), r"max_cost=0\.004 is reached: 0\.00\d+ were spent.*is kept"
+    with FakeServer(MODEL, dialect="openai") as server, pytest.raises(EngineError, match=message):
+        parts.extend(hosted(server.url, most, 4).generate(requests(60, 16), Sampling(max_tokens=16)))
+    samples = collect(parts).values()
+    billed = sum(len(body["messages"][0]["content"]) // 4 for body in server.bodies)
+    billed += 10 * sum(sample.tokens for sample in samples)
+    assert most <= billed / 1e6 <= most + 5 * billed / 1e6 / len(server.bodies)
+    assert len(server.bodies) < 60
+    assert sum(body["n"] for body in server.bodies) == len(samples)
+
+
+def test_replies_that_were_lost_are_counted_as_paid() -> None:
+    """Every second reply is lost on the way, after the server has worked for it."""
+    with (
+        FakeServer(MODEL, dialect="openai", share=0.5, faults=("drop after", "cut")) as server,
+        pytest.raises(EngineError, match="max_cost"),
+    ):
+        list(hosted(server.url, 0.006, 1).generate(requests(60, 8), Sampling(max_tokens=16)))
+    assert len(server.bodies) < 60
+
+
+def test_what_is_under_way_comes_in_before_an_error_ends_the_run() -> None:
+    """One request is told to come back in two hours, while the others are being answered."""
+
+    parts: list[Generated] = []
+    slowly = lambda reply, number: time.sleep(0.5)  # noqa: E731
+    with FakeServer(MODEL, dialect="openai", turned_away=1, retry_after="7200", spoil=slowly) as server:
+        begun = time.monotonic()
+        with pytest.raises(EngineError, match="asks to be left alone for 7200 s"):
+            parts.extend(hosted(server.url, None, 4).generate(requests(40, 4), Sampling()))
+        assert time.monotonic() - begun < 60
+        assert len(parts) == len(server.bodies) == 3
+        assert len(server.arrivals) == 4, "more was asked for after the error"
+
+
+def test_keys_and_passwords_are_used_and_never_shown_or_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MBR_ESD_API_KEY", "sk-very-secret-key")
+    with FakeServer(MODEL, key="sk-very-secret-key") as server:
+        name = f"mbr-esd-server?model={MODEL}&n=4&server={server.url}&store={tmp_path / 'store'}"
+        assert "secret" not in annotate(load_card(name), [Segment("a", "b", "1")]).signature
+        assert set(server.keys) == {"Bearer sk-very-secret-key"}
+        assert all(b"very-secret" not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    echo = "the key sk-very-secret-key, the password hunter2 and the token to+ken are wrong"
+    with FakeServer(MODEL, spoil=lambda value, number: Failure(403, {"error": echo})) as server:
+        url = server.url.replace("http://", "http://me:hunter2@") + "?token=to%2Bken"
+        _, refusals = outcome(engine(url).generate(requests(1, 1), Sampling()))
+        assert server.keys[-1] == "Basic bWU6aHVudGVyMg=="
+    assert "403 the key ***, the password *** and the token *** are wrong" in refusals["key0"]
+    one = engine(url, model="another")
+    for text in (one.problem, one.identity, Address.parse(url), EngineError("a library says sk-very-secret-key")):
+        assert not re.search("hunter2|secret", f"{text} {text!r}" if isinstance(text, Address) else str(text))
+    Address.parse("http://me:x@h/v1?beta=1")
+    assert str(EngineError("tried again in 1 s, x times")) == "tried again in 1 s, x times"
+
+
+QUOTA = {"error": {"code": "429", "message": "the call rate limit; for a higher quota see billing and credit"}}
+SPENT = {"error": {"message": "no", "type": "insufficient_quota", "code": "insufficient_quota"}}
+TEMPERATURE = {"type": "less_than_equal", "loc": ["body", "temperature"], "msg": "Input should be at most 1.5"}
+FILTER = {"error": {"code": "content_filter", "status": 400, "message": "the grammar of your prompt, model, n, quota"}}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "expected", "message"),
+    [
+        (429, QUOTA, TransientError, "429 the call rate limit; for a higher quota see billing and credit"),
+        (429, SPENT, EngineError, "h/v1: 429 no; what was sampled is kept"),
+        (402, {"detail": "Payment is due"}, EngineError, "402 Payment is due"),
+        (503, {"error": {"message": "Loading model", "type": "unavailable_error"}}, TransientError, "503 Loading"),
+        (500, "<html><body><h1>Oops</h1>\n", TransientError, "500 Oops$"),
+        (401, {"error": "who are you?"}, EngineError, r"refuses the key \(401 who are you\?\); set MBR_ESD_API_KEY"),
+        (404, {"detail": "Not Found"}, RequestRejected, r"404 Not Found; see the model's name, and the address.*/v1"),
+        (403, {"error": {"message": "You have run out of credits"}}, RequestRejected, "403 You have .* credits$"),
+        (400, FILTER, RequestRejected, "400 the grammar of your prompt, model, n, quota$"),
+        (422, {"detail": [TEMPERATURE]}, RequestRejected, "422 temperature: Input should be at most 1.5"),
+        (422, {"object": "error", "message": {"detail": [TEMPERATURE]}}, RequestRejected, "422 temperature: Input"),
+        (400, {"error": {"message": "9 tokens", "code": "context_length_exceeded"}}, RequestRejected, "tokens; serve"),
+        (413, "", RequestRejected, "longer context"),
+        (200, {"error": {"code": 502, "message": "upstream"}}, TransientError, "502 upstream"),
+        (200, {"error": {"code": "403", "message": "flagged"}}, RequestRejected, "403 flagged"),
+        (200, {"error": "no words of ours"}, InvalidResponse, "no answer: no words of ours"),
+        (200, {"code": 40001, "msg": "bad luck", "data": None}, InvalidResponse, "no answer: bad luck"),
+    ],
+)  # fmt: skip
+def test_status_and_documented_codes_decide_and_the_servers_words_are_shown(
+    status: int, body: object, expected: type[Exception], message: str
+) -> None:
+    raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    error = Response(status, {}, raw).failure(Address.parse("http://h/v1"))
+    assert type(error) is expected
+    with pytest.raises(expected, match=message):
+        raise error
+
+
+@pytest.mark.parametrize("place", ["status", "error", "choice"])
+def test_a_lasting_refusal_is_of_one_segment_wherever_it_stands(place: str) -> None:
+    error = {"code": 451, "message": "words of the server"}
+    choice = {"index": 0, "error": error, "message": {"content": ""}}
+    bodies = {"status": {"error": error}, "error": {"error": error}, "choice": {"choices": [choice]}}
+
+    def spoil(value: Any, number: int) -> Failure | None:
+        second = "number 2 of" in server.bodies[-1]["messages"][0]["content"]
+        return Failure(451 if place == "status" else 200, bodies[place]) if second else None
+
+    with FakeServer(MODEL, spoil=spoil) as server:
+        samples, refusals = outcome(engine(server.url, concurrency=1).generate(requests(6, 40), Sampling()))
+    assert len(samples) == 5 * 40
+    assert list(refusals) == ["key2"]
+    assert "451 words of the server" in refusals["key2"]
+
+
+def test_a_run_in_which_all_is_refused_ends_after_twenty_segments() -> None:
+    message = "all of the first 20 segments are refused.*400 the grammar of your prompt"
+    with FakeServer(MODEL, spoil=lambda value, number: Failure(400, FILTER)) as server:
+        with pytest.raises(EngineError, match=message):
+            sampled(server, 200, 1)
+        assert len(server.bodies) < 60
+        samples, refusals = outcome(engine(server.url).generate(requests(12, 1), Sampling()))
+    assert (len(samples), len(refusals)) == (0, 12)
+
+
+@pytest.mark.parametrize(
+    ("failure", "patient"),
+    [
+        (Failure(500, {"error": {"message": "out of luck"}}), False),
+        (Failure(200, b"<html>out of luck</html>"), False),
+        (Failure(503, {"error": {"message": "out of luck"}}), True),
+        (Failure(500, {"error": {"message": "out of luck"}}, {"Retry-After": "0"}), True),
+        (Failure(429, {"error": {"message": "out of luck"}}), True),
+    ],
+)
+def test_a_run_without_an_answer_ends_soon_unless_it_is_told_to_wait(
+    failure: Failure, patient: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    policy = RetryPolicy(first_wait=0.05, longest_wait=0.4, tries=8, no_answer=0.5)
+    with (
+        FakeServer(MODEL, spoil=lambda value, number: failure) as server,
+        pytest.raises(
+            EngineError, match="failed . times in a row, .*out of luck.*start it again.*sampled is kept"
+        ) as raised,
+    ):
+        collect(engine(server.url, policy=policy).generate(requests(3, 1), Sampling()))
+    assert ("failed 8 times" in str(raised.value)) is patient
+    assert caplog.text.count("tried again in") == 1
+    assert "out of luck" in caplog.text
+
+
+def test_a_run_that_has_had_answers_waits_on() -> None:
+    policy = RetryPolicy(first_wait=0.05, longest_wait=0.2, tries=12, no_answer=0.2)
+    down = lambda value, number: Failure(500, b"") if 3 < number < 12 else None  # noqa: E731
+    with FakeServer(MODEL, spoil=down) as server:
+        assert len(collect(engine(server.url, concurrency=1, policy=policy).generate(requests(6, 1), Sampling()))) == 6
+
+
+@pytest.mark.parametrize(
+    "value", [-(10**400), 10**400, float("nan"), float("-inf"), -1e300, 0.5, True, "-1", None, [-1]]
+)
+def test_what_is_no_log_probability(value: object) -> None:
+    def content(*values: object) -> dict[str, object]:
+        return {"content": [{"logprob": one} for one in values]}
+
+    for values in ([value], [value, -1.0], [-1.0, value]):
+        with pytest.raises(InvalidResponse, match="not a finite number"):
+            total_logprob(content(*values), "text")
+    assert total_logprob(content(-9999, 1e-4), "text") == (-9999 + 1e-4, 2)
+
+
+@pytest.mark.parametrize("value", [10**30, 10**400, -1, 1.5, True, "7"])
+def test_what_is_no_count_of_tokens(value: object) -> None:
+    assert token_count(value) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        (" 12.5 ", 12.5),
+        ("2", 2.0),
+        ("Mon, 01 Jan 0001 00:00:00 +0000", 0.0),
+        *((text, None) for text in ("9" * 400, "1" * 8000 + "x", "\u0663", "-5", "nan", "inf", "soon", "")),
+        *((f"Fri, 31 Dec {end}", None) for end in ("99999 23:59:59 GMT", "9999 23:59:59 -9999")),
+    ],
+)
+def test_waits(text: str, seconds: float | None) -> None:
+    assert retry_after({"retry-after": text}) == seconds
+    soon = email.utils.formatdate(time.time() + 100, usegmt=True)
+    assert retry_after({"retry-after": soon}) == pytest.approx(97.5, abs=2.5)
