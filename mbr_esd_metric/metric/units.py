@@ -42,15 +42,12 @@ class Units:
 
     def joined(self, outcomes: Sequence[Decision | Refused]) -> list[Decision | Refused]:
         """One outcome for each segment, from those of its units; refused if one of them is."""
-        left = iter(outcomes)
-        return [_joined([next(left) for _ in parts or (None,)], parts) for parts in self.parts]
-
-
-def _joined(outcomes: Sequence[Decision | Refused], parts: Sequence[Part]) -> Decision | Refused:
-    decisions = [one for one in outcomes if isinstance(one, Decision)]
-    if len(decisions) < len(outcomes) or not parts:
-        return next((one for one in outcomes if isinstance(one, Refused)), outcomes[0])
-    return join_parts(decisions, parts)
+        left, joined = iter(outcomes), list[Decision | Refused]()
+        for parts in self.parts:
+            of_segment = [next(left) for _ in parts or (None,)]
+            refused = next((one for one in of_segment if isinstance(one, Refused)), None)
+            joined.append(refused or join_parts([one for one in of_segment if isinstance(one, Decision)], parts))
+        return joined
 
 
 def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision:
@@ -58,7 +55,7 @@ def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision
     is returned as it is. Spans move to their places in the segment; score, MQM score and expected utility are means
     over the sentences (docs/evidence/long-texts.md compares four scores), with the standard deviation of a mean of
     independent scores; counts are sums. No candidate is the answer, so there is no index and no list of utilities."""
-    if len(parts) == 1:
+    if len(decisions) == 1:
         return decisions[0]
     k = len(parts)
     spans: list[ErrorSpan] = []
@@ -68,9 +65,6 @@ def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision
             spans.append(replace(span, start=span.start + shift, end=span.end + shift))
     annotation = Annotation(spans).with_unplaced(severity for one in decisions for severity in one.annotation.unplaced)
     deviations = [one.mqm_sd for one in decisions if one.mqm_sd is not None]
-    reasons: Counter[str] = Counter()
-    for one in decisions:
-        reasons.update(one.reasons)
     counts = ("valid", "distinct", "invalid", "dropped", "unplaced", "inexact", "located", "unmarked")
     return Decision(
         index=None,
@@ -79,7 +73,7 @@ def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision
         mqm=sum(one.mqm for one in decisions) / k,
         expected_utilities=(),
         expected_utility=sum(one.expected_utility for one in decisions) / k,
-        reasons=dict(reasons),
+        reasons=dict(sum((Counter(one.reasons) for one in decisions), Counter[str]())),
         mqm_sd=math.sqrt(sum(sd * sd for sd in deviations)) / k if len(deviations) == k else None,
         parts=tuple(ScoredPart(part.start, part.end, one.score) for one, part in zip(decisions, parts, strict=True)),
         **{name: sum(getattr(one, name) for one in decisions) for name in counts},
