@@ -1,4 +1,4 @@
-"""The run from segments to decisions: calls of the engine, stored candidates, refused and killed runs; what was lost."""
+"""The run from segments to decisions: calls of the engine, stored candidates, refused and killed runs; its summary."""
 
 from __future__ import annotations
 
