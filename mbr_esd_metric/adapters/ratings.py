@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -258,22 +258,19 @@ def score_in_range(value: object) -> float:
     return score
 
 
-def check_comparable(ratings: Iterable[Rating]) -> None:
+def check_comparable(ratings: Sequence[Rating]) -> None:
     """Raise `InputError` where ratings of several campaigns cannot stand in one table: of several language pairs, some
     with a score and some without, or of two translations of one segment by one system."""
-    first: Rating | None = None
+    if len(pairs := sorted({str(one.lp) for one in ratings})) > 1:
+        raise InputError(f"ratings of {' and of '.join(pairs)}; give each language pair a report")
+    by_errors = {one.score is None: f"{one.rater} rates {one.system}" for one in ratings}
+    if len(by_errors) > 1:
+        raise InputError(
+            f"{by_errors[False]} from 0 to 100, and {by_errors[True]} by their errors; give ESA and MQM a report each"
+        )
     texts: dict[tuple[str, ...], str] = {}
     for one in ratings:
-        first = first or one
-        if one.lp != first.lp:
-            raise InputError(f"ratings of {first.lp} and of {one.lp}; give each language pair a report")
-        if (one.score is None) != (first.score is None):
-            ways = ["from 0 to 100" if each.score is not None else "by their errors" for each in (first, one)]
-            raise InputError(
-                f"{first.rater} rates {first.system} {ways[0]}, and {one.rater} rates {one.system} {ways[1]}; give ESA "
-                "and MQM to a report each"
-            )
-        key = (str(one.lp), one.system, one.doc, one.segment, one.source)
+        key = one.system, one.doc, one.segment, one.source
         if texts.setdefault(key, one.target) != one.target:
             raise InputError(
                 f"two translations of segment {one.segment} of {one.doc} by {one.system} ({texts[key][:40]!r}, "

@@ -133,10 +133,8 @@ def kind_of_input(path: Path) -> Kind:
         first = parse_strict_json(head)
     except InputError:
         first = None  # the first line of an indented object
-    if isinstance(first, Mapping):
-        for key, kind in _KEYS.items():
-            if key in first:
-                return kind
+    if isinstance(first, Mapping) and (kinds := [kind for key, kind in _KEYS.items() if key in first]):
+        return kinds[0]
     if name.endswith(".gen.json"):
         return "candidates"
     if is_rating_format(head):
@@ -168,10 +166,9 @@ def candidate_inputs(source: Source) -> tuple[CandidateInput, RatingInput]:
     for record, decision in decided_records(source.path, options):
         text = Text(record.id, record.system or "", record.src, record.mt)
         distributions.append(distribution(text, record.candidates, options))
-        if decision is None:
-            ratings.append(SegmentRating(text, None, data_warning="no candidate can be read"))
-        elif math.isnan(decision.score):
-            ratings.append(SegmentRating(text, None))
+        if decision is None or math.isnan(decision.score):
+            warning = "no candidate can be read" if decision is None else None
+            ratings.append(SegmentRating(text, None, data_warning=warning))
         else:
             ratings.append(SegmentRating(text, decision.annotation, decision.score, decision.mqm))
     return CandidateInput(source.label, distributions), RatingInput(source.label, ratings)

@@ -10,22 +10,16 @@ from pathlib import Path
 from statistics import fmean
 from typing import TypeVar, get_args
 
-import numpy as np
-
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.ratings import Fate, Rating, check_comparable
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.errors import number_of
-from mbr_esd_metric.metaeval.comparison import SampledScore, compare
-from mbr_esd_metric.metaeval.matrices import percentile_interval
+from mbr_esd_metric.metaeval.comparison import SampledScore, compare, mean_score
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
 _Name = TypeVar("_Name")
 #: System, language pair, document, segment and source: what several people may have rated.
 _Key = tuple[str, ...]
-
-#: Resamples of an interval.
-_DRAWS = 1000
 
 
 def people_tables(ratings: Sequence[Rating], paths: Sequence[str | Path]) -> list[Table]:
@@ -129,25 +123,19 @@ def _suggested(ratings: Sequence[Rating]) -> Table | None:
 
 def _beforehand(ratings: Sequence[Rating]) -> Table | None:
     """Time, errors and agreement of ratings with spans marked beforehand, and of those from nothing."""
-    groups = {
-        "marked beforehand": [one for one in ratings if one.suggested is not None],
-        "from nothing": [one for one in ratings if one.suggested is None],
-    }
-    if not groups["marked beforehand"]:
+    groups = _grouped(ratings, lambda one: "from nothing" if one.suggested is None else "marked beforehand")
+    if "marked beforehand" not in groups:
         return None
-    rng = np.random.default_rng(0)
     rows: list[TableRow] = []
-    for name, group in groups.items():
-        if not group:
-            continue
-        seconds = np.array([one.seconds for one in group])
-        low, high = percentile_interval(seconds[rng.integers(0, len(seconds), (_DRAWS, len(seconds)))].mean(axis=1))
+    for name, group in sorted(groups.items(), reverse=True):
+        seconds = [SampledScore(one.seconds, 0.0) for one in group]
+        low, high = mean_score(seconds).interval if len(group) > 1 else (group[0].seconds, group[0].seconds)
         agreed = _agreement(group)
         rows.append(
             {
                 Column("ratings", "ratings"): name,
                 Column("number", "number"): len(group),
-                Column("seconds", "seconds each", digits=1): float(seconds.mean()),
+                Column("seconds", "seconds each", digits=1): fmean(one.seconds for one in group),
                 Column("interval", "95% interval"): f"{low:.1f} to {high:.1f}",
                 Column("errors", "errors each", digits=2): fmean(len(one.errors) for one in group),
                 Column("pairs", "pairs of people"): len(agreed),

@@ -244,7 +244,10 @@ def error_of(span: Mapping[str, Any], text: str, tokens: Sequence[str]) -> MqmEr
     severity = str(span["severity"]).lower()
     if fold_severity(severity) is None:
         raise InputError(f"an error span of severity {span['severity']!r} in {text[:40]!r}")
-    ends = sorted((_unit(span, "start_i"), _unit(span, "end_i")))
+    ends = [span["start_i"], span["end_i"]]
+    if any(type(end) is not int or end < 0 for end in ends):
+        raise InputError(f"an error span from {ends[0]!r} to {ends[1]!r}, not a place in the text")
+    ends.sort()
     units = utf16_units(text, len(text))
     if ends[1] >= units + max(len(tokens), 1):
         raise InputError(f"an error span ends at unit {ends[1]} of a translation of {units}: {text[:40]!r}")
@@ -255,13 +258,6 @@ def error_of(span: Mapping[str, Any], text: str, tokens: Sequence[str]) -> MqmEr
         return MqmError(severity, _stored(span) or token.strip("[]"))
     start, end = character(text, ends[0]), min(character(text, ends[1]) + 1, len(text))
     return MqmError(severity, _stored(span), "target", start, end)
-
-
-def _unit(span: Mapping[str, Any], key: str) -> int:
-    unit = span[key]
-    if type(unit) is not int or unit < 0:
-        raise InputError(f"{key} of an error span is {unit!r}, not a place in the text")
-    return unit
 
 
 def _stored(span: Mapping[str, Any]) -> str:

@@ -241,7 +241,7 @@ def test_ratings_that_cannot_stand_in_one_table_or_are_out_of_range(tmp_path: Pa
     for other, message in (
         (replace(one, lp="en-zh"), "ratings of en-de and of en-zh"),
         (replace(one, target="Another"), "two translations of segment 1 of d by X"),
-        (replace(one, score=None), "give ESA and MQM to a report each"),
+        (replace(one, score=None), "give ESA and MQM a report each"),
     ):
         refused(message, check_comparable, [one, other])
     check_comparable([one, replace(one, source="unrelated", target="Another")])
