@@ -52,7 +52,9 @@ def write_cache(name: str, value: Mapping[str, object]) -> None:
     path = cache_folder() / name
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.write_text(json.dumps(value), encoding="utf-8")  # `read_cache` takes half a file for none
+        part = path.with_name(f"{path.name}.{os.getpid()}")
+        part.write_text(json.dumps(value), encoding="utf-8")
+        part.replace(path)
 
 
 def model_identity(options: EngineOptions) -> dict[str, str]:
