@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from mbr_esd_metric.cli.score_outputs import check
+from mbr_esd_metric.cli.score import check
 from mbr_esd_metric.cli.shared_options import Check, junit
 from mbr_esd_metric.files.records import write_records
 from tests.helpers.candidates import answer, record

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.adapters.documents import read_document
+from mbr_esd_metric.cli.score import write_errors_of
 from mbr_esd_metric.cli.score_inputs import Texts
-from mbr_esd_metric.cli.score_outputs import write_errors_of
 from mbr_esd_metric.files.records import write_records
 from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
