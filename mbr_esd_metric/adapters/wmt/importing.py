@@ -11,6 +11,7 @@ no gold; the task's names of systems and numbers of segments are kept, so that a
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -56,6 +57,8 @@ _FIX = "change it with --rename OLD=NEW"
 _MERGED = "merged"
 #: System -> for each segment its ratings.
 _Cells: TypeAlias = Mapping[str, Sequence[Sequence[Rating]]]
+#: Of what, and what became of it -> how often.
+_Counts: TypeAlias = Counter[tuple[str, str]]
 #: Name of scores -> their ratings, and name of a set of error spans -> its ratings.
 _Gold: TypeAlias = tuple[dict[str, _Cells], dict[str, _Cells]]
 
@@ -216,14 +219,13 @@ def import_mqm(human: RatingData, target: Target) -> Imported:
         OptionError: a reference or a system to rename that is not in the data; a test set or a language pair whose name
             the layout cannot carry.
     """
-    notes: list[str] = []
     ratings = [r for r in human if r.lp in (None, target.lp)]
     if not ratings:
         pairs = ", ".join(sorted({r.lp for r in human if r.lp}))
         raise InputError(f"{human.path}: no ratings of {target.lp}; there are: {pairs}")
-    if len(ratings) < len(human):
-        notes.append(f"{number_of(len(human) - len(ratings), 'rating')} of other language pairs: left out")
-    segments = _segments(_identified(ratings, notes), target.lp, human.path, notes)
+    counts = Counter({("rating", "of other language pairs: left out"): len(human) - len(ratings)})
+    segments = _segments(_identified(ratings, counts), target.lp, human.path, counts)
+    notes = [f"{number_of(count, noun)} {what}" for (noun, what), count in counts.items() if count]
     raters = _rater_names(segments)
 
     def gold(cells: _Cells) -> _Gold:
@@ -292,54 +294,47 @@ def _wmt26(item: Mapping[str, Any], lp: str, domain: str, document: str, place: 
     return [RatedSegment(lp, domain, document, place, str(item["src"]), outputs)]
 
 
-def _identified(ratings: Sequence[Rating], notes: list[str]) -> list[Rating]:
+def _identified(ratings: Sequence[Rating], counts: _Counts) -> list[Rating]:
     """Ratings whose document and segment name one source text.
 
     In bio-MQM they do not: documents are called after the system that translated them, and numbers come back
     with other sources. Then equal sources are one segment.
     """
     named = [r for r in ratings if r.system]
-    if len(named) < len(ratings):
-        notes.append(f"{number_of(len(ratings) - len(named), 'rating')} of a system without a name: left out")
+    counts["rating", "of a system without a name: left out"] = len(ratings) - len(named)
     sources: dict[tuple[str, str], set[str]] = {}
     for rating in named:
         sources.setdefault((rating.doc, rating.segment), set()).add(rating.source)
     if all(len(texts) == 1 for texts in sources.values()):
         return named
-    notes.append("documents and numbers do not name the segments: equal sources are taken as one segment")
     places: dict[str, tuple[str, str]] = {}
     for rating in named:
         places.setdefault(rating.source, (rating.doc, str(len(places) + 1)))
+    counts["source", "each taken as one segment, as documents and numbers do not name the segments"] = len(places)
     return [replace(r, doc=places[r.source][0], segment=places[r.source][1]) for r in named]
 
 
-def _segments(ratings: Sequence[Rating], lp: str, path: Path, notes: list[str]) -> list[RatedSegment]:
+def _segments(ratings: Sequence[Rating], lp: str, path: Path, counts: _Counts) -> list[RatedSegment]:
     """The segments of ratings, each with the first spelling of its translations and one rating of each rater."""
     segments: dict[tuple[str, str], RatedSegment] = {}
     first: dict[tuple[str, str, str], Rating] = {}
-    twice = spellings = 0
     for rating in ratings:
         key = (rating.doc, rating.segment)
         segment = segments.setdefault(key, RatedSegment(lp, "all", *key, rating.source))
         text = segment.outputs.setdefault(rating.system, rating.target)
         before = first.setdefault((*key, rating.system), rating)
         if text != rating.target:
-            spellings += 1
+            counts["rating", "of another spelling of a translation: the first one is kept"] += 1
             what = f"system {rating.system} for segment {rating.segment} of {rating.doc}"
             check_same_text(path, what, text, before.line, rating.target, rating.line)
         by_system = segment.ratings.setdefault(rating.system, [])
         if any(one.rater == rating.rater for one in by_system):
-            twice += 1
+            counts["rating", "by a rater who had rated the same translation: the first is kept"] += 1
         else:
             errors = tuple(_carried(error, rating.target, text) for error in rating.errors)
             by_system.append(replace(rating, errors=errors, score=None))
-    if twice:
-        notes.append(f"{number_of(twice, 'rating')} by a rater who had rated the same translation: the first is kept")
-    if spellings:
-        notes.append(f"{number_of(spellings, 'rating')} of another spelling of a translation: the first one is kept")
     missing = len(segments) * len({r.system for r in ratings}) - len(first)
-    if missing:
-        notes.append(f"{number_of(missing, 'translation')} not in the annotations: written as not supplied")
+    counts["translation", "not in the annotations: written as not supplied"] = missing
     return list(segments.values())
 
 
