@@ -1,4 +1,4 @@
-"""Calibration of what stands in files: tables, page, and what is learnt and applied elsewhere."""
+"""Calibration of what stands in files: tables, plots, and what is learnt and applied elsewhere."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric
 from mbr_esd_metric.report.calibration_tables import calibration_plot
 from mbr_esd_metric.report.inputs import Source, read_table
+from mbr_esd_metric.report.plots import Curve, plot_curves, save
 from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
 
@@ -66,9 +67,8 @@ def test_a_metric_looks_the_same_in_each_panel_of_the_plot(
     looks = {(line.get_label(), line.get_color(), line.get_linestyle()) for axis in figure.axes for line in axis.lines}
     assert looks == {(line.get_label(), line.get_color(), line.get_linestyle()) for line in (guide, first)}
     assert figure.axes[0].get_legend() is not None
-    plot = tmp_path / "plot.png"
-    mbr_esd("calibrate", *files, "--plot", plot)
-    assert plot.read_bytes().startswith(b"\x89PNG")
+    mbr_esd("calibrate", *files, "--plot", tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_without_ratings_there_is_nothing_to_confirm(files: tuple[Path, Path], mbr_esd: Command) -> None:
@@ -85,3 +85,23 @@ def test_a_model_folder_recalibrates(tmp_path: Path) -> None:
     ((span,),) = prediction.metadata.error_spans
     assert span["confidence"] == pytest.approx(0.375)
     assert "|cal:" in prediction.metadata.signature
+
+
+def test_guides_of_two_language_pairs_look_apart() -> None:
+    ends = (0.0, 1.0)
+    guides = [Curve(f"empty {lp}", ends, (level, level), guide=True) for lp, level in (("en-de", 0.3), ("zh-en", 0.5))]
+    figure = plot_curves({"F1": guides, "SPA": guides[::-1]}, "lambda")
+    looks = [{line.get_label(): line.get_linestyle() for line in axis.lines} for axis in figure.axes[:2]]
+    assert looks[0] == looks[1]
+    assert len(set(looks[0].values())) == 2
+
+
+def test_plot(tmp_path: Path) -> None:
+    panels = {"loss": [Curve("training", (1.0, 2.0), (0.7, 0.6))]}
+    save(plot_curves(panels, "step"), tmp_path / "n.svg")
+    assert (tmp_path / "n.png").read_bytes()[:4] == b"\x89PNG"
+    first = (tmp_path / "n.svg").read_text(encoding="utf-8")
+    assert first.rstrip().endswith("</svg>")
+    assert "training" in first
+    save(plot_curves(panels, "step"), tmp_path / "n.svg")
+    assert (tmp_path / "n.svg").read_text(encoding="utf-8") == first
