@@ -36,7 +36,5 @@ class MortalEngine(Engine):
                 mark.touch()
                 time.sleep(1)  # what the process returned before is on its way and would be lost too
                 os._exit(1)
-            numbers = range(one.first, one.first + one.n)
-            yield Generated(
-                one.key, one.first, tuple(Candidate(f"{one.key} {i}", logprob=0.0, tokens=1) for i in numbers)
-            )
+            samples = tuple(Candidate(f"{one.key} {i}", logprob=0.0, tokens=1) for i in one.indices)
+            yield Generated(one.key, one.first, samples)

