@@ -100,22 +100,7 @@ class Judge(FakeServer):
         self.times[prompt] += 1
         n = body.get("n", 1)
         drawn = [self.draw(f"{prompt}/{seed + i}", source, translation, n == 1) for i in range(n)]
-        tokens = sum(map(len, drawn))
-        if self.dialect == "ollama":
-            message = {"role": "assistant", "content": drawn[0]}
-            counts = {"prompt_eval_count": 9, "eval_count": tokens}
-            return 200, {"model": self.model, "message": message, "done": True, "done_reason": "stop", **counts}
-        choices = [
-            {
-                "index": index,
-                "message": {"role": "assistant", "content": text, "refusal": None},
-                "logprobs": {"content": self.spelt(text)} if body.get("logprobs") else None,
-                "finish_reason": "length" if text.endswith("…") else "stop",
-            }
-            for index, text in enumerate(drawn)
-        ]
-        usage = {"prompt_tokens": 9, "completion_tokens": tokens}
-        return 200, {"object": "chat.completion", "model": self.model, "choices": choices, "usage": usage}
+        return self.completion(body, [(text, self.spelt(text), text.endswith("…")) for text in drawn])
 
     def draw(self, lot: str, source: str, translation: str, whole: bool = False) -> str:
         """An answer."""

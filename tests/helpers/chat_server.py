@@ -289,29 +289,36 @@ class FakeServer:
             return 400, {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}
         seed = body.get("options", body).get("seed")
         drawn = [answer(prompt, next(self._drawn) if seed is None else seed + i) for i in range(n)]
-        tokens = sum(len(logprobs) for _, logprobs, _ in drawn)
+        token = {"token": "x", "bytes": None, "top_logprobs": []}
+        spelt = (
+            (self._written(text), [{**token, "logprob": p} for p in logprobs], cut) for text, logprobs, cut in drawn
+        )
+        return self.completion(body, [*spelt])
+
+    def completion(
+        self, body: dict[str, Any], drawn: list[tuple[str, list[dict[str, Any]], bool]]
+    ) -> tuple[int, dict[str, Any]]:
+        """The reply to a request with these texts, their tokens, and whether they are cut."""
+        sizes = len(body["messages"][0]["content"]) // 4, sum(len(tokens) for _, tokens, _ in drawn)
         if self.dialect == "ollama":
             ((text, _, cut),) = drawn
             return 200, {
                 "model": self.model,
-                "message": {"role": "assistant", "content": self._written(text)},
+                "message": {"role": "assistant", "content": text},
                 "done": True,
                 "done_reason": "length" if cut else "stop",
-                "prompt_eval_count": len(prompt) // 4,
-                "eval_count": tokens,
+                **dict(zip(("prompt_eval_count", "eval_count"), sizes, strict=True)),
             }
-        choices = []
-        for index, (text, logprobs, cut) in enumerate(drawn):
-            content = [{"token": "x", "logprob": value, "bytes": None, "top_logprobs": []} for value in logprobs]
-            choices.append(
-                {
-                    "index": index,
-                    "message": {"role": "assistant", "content": self._written(text), "refusal": None},
-                    "logprobs": {"content": content} if body.get("logprobs") else None,
-                    "finish_reason": "length" if cut else "stop",
-                }
-            )
-        usage = {"prompt_tokens": len(prompt) // 4, "completion_tokens": tokens}
+        choices = [
+            {
+                "index": index,
+                "message": {"role": "assistant", "content": text, "refusal": None},
+                "logprobs": {"content": tokens} if body.get("logprobs") else None,
+                "finish_reason": "length" if cut else "stop",
+            }
+            for index, (text, tokens, cut) in enumerate(drawn)
+        ]
+        usage = dict(zip(("prompt_tokens", "completion_tokens"), sizes, strict=True))
         return 200, {"object": "chat.completion", "model": self.model, "choices": choices, "usage": usage}
 
     def _written(self, text: str) -> str:
