@@ -101,10 +101,11 @@ class CandidateColumns:
 
     def picked(self, indices: Sequence[int]) -> CandidateColumns:
         """The candidates with these indices; one may come several times."""
-
         columns: Any = (self.texts, self.logprobs, self.truncated, self.annotations)
-        picked = (None if column is None else [column[i] for i in indices] for column in columns)
-        return CandidateColumns(*picked, self.token_logprobs if len(indices) == 1 else None, self.format)
+        picked: Any = [None if column is None else [column[i] for i in indices] for column in columns]
+        texts, logprobs, truncated, annotations = picked
+        tokens = self.token_logprobs if len(indices) == 1 else None
+        return CandidateColumns(texts, logprobs, truncated, annotations, tokens, self.format)
 
     @classmethod
     def of(cls, candidates: Candidates) -> CandidateColumns:

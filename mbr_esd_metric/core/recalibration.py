@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -89,7 +90,7 @@ class Recalibration:
             raise InputError(
                 'this is no recalibration; `mbr-esd calibrate --save` writes one ("recalibration": "isotonic")'
             )
-        lists = [value.get(name) for name in ("confidence", "confirmed")]
+        lists: list[Any] = [value.get(name) for name in ("confidence", "confirmed")]
         if not all(isinstance(numbers, list) and {*map(type, numbers)} <= {int, float} for numbers in lists):
             raise InputError('"confidence" and "confirmed" of a recalibration are lists of numbers')
         x, y = (tuple(map(float, numbers)) for numbers in lists)

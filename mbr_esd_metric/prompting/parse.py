@@ -309,7 +309,7 @@ class JsonParser(AnswerParser):
                 keyed = [self._spans.get(piece) or self._read_piece(piece) for piece in pieces]
             if None not in keyed:
                 # Backwards, so that of equal spans the first is kept.
-                spans = dict(reversed(keyed))  # type: ignore[arg-type]
+                spans = dict(reversed(cast("list[tuple[SpanKey, ErrorSpan]]", keyed)))
                 if None in spans or self.location == "successive" or len(pieces) > MOST_ERRORS:
                     return self.located([self._errors[piece] for piece in pieces])
                 return Parsed(Annotation.of_keys(spans))
