@@ -8,7 +8,7 @@ are attention checks, and rows without a rater carry metadata.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -46,8 +46,8 @@ def is_mqm_tsv(line: str) -> bool:
 def read_mqm_tsv(path: str | Path) -> RatingData:
     """Read Google's MQM TSV, plain or compressed. A few files went through a spreadsheet, and are quoted as in CSV."""
     path = Path(path)
-    groups: dict[tuple[str, str, str, str, str], list[_Row]] = {}
-    texts: dict[tuple[str, ...], Counter[str]] = {}
+    groups: dict[tuple[str, str, str, str, str], list[_Row]] = defaultdict(list)
+    texts: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     first: dict[tuple[str, ...], tuple[str, int]] = {}
     left_out: list[LeftOut] = []
     (_, header), *body = [(row.line, row.cells) for row in table_rows(path, "\t")] or [(1, [])]
@@ -73,13 +73,9 @@ def read_mqm_tsv(path: str | Path) -> RatingData:
     for line, row in body:
         cell = {name: row[position] for name, position in index.items()} if len(row) > needed else {}
         severity = cell.get("severity", "").strip().lower()
-        if not cell:
-            left_out.append(LeftOut(line, "row with too few columns"))
-        elif severity == "hotw-test":
-            left_out.append(LeftOut(line, "attention check, not a rating"))
-        elif not cell["rater"].strip() and not severity:
-            left_out.append(LeftOut(line, "row of metadata, not a rating"))
-        if left_out and left_out[-1].line == line:
+        if not cell or severity == "hotw-test" or not (severity or cell["rater"].strip()):
+            what = "attention check" if severity == "hotw-test" else "row of metadata"
+            left_out.append(LeftOut(line, f"{what}, not a rating" if cell else "row with too few columns"))
             continue
         lp = "" if pair is None or len(row) <= pair else row[pair].strip()
         key = cell["system"], cell["doc"], cell["segment"], cell["rater"], lp
@@ -87,11 +83,9 @@ def read_mqm_tsv(path: str | Path) -> RatingData:
         text, at = first.setdefault((*key[:3], lp, source.text), (target.text, line))
         what = f"system {key[0]} for segment {key[2]} of {key[1]}"
         check_same_text(path, what, text, at, target.text, line)
-        texts.setdefault(("source", *key[1:3], lp), Counter())[source.text] += 1
-        texts.setdefault(("target", *key[:3], lp), Counter())[target.text] += 1
-        groups.setdefault(key, []).append(
-            _Row(line, cell["doc_segment"], severity, cell["category"].strip(), source, target)
-        )
+        texts[("source", *key[1:3], lp)][source.text] += 1
+        texts[("target", *key[:3], lp)][target.text] += 1
+        groups[key].append(_Row(line, cell["doc_segment"], severity, cell["category"].strip(), source, target))
     ratings = tuple(_rating(key, group, texts, left_out) for key, group in groups.items())
     if not ratings:
         why = f"; of {len(left_out)} rows the first is a {left_out[0].reason}" if left_out else ""
