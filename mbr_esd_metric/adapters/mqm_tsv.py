@@ -83,8 +83,8 @@ def read_mqm_tsv(path: str | Path) -> RatingData:
         text, at = first.setdefault((*key[:3], lp, source.text), (target.text, line))
         what = f"system {key[0]} for segment {key[2]} of {key[1]}"
         check_same_text(path, what, text, at, target.text, line)
-        texts[("source", *key[1:3], lp)][source.text] += 1
-        texts[("target", *key[:3], lp)][target.text] += 1
+        texts["source", key[1], key[2], lp][source.text] += 1
+        texts["target", key[0], key[1], key[2], lp][target.text] += 1
         groups[key].append(_Row(line, cell["doc_segment"], severity, cell["category"].strip(), source, target))
     ratings = tuple(_rating(key, group, texts, left_out) for key, group in groups.items())
     if not ratings:
