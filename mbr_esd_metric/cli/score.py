@@ -226,7 +226,7 @@ def _show(
         corrected = {name: row["corrected"] for name, row in zip(texts.ids, rows, strict=True)}
         lines = ({**texts.whole, **corrected}).values()  # with --changed-from, the others as they are
         write_whole(args.corrected, "".join(f"{_LINE_ENDS.sub(' ', line)}\n" for line in lines))
-    note = write_errors_of(texts, data, args.to_csv, args.output)
+    note = write_errors_of(texts, data, args.to_csv, args.output) if args.to_csv or args.output else ""
     status = 0
     if args.summary or args.fail_under is not None or args.fail_share is not None:
         status = close_score_gate(args, texts, judged, scores, shares, warning)

@@ -361,11 +361,12 @@ def _gold(test_set: TestSet, raters: str) -> tuple[str, MetricFiles]:
     return "gold", MetricFiles(scores, {s: list(row) for one in sets for s, row in one.annotations.items()})
 
 
-def _task_names(test_set: TestSet) -> tuple[dict[str, str], Sequence[str | None]]:
+def _task_names(test_set: TestSet) -> tuple[dict[str, str], Sequence[str]]:
     """The task's name of each system and its number of each segment; empty where the folder has none."""
     systems, segments = test_set.layout.task("systems"), test_set.layout.task("segments")
     names = dict(line.split("\t", 1) for _, line in numbered_lines(systems)) if systems.is_file() else {}
-    return names, read_text(segments, "", test_set.segments) if segments.is_file() else ()
+    labels = read_text(segments, "", test_set.segments) if segments.is_file() else ()
+    return names, [label or "" for label in labels]
 
 
 def _places(test_set: TestSet) -> list[tuple[str, int]]:

@@ -1,87 +1,93 @@
-"""The training of the small model: its rows, labels of tokens, the order of translations, and that runs go on."""
+"""The training of the small model: labels of tokens, the order of translations, made-up words, and that runs go on."""
 
 from __future__ import annotations
 
-import json
+import random
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("transformers")
 
 import train_encoder
-import training_rows
 from training_rows import Row
+from training_set import KINDS_OF_GROUPS, Group, arrays
 
 from tests.generation.engines.test_tagger import made
+from tests.helpers.made_tokenizer import byte_level_tokenizer
+
+GOOD = Row("one two", "eins zwei", order=0.0)
+BAD = Row("one two", "one two", ((0, 7, 2),), order=-5.0, quality=-3.0)
 
 
-def encodings(rows: list[Row]) -> list[train_encoder.Encoded]:
-    from tests.helpers.made_tokenizer import byte_level_tokenizer
-
-    tokenizer = byte_level_tokenizer().backend_tokenizer
-    pairs = tokenizer.encode_batch([(row.translation, row.source) for row in rows])
-    return [train_encoder.encoded(row, pair, 0) for row, pair in zip(rows, pairs, strict=True)]
+def rows_of(groups: Mapping[str, Sequence[Group]], tokens: int = 1000) -> train_encoder.Rows:
+    every = SimpleNamespace(of=lambda kind: groups.get(kind, []))
+    return train_encoder.Rows(arrays(every, byte_level_tokenizer().backend_tokenizer), tokens, "cpu")
 
 
 def test_tokens_have_the_labels_of_their_places() -> None:
-    row = Row("one two", "eins zwo", ((5, 8, 2),), missing=((0, 3),), unsure=((4, 7),), sides=(4.0, 0.5))
-    [one] = encodings([row])
-    both = list(zip(one.types, one.labels, one.weights, strict=True))
-    translation = [label for label, weight in zip(one.labels, one.weights, strict=True) if weight == 4.0]
-    assert set(translation) == {0, 2}
-    assert {label for _, label, weight in both if weight == 0.5} == {2}, "what is unsure has no label"
-    assert train_encoder._IGNORED in one.labels
+    row = Row("one two", "eins zwo", ((0, 4, 1), (5, 8, 2)), ((0, 3),), ((4, 7),), (4.0, 0.5), edited=((5, 8),))
+    rows = rows_of({"mqm": [(1.0, [[row]])]})
+    batch = rows.batch([[0]])
+    ids, first, second = batch["ids"][0].tolist(), *rows.arrays["layout"][0, [2, 4]].tolist()
+    assert (ids[0], ids[first + 1], ids[first + second + 2]) == (0, 2, 2)
+    assert set(ids[first + second + 3 :]) <= {1}
+    labels, weights, edited = (batch[name][0].tolist() for name in ("labels", "weights", "edited"))
+    assert list(dict.fromkeys(labels[1 : first + 1])) == [1, -100, 2], "a blank has no label"
+    assert set(weights[1 : first + 1]) == {4.0, 0.0}
+    assert {label for label, weight in zip(labels, weights, strict=True) if weight == 0.5} <= {0, 2}
+    assert labels[first + 2] == 2
+    assert labels[first + second + 1] == -100, "what is unsure has no label"
+    assert [edited[0], edited[1], edited[first], edited[first + 2]] == [-1, 0, 1, -1]
 
 
-def test_joined_rows_have_the_errors_of_both() -> None:
-    first, second = Row("a", "bb", ((0, 2, 2),)), Row("c", "dd", ((1, 2, 1),))
-    both = training_rows.joined(first, second)
-    assert (both.translation, both.errors) == ("bb dd", ((0, 2, 2), (4, 5, 1)))
-    assert both.quality == pytest.approx(-1.9459, abs=1e-4)
+def test_a_group_has_one_row_of_each_translation() -> None:
+    raters = [[Row("a", f"b{n}", order=float(n)), Row("a", f"b{n}", order=float(n))] for n in range(12)]
+    rows = rows_of({"mqm": [(1.0, raters)], "teacher": [(1.0, [[GOOD]])]})
+    chance = random.Random(0)
+    drawn = [rows.draw(chance) for _ in range(100)]
+    assert {len(group) for group in drawn} == {1, 8}
+    assert all(len({row // 2 for row in group}) == 8 for group in drawn if len(group) > 1)
+    [large] = [group for group in drawn if len(group) == 8][:1]
+    assert len(rows.batch([large])["pairs"]) == 28
+    batches = rows.batches(chance)
+    assert all(next(batches)["ids"].numel() <= 1000 + 8 * 64 for _ in range(20))
 
 
-def test_translations_of_a_source_have_the_order_of_the_mean_of_their_raters(tmp_path: Path) -> None:
-    lines = ["mt_system\tdoc\tseg\trater\tsource\ttarget\tstart_indices\tend_indices\terrors"]
-    for rater, ends in (("strict", ("1 2", "2")), ("mild", ("1", "-1"))):
-        for system, end in zip("ab", ends, strict=True):
-            fine = end == "-1"
-            starts, kinds = (
-                (end, "no-error") if fine else (" ".join("0" for _ in end.split()), "major " * len(end.split()))
-            )
-            lines.append("\t".join([system, "doc", "1", rater, "eins", f"one {system}", starts, end, kinds.strip()]))
-    path = tmp_path / "2021_de-en.tsv"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    mqm, clean = training_rows.read_mqm_rows(str(path), 1.0)
-    [[worse, better]] = mqm.sources
-    assert [row.order for row in worse] == pytest.approx([-2, -2]), "one standard deviation of each rater"
-    assert [row.order for row in better] == pytest.approx([2, 2])
-    assert worse[0].quality == pytest.approx(-(2.3979 + 1.7918) / 2, abs=1e-3)
-    assert [one.translation for one in clean] == ["one b"]
+def test_kinds_have_their_shares_of_the_rows() -> None:
+    rows = rows_of({kind: [(1.0, [[GOOD], [BAD]])] * 3 for kind in KINDS_OF_GROUPS})
+    assert rows.chances == pytest.approx(list(train_encoder.SHARES.values()))
 
 
-def test_minimal_pairs_say_where_something_is_lost(tmp_path: Path) -> None:
-    pair = {"kind": "negation", "severity": "critical", "src": "nicht da", "good": "is not here", "bad": "is here"}
-    path = tmp_path / "pairs.jsonl"
-    path.write_text(json.dumps(pair | {"wrong": [], "removed": [[3, 7]]}) + "\n", encoding="utf-8")
-    [[good, bad]] = training_rows.read_minimal(path)["negation"]
-    assert (good.errors, bad.errors, bad.sides) == ((), ((1, 3, 2),), (4.0, 0.0))
-    assert (good.order or 0.0) > (bad.order or 0.0)
+def test_an_original_becomes_better_than_what_was_made_of_it_and_the_run_goes_on(tmp_path: Path) -> None:
+    base, rows = made(tmp_path / "base", train_encoder.LABELS), rows_of({"spoilt": [(1.0, [[GOOD], [BAD]])]})
+    trainer = train_encoder.Trainer(base, 1e-2, "cpu", 0.3)
+    for number in range(80):
+        trainer.update(rows.batch([[0, 1]]), number / 160, number % 4 == 3)
+    order, fill = ([float(loss) for loss in trainer.losses[name]] for name in ("order", "fill"))
+    assert np.mean(order[-10:]) < 0.5 < np.mean(order[:10])
+    assert len(trainer.losses["replaced"]) == 20
+    assert np.mean(fill[-5:]) < np.mean(fill[:5])
+    trainer.store(tmp_path / "state.pt", 12.0)
+    again = train_encoder.Trainer(base, 1e-2, "cpu", 0.3)
+    assert again.restore(tmp_path / "state.pt") == 12.0
+    assert again.updates == 80
+    assert all(one.equal(other) for one, other in zip(again.parameters, trainer.parameters, strict=True))
 
 
-def test_an_original_becomes_better_than_what_was_made_of_it(tmp_path: Path) -> None:
-    import torch
+def test_the_command_writes_a_model_that_the_engine_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mbr_esd_metric.generation.engine import EngineOptions
+    from mbr_esd_metric.generation.engines.tagger import TaggerEngine
 
-    trainer = train_encoder.Trainer(made(tmp_path, train_encoder.LABELS), 1e-2)
-    rows = [Row("one two", "eins zwei", order=0.0), Row("one two", "one two", ((0, 7, 2),), order=-5.0)]
-    batch = encodings(rows)
-    for number in range(40):
-        trainer.update(batch, number / 80)
-    assert trainer.losses["order"][0] / 40 < 0.6
-    trainer.save(tmp_path / "out", tmp_path)
-    state, updates = trainer.state(), trainer.updates
-    again = train_encoder.Trainer(tmp_path, 1e-2)
-    again.load(state)
-    assert again.updates == updates
-    assert torch.equal(again.parameters[0], trainer.parameters[0])
-    assert (tmp_path / "out" / "tokenizer.json").is_file()
+    base = made(tmp_path / "base", train_encoder.LABELS)
+    every: Any = SimpleNamespace(of=lambda kind: [(1.0, [[GOOD], [BAD]])] if kind == "planted" else [])
+    np.savez(tmp_path / "rows.npz", **arrays(every, byte_level_tokenizer().backend_tokenizer))
+    command = [*map(str, ("train_encoder.py", base, tmp_path / "rows.npz"))]
+    monkeypatch.setattr(sys, "argv", [*command, "--minutes", "0.02", "--report", "1", "-o", str(tmp_path / "run")])
+    train_encoder.main()
+    TaggerEngine(EngineOptions(str(tmp_path / "run" / "model"))).load()
