@@ -16,9 +16,8 @@ encoder, which learns at the same time, fills hidden tokens of a text from that 
 token says which tokens it made up. Only the text in the other language tells (ELECTRA: Clark et al., 2020). Neither the
 smaller encoder nor that number is in the model.
 
-The learning rate depends on the time alone: the run ends when it is to end. Every five minutes a checkpoint is written,
-whole or not at all; the same command goes on from it. In the end the model is in `model/`, for `engine=tagger`. A GPU
-reads thousands of rows a second, a processor core some tens.
+The learning rate falls with the time. Every five minutes a checkpoint is written; the same command goes on from it. In
+the end the model is in `model/`, for `engine=tagger`. A GPU reads thousands of rows a second, a core some tens.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ import shutil
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,6 @@ _SCALE, _FALL = 3.0, 0.9
 _BEGIN, _END, _PAD = 0, 2, 1
 #: Share of the tokens of a text that the generator fills, and its layers.
 _HIDDEN, _LAYERS_OF_GENERATOR = 0.2, 4
-_BETWEEN_CHECKPOINTS = 300.0
 
 
 class Rows:
@@ -87,31 +86,24 @@ class Rows:
         kept |= {name: data[name] for name in ("tokens", "sides", "order", "quality", "rating")}
         self.arrays = {name: torch.from_numpy(values).to(device) for name, values in kept.items()}
         self.known = ~np.isnan(data["order"])
-        self.kinds = [(of, np.cumsum(data["weight"][of])) for of in self._groups(data)]
-        drawn = [
-            np.mean([min(len(self.groups[g]), _BESIDE) for g in of]) if len(of) else np.inf for of, _ in self.kinds
-        ]
-        self.chances = np.array([SHARES[kind] for kind in data["kinds"].tolist()]) / np.array(drawn)
-        self.chances /= self.chances.sum()
-
-    def _groups(self, data: Mapping[str, Any]) -> list[Any]:
-        """Fill `groups`, of each its translations' rows; the groups of each kind."""
+        #: Of each group its translations' rows.
         self.groups: list[list[list[int]]] = []
-        starts = np.concatenate([[0], data["group_ends"][:-1]])
-        for start, end in zip(starts.tolist(), data["group_ends"].tolist(), strict=True):
-            rows: dict[int, list[int]] = defaultdict(list)
+        for start, end in pairwise([0, *data["group_ends"].tolist()]):
+            of: dict[int, list[int]] = defaultdict(list)
             for row, member in enumerate(data["member"][start:end].tolist(), start):
-                rows[member].append(row)
-            self.groups.append(list(rows.values()))
-        return [np.flatnonzero(data["kind"] == number) for number in range(len(data["kinds"]))]
+                of[member].append(row)
+            self.groups.append(list(of.values()))
+        numbers = [np.flatnonzero(data["kind"] == number) for number in range(len(data["kinds"]))]
+        self.kinds = [(some, np.cumsum(data["weight"][some])) for some in numbers]
+        drawn = [np.mean([min(len(self.groups[g]), _BESIDE) for g in some] or np.inf) for some in numbers]
+        chances = np.array([SHARES[kind] for kind in data["kinds"].tolist()]) / np.array(drawn)
+        self.chances: list[float] = (chances / chances.sum()).tolist()
 
     def draw(self, chance: random.Random) -> list[int]:
         """The rows of a group: of some of its translations one row each."""
         of, below = chance.choices(self.kinds, self.chances)[0]
         translations = self.groups[of[np.searchsorted(below, chance.random() * below[-1])]]
-        if len(translations) > _BESIDE:
-            translations = chance.sample(translations, _BESIDE)
-        return [chance.choice(rows) for rows in translations]
+        return [chance.choice(rows) for rows in chance.sample(translations, min(_BESIDE, len(translations)))]
 
     def batch(self, groups: Sequence[Sequence[int]]) -> dict[str, Any]:
         """The tensors of a batch. `ids`, `types`, `labels`, `weights` and `edited` are (rows, tokens), `pairs` the
@@ -136,8 +128,8 @@ class Rows:
             known = [i for i, row in enumerate(group, before) if self.known[row]]
             pairs += [(i, j) for n, i in enumerate(known) for j in known[n + 1 :]]
             before += len(group)
-        made = {"ids": ids, "types": types.long(), "labels": labels, "edited": edited}
-        made["weights"] = weights.where(labels.ne(IGNORED), 0.0)
+        weights = weights.where(labels.ne(IGNORED), 0.0)
+        made = {"ids": ids, "types": types.long(), "labels": labels, "edited": edited, "weights": weights}
         made["pairs"] = torch.tensor(pairs, dtype=torch.long, device=self.device).view(-1, 2)
         return made | {name: arrays[name][at] for name in ("order", "quality", "rating")}
 
@@ -271,8 +263,8 @@ class Trainer:
 
     def store(self, path: Path, passed: float) -> None:
         """Write a checkpoint, whole or not at all; `passed` are the seconds until now."""
-        state = {"parameters": self.parameters, "optimizer": self.optimizer.state_dict(), "updates": self.updates}
-        torch.save(state | {"passed": passed}, path.with_suffix(".unfinished"))
+        state = {"parameters": self.parameters, "optimizer": self.optimizer.state_dict()}
+        torch.save(state | {"updates": self.updates, "passed": passed}, path.with_suffix(".unfinished"))
         path.with_suffix(".unfinished").rename(path)
 
     def restore(self, path: Path) -> float:
@@ -299,27 +291,24 @@ def train(args: argparse.Namespace) -> None:
     chance = random.Random(args.seed)
     rows = Rows(dict(np.load(args.rows)), args.tokens, device)
     trainer, batches = Trainer(args.base, args.rate, device, args.replaced), rows.batches(chance)
-    checkpoint, read = args.output / "state.pt", 0
-    began = time.time()
+    checkpoint, read, began = args.output / "state.pt", 0, time.time()
     if checkpoint.is_file():
         began -= trainer.restore(checkpoint)
         chance.seed(args.seed + trainer.updates)
-        print(f"goes on after {trainer.updates} updates", flush=True)
     saved = time.time()
     args.output.mkdir(parents=True, exist_ok=True)
     while (share := (time.time() - began) / (60 * args.minutes)) < 1:
         batch = next(batches)
         trainer.update(batch, share, chance.random() < 2 * args.replaced * (1 - share))
         read += len(batch["ids"])
-        if trainer.updates % args.report == 0:
+        if trainer.updates % 100 == 0:
             losses = ", ".join(f"{n} {float(torch.stack(v).mean()):.3f}" for n, v in sorted(trainer.losses.items()))
             print(f"{trainer.updates} updates, {read} rows, {time.time() - began:.0f} s: {losses}", flush=True)
             trainer.losses.clear()
-        if time.time() - saved > _BETWEEN_CHECKPOINTS:
+        if time.time() - saved > 300:
             trainer.store(checkpoint, time.time() - began)
             saved = time.time()
     trainer.save(args.output / "model", args.base)
-    print(f"{args.output / 'model'}: {trainer.updates} updates, {read} rows")
 
 
 def main() -> None:
@@ -330,7 +319,6 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=4e-4, help="highest learning rate (default: %(default)s)")
     parser.add_argument("--tokens", type=int, default=24_000, help="of a batch, at most (default: %(default)s)")
     parser.add_argument("--replaced", type=float, default=0.3, help="share of batches to find words that do not belong")
-    parser.add_argument("--report", type=int, default=100, help="updates between two lines (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", "--output", required=True, type=Path)
     train(parser.parse_args())

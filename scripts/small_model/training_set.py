@@ -3,9 +3,8 @@
     python scripts/small_model/training_set.py BASE --mqm 2021_en-de.tsv.gz=3 2021_zh-en.tsv.gz=3 --mlqe MLQE-PE \
         --lp en-de et-en --teacher teacher_wmt22.tsv.gz --minimal planted_train.jsonl.gz -o training_set.npz
 
-BASE is a folder with a tokenizer. After = stands how often a file of annotations is drawn from. A group is what is
-drawn together: the translations of one source, a good translation and the same with an error, an original and what was
-spoilt of it (`spoilt.py`, `planted.py`), or one row.
+BASE has the tokenizer. After = stands how often a file of annotations is drawn from. A group is drawn together: the
+translations of one source, a good one and the same with an error or spoilt (`spoilt.py`, `planted.py`), or one row.
 
 The file has arrays of texts (`tokens`, `blank`: whether a token has no character, `text_ends`), of rows (`translation`
 and `source`: numbers of texts; `member`: which translation of the group, several rows of which are several raters';
@@ -49,10 +48,10 @@ Group = tuple[float, list[list[Row]]]
 
 
 class Groups:
-    """What is drawn, kind by kind; what is made depends on the seed alone."""
+    """What is drawn, kind by kind; what is made is always the same."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self.args, self.chance = args, random.Random(args.seed)
+        self.args, self.chance = args, random.Random(0)
         self.mqm, self.clean = [], []
         for named in args.mqm:
             path, _, weight = named.rpartition("=")
@@ -75,19 +74,14 @@ class Groups:
         """The groups of a kind."""
         if kind == "mqm":
             for mqm in self.mqm:
-                for translations in mqm.sources:
-                    yield mqm.weight / len(mqm.sources), translations
+                yield from ((mqm.weight / len(mqm.sources), translations) for translations in mqm.sources)
         elif kind == "teacher":
-            for translations in read_teacher(self.args.teacher):
-                yield 1.0, translations
+            yield from ((1.0, translations) for translations in read_teacher(self.args.teacher))
         elif kind == "minimal":
             for some in read_minimal(self.args.minimal).values():
-                for pair in some:
-                    yield 1 / len(some) ** 0.5, [[row] for row in pair]
+                yield from ((1 / len(some) ** 0.5, [[row] for row in pair]) for pair in some)
         elif kind == "rated":
-            for rows in self.rated.values():
-                for row in rows:
-                    yield 1.0, [[row]]
+            yield from ((1.0, [[row]]) for rows in self.rated.values() for row in rows)
         else:
             make = {"joined": self._joined, "spoilt": self._spoilt, "planted": self._planted}[kind]
             for _ in range(self.args.made):
@@ -122,7 +116,7 @@ class Groups:
         if spoilt is None:
             return []
         good, (quality, rating) = spoilt.good, _LOWEST if how in _WHOLE else (None, None)
-        errors = tuple((start, end, 2) for start, end in spoilt.wrong)
+        errors = tuple((*place, 2) for place in spoilt.wrong)
         bad = Row(
             good.source,
             spoilt.translation,
@@ -181,9 +175,8 @@ def arrays(groups: Groups, tokenizer: Any) -> dict[str, Any]:
     for number, kind in enumerate(KINDS_OF_GROUPS):
         every = list(groups.of(kind))
         texts.add([text for _, some in every for rows in some for r in rows for text in (r.source, r.translation)])
-        before = len(columns["order"])
         for weight, translations in every:
-            kept = 0
+            before = len(columns["order"])
             for member, rows in enumerate(translations):
                 for row in rows:
                     pair = texts.numbers[row.translation], texts.numbers[row.source]
@@ -195,12 +188,11 @@ def arrays(groups: Groups, tokenizer: Any) -> dict[str, Any]:
                     names = ("translation", "source", "member", "order", "quality", "rating", "sides", "edited")
                     for name, value in zip(names, values, strict=True):
                         columns[name].append(value)
-                    kept += 1
-            if kept:
+            if len(columns["order"]) > before:
                 columns["kind"].append(number)
                 columns["weight"].append(weight)
                 columns["group_ends"].append(len(columns["order"]))
-        print(f"{kind}: {len(every)} groups, {len(columns['order']) - before} rows", flush=True)
+        print(f"{kind}: {len(every)} groups; {len(columns['order'])} rows so far", flush=True)
     types = {
         "member": "u2",
         "order": "f4",
@@ -232,7 +224,6 @@ def main() -> None:
     parser.add_argument(
         "--made", type=int, default=40_000, help="groups of each kind that is made here (default: %(default)s)"
     )
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", "--output", required=True, type=Path)
     args = parser.parse_args()
     from tokenizers import Tokenizer

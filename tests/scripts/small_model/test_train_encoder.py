@@ -88,6 +88,6 @@ def test_the_command_writes_a_model_that_the_engine_reads(tmp_path: Path, monkey
     every: Any = SimpleNamespace(of=lambda kind: [(1.0, [[GOOD], [BAD]])] if kind == "planted" else [])
     np.savez(tmp_path / "rows.npz", **arrays(every, byte_level_tokenizer().backend_tokenizer))
     command = [*map(str, ("train_encoder.py", base, tmp_path / "rows.npz"))]
-    monkeypatch.setattr(sys, "argv", [*command, "--minutes", "0.02", "--report", "1", "-o", str(tmp_path / "run")])
+    monkeypatch.setattr(sys, "argv", [*command, "--minutes", "0.02", "-o", str(tmp_path / "run")])
     train_encoder.main()
     TaggerEngine(EngineOptions(str(tmp_path / "run" / "model"))).load()
