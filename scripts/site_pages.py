@@ -64,7 +64,7 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
     source = next((s for s, made in PAGES.items() if made == path), f"docs/{path}")
     if path != "README.md":
         return _turned(markdown, source, path, config["repo_url"])
-    opening = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n### Other ways to install\n")[0]
+    opening = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## Choose a model\n")[0]
     markdown = markdown.replace("# Documentation\n", "## All pages\n", 1)
     repository = config["repo_url"]
     return _turned(opening, "README.md", path, repository) + "\n" + _turned(markdown, source, path, repository)

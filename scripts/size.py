@@ -26,10 +26,10 @@ PACKAGE = "mbr_esd_metric"
 MODEL = "meta-llama/Llama-3.3-70B-Instruct"
 #: Row -> its limit.
 LIMITS = {
-    "package: lines": 28_500,
+    "package: lines": 28_600,
     "package: modules": 160,
     "options of all verbs": 134,
-    "options in a model's name": 34,
+    "options in a model's name": 35,
     "prediction: lines loaded": 7_200,
     "score, fresh: files entered": 42,
     "score, fresh: functions entered": 260,

@@ -305,7 +305,7 @@ def engine_problem(card: ModelCard, engine: Engine) -> str | None:
 def _other_format(card: ModelCard, engine: Engine) -> str | None:
     """Why an engine cannot answer in the card's format; None if it can."""
     only = get_format(card.decision.format).engine
-    if not (only or engine.only_format) or engine.name == only:
+    if engine.name == only or (not only and engine.only_format in ("", card.decision.format)):
         return None
     fix = f"engine={only}" if only else f"format={engine.only_format}"
     return f"it does not answer in format={card.decision.format}; take {fix}"

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.core.decision import Candidate
-from mbr_esd_metric.errors import EngineError, InputError
+from mbr_esd_metric.errors import EngineError, InputError, OptionError
 from mbr_esd_metric.generation.engine import Refused
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.store import CandidateStore
@@ -34,6 +34,7 @@ from mbr_esd_metric.metric.sources import (
 )
 from mbr_esd_metric.scoring.wmt import default_name
 from tests.helpers.chat_server import FakeServer
+from tests.helpers.stub_engine import StubEngine
 
 SEGMENTS, N = 30, 12
 PAIRS = [Segment("I like tea.", "Ich mag Kaffee.", "1"), Segment("He slept.", "Er schlief gestern.", "2")]
@@ -169,6 +170,14 @@ def test_a_server_of_several_models_needs_a_name(dialect: str) -> None:
 def test_ollamas_latest_is_no_second_model() -> None:
     with FakeServer("gemma3:latest", dialect="ollama") as server:
         assert choose_engine(load_card(f"mbr-esd-server?server={server.url}")).model == "gemma3"
+
+
+def test_an_engine_of_one_format_answers_in_that_one_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StubEngine, "only_format", "compact")
+    monkeypatch.setattr("mbr_esd_metric.metric.sources.ENGINES.get", lambda name: StubEngine)
+    assert isinstance(choose_engine(load_card("mbr-esd-demo?engine=stub&format=compact")), StubEngine)
+    with pytest.raises(OptionError, match="it does not answer in format=json; take format=compact"):
+        choose_engine(load_card("mbr-esd-demo?engine=stub"))
 
 
 def test_only_the_ways_to_a_server_are_listed() -> None:
