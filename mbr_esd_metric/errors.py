@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+import io
 import logging
 import os
 import re
@@ -11,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -127,9 +128,20 @@ def progress_bar(doing: str, unit: str = "it", *, done: int = 0, shown: bool = T
     log file or a pipe it is a line now and then."""
     from tqdm import tqdm
 
-    if not sys.stderr.isatty():
-        options |= {"mininterval": LINE_PAUSE, "delay": LINE_PAUSE}
-    return tqdm(desc=doing, unit=unit, initial=done, disable=not shown, file=sys.stderr, **options)
+    to: TextIO = sys.stderr
+    if not to.isatty():
+        options |= {"mininterval": LINE_PAUSE, "maxinterval": LINE_PAUSE, "delay": LINE_PAUSE}
+        to = _Lines()
+    return tqdm(desc=doing, unit=unit, initial=done, disable=not shown, file=to, **options)
+
+
+class _Lines(io.StringIO):
+    """Where a bar is written that nobody sees move: each picture of it is a line of standard error."""
+
+    def write(self, text: str) -> int:
+        if text.strip():
+            print(text.strip(), file=sys.stderr, flush=True)
+        return len(text)
 
 
 class MbrEsdError(Exception):

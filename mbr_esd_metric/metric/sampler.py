@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mbr_esd_metric.errors import logger, progress_bar
+from mbr_esd_metric.errors import LINE_PAUSE, logger, progress_bar
 from mbr_esd_metric.generation.engine import Engine, Refused, Request
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.card import ModelCard
@@ -170,13 +171,16 @@ def _remove(claim: Path) -> None:
 @contextmanager
 def _redrawn(bar: tqdm[Any], engine: Engine) -> Iterator[None]:
     """Draw the bar again at intervals with the engine's retries, so that a long wait does not look like a hang."""
-    ended = threading.Event()
+    ended, drawn = threading.Event(), time.time()
 
     def redraw() -> None:
-        while not ended.wait(REFRESH):
+        nonlocal drawn
+        while not (ended.wait(REFRESH) or bar.disable):
             if engine.retries:
                 bar.set_description(f"sampling ({engine.retries} tries again)", refresh=False)
-            bar.refresh()
+            if sys.stderr.isatty() or time.time() - max(drawn, bar.last_print_t) >= LINE_PAUSE + REFRESH:
+                bar.refresh()
+                drawn = time.time()
 
     thread = threading.Thread(target=redraw, daemon=True)
     thread.start()

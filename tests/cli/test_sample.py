@@ -60,7 +60,7 @@ def test_a_failing_run_leaves_its_bar_once_and_a_message_a_line(
     mbr_esd: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("aiohttp")
-    monkeypatch.setattr("mbr_esd_metric.errors.LINE_PAUSE", 0.0)  # a bar as on a terminal
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     with FakeServer("served", dialect="openai", spoil=lambda *_: Failure(402, {"error": "not today"})) as server:
         model = f"mbr-esd-llama?model=served&n=2&lp=en-de&dialect=openai&server={server.url}"
         message = mbr_esd(SAMPLE.replace("--quiet ", ""), model, status=1).err

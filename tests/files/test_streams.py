@@ -129,6 +129,14 @@ def test_long_work_says_how_far_it_is_in_a_pipe(
         for _ in range(5):
             time.sleep(0.1)
             bar.update(1)
-    lines = capsys.readouterr().err.split("\r")
+    lines = capsys.readouterr().err.splitlines()
     assert "9/10" in lines[-1]
-    assert len([line for line in lines if "sampling" in line]) < 5
+    assert 1 < len(lines) < 5
+    assert all(line.startswith("sampling: ") for line in lines)
+
+
+def test_a_message_in_a_pipe_stands_alone_on_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with errors.shown_log(), progress_bar("sampling", total=10) as bar:
+        errors.logger.warning("something is odd")
+        bar.update(10)
+    assert capsys.readouterr().err == "something is odd\n"
