@@ -18,6 +18,7 @@ from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, unknown
 from mbr_esd_metric.files.paths import check_distinct, check_output, file_name
 from mbr_esd_metric.files.streams import json_text, write_whole
+from mbr_esd_metric.prompting.languages import language_pair
 from mbr_esd_metric.report.tables import render_all
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def run_export(args: argparse.Namespace) -> int:
         raise OptionError(f"--checks {args.checks}: give 0 or more")
     if args.budget is not None and args.budget < 1:
         raise OptionError(f"--budget {args.budget}: give 1 or more segments")
+    language_pair(args.lp)
     name = file_name(Path(args.output).name.partition(".")[0], "the campaign")
     test_set = None
     if args.test_set:  # all its systems but the standard reference; nothing need be rated yet

@@ -110,6 +110,7 @@ def test_messages(scored: None, mbr_esd: Command) -> None:
         "--annotators x x": "a name is there twice",
         "--prefill none --min-confidence 0.5": "changes nothing where no span is marked",
         "--test-set wmt24": "give files with translations, or --test-set",
+        "--lp english": "a language pair is two language codes such as 'en-de', not 'english'",
     }.items():
         assert message in mbr_esd("annotate export out.json --lp en-de -o x.json", words, status=1).err
     _export()
