@@ -14,7 +14,7 @@ import numpy as np
 
 from mbr_esd_metric.cli.shared_options import add_measures, check_plot_of, load_test_sets, print_tables
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError, OptionError, number_of
 from mbr_esd_metric.metaeval.choosing import choose_all, choosing_rules
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, Result, evaluate_metrics
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
@@ -116,7 +116,7 @@ def _evaluate(
         alone, label = data.rated_by([matrix]), f"oracle {name}"
         try:
             results |= evaluate_metrics(replace(alone, entries=[chosen(label, "oracle", None, [matrix])]), settings)
-            notes.append(f"{label}: {(~np.isnan(alone.gold)).sum()} translations in {test_set.lp}")
+            notes.append(f"{label}: {number_of(int((~np.isnan(alone.gold)).sum()), 'translation')} in {test_set.lp}")
         except InputError as error:
             notes.append(f"{label} is left out in {test_set.lp}: {error}")
     return everybody, results

@@ -61,9 +61,8 @@ class Hypotheses:
         self.hypothesis_of_candidate: list[int] = [by_object[id(one)] for one in annotations]
         n = len(by_spans)
         if not n:
-            raise NoValidCandidateError(
-                f"none of the {len(annotations)} candidates is valid" if annotations else "no candidates"
-            )
+            every = f"none of the {len(annotations)} candidates" if len(annotations) > 1 else "no candidate"
+            raise NoValidCandidateError(f"{every} is valid" if annotations else "no candidates")
         self.index: list[int] = [-1] * n
         best = [-math.inf] * n
         values = [-math.inf if value is None else value for value in self._logprobs]

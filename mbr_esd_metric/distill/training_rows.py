@@ -242,7 +242,8 @@ class Examples:
         """The numbers of examples, as a line of text."""
         return (
             f"{number_of(len(self.rows), 'annotation')} to learn from; {self.clean} of them without an error; "
-            f"{self.inexpressible} errors left out that have no place, or whose text occurs earlier in the translation"
+            f"{number_of(self.inexpressible, 'error')} without a place, or whose text occurs earlier in the "
+            "translation, left out"
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.errors import InputError, number_of
 from mbr_esd_metric.files.streams import numbered_lines, whole_lines
 
 
@@ -81,7 +81,9 @@ def table_cells(
         raise InputError(f"{path}, line 1: no column {', '.join(missing)} in the header")
     for row in rows:
         if len(row.cells) != len(header):
-            raise InputError(f"{path}, line {row.line}: {len(row.cells)} columns, and {len(header)} in the header")
+            raise InputError(
+                f"{path}, line {row.line}: {number_of(len(row.cells), 'column')}, and {len(header)} in the header"
+            )
         yield row.line, dict(zip(header, row.cells, strict=True))
 
 

@@ -159,8 +159,9 @@ def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool
     if failed:
         why = next(iter(failed.values())).partition(" is valid")[2]
         shorter = ", ask for shorter ones (format=compact)" if options.format == "json" else ""
+        every = f"none of the {card.samples} candidates" if card.samples > 1 else "no candidate"
         raise NoValidCandidateError(
-            f"none of the {card.samples} candidates is valid for {first_of([*failed])}{why}; what was sampled is "
+            f"{every} is valid for {first_of([*failed])}{why}; what was sampled is "
             f"stored: ask for more (n={4 * card.samples}), allow longer answers (max_tokens={2 * card.max_tokens})"
             f"{shorter}, or count malformed candidates as no error (invalid=empty)"
         )

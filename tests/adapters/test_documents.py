@@ -144,10 +144,10 @@ def test_marks_never_cross_a_tag(tmp_path: Path) -> None:
         # The time grew with the square of the depth: minutes for 1 MB.
         ("p.xlf", '<xliff version="1.2">' + "\n<g>" * 100_000, "line 201: more than 200 elements inside one another"),
         ("p.docx", "", "give a file that ends in .xlf"),
-        ("t.tsv", 'source\ttarget\nA dog\t"Ein\nHund\n', "t.tsv, line 3: 1 columns, and 2 in the header; perhaps"),
+        ("t.tsv", 'source\ttarget\nA dog\t"Ein\nHund\n', "t.tsv, line 3: 1 column, and 2 in the header; perhaps"),
         ("t.csv", "source,target\nA dog,Ein Hund\n\nA cat,Eine Katze\n", "line 3: 0 columns, and 2 in the header"),
         ("t.csv", "a,b\n", "line 1: no column source or src"),
-        ("t.csv", "source,target\na\n", "line 2: 1 columns, and 2 in the header"),
+        ("t.csv", "source,target\na\n", "line 2: 1 column, and 2 in the header"),
     ],
 )
 def test_broken_files(tmp_path: Path, name: str, content: str, message: str) -> None:

@@ -158,7 +158,7 @@ def test_malformed_lines(workers: int, run: Command, monkeypatch: pytest.MonkeyP
     assert [row["id"] for row in rows()] == ["0", "1", "2"]
     assert "3 segments decided, 2 lines left out" in message
     assert "line 3: no" in message
-    assert "line 5, segment 'x': none of the 1 candidates is valid (1 not JSON)" in message
+    assert "line 5, segment 'x': no candidate is valid (1 not JSON)" in message
 
 
 @pytest.mark.parametrize(

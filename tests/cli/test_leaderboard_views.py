@@ -405,7 +405,7 @@ def test_sizes_take_prefixes(oracle: Command) -> None:
         ("oracle all.jsonl --rules mbrr", "did you mean 'mbr'"),
         ("oracle all.jsonl --plot x.png", "say how many with --sizes, for instance 16 64 256"),
         ("oracle bare.jsonl", "bare.jsonl: segment 1 of A: the rule 'map' needs the candidates' log-prob"),
-        ("oracle unread.jsonl --rules mbr-corpus", "segment 2 of A: none of the 1 candidates is valid"),
+        ("oracle unread.jsonl --rules mbr-corpus", "segment 2 of A: no candidate is valid"),
         (
             f"leaderboard {SWEEP} --metric span-src",
             "unknown metric of wmt23 en-de 'span-src'; did you mean 'spans-src'",

@@ -129,7 +129,7 @@ def test_rows_and_their_report() -> None:
     a = answer("Fuchs")
     items = corpus(3, 2)
     pairs = make_pairs([*items, record(a, a, "y"), record("x")], CARD)
-    unread = "none of the 1 candidates is valid (1 not JSON); the first answer is 'x'"
+    unread = "no candidate is valid (1 not JSON); the first answer is 'x'"
     assert pairs.report().splitlines()[:4] == [
         "6 pairs of 8 segments",
         "       1  no pair: all candidates are one annotation",
@@ -143,7 +143,9 @@ def test_rows_and_their_report() -> None:
     assert (row["id"], row["lp"]) == (items[0].id, "en-de")
     with pytest.raises(InputError, match="no preference pair \\(1 segment: all candidates are one annotation"):
         make_pairs([record(a, a)], CARD)
-    with pytest.raises(InputError, match=r"\(1 segment: no valid candidate; segment '1': none .* \(1 not JSON\)"):
+    with pytest.raises(
+        InputError, match=r"\(1 segment: no valid candidate; segment '1': no candidate is valid \(1 not JSON\)"
+    ):
         make_pairs([record("x")], CARD)
     with pytest.raises(InputError, match="no segments"):
         make_pairs([], CARD)

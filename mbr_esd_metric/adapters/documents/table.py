@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric.adapters.documents.document import Checked, Document, Names, TranslationUnit
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError, OptionError, number_of
 from mbr_esd_metric.files.streams import json_text, open_binary, whole_file
 from mbr_esd_metric.files.tables import Row, is_quoted, quoted_cell, quoted_rows, table_rows, whole_text
 from mbr_esd_metric.prompting.languages import language_pair
@@ -68,7 +68,9 @@ def read_table(path: Path, every: bool = False) -> Document:
     for number, row in enumerate(rows[1 : last + 1], 1):
         cells = row.cells
         if len(cells) != len(header):
-            raise InputError(f"{path}, line {row.line}: {len(cells)} columns, and {len(header)} in the header{hint}")
+            raise InputError(
+                f"{path}, line {row.line}: {number_of(len(cells), 'column')}, and {len(header)} in the header{hint}"
+            )
         if header[: len(ERROR_COLUMNS)] == list(ERROR_COLUMNS):
             cells = [one[1:] if one.startswith("'") and _formula(one) else one for one in cells]
         cell = {name: cells[place].strip() if place is not None else "" for name, place in at.items()}
