@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.metric.card import with_pair
     from mbr_esd_metric.metric.units import units_of
 
-    card = load_card(args.model or DEFAULT_MODEL)
+    card = load_card(DEFAULT_MODEL if args.model is None else args.model)
     card = with_pair(card, next(iter(args.lp), None), of_test_set=args.test_set is not None)
     check_output(args.output, [args.sources, *(args.translations or ()), card.candidates, test_set_folder(args)])
     if args.test_set and (option := used_option(args, "--sources", "--translations")):

@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
             return _score_by_comet(args)
     if args.references:
         raise no_effect_error("--references", "a model of this package")
-    card = with_pair(load_card(args.model or DEFAULT_MODEL), args.lp)
+    card = with_pair(load_card(DEFAULT_MODEL if args.model is None else args.model), args.lp)
     answers = (card if card.candidates is None else candidate_source(card).card).decision.format
     if args.corrected and not get_format(answers).corrections:
         raise OptionError(

@@ -114,7 +114,7 @@ def load_card(name: str, options: Mapping[str, object] | None = None) -> ModelCa
         OptionError: an unknown name, option or value (the message names the nearest valid ones).
         InputError: not a text, or a folder whose ``hparams.yaml`` is not one of ours.
     """
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str) or not name.partition("?")[0]:
         raise InputError(f"a model name is a text such as 'mbr-esd-small', not {name!r}; `mbr-esd models` lists them")
     base, _, query = name.partition("?")
     if base in CARD_NAMES:

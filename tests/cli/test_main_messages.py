@@ -84,6 +84,9 @@ def _contents(folder: Path) -> dict[Path, bytes]:
         ),
         (f"oracle absent.jsonl {TINY} --plot c.pdf", "c.pdf: plots are written as .png and .svg"),
         (f"leaderboard --view lambda-sweep --metric absent.jsonl {TINY} --plot c.pdf", "c.pdf: plots are written as"),
+        ("score -s src.txt -t src.txt --model=", "a model name is a text such as 'mbr-esd-small', not ''"),
+        ("sample -s src.txt -t src.txt -o c.jsonl --model=", "a model name is a text"),
+        ("score -s src.txt -t src.txt --model=?lp=en-de", "a model name is a text"),
         # texts
         (f"score -s src.txt -t one.txt {MODEL}", "one.txt has 1 line and src.txt has 4"),
         (f"score -s src.txt -t empty.txt {MODEL}", "empty.txt is empty"),
