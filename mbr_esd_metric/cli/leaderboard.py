@@ -107,6 +107,8 @@ def run(args: argparse.Namespace) -> int:
         raise no_effect_error("--statistics", f"--view {args.view}")
     if args.plot and args.view not in _PLOTS:
         raise no_effect_error("--plot", f"another view than {' and '.join(_PLOTS)}")
+    if args.k is not None and args.k < 0:
+        raise OptionError(f"--k {args.k}: give the draws of the tests, or 0, which tests nothing")
     names, files = named_metrics(args.metric)
     check_plot_of(args, *files.values())
     year = _year(args)

@@ -84,6 +84,7 @@ def _contents(folder: Path) -> dict[Path, bytes]:
         ),
         (f"oracle absent.jsonl {TINY} --plot c.pdf", "c.pdf: plots are written as .png and .svg"),
         (f"leaderboard --view lambda-sweep --metric absent.jsonl {TINY} --plot c.pdf", "c.pdf: plots are written as"),
+        (f"leaderboard {TINY} --k -1", "--k -1: give the draws of the tests, or 0"),
         ("score -s src.txt -t src.txt --model=", "a model name is a text such as 'mbr-esd-small', not ''"),
         ("sample -s src.txt -t src.txt -o c.jsonl --model=", "a model name is a text"),
         ("score -s src.txt -t src.txt --model=?lp=en-de", "a model name is a text"),

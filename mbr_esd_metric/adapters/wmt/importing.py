@@ -92,7 +92,7 @@ def kind_of_import(path: str | Path, name: str | None = None) -> str:
     if kind is None:
         raise InputError(
             f"{path}: its first line is of no form that is known; give people's MQM, ESA or table of the quality "
-            f"estimation task, a task's test set, or {', '.join(SUBMISSIONS.values())}"
+            f"estimation task; a task's test set; {'; '.join(SUBMISSIONS.values())}"
         )
     if kind == "people or metric":
         if name is None:
