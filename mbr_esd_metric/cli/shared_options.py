@@ -272,7 +272,7 @@ def check_gate(args: argparse.Namespace, option: str | None, *outputs: str | Non
         if path:
             check_output(path)
     if args.junit and option is None:
-        raise no_effect_error(f"--junit {args.junit}", "a run without a gate")
+        raise no_effect_error(f"--junit {args.junit}", "a run without a gate (such as --fail-under)")
 
 
 def close_gate(

@@ -45,7 +45,9 @@ def whole_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     such file, or bytes that are not UTF-8."""
     with open_binary(path) as file:
         for number, line in enumerate(file, 1):
-            if number == 1 and (line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in line):
+            if number == 1 and (
+                line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or 4 * line.count(0) > len(line)
+            ):
                 raise InputError(
                     f"{path} looks like UTF-16, not UTF-8; convert the file, for instance: "
                     f"iconv -f UTF-16 -t UTF-8 {path}"

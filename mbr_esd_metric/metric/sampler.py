@@ -102,7 +102,7 @@ class Sampler(AbstractContextManager["Sampler"]):
             answers = get_format(card.decision.format)
             if self._progress and card.lp is None and answers.prompt(card.prompt).names_languages:
                 texts = [one.source for one in requests], [one.translation for one in requests]
-                logger.info(language_note(card.name, *texts))
+                logger.info(language_note(*texts))
         if not parts:
             return
         wanted = {one.key: one.n for one in requests}

@@ -123,13 +123,13 @@ def other_language(text: str, code: str) -> str | None:
     return None if any({found, expected} <= alike for alike in _ALIKE) else found
 
 
-def language_note(name: str, sources: Iterable[str], translations: Iterable[str]) -> str:
+def language_note(sources: Iterable[str], translations: Iterable[str]) -> str:
     """The note for a user whose prompt could name the languages and does not, with the pair that the texts seem to
     have. The user decides, because it changes what a model answers."""
     note = "note: the prompt does not say of what languages the texts are"
     likelihoods = [_likelihoods("\n".join(dict.fromkeys(texts))) for texts in (sources, translations)]
     source, target = (max(one, key=one.__getitem__) for one in likelihoods)
     if source == target:
-        return f"{note}; name them in the model name, such as {name}?lp=en-de"
+        return f"{note}; add them to the model's name, such as lp=en-de"
     names = f"{language_name(source)} and {language_name(target)}"
-    return f"{note}. They look like {names}: {name}?lp={source}-{target} tells it"
+    return f"{note}. They look like {names}: add lp={source}-{target} to the model's name"

@@ -59,7 +59,10 @@ def test_a_score_below_the_limit_ends_with_3(files: None, mbr_esd: Command) -> N
     suite = ElementTree.parse("out.xml").getroot()[0]
     assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
 
-    assert "--junit y changes nothing with a run without a gate" in mbr_esd(SCORE, "--junit y", status=1).err
+    assert (
+        "--junit y changes nothing with a run without a gate (such as --fail-under)"
+        in mbr_esd(SCORE, "--junit y", status=1).err
+    )
     assert "--fail-under -1: give a score in [0, 1]" in mbr_esd(SCORE, "--fail-under -1", status=1).err
     assert "y is given twice" in mbr_esd(SCORE, "--fail-under 0.5 --to_json y --junit y", status=1).err
     assert not Path("y").exists()

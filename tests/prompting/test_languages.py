@@ -84,6 +84,6 @@ def test_a_text_in_another_language_where_that_is_sure(text: str, code: str, oth
 
 
 def test_the_note_on_languages_names_a_pair() -> None:
-    assert "They look like English and German: NAME?lp=en-de tells it" in language_note("NAME", ENGLISH * 999, GERMAN)
-    assert "NAME?lp=ja-zh tells it" in language_note("NAME", ["今日はとても良い天気です。"], ["今天天气很好。"])
-    assert language_note("NAME", ENGLISH, ENGLISH).endswith("name them in the model name, such as NAME?lp=en-de")
+    assert "They look like English and German: add lp=en-de to the" in language_note(ENGLISH * 999, GERMAN)
+    assert "add lp=ja-zh to" in language_note(["今日はとても良い天気です。"], ["今天天气很好。"])
+    assert language_note(ENGLISH, ENGLISH).endswith("add them to the model's name, such as lp=en-de")
