@@ -46,7 +46,7 @@ def whole_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     with open_binary(path) as file:
         for number, line in enumerate(file, 1):
             if number == 1 and (
-                line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or 4 * line.count(0) > len(line)
+                line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or 10 * line.count(0) > len(line)
             ):
                 raise InputError(
                     f"{path} looks like UTF-16, not UTF-8; convert the file, for instance: "
