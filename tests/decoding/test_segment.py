@@ -208,7 +208,7 @@ def test_tokens_that_spell_something_else_are_none() -> None:
 
 def test_an_error_of_a_whole_set_names_the_segment_from_1_or_by_its_label() -> None:
     pairs = [([Candidate(json_answer())], BENCHES), ([Candidate("{")], BENCHES)]
-    with pytest.raises(NoValidCandidateError, match="^segment 2: none of the 1 candidates"):
+    with pytest.raises(NoValidCandidateError, match="^segment 2: no candidate is valid"):
         decide_corpus(pairs, DecisionOptions("mbr-corpus"))
     with pytest.raises(NoValidCandidateError, match=r"^segment 7 of mt\.txt: none"):
         decide_corpus(pairs, DecisionOptions("mbr-corpus"), labels=["", "segment 7 of mt.txt"])
