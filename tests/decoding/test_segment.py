@@ -210,5 +210,5 @@ def test_an_error_of_a_whole_set_names_the_segment_from_1_or_by_its_label() -> N
     pairs = [([Candidate(json_answer())], BENCHES), ([Candidate("{")], BENCHES)]
     with pytest.raises(NoValidCandidateError, match="^segment 2: no candidate is valid"):
         decide_corpus(pairs, DecisionOptions("mbr-corpus"))
-    with pytest.raises(NoValidCandidateError, match=r"^segment 7 of mt\.txt: none"):
+    with pytest.raises(NoValidCandidateError, match=r"^segment 7 of mt\.txt: no candidate"):
         decide_corpus(pairs, DecisionOptions("mbr-corpus"), labels=["", "segment 7 of mt.txt"])
