@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, number_of, printable
-from mbr_esd_metric.files.paths import check_distinct, check_output, short_names
+from mbr_esd_metric.files.paths import check_distinct, check_output, name_of, short_names
 from mbr_esd_metric.files.streams import read_segments
 from mbr_esd_metric.metric.card import ModelCard, with_pair
 from mbr_esd_metric.metric.sources import Segment
@@ -116,7 +116,7 @@ def _read_document(args: argparse.Namespace, lp: str | None) -> Texts:
     for note in (_left_out(document), *document.notes):
         if note:
             print(printable(f"note: {path}: {note}"), file=sys.stderr)
-    [system] = short_names([path])
+    system = name_of(path)
     segments = [
         Segment(unit.source, unit.translation, f"unit {unit.id} of {path}", system, unit.document or path)
         for unit in document.units
