@@ -15,7 +15,7 @@ from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import json_line
 from mbr_esd_metric.files.streams import whole_file, write_whole
 from mbr_esd_metric.metric.card import ModelCard, settings
-from mbr_esd_metric.prompting.prompt import TEMPLATES
+from mbr_esd_metric.prompting.prompt import built_in
 
 Method = Literal["dpo", "sft"]
 #: The share of the rows that is held out for validation.
@@ -123,7 +123,7 @@ def _write_card(folder: Path, card: ModelCard, base: str | None, greedy: bool) -
     options, defaults = settings(card), settings(ModelCard(""))
     hparams |= {name: options[name] for name in _INHERITED if options[name] != defaults[name]}
     prompt = Path(card.prompt).expanduser()
-    if card.prompt not in TEMPLATES and prompt.is_file():  # a folder names nothing outside itself
+    if card.prompt not in built_in("json") and prompt.is_file():  # a folder names nothing outside itself
         (folder / "prompt.txt").write_bytes(prompt.read_bytes())
         hparams["prompt"] = "prompt.txt"
     write_whole(folder / "hparams.yaml", yaml.safe_dump(hparams, sort_keys=False))

@@ -10,7 +10,7 @@ from mbr_esd_metric.errors import InputError, OptionError, printable, unknown
 from mbr_esd_metric.files.untrusted import LARGEST_YAML, read_flat_yaml
 from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, OPTIONS, ModelCard, with_options
 from mbr_esd_metric.metric.shots import shots_file
-from mbr_esd_metric.prompting.prompt import TEMPLATES
+from mbr_esd_metric.prompting.prompt import built_in
 
 #: vLLM's arguments that a folder may name: lengths, shares of memory, parallel sizes, and 8 or 4 bits.
 HARMLESS_ARGUMENTS = frozenset(
@@ -83,7 +83,7 @@ def _file_in_folder(folder: Path, key: str, value: str) -> str:
     allowed = {
         "model": (not elsewhere and value[0] != "-") or Path(value).is_absolute(),
         "adapter": not elsewhere and _HUB_ID.fullmatch(value) is not None,
-        "prompt": value in TEMPLATES or value == "gemba-mqm",
+        "prompt": value in built_in("json") or value == "gemba-mqm",
     }
     if not allowed.get(key):
         fix = f", or name it yourself: {folder}?{key}=..." if key in OPTIONS else ""

@@ -17,7 +17,7 @@ from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.signature import signature
 from mbr_esd_metric.metric.sources import CandidateSource, Collected, Segment, candidate_source
 from mbr_esd_metric.prompting.formats import AnswerFormat, get_format
-from mbr_esd_metric.prompting.prompt import TEMPLATES
+from mbr_esd_metric.prompting.prompt import built_in
 from mbr_esd_metric.prompting.text import is_blank
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def summary(
     total["cut"] = sum(one.reasons.get(CUT, 0) for one in decisions)
     candidates = total["valid"] + total["invalid"]
     advice = []
-    if card.needs_prompt and card.prompt in TEMPLATES:
+    if card.needs_prompt and card.prompt in built_in("json"):
         advice.append(
             f"{card.name} is asked with our prompt, and was trained on its authors': make theirs a file, as "
             "docs/models.md shows, and give prompt=FILE"

@@ -105,17 +105,15 @@ def built_in(form: str) -> Mapping[str, str]:
     return {file.stem: file.read_text(encoding="utf-8").removesuffix("\n") for file in files}
 
 
-#: Those of `format=json`.
-TEMPLATES = built_in("json")
-
-
-def load_prompt(name: str = "v1", templates: Mapping[str, str] = TEMPLATES) -> Prompt:
-    """The built-in prompt of that version among the templates of an answer format, or the template file at that path.
+def load_prompt(name: str = "v1", templates: Mapping[str, str] | None = None) -> Prompt:
+    """The built-in prompt of that version among the templates of an answer format (by default those of `format=json`),
+    or the template file at that path.
 
     Raises:
         OptionError: neither a version nor a file.
         InputError: a file that is not UTF-8, or that has no field for the source or the translation.
     """
+    templates = built_in("json") if templates is None else templates
     if name in templates:
         return Prompt(name, templates[name])
     path = Path(name).expanduser()
