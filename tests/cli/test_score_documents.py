@@ -15,12 +15,8 @@ from mbr_esd_metric.files.records import write_records
 from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
 
-XLIFF = """<xliff version="1.2"><file source-language="en-GB" target-language="de" original="o"><body>
-<trans-unit id="a"><source>The bank closed.</source><target>Das <g id="1">Ufer</g> schloss.</target></trans-unit>
-<trans-unit id="b"><source>He left.</source><target>Er ging.</target></trans-unit>
-<trans-unit id="c"><source>New</source><target/></trans-unit>
-</body></file></xliff>
-"""
+FILES = Path(__file__).parents[1] / "data" / "ratings"
+XLIFF = (FILES / "project.xlf").read_text(encoding="utf-8")
 MODEL = "mbr-esd-demo?candidates=candidates.jsonl&n=1"
 
 
@@ -68,9 +64,8 @@ def test_a_file_comes_back_with_its_errors(mbr_esd: Command) -> None:
         # codes that differ are a data warning
         ("bank", "bank", "", "1 with other tags (unit o/a of project.xlf)", "0.9000"),
         ("bank", '<g id="1">bank</g>', "", "", "0.9000"),
-        # a code without a name is in the prompt as it stands; a region tells nothing of the language
+        # a code without a name is in the prompt as it stands
         ('"de"', '"qq"', "", "", "0.9000"),
-        ('"de"', '"fil-PH"', "--lp en-US-fil", "", "0.9000"),
         (' target-language="de"', "", "--lp en-de", "", "0.9000"),
     ],
 )
@@ -85,20 +80,10 @@ def test_what_a_file_says_of_its_units(
     assert warned == (None if "bank</g>" in new else "with other tags")
 
 
-@pytest.mark.parametrize("language", ['target-language="qq"', ""])
-def test_a_prompt_that_names_no_languages_needs_none(language: str, mbr_esd: Command) -> None:
-    Path("project.xlf").write_text(XLIFF.replace('target-language="de"', language), encoding="utf-8")
+def test_a_prompt_that_names_no_languages_needs_none(mbr_esd: Command) -> None:
+    Path("project.xlf").write_text(XLIFF.replace('target-language="de"', ""), encoding="utf-8")
     Path("prompt.txt").write_text("{source}\n{translation}", encoding="utf-8")
     mbr_esd(f"score project.xlf --model {MODEL}&prompt=prompt.txt")
-
-
-def test_quoted_tables_and_errors_that_begin_as_formulas(mbr_esd: Command) -> None:
-    store(*(("Yes", text, "=1+1") for text in ('=1+1 "Ja', '"=1+1 "Ja"')))
-    for cell, whole, span in (('"=1+1 "Ja"', '"=1+1 "Ja"', "1"), ('"=1+1 ""Ja"', "'=1+1 \"Ja", "0")):
-        Path("t.tsv").write_text(f"source\ttarget\tlp\nYes\t{cell}\ten-de\n", encoding="utf-8")
-        mbr_esd("score t.tsv --to_csv e.csv --model", MODEL, "--quiet")
-        (row,) = rows_of("e.csv")
-        assert (row["translation"], row["text"], row["start"]) == (whole, "'=1+1", span)
 
 
 def test_a_pair_chooses_among_the_languages_of_a_file(mbr_esd: Command) -> None:
@@ -116,11 +101,7 @@ def test_a_pair_chooses_among_the_languages_of_a_file(mbr_esd: Command) -> None:
 CHANGED = {
     "xlf": XLIFF,
     "csv": "id,source,target\na,The bank closed.,Das Ufer schloss.\nb,He left.,Er ging.\n",
-    "tsv": "source\ttarget\nThe bank closed.\tDas Ufer schloss.\nHe left.\tEr ging.\n",
     "po": 'msgid "The bank closed."\nmsgstr "Das Ufer schloss."\n\nmsgid "He left."\nmsgstr "Er ging."\n',
-    "tmx": '<tmx version="1.4"><header srclang="en"/><body>'
-    '<tu><tuv xml:lang="en"><seg>The bank closed.</seg></tuv><tuv xml:lang="de"><seg>Das Ufer schloss.</seg></tuv></tu>'
-    '<tu><tuv xml:lang="en"><seg>He left.</seg></tuv><tuv xml:lang="de"><seg>Er ging.</seg></tuv></tu></body></tmx>',
 }
 
 
@@ -128,35 +109,41 @@ CHANGED = {
 def test_only_what_changed_is_judged(mbr_esd: Command, ending: str) -> None:
     """The others keep their marks; nothing that changed passes every gate; an empty old file has nothing."""
     content, file, model = CHANGED[ending], f"new.{ending}", f"--model {MODEL}&lp=en-de --quiet"
+    marked, out = Path(f"marked.{ending}"), Path(f"out.{ending}")
     for name in ("old", file):
         Path(name).write_text(content, encoding="utf-8")
-    mbr_esd(f"score {file} -o marked.{ending}", model)
-    mbr_esd(f"score marked.{ending} --changed-from old --fail-under 1 -o out.{ending}", model)
-    whole = Path(f"marked.{ending}").read_text(encoding="utf-8")
+    mbr_esd("score", file, "-o", marked, model)
+    whole = marked.read_text(encoding="utf-8")
     Path("empty").touch()
-    output = mbr_esd(f"score marked.{ending} --changed-from empty --only_system", model).out
-    assert output == f"marked.{ending}\tscore: 0.9000\n"
+    output = mbr_esd("score", marked, "--changed-from empty --only_system", model).out
+    assert output == f"{marked}\tscore: 0.9000\n"
     # The first unit has an error, and its mark stays while the second, which is new, is judged alone.
     Path(file).write_text(whole.replace("Er ging.", "Er lief."), encoding="utf-8")
     store(("He left.", "Er lief.", "lief"))
-    score = f"score {file} --changed-from old -o out.{ending} --to_json o.json --fail-under .5 --summary s.md"
-    result = mbr_esd(score, model, "--only_system")
+    outputs = f"-o {out} --to_json o.json --to_csv e.csv --summary s.md --junit j.xml"
+    result = mbr_esd("score", file, "--changed-from old --fail-under .5 --only_system", outputs, model)
     assert result.out.splitlines()[0] == f"{file}\tscore: 0.8000"
     assert "1 unit left out (1 as in old)" in result.err or "2 units left out (1 without" in result.err
     assert [row["mt"] for row in json.loads(Path("o.json").read_text(encoding="utf-8"))[file]] == ["Er lief."]
     assert "1 of 2 units differs from old" in Path("s.md").read_text(encoding="utf-8")
-    marked = Path(f"out.{ending}").read_text(encoding="utf-8")
     before = whole.partition("He left.")[0]
-    assert marked.startswith(before.rpartition("\n")[0] or before)
-    assert marked != Path(file).read_text(encoding="utf-8")
+    assert out.read_text(encoding="utf-8").startswith(before.rpartition("\n")[0] or before)
+    assert out.read_text(encoding="utf-8") != Path(file).read_text(encoding="utf-8")
     # What was marked is no change.
-    outputs = f"-o out.{ending} --to_json o.json --to_csv e.csv --summary s.md --junit j.xml"
-    result = mbr_esd(f"score marked.{ending} --changed-from old --fail-under 1", outputs, model)
-    said = f"marked.{ending}: no unit differs from old"
-    assert result.out == f"{said}, so nothing is judged\nPredictions saved in: o.json.\nout.{ending}: 0 errors marked\n"
-    assert Path(f"out.{ending}").read_text(encoding="utf-8") == whole
+    result = mbr_esd("score", marked, "--changed-from old --fail-under 1", outputs, model)
+    said = f"{marked}: no unit differs from old"
+    assert result.out == f"{said}, so nothing is judged\nPredictions saved in: o.json.\n{out}: 0 errors marked\n"
+    assert out.read_text(encoding="utf-8") == whole
     assert said in Path("j.xml").read_text(encoding="utf-8")
     assert f"✅ {said}" in Path("s.md").read_text(encoding="utf-8")
+
+
+def test_an_older_file_of_another_kind_is_named(mbr_esd: Command) -> None:
+    for name, kind in {"old.po": "a .po file, and project.xlf is a .xlf file", "old": "not a file like"}.items():
+        Path(name).write_text(CHANGED["po"], encoding="utf-8")
+        message = mbr_esd("score project.xlf --changed-from", name, "--model", MODEL, status=1).err
+        assert f"{name} is {kind}" in message
+        assert "give an older version of project.xlf" in message
 
 
 def test_corrections_in_a_summary_a_table_and_a_file(mbr_esd: Command) -> None:

@@ -50,10 +50,18 @@ def read_document(path: str | Path, *, every: bool = False, lp: str | None = Non
 
 def changed_from(document: Document, old: str | Path, lp: str | None) -> Document:
     """A document with the units alone whose texts or inline codes an older file has not under their names; the file may
-    be empty. Errors as of `read_document`."""
+    be empty. Raises `InputError` where it cannot be read as a file that ends as the document's does."""
     with open_binary(old) as file:
         is_empty = not file.read(1)
-    before = () if is_empty else _read(Path(old), document.path.suffix.lower(), True, lp).units
+    ending, other = (Path(path).suffix.lower() for path in (document.path, old))
+    try:
+        before = () if is_empty else _read(Path(old), ending, True, lp).units
+    except InputError as error:
+        if other == ending:
+            raise
+        kind = f"a {other} file, and {document.path} is a" if other else f"not a file like {document.path}, a"
+        message = f"{old} is {kind} {ending} file; give an older version of {document.path} ({error})"
+        raise InputError(message) from None
     known = {(unit.key, unit.source, unit.translation, unit.data_warning) for unit in before}
     texts = ((unit.key, unit.source, unit.translation, unit.data_warning) for unit in document.units)
     return document.only([unit not in known for unit in texts], f"as in {old}")

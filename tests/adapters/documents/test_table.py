@@ -20,10 +20,12 @@ COLUMNS = ("mbr_esd_score", "mbr_esd_errors")
 
 
 def test_quotation_marks_of_a_tsv_are_characters(tmp_path: Path) -> None:
-    """One that is never closed swallows no line."""
+    """One that is never closed swallows no line. A table in which all fit is quoted as in CSV."""
     content = 'source\ttarget\nA dog\t"Ein Hund\nA cat\tEine "Katze"\nYes\t"Ja"\n'
     table = _read(tmp_path, "t.tsv", content)
     assert [unit.translation for unit in table.units] == ['"Ein Hund', 'Eine "Katze"', '"Ja"']
+    quoted = 'source\ttarget\nYes\t"=1+1 ""Ja"\n'
+    assert [unit.translation for unit in _read(tmp_path, "q.tsv", quoted).units] == ['=1+1 "Ja']
     lines = _mark(table, tmp_path / "o.tsv", u2="Katze").decode().splitlines()
     assert [line.split("\t")[:2] for line in lines] == [line.split("\t") for line in content.splitlines()]
     assert json.loads(lines[2].split("\t")[3])[0]["start"] == 6
