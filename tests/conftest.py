@@ -51,7 +51,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def _forget_servers() -> None:
     """A port may come again, and with it an address of which an earlier test knew the dialect."""
-    if (files := sys.modules.get("mbr_esd_metric.generation.model_files")) is not None:
+    if (files := sys.modules.get("mbr_esd_metric.generation.store")) is not None:
         (files.cache_folder() / "dialects.json").unlink(missing_ok=True)
 
 

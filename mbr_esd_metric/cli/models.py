@@ -103,7 +103,7 @@ def _print_machine() -> None:
     from mbr_esd_metric.core.rules import RULES
     from mbr_esd_metric.core.similarities import SIMILARITIES
     from mbr_esd_metric.generation.engine import ENGINES
-    from mbr_esd_metric.generation.model_files import cache_folder
+    from mbr_esd_metric.generation.store import cache_folder
     from mbr_esd_metric.prompting.formats import FORMATS
 
     cores = number_of(os.cpu_count() or 1, "core")

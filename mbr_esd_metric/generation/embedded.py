@@ -27,7 +27,8 @@ import numpy as np
 
 from mbr_esd_metric.errors import EngineError, MissingDependencyError, logger
 from mbr_esd_metric.generation.engine import EngineOptions
-from mbr_esd_metric.generation.model_files import cache_folder, file_digest
+from mbr_esd_metric.generation.model_files import file_digest
+from mbr_esd_metric.generation.store import cache_folder
 
 if TYPE_CHECKING:
     from gguf import GGUFReader

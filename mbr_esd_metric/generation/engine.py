@@ -1,8 +1,5 @@
-"""Engines: their requests, samples and promises.
-
-An engine turns `Request`s into `Generated` parts, in any order, each of which can be stored as it arrives. Engines
-never parse, decide or store.
-"""
+"""An engine turns `Request`s into `Generated` parts, in any order, each of which can be stored as it arrives. Engines
+never parse, decide or store."""
 
 from __future__ import annotations
 
@@ -19,8 +16,8 @@ from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.errors import encodable
 from mbr_esd_metric.plugins import Catalog
 
-#: Arguments that every engine gives to a model's chat template. Without them, some templates (Llama 3) write today's
-#: date into the prompt, and others (Qwen 3) let the model think first, which the grammar does not allow.
+#: For chat templates. Without them, some (Llama 3) write today's date into the prompt, and others (Qwen 3) let the
+#: model think first, which the grammar does not allow.
 CHAT_TEMPLATE_ARGUMENTS = MappingProxyType({"date_string": "26 Jul 2024", "enable_thinking": False})
 #: The context that vLLM and Ollama reserve: room for the prompt, a long segment and its answer.
 DEFAULT_CONTEXT = 4096
@@ -44,7 +41,6 @@ class Sampling:
 
     @property
     def greedy(self) -> bool:
-        """Whether decoding is deterministic."""
         return self.temperature == 0
 
     def seed_of(self, request: Request) -> int:
@@ -55,13 +51,12 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """The options of a model's name that say how it runs (`mbr-esd models NAME`). Each engine reads what it needs.
+    """What `ModelCard` says of how a model runs. Each engine reads what it needs.
 
     Attributes:
-        model: hub id, or a folder of a causal language model in transformers' format.
-        revision: of the hub model.
+        model: hub id, with `revision`, or a folder of a causal language model in transformers' format.
         device: "auto" takes all GPUs of this machine if there are any; or "cpu".
-        weights_gb: size of the weights in bfloat16, in GB (10^9 bytes); 0 if unknown; only `Engine.problem` reads it.
+        weights_gb: size of the weights in bfloat16, in GB (10^9 bytes); 0 if unknown.
     """
 
     model: str
@@ -84,14 +79,11 @@ class Request:
     """Samples `first`, ..., `first + n - 1` of one segment.
 
     Attributes:
-        key: identifies the segment's prompt; the same key always comes with the same prompt and grammar.
+        key: the same key always comes with the same prompt and grammar.
         prompt: the question, a user's message; the engine applies the model's chat template.
         turns: what is said before it, such as examples: role ("system", "user", "assistant") and text of each message.
         grammar: a regular expression that the whole answer matches.
-        n: the number of samples wanted.
-        first: index of the first sample wanted; the earlier ones are stored already.
         label: how messages name the segment, such as "segment 12 of mt.txt".
-        source, translation: the segment itself.
         schema: the answer's JSON schema, as JSON, for servers that take no grammar; "" if there is none.
         form: for checks: a wider regular expression that is quick to build, where the grammar allows only pieces of
             the translation as error spans; "" elsewhere.
@@ -113,7 +105,6 @@ class Request:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The conversation that the model is to go on with."""
         return [{"role": role, "content": encodable(text)} for role, text in (*self.turns, ("user", self.prompt))]
 
     @property
@@ -123,7 +114,6 @@ class Request:
 
     @property
     def indices(self) -> range:
-        """Those of the samples wanted."""
         return range(self.first, self.first + self.n)
 
     def only(self, indices: Iterable[int]) -> Iterator[Request]:
@@ -156,48 +146,44 @@ class Refused:
 
 
 class Engine(ABC):
-    """A way to sample from a model. One engine, one file.
+    """A way to sample from a model. It is made cheaply from its options, and can be pickled. It loads the model, or
+    connects, when it first generates.
 
-    An engine is made cheaply from its options. It loads the model, or connects, when it first generates, and can be
-    pickled before. What it says of itself is a property that is worked out once.
+    Attributes:
+        name: in `engine=NAME`; `description` is one line for `mbr-esd models --check`.
+        packages: that it needs, and `extra` is the extra of this package that brings them ("" if there is none).
+        loads_weights: whether it loads the model's weights from this machine.
+        only_format: the only answer format that it answers in; "" where it takes any that names no engine.
     """
 
-    #: The name in option strings: `engine=NAME`.
     name: ClassVar[str]
-    #: One line for `mbr-esd models --check`.
     description: ClassVar[str]
-    #: Packages that it needs, and the extra of this package that brings them ("" if there is none).
     packages: ClassVar[tuple[str, ...]] = ()
     extra: ClassVar[str] = ""
-    #: Whether it loads the model's weights from this machine.
     loads_weights: ClassVar[bool] = True
-    #: The only answer format that it answers in; "" where it takes any that names no engine.
     only_format: ClassVar[str] = ""
 
     def __init__(self, options: EngineOptions) -> None:
-        """Keep the options. Nothing is loaded, and no server is asked."""
         self.options = options
 
     @property
     @abstractmethod
     def problem(self) -> str | None:
-        """Why this engine cannot run this model on this machine, and the command that helps; None if it can. It looks
-        at packages, memory and GPUs, or asks the server; it loads no model."""
+        """Why it cannot run this model on this machine, and the command that helps; None if it can. No model is loaded,
+        but a server is asked."""
 
     @property
     @abstractmethod
     def identity(self) -> Mapping[str, str]:
-        """Everything about engine and model that can change a candidate, and nothing else (part of the store's key):
-        the engine's name, the model's hub id and revision (or a hash of its folder), the adapter and the dtype; never
-        batch sizes, URLs or devices. It is known without loading the model."""
+        """Everything about engine and model that can change a candidate, and nothing else, as it is part of the store's
+        key: never batch sizes, URLs or devices. It is known without loading the model."""
 
     @abstractmethod
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
         """Sample every request; yield each part when it is finished, or `Refused` for a request that never will be.
 
         Raises:
-            EngineError: the model cannot be loaded, or generation cannot go on; the message names the request and says
-                what to do. The parts that were yielded before stay valid.
+            EngineError: the model cannot be loaded, or generation cannot go on. The parts before it stay valid.
         """
 
     @property
@@ -208,12 +194,12 @@ class Engine(ABC):
 
     @property
     def model(self) -> str:
-        """The model's name, for people."""
+        """The model's name in signatures."""
         return self.options.model
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """The addresses of the servers that answer, as the same name may stand for another model elsewhere."""
+        """The addresses that are asked, as the same name may stand for another model elsewhere."""
         return ()
 
     @property
@@ -245,8 +231,8 @@ class Engine(ABC):
         return None
 
     def missing_capability(self, *, logprobs: bool, grammar: bool) -> str | None:
-        """An ability that a run needs and the engine lacks, and how to help; None if it lacks none: log-probabilities
-        as `Candidate.logprob` has them, or a regular expression of its own for each segment."""
+        """What the run needs and the engine lacks, and how to help; None if it lacks nothing: log-probabilities as
+        `Candidate.logprob` has them, or a regular expression of its own for each segment."""
         return None
 
     def unsupported_settings(self, sampling: Sampling) -> tuple[str, ...]:

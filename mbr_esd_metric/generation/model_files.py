@@ -1,23 +1,15 @@
-"""The cache folder, and the identity of a model, read from its hub id or folder without loading it: the part of the
-store's key that engines share."""
+"""What tells models apart: hub id, revision, arguments, and the content of folders, read without loading the model."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-from platformdirs import user_cache_path
 
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions
+from mbr_esd_metric.generation.store import read_cache, write_cache
 
-#: vLLM's arguments that are options of a model name.
-VLLM_OPTIONS: Mapping[str, str] = {"model": "model=NAME", "revision": "model=NAME@REVISION", "dtype": "dtype=TYPE"}
 #: vLLM's arguments that change candidates: part of the store's key and of the name of a server's model.
 ANSWER_ARGUMENTS = frozenset(
     {
@@ -29,32 +21,6 @@ ANSWER_ARGUMENTS = frozenset(
 )
 #: Files of a model or adapter folder that can change what the model writes.
 _SUFFIXES = {".safetensors", ".bin", ".json", ".model", ".txt", ".jinja"}
-
-
-def cache_folder() -> Path:
-    """The folder of the variable ``MBR_ESD_CACHE``, else ``mbr-esd`` in the platform's cache folder, such as
-    ``$XDG_CACHE_HOME`` or ``~/.cache`` on Linux. It need not exist yet."""
-    folder = os.environ.get("MBR_ESD_CACHE")
-    return Path(folder).expanduser() if folder else user_cache_path("mbr-esd", appauthor=False, opinion=False)
-
-
-def read_cache(name: str) -> dict[str, Any]:
-    """The content that `write_cache` wrote to a file of the cache folder; empty if there is no such file."""
-    try:
-        value = json.loads((cache_folder() / name).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def write_cache(name: str, value: Mapping[str, object]) -> None:
-    """Write what can be found out again as JSON to a file of the cache folder, if that can be written."""
-    path = cache_folder() / name
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        part = path.with_name(f"{path.name}.{os.getpid()}")
-        part.write_text(json.dumps(value), encoding="utf-8")
-        part.replace(path)
 
 
 def model_identity(options: EngineOptions) -> dict[str, str]:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from mbr_esd_metric.errors import EngineError, require
 from mbr_esd_metric.generation.embedded import made_folder, with_weights
 from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, Engine, EngineOptions, Request
-from mbr_esd_metric.generation.model_files import check_adapter, model_identity
+from mbr_esd_metric.generation.model_files import check_adapter, model_identity, model_name
 
 #: Environment variable of OpenMP, read when torch loads its OpenMP library.
 POLICY = "OMP_WAIT_POLICY"
@@ -75,6 +75,10 @@ class PretrainedEngine(Engine):
             return memory() or math.inf, "memory", fix
         free = sum(torch.cuda.mem_get_info(number)[0] for number in range(torch.cuda.device_count()))
         return free, "free GPU memory", fix
+
+    @cached_property
+    def model(self) -> str:
+        return model_name(self.options)
 
     @cached_property
     def identity(self) -> Mapping[str, str]:

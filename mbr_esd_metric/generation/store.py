@@ -1,4 +1,5 @@
-"""The candidate store: one SQLite file that keeps every sampled text, so that nothing is ever sampled twice.
+"""The cache folder, and the candidate store: one SQLite file that keeps every sampled text, so that nothing is ever
+sampled twice.
 
 A sample is found by its index and the key of its request. The key holds everything that can change a candidate, and
 nothing else. N is not in it, so asking for 64 after 16 leaves 48 to sample. Each `put` is one transaction: a process
@@ -14,14 +15,16 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import astuple
 from pathlib import Path
+from typing import Any
+
+from platformdirs import user_cache_path
 
 from mbr_esd_metric.core.decision import Candidate, TokenLogprobs
 from mbr_esd_metric.errors import StoreError
-from mbr_esd_metric.generation.model_files import cache_folder
 
 #: Marks a SQLite file as ours ("MESD"), and the version of the tables below.
 _APPLICATION_ID = 0x4D455344
@@ -37,6 +40,32 @@ _TABLES = (
 )
 _IN_MEMORY = ":memory:"
 _FIX = "name another file with the option store=PATH or the environment variable MBR_ESD_STORE"
+
+
+def cache_folder() -> Path:
+    """The folder of the variable ``MBR_ESD_CACHE``, else ``mbr-esd`` in the platform's cache folder, such as
+    ``$XDG_CACHE_HOME`` or ``~/.cache`` on Linux. It need not exist yet."""
+    folder = os.environ.get("MBR_ESD_CACHE")
+    return Path(folder).expanduser() if folder else user_cache_path("mbr-esd", appauthor=False, opinion=False)
+
+
+def read_cache(name: str) -> dict[str, Any]:
+    """The content that `write_cache` wrote to a file of the cache folder; empty if there is no such file."""
+    try:
+        value = json.loads((cache_folder() / name).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def write_cache(name: str, value: Mapping[str, object]) -> None:
+    """Write what can be found out again as JSON to a file of the cache folder, if that can be written."""
+    path = cache_folder() / name
+    with suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        part = path.with_name(f"{path.name}.{os.getpid()}")
+        part.write_text(json.dumps(value), encoding="utf-8")
+        part.replace(path)
 
 
 def store_path(path: str | os.PathLike[str] | None = None) -> Path:

@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions, option_help
 from mbr_esd_metric.errors import OptionError, no_effect_error, unknown
 from mbr_esd_metric.generation.engine import ENGINES, EngineOptions, Sampling
-from mbr_esd_metric.generation.model_files import VLLM_OPTIONS
 from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.prompting.languages import language_pair
 
@@ -88,8 +87,9 @@ def _read_vllm(text: str) -> tuple[str, ...]:
         key, _, value = argument.partition(":")
         if not re.fullmatch(r"[a-z][a-z0-9_.]*", key) or not value:
             raise ValueError
-        if key in VLLM_OPTIONS:
-            raise OptionError(f"{key} is the option {VLLM_OPTIONS[key]}")
+        options = {"model": "model=NAME", "revision": "model=NAME@REVISION", "dtype": "dtype=TYPE"}
+        if key in options:
+            raise OptionError(f"{key} is the option {options[key]}")
     return arguments
 
 

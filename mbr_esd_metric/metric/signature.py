@@ -12,7 +12,6 @@ from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.kernels import BETA, GAMMA
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions
 from mbr_esd_metric.generation.engine import Engine
-from mbr_esd_metric.generation.model_files import file_digest, model_name
 from mbr_esd_metric.metric.card import ANY_MODEL, OPTIONS, ModelCard
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.prompt import CONTEXT_VERSION
@@ -37,7 +36,7 @@ def signature(card: ModelCard, engine: Engine | None) -> str:
     if engine is None:
         model = {"candidates": _digest(os.path.expanduser(card.candidates or ""))}
     else:
-        model = {"model": model_name(card.engine_options)}
+        model = {"model": engine.model}
         model |= {key: engine.identity[key] for key in ("dialect", "reasoning_effort") if key in engine.identity}
         model["engine"] = engine.name
         draw = {"temperature": float(sampling.temperature)}
@@ -107,4 +106,6 @@ def _joined(
 
 
 def _digest(path: str) -> str:
+    from mbr_esd_metric.generation.model_files import file_digest
+
     return file_digest(Path(path)).hex()[:8]

@@ -22,12 +22,13 @@ from mbr_esd_metric.errors import EngineError, first_of, logger, number_of
 from mbr_esd_metric.files.streams import locked, write_whole
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
-from mbr_esd_metric.generation.model_files import cache_folder
 from mbr_esd_metric.generation.server import http
 from mbr_esd_metric.generation.server.address import excerpt
 from mbr_esd_metric.generation.server.client import ADVICE, Client, RetryPolicy
 from mbr_esd_metric.generation.server.detection import objects_in
+from mbr_esd_metric.generation.server.failures import classify, reason_of
 from mbr_esd_metric.generation.server.replies import read_reply
+from mbr_esd_metric.generation.store import cache_folder
 
 #: The most requests and bytes in one batch; OpenAI takes 50,000 and 200 MB.
 REQUESTS = 20_000
@@ -177,7 +178,7 @@ class BatchEngine(ServerEngine):
                     continue
                 try:
                     if status != 200:
-                        raise http.classify(status, answer, address)
+                        raise classify(status, answer, address)
                     samples = read_reply(client.query(part), answer, address).samples
                 except (http.TransientError, http.RequestRejected, EngineError) as error:
                     if part.key not in refused:
@@ -217,7 +218,7 @@ class BatchEngine(ServerEngine):
                     if not path.endswith("/content"):
                         response.json()  # a reply that is cut is asked for again
                     return response
-                reason = response.reason
+                reason = reason_of(response)
                 if response.status == 404:
                     raise _NotFoundError(f"{where}: {reason}")
                 if response.status not in (408, 409, 429) and response.status < 500:

@@ -57,6 +57,10 @@ class RayEngine(Engine):
         return self.copy.problem
 
     @property
+    def model(self) -> str:
+        return self.copy.model
+
+    @property
     def identity(self) -> Mapping[str, str]:
         """The identity of the engine in the actors, which draws the samples."""
         return self.copy.identity

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from mbr_esd_metric.errors import EngineError, logger
 from mbr_esd_metric.generation.engine import Engine, EngineOptions, Generated, Refused, Request, Sampling
-from mbr_esd_metric.generation.model_files import model_name, read_cache
 from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.dialects import DIALECTS, DIALECTS_FILE, Dialect, get_dialect
+from mbr_esd_metric.generation.store import read_cache
 
 if TYPE_CHECKING:
     from mbr_esd_metric.generation.server.client import Client, Progress, RetryPolicy
@@ -54,7 +55,14 @@ class ServerEngine(Engine):
     @cached_property
     def model(self) -> str:
         """The name under which the server offers the model; without one in the options, the only one that is served."""
-        return model_name(self.options) if self.options.model else self._servers.serving("", self.dialect)
+        options = self.options
+        if not options.model:
+            return self._servers.serving("", self.dialect)
+        if not (options.revision or options.adapter or options.vllm or Path(options.model).is_dir()):
+            return options.model
+        from mbr_esd_metric.generation.model_files import model_name
+
+        return model_name(options)
 
     @cached_property
     def dialect(self) -> Dialect:

@@ -223,7 +223,9 @@ class Client:
             try:
                 response = await http.fetch(session, server.address, self.dialect.path, body, limit, seconds)
                 if response.status != 200:
-                    raise response.failure(server.address)
+                    from mbr_esd_metric.generation.server.failures import failure_of
+
+                    raise failure_of(response, server.address)
                 reply = read_reply(query, response.json(), server.address)
             except http.RequestRejected as error:
                 if sent.n > 1 and not self._takes_several:

@@ -9,10 +9,10 @@ from functools import cache
 from typing import Any
 
 from mbr_esd_metric.errors import EngineError, first_of
-from mbr_esd_metric.generation.model_files import read_cache, write_cache
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.dialects import DIALECTS, DIALECTS_FILE, Dialect
-from mbr_esd_metric.generation.server.http import TransientError, key_refused, request
+from mbr_esd_metric.generation.server.http import TransientError, request
+from mbr_esd_metric.generation.store import read_cache, write_cache
 
 
 class Servers:
@@ -50,10 +50,12 @@ class Servers:
             try:
                 response = self._get(address, path)
                 models = objects_in(response.json(), field) if response.status == 200 else None
-                if models is None and response.status in (401, 403):
-                    raise key_refused(address, response.reason)
-                if models is None and dialect.lists_all:
-                    raise TransientError(response.reason, sent=True)
+                if models is None and (response.status in (401, 403) or dialect.lists_all):
+                    from mbr_esd_metric.generation.server.failures import key_refused, reason_of
+
+                    if response.status in (401, 403):
+                        raise key_refused(address, reason_of(response))
+                    raise TransientError(reason_of(response), sent=True)
             except TransientError as error:
                 problem = f"no server answers at {address} ({error}); start the server, or fix the address"
                 if error.sent:

@@ -1,7 +1,4 @@
-"""HTTP with limits, and the meaning of a failure: try again, leave the segment out, or stop.
-
-No redirect is followed, and no body is read beyond a limit or compressed. The status, the header ``Retry-After`` and
-documented error codes decide what a failure means, never a word of the server's message, which is shown as it is.
+"""HTTP with limits: no redirect is followed, and no body is read beyond a limit or compressed.
 
 It uses aiohttp and not the openai SDK. Measured with a server that answers at once, 16 candidates a request: the SDK's
 raw replies over httpx took 2 to 3.5 times the processor time, and did not reach 5,000 candidates a second on a core.
@@ -10,10 +7,8 @@ raw replies over httpx took 2 to 3.5 times the processor time, and did not reach
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import json
 import re
-import time
 import urllib.request
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -26,10 +21,6 @@ from mbr_esd_metric.generation.server.address import Address, excerpt, shown
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
-
-#: Documented error codes: nothing is left to spend (which also comes as 429); the prompt is too long.
-_NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
-_TOO_LONG = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
 
 
 class TransientError(Exception):
@@ -77,26 +68,10 @@ class Response:
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
-            raise TransientError(f"the reply is not JSON: {self._text!r}", sent=True) from None
+            raise TransientError(f"the reply is not JSON: {self.text!r}", sent=True) from None
 
     @property
-    def reason(self) -> str:
-        """The status and the server's message."""
-        return f"{self.status} {describe(self._value)[0]}"
-
-    def failure(self, address: Address) -> Exception:
-        """The error that this response is; see `classify`."""
-        return classify(self.status, self._value, address, retry_after(self.headers))
-
-    @property
-    def _value(self) -> Any:
-        try:
-            return self.json()
-        except TransientError:
-            return self._text
-
-    @property
-    def _text(self) -> str:
+    def text(self) -> str:
         """The body as one line without HTML's tags, cut."""
         return excerpt(re.sub(r"<[^<>]*>", " ", self.body[:20_000].decode("utf-8", "replace")))
 
@@ -158,64 +133,6 @@ async def fetch(
     except (aiohttp.ClientError, OSError, ValueError) as error:
         sent, reason = not isinstance(error, aiohttp.ClientConnectorError), excerpt(str(error), 120)
         raise TransientError(f"connection lost ({reason or type(error).__name__})", sent=sent) from None
-
-
-def classify(status: int, value: object, address: Address, wait: float | None = None) -> Exception:
-    """The error that a status and the value of a body say: `EngineError` if no request can succeed, `RequestRejected`
-    if this one cannot, otherwise `TransientError`. With the status 200 the error's own numeric code counts."""
-    message, codes = describe(value)
-    if status == 200:
-        status = next((int(code) for code in codes if re.fullmatch(r"[45]\d\d", code)), 200)
-    reason = f"{status} {message}"
-    if status == 401:
-        return key_refused(address, reason)
-    if status == 402 or codes & _NO_CREDIT:
-        return EngineError(f"{address}: {reason}; what was sampled is kept")
-    if status == 200:
-        return InvalidResponse(f"the reply has no answer: {message}")
-    if status >= 500 or status in (408, 409, 425, 429):
-        return TransientError(reason, wait, busy=wait is not None or status in (429, 503))
-    fix = ""
-    if status in (404, 405):
-        fix = "; see the model's name, and the address, which mostly ends in /v1"
-    if status == 413 or codes & _TOO_LONG:
-        fix = "; serve the model with a longer context (of vLLM --max-model-len), or ask for less (max_tokens)"
-    return RequestRejected(f"{address} refuses the request: {reason}{fix}")
-
-
-def key_refused(address: Address, reason: str) -> EngineError:
-    """The error of a server that wants another key."""
-    return EngineError(f"{address} refuses the key ({reason}); set MBR_ESD_API_KEY to a valid one")
-
-
-def describe(value: object) -> tuple[str, set[str]]:
-    """The server's message as one line, wherever it stands in a reply, and the codes, types and statuses beside it."""
-    codes: set[str] = set()
-    field, inner = "", value
-    for _ in range(6):
-        inner = inner[0] if isinstance(inner, list) and inner else inner
-        if not isinstance(inner, Mapping):
-            break
-        value = inner
-        codes |= {str(inner[name]) for name in ("code", "type", "status") if name in inner}
-        if isinstance(inner.get("loc"), list) and inner["loc"]:  # of servers that check with pydantic
-            field = f"{inner['loc'][-1]}: "
-        parts = [inner.get(name) for name in ("message", "error", "detail", "msg")]
-        inner = next(
-            (part for part in sorted(parts, key=lambda part: not isinstance(part, (Mapping, list))) if part), None
-        )
-    return field + excerpt(str(inner or value)), codes
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that ``Retry-After`` asks to wait, as a number or a date; None if it says neither."""
-    text = headers.get("retry-after", "").strip()
-    if re.fullmatch(r"\d{1,9}(\.\d{0,9})?", text, re.ASCII):
-        return float(text)
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError):
-        return None
 
 
 def token_count(value: object) -> int | None:

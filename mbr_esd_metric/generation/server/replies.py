@@ -12,7 +12,7 @@ from typing import Any, Literal
 from mbr_esd_metric.core.decision import Candidate, TokenLogprobs
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.dialects import Dialect, Query
-from mbr_esd_metric.generation.server.http import InvalidResponse, SchemaViolation, classify, describe, token_count
+from mbr_esd_metric.generation.server.http import InvalidResponse, SchemaViolation, token_count
 from mbr_esd_metric.prompting.parse import LONGEST_ANSWER
 
 #: The text that a reasoning model may write before its answer.
@@ -48,7 +48,7 @@ def read_reply(query: Query, value: object, address: Address) -> Reply:
     what `classify` says if it is an error in spite of its status 200, or says that the prompt is too long."""
     dialect, n = query.dialect, query.request.n
     if not isinstance(value, Mapping) or value.get("error"):
-        raise classify(200, value, address)
+        raise _failure(value, address)
     model, other = value.get("model"), ""
     if isinstance(model, str) and model != query.model and not _same_model(model, query.model):
         other = excerpt(model, 100)
@@ -57,9 +57,9 @@ def read_reply(query: Query, value: object, address: Address) -> Reply:
     normal = dialect.normalize(value, query)
     choices = normal.get("choices")
     if not (isinstance(choices, list) and choices and all(isinstance(choice, Mapping) for choice in choices)):
-        raise classify(200, value, address)
+        raise _failure(value, address)
     if choices[0].get("error"):
-        raise classify(200, {"error": choices[0]["error"]}, address)
+        raise _failure({"error": choices[0]["error"]}, address)
     indices = [index if type(index := choice.get("index")) is int else -1 for choice in choices]
     if 0 not in indices or not 0 <= min(indices) <= max(indices) < n or len(set(indices)) < len(indices):
         raise InvalidResponse(f"the reply's choices have the indices {indices[:20]}, and {n} were asked for")
@@ -78,6 +78,12 @@ def read_reply(query: Query, value: object, address: Address) -> Reply:
     for sample in samples:
         _check_form(sample, query)
     return Reply(tuple(samples), billed, other)
+
+
+def _failure(value: object, address: Address) -> Exception:
+    from mbr_esd_metric.generation.server.failures import classify
+
+    return classify(200, value, address)
 
 
 def _same_model(name: str, requested: str) -> bool:
@@ -140,8 +146,8 @@ def _sample(choice: Mapping[str, Any], tokens: int, query: Query) -> Candidate:
     dialect = query.dialect
     finish, message = str(choice.get("finish_reason", "stop")).lower(), choice.get("message")
     if finish in _UNFINISHED or choice.get("error"):
-        said = f": {describe(choice['error'])[0]}" if choice.get("error") else ""
-        raise InvalidResponse(f"a candidate is cut (finish_reason {excerpt(finish, 40)}{said})")
+        said = f": {choice['error']}" if choice.get("error") else ""
+        raise InvalidResponse(f"a candidate is cut (finish_reason {excerpt(finish + said)})")
     if not isinstance(message, Mapping):
         raise InvalidResponse("a choice has no message")
     content, refusal = message.get("content"), message.get("refusal")

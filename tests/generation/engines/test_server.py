@@ -23,12 +23,12 @@ from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server import client
 from mbr_esd_metric.generation.server.address import Address, shown
 from mbr_esd_metric.generation.server.client import RetryPolicy
+from mbr_esd_metric.generation.server.failures import failure_of, retry_after
 from mbr_esd_metric.generation.server.http import (
     InvalidResponse,
     RequestRejected,
     Response,
     TransientError,
-    retry_after,
     token_count,
 )
 from mbr_esd_metric.generation.server.replies import total_logprob
@@ -379,7 +379,7 @@ def test_status_and_documented_codes_decide_and_the_servers_words_are_shown(
     status: int, body: object, expected: type[Exception], message: str
 ) -> None:
     raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-    error = Response(status, {}, raw).failure(Address.parse("http://h/v1"))
+    error = failure_of(Response(status, {}, raw), Address.parse("http://h/v1"))
     assert type(error) is expected
     with pytest.raises(expected, match=message):
         raise error

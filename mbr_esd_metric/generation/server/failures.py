@@ -1,0 +1,95 @@
+"""The meaning of a server's failure: try again, leave the segment out, or stop.
+
+The status, the header ``Retry-After`` and documented error codes decide, never a word of the server's message, which is
+shown as it is.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import re
+import time
+from collections.abc import Mapping
+
+from mbr_esd_metric.errors import EngineError
+from mbr_esd_metric.generation.server.address import Address, excerpt
+from mbr_esd_metric.generation.server.http import InvalidResponse, RequestRejected, Response, TransientError
+
+#: Documented error codes: nothing is left to spend (which also comes as 429); the prompt is too long.
+_NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
+_TOO_LONG = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
+
+
+def failure_of(response: Response, address: Address) -> Exception:
+    """The error that a response is; see `classify`."""
+    return classify(response.status, _value(response), address, retry_after(response.headers))
+
+
+def reason_of(response: Response) -> str:
+    """The status and the server's message."""
+    return f"{response.status} {describe(_value(response))[0]}"
+
+
+def _value(response: Response) -> object:
+    try:
+        return response.json()
+    except TransientError:
+        return response.text
+
+
+def classify(status: int, value: object, address: Address, wait: float | None = None) -> Exception:
+    """The error that a status and the value of a body say: `EngineError` if no request can succeed, `RequestRejected`
+    if this one cannot, otherwise `TransientError`. With the status 200 the error's own numeric code counts."""
+    message, codes = describe(value)
+    if status == 200:
+        status = next((int(code) for code in codes if re.fullmatch(r"[45]\d\d", code)), 200)
+    reason = f"{status} {message}"
+    if status == 401:
+        return key_refused(address, reason)
+    if status == 402 or codes & _NO_CREDIT:
+        return EngineError(f"{address}: {reason}; what was sampled is kept")
+    if status == 200:
+        return InvalidResponse(f"the reply has no answer: {message}")
+    if status >= 500 or status in (408, 409, 425, 429):
+        return TransientError(reason, wait, busy=wait is not None or status in (429, 503))
+    fix = ""
+    if status in (404, 405):
+        fix = "; see the model's name, and the address, which mostly ends in /v1"
+    if status == 413 or codes & _TOO_LONG:
+        fix = "; serve the model with a longer context (of vLLM --max-model-len), or ask for less (max_tokens)"
+    return RequestRejected(f"{address} refuses the request: {reason}{fix}")
+
+
+def key_refused(address: Address, reason: str) -> EngineError:
+    """The error of a server that wants another key."""
+    return EngineError(f"{address} refuses the key ({reason}); set MBR_ESD_API_KEY to a valid one")
+
+
+def describe(value: object) -> tuple[str, set[str]]:
+    """The server's message as one line, wherever it stands in a reply, and the codes, types and statuses beside it."""
+    codes: set[str] = set()
+    field, inner = "", value
+    for _ in range(6):
+        inner = inner[0] if isinstance(inner, list) and inner else inner
+        if not isinstance(inner, Mapping):
+            break
+        value = inner
+        codes |= {str(inner[name]) for name in ("code", "type", "status") if name in inner}
+        if isinstance(inner.get("loc"), list) and inner["loc"]:  # of servers that check with pydantic
+            field = f"{inner['loc'][-1]}: "
+        parts = [inner.get(name) for name in ("message", "error", "detail", "msg")]
+        inner = next(
+            (part for part in sorted(parts, key=lambda part: not isinstance(part, (Mapping, list))) if part), None
+        )
+    return field + excerpt(str(inner or value)), codes
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that ``Retry-After`` asks to wait, as a number or a date; None if it says neither."""
+    text = headers.get("retry-after", "").strip()
+    if re.fullmatch(r"\d{1,9}(\.\d{0,9})?", text, re.ASCII):
+        return float(text)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return None
