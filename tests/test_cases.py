@@ -317,9 +317,7 @@ def test_an_empty_omitted_span_is_read_in_any_spacing() -> None:
 
     one = {"omitted_span": "", "category": "accuracy", "sub_category": "omission", "severity": "minor"}
     read = [
-        str(
-            get_format("json-omissions").parser("mt", "first", "src", False).parse(json.dumps({"errors": [one]}, **how))
-        )
+        str(get_format("json-omissions").parser("mt", "first", "src").parse(json.dumps({"errors": [one]}, **how)))
         for how in ({}, {"separators": (",", ":")})
     ]
     assert read[0] == read[1]

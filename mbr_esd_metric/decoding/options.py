@@ -36,7 +36,6 @@ class DecisionOptions:
     """The options of a decision, as one value from the user to the rule. Each field says what it means and takes.
 
     `utility` may be a `Similarity` too. `blank` is for those who know the source: model names and `mbr-esd decide`.
-    With ``unplaced=count`` omissions without a place also make two annotations different.
 
     Raises:
         OptionError: an unknown name, with the nearest valid ones.
@@ -93,12 +92,6 @@ class DecisionOptions:
         takes="worst gives it the lowest score, skip leaves it out, perfect takes it for one without an error, as the "
         "paper does",
     )
-    unplaced: str = _option(
-        "drop",
-        "an omission whose words are not in the source",
-        lambda: ("drop", "count"),
-        takes="drop leaves it out of the score, count counts it",
-    )
     checks: str = _option(
         "false",
         "errors that need no model: numbers, addresses, tags, placeholders, copies and repeated words",
@@ -147,7 +140,7 @@ class DecisionOptions:
             raise InputError(
                 f"answers of format={answers.name} say what is left out of the source; give the source as well"
             )
-        return answers.parser(translation, self.location, source or "", self.unplaced == "count")
+        return answers.parser(translation, self.location, source or "")
 
     def both_sides(self, format: str | None = None) -> bool:
         """Whether candidates also mark omissions, in their own format or that of the options."""

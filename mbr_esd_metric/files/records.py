@@ -11,12 +11,12 @@ Candidates, a line a segment::
 ``{system: [[[text, logprob, mt, src], ...], ...]}``, is read as well. Decisions, a line a segment::
 
     {"id", "system"?, "index", "score", "mqm", "mqm_sd"?, "error_spans": [{"start", "end", "severity", "category",
-     "text", "confidence", "correction"?, "reason"?, "agreement"?}], "corrected"?, "omissions"?, "unplaced"?,
+     "text", "confidence", "correction"?, "reason"?, "agreement"?}], "corrected"?, "omissions"?,
      "expected_utility", "valid", "distinct", "invalid"}
 
-`score` is in [0, 1] and `mqm` in [-25, 0]. `omissions` are spans with offsets into the source, `unplaced` the
-severities of omissions without a place, `corrected` the translation with its corrections. `expected_utility` is that of
-the chosen candidate. Memory holds one segment of JSON lines, and a whole `*.gen.json`.
+`score` is in [0, 1] and `mqm` in [-25, 0]. `omissions` are spans with offsets into the source, `corrected` the
+translation with its corrections. `expected_utility` is that of the chosen candidate. Memory holds one segment of JSON
+lines, and a whole `*.gen.json`.
 
 Files name their segments differently. So records belong to the translation with their source and translation, but for
 white space at the end, and by system:
@@ -38,7 +38,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
-from mbr_esd_metric.core.annotation import SIDES, Annotation, Severity, fold_severity
+from mbr_esd_metric.core.annotation import SIDES, Annotation
 from mbr_esd_metric.core.corrections import corrected
 from mbr_esd_metric.core.decision import Candidate, CandidateColumns, Decision, TokenLogprobs
 from mbr_esd_metric.core.recalibration import Recalibration
@@ -215,7 +215,7 @@ class DecisionRecord:
         record = _object(value)
         spans = _typed(record, "error_spans", list)
         omissions = [{**_object(one), "side": "source"} for one in _typed(record, "omissions", list, True) or ()]
-        annotation = Annotation([*spans, *omissions]).with_unplaced(_severities(record.get("unplaced", [])))
+        annotation = Annotation([*spans, *omissions])
         words = {
             (side, one.get("start"), one.get("end")): str(one.get("text", ""))
             for side, each in zip(SIDES, (spans, omissions), strict=True)
@@ -245,7 +245,6 @@ class DecisionRecord:
         value = {name: getattr(self, name) for name in first} | {
             "error_spans": spans["translation"],
             "omissions": spans["source"] or None,
-            "unplaced": list(self.annotation.unplaced) or None,
             "expected_utility": None if math.isnan(self.expected_utility) else self.expected_utility,
         }
         value |= {name: getattr(self, name) for name in ("valid", "distinct", "invalid")}
@@ -356,14 +355,6 @@ def _token_logprobs(tokens: object, text: str) -> TokenLogprobs | None:
     if not all(-math.inf < value <= 1e-3 for value in logprobs):
         raise InputError('"tokens" of a candidate have a log-probability that is no finite number of at most 0')
     return TokenLogprobs(sizes, logprobs)
-
-
-def _severities(values: object) -> list[Severity]:
-    names = values if isinstance(values, list) else [None]
-    folded = [fold_severity(one) if isinstance(one, str) else None for one in names]
-    if None in folded:
-        raise InputError('"unplaced" is the list of the severities of omissions without a place')
-    return cast("list[Severity]", folded)
 
 
 def _decision(value: object) -> Mapping[str, str] | None:

@@ -63,12 +63,11 @@ def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision
         for span in decision.annotation:
             shift = part.start if span.side == "translation" else part.source_start
             spans.append(replace(span, start=span.start + shift, end=span.end + shift))
-    annotation = Annotation(spans).with_unplaced(severity for one in decisions for severity in one.annotation.unplaced)
     deviations = [one.mqm_sd for one in decisions if one.mqm_sd is not None]
     counts = ("valid", "distinct", "invalid", "dropped", "unplaced", "inexact", "located", "unmarked")
     return Decision(
         index=None,
-        annotation=annotation,
+        annotation=Annotation(spans),
         score=sum(one.score for one in decisions) / k,
         mqm=sum(one.mqm for one in decisions) / k,
         expected_utilities=(),

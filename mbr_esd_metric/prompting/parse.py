@@ -4,8 +4,7 @@ A text that is not an answer in the expected form is `Invalid`, with a reason. N
 for "no error", and no text whatever raises. An error span is located where its words first stand in the translation;
 only if they do not, in the folded translation (`text.FoldedText`), which is counted. A well-formed error whose
 span is in neither, or whose severity is neutral, is dropped and counted. Words of an omission (``omitted_span`` in
-JSON) are located in the source; it is *unplaced* if they are in neither text, and counts in the score if the user says
-so.
+JSON) are located in the source; it is *unplaced* if they are in neither text.
 """
 
 from __future__ import annotations
@@ -125,13 +124,11 @@ class AnswerParser(ABC):
         location: "first" takes the first verbatim occurrence of a span, as the paper's code does; with "successive" a
             text that is repeated within one annotation takes its next occurrence. `OptionError` for others.
         source: s, in which omissions are located; None where answers do not say them.
-        unplaced: annotations have omissions that were not located (`Annotation.unplaced`).
     """
 
     translation: str
     location: str = "first"
     source: str | None = None
-    unplaced: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.translation, str):
@@ -165,8 +162,7 @@ class AnswerParser(ABC):
     def located(self, errors: Sequence[Written]) -> Parsed:
         """The annotation of the errors of an answer, and the counts of those that have no span."""
         spans: list[ErrorSpan] = []
-        unplaced: list[Severity] = []
-        no_penalty = inexact = 0
+        no_penalty = inexact = unplaced = 0
         ranges: Ranges = {}
         ends: dict[tuple[Side, str], int] = {}
         for error in errors[:MOST_ERRORS]:
@@ -178,10 +174,9 @@ class AnswerParser(ABC):
                 if error.said:
                     ranges.setdefault(spans[-1].key, error.said)
             elif "source" in error.sides:
-                unplaced.append(error.severity)
-        annotation = Annotation(spans).with_unplaced(unplaced if self.unplaced else ())
+                unplaced += 1
         dropped = len(errors) - no_penalty - len(spans)
-        return Parsed(annotation, dropped, no_penalty, len(unplaced), inexact, ranges=ranges)
+        return Parsed(Annotation(spans), dropped, no_penalty, unplaced, inexact, ranges=ranges)
 
     def _place(self, error: Written, ends: dict[tuple[Side, str], int] | None = None) -> _Place | None:
         """The place of an error. Successive ones with the same words stand one behind the other; `ends` has where the

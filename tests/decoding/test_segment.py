@@ -7,19 +7,17 @@ import json
 import math
 import random
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from mbr_esd_metric import Annotation, Candidate, Decision, ErrorSpan, decide
-from mbr_esd_metric.core.decision import CandidateColumns, TokenLogprobs
+from mbr_esd_metric.core.decision import TokenLogprobs
 from mbr_esd_metric.core.rules import SegmentRule, rules
 from mbr_esd_metric.core.similarities import SIMILARITIES
-from mbr_esd_metric.decoding.file import decide_corpus, decide_file
+from mbr_esd_metric.decoding.file import decide_corpus
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_segment
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
-from mbr_esd_metric.files.records import CandidateRecord, read_decisions, write_records
 from mbr_esd_metric.prompting.formats import get_format
 
 MT, SRC = "Der Hund bellt.", "The big dog barks at night."
@@ -80,17 +78,10 @@ def test_answers_are_read_with_the_source() -> None:
         decide([Candidate(annotation=[NIGHT])], MT)
 
 
-def test_unplaced_omissions_count_where_the_option_says_so() -> None:
-    candidates = [omissions("the moon")] * 3 + [omissions("at night")]
+def test_omissions_that_are_not_in_the_source_are_counted_and_are_no_error() -> None:
+    candidates = [omissions("the moon")] * 2 + [omissions(), omissions("at night")]
     dropped = decide(candidates, MT, source=SRC, rule="majority")
-    assert (dropped.mqm, dropped.dropped, dropped.unplaced, dropped.distinct) == (0, 3, 3, 2)
-    counted = decide(candidates, MT, source=SRC, rule="majority", unplaced="count")
-    assert (counted.mqm, counted.dropped, counted.unplaced, counted.distinct) == (-5, 3, 3, 2)
-    assert counted.annotation == Annotation().with_unplaced(["major"])
-    # Without a count, it is the same hypothesis as "no error".
-    same = [omissions("the moon"), omissions()]
-    assert decide(same, MT, source=SRC).distinct == 1
-    assert decide(same, MT, source=SRC, unplaced="count").distinct == 2
+    assert (dropped.mqm, dropped.dropped, dropped.unplaced, dropped.distinct) == (0, 2, 2, 2)
 
 
 def test_a_human_s_omissions_are_compared_only_where_candidates_have_the_source() -> None:
@@ -102,18 +93,6 @@ def test_a_human_s_omissions_are_compared_only_where_candidates_have_the_source(
     assert oracle(None, [], [WRONG]).expected_utility == 1.0
     assert oracle(SRC, [], [WRONG], [WRONG, NIGHT]).annotation == human
     assert oracle(SRC, [], [WRONG]).expected_utility < 1.0
-
-
-def test_unplaced_omissions_come_back_from_a_file(tmp_path: Path) -> None:
-    columns = CandidateColumns.of([omissions("the moon")])
-    write_records(tmp_path / "both.jsonl", [CandidateRecord("1", SRC, MT, columns)])
-    decide_file(tmp_path / "both.jsonl", tmp_path / "out.jsonl", DecisionOptions(unplaced="count"))
-    (line,) = read_decisions(tmp_path / "out.jsonl")
-    assert (line.mqm, line.annotation) == (-5, Annotation().with_unplaced(["major"]))
-    broken = json.loads((tmp_path / "out.jsonl").read_text(encoding="utf-8")) | {"unplaced": ["very"]}
-    (tmp_path / "bad.jsonl").write_text(json.dumps(broken) + "\n", encoding="utf-8")
-    with pytest.raises(InputError, match='line 1: "unplaced" is the list of the severities'):
-        list(read_decisions(tmp_path / "bad.jsonl"))
 
 
 BENCHES = "Die Bänke 🐉 sind laut, die Bänke."

@@ -66,7 +66,7 @@ def cases() -> Iterator[tuple[str, str]]:
         *("unit=sentence&score=expected&format=esa", "invalid=empty", "mqm=google", "location=successive"),
         *("weights=model", "blank=skip", "blank=perfect", "blank=skip&rule=mbr-corpus", "utility=f1", "utility=mpp"),
         *("utility=scoresim", "utility=softdice", "utility=softf1+scoresim", "utility=0.7*softf1+0.3*f1"),
-        *("format=json-omissions&unplaced=count", "grounded=true", "grounded=true&format=compact-omissions"),
+        *("grounded=true", "grounded=true&format=compact-omissions"),
         *("n=auto/32", "seed=3", "temperature=1", "temperature=0", "top_k=0", "lp=en-de", "max_tokens=99"),
         *("prompt=prompt.txt", "shots=shots.jsonl", "shots=shots.jsonl:1&format=compact", "dtype=float32"),
         *("reasoning_effort=low", "n=1", "model=org/judge@abc", "vllm=quantization:fp8,max_model_len:9"),

@@ -60,11 +60,9 @@ class AnswerFormat(ABC):
         """A guess at the tokens of an answer, for estimates before there is one."""
         return 64  # JSON: the mean of the demo model on TED talks
 
-    def parser(
-        self, translation: str, location: str = "first", source: str = "", unplaced: bool = False
-    ) -> AnswerParser:
+    def parser(self, translation: str, location: str = "first", source: str = "") -> AnswerParser:
         """The reader of the candidates of one segment; arguments and what raises are those of `AnswerParser`."""
-        return self.reader(translation, location, source if self.both_sides else None, unplaced)
+        return self.reader(translation, location, source if self.both_sides else None)
 
     @abstractmethod
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
