@@ -49,8 +49,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _forget_servers() -> None:
-    """A port may come again, and with it an address of which an earlier test knew the dialect."""
+def _store_and_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test has a store of its own. A port may come again, and with it an address whose dialect is remembered."""
+    monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
     if (files := sys.modules.get("mbr_esd_metric.generation.store")) is not None:
         (files.cache_folder() / "dialects.json").unlink(missing_ok=True)
 
@@ -84,9 +85,8 @@ def ted_pairs(mqm_folder: Path) -> list[tuple[str, str]]:
 
 @pytest.fixture
 def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder as the working directory, with a store of its own."""
+    """An empty folder as the working directory."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
     return tmp_path
 
 

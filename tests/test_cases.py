@@ -368,8 +368,7 @@ def test_files_of_odd_names_are_scored(workdir: Path) -> None:
         assert b"\x1b" not in done.stdout + (workdir / "s.md").read_bytes()
 
 
-def test_pairs_of_one_prompt_are_two_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MBR_ESD_STORE", ":memory:")
+def test_pairs_of_one_prompt_are_two_decisions() -> None:
     between = "\n\nTranslation in German:\n"
     a, b = {"src": "A", "mt": f"B{between}C"}, {"src": f"A{between}B", "mt": "C"}
     one = json.loads(error("C"))["errors"] + json.loads(error("B"))["errors"]
@@ -395,7 +394,7 @@ def test_a_second_server_of_one_served_name_is_noticed(texts: str, mbr_esd: Comm
         with FakeServer("default") as server:
             server.spoil = always(text)
             shown = mbr_esd(texts, f"'mbr-esd-server?server={server.url}&n=4'")
-    assert "store=" in shown.err
+    assert "MBR_ESD_STORE=" in shown.err
 
 
 @pytest.mark.parametrize(
@@ -409,10 +408,9 @@ def test_what_is_sampled_with_a_corpus_rule_is_read(verb: str, texts: str, workd
     mbr_esd(verb)
 
 
-def test_a_lone_surrogate_ends_no_run(texts: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lone_surrogate_ends_no_run(texts: str) -> None:
     from mbr_esd_metric.prompting.sentences import sentences
 
-    monkeypatch.setenv("MBR_ESD_STORE", ":memory:")
     assert sentences("One \ud83d. Two.", "en")
     with FakeServer() as server:
         server.spoil = always(CLEAN)

@@ -117,7 +117,6 @@ report decided.jsonl sampled.jsonl -o report.html
 def test_every_verb_reads_the_format(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each marks what the answers of the other package's format mark."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
     example = CANDIDATES.parent
     for name in ("src.txt", "mt.txt"):
         Path(name).write_bytes((example / name).read_bytes())
@@ -157,7 +156,7 @@ def test_score_with_the_engine(installed: Path, tmp_path: Path) -> None:
     src.write_text("one two\nthree\n", encoding="utf-8")
     mt.write_text("eins zwei\ndrei\n", encoding="utf-8")
     decision = "rule=example-longest&utility=example-jaccard"
-    model = f"mbr-esd-demo?engine=example-first-word&n=4&{decision}&store={tmp_path / 'store'}"
+    model = f"mbr-esd-demo?engine=example-first-word&n=4&{decision}"
     mbr_esd(installed, "score", "-s", str(src), "-t", str(mt), "--model", model, "--to_json", str(out))
     (rows,) = json.loads(out.read_text(encoding="utf-8")).values()
     assert [[error["text"] for error in row["errors"]] for row in rows] == [["eins"], ["drei"]]

@@ -39,7 +39,7 @@ _TABLES = (
     "checksum INTEGER NOT NULL, PRIMARY KEY (request, number)) WITHOUT ROWID",
 )
 _IN_MEMORY = ":memory:"
-_FIX = "name another file with the option store=PATH or the environment variable MBR_ESD_STORE"
+_FIX = "name another file with the environment variable MBR_ESD_STORE"
 
 
 def cache_folder() -> Path:
@@ -68,15 +68,15 @@ def write_cache(name: str, value: Mapping[str, object]) -> None:
         part.replace(path)
 
 
-def store_path(path: str | os.PathLike[str] | None = None) -> Path:
-    """The store's file: `path`, else ``MBR_ESD_STORE``, else ``candidates.sqlite`` in the cache folder.
+def store_path() -> Path:
+    """The store's file: ``MBR_ESD_STORE``, else ``candidates.sqlite`` in the cache folder.
 
     Raises:
         StoreError: the name says that no store is wanted.
     """
-    name = path or os.environ.get("MBR_ESD_STORE")
-    if name and str(name).lower() in ("none", "null", "no", "off", "false"):
-        raise StoreError(f"store={name} would be a file of that name; write store={_IN_MEMORY} to keep nothing")
+    name = os.environ.get("MBR_ESD_STORE")
+    if name and name.lower() in ("none", "null", "no", "off", "false"):
+        raise StoreError(f"MBR_ESD_STORE={name} would be a file of that name; {_IN_MEMORY} keeps nothing")
     return Path(name).expanduser() if name else cache_folder() / "candidates.sqlite"
 
 

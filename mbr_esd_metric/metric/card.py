@@ -191,7 +191,6 @@ class ModelCard:
         "arguments of vLLM, in process and for mbr-esd serve",
     )
     candidates: str | None = _option(None, _TEXT, "file of stored candidates, in place of a model", place=True)
-    store: str | None = _option(None, _TEXT, "file that keeps the candidates; default in the cache folder", place=True)
 
     @property
     def title(self) -> str:

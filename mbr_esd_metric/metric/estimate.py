@@ -60,7 +60,7 @@ def timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing | 
     the model is loaded, and the others give the rate. None if fewer than two lack candidates."""
     source = Sampled(card)
     card, engine = source.card, source.engine
-    with CandidateStore(store_path(card.store)) as store, Sampler(engine, store) as sampler:
+    with CandidateStore(store_path()) as store, Sampler(engine, store) as sampler:
         engine.confirm()
         requests = build_requests(card, engine.identity, units_of(card, segments).units)
         lacking = {one.key: (one, n) for one in requests.values() if (n := sum(p.n for p in sampler.missing([one])))}
@@ -97,7 +97,7 @@ def estimate(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> di
     per_request = engine.samples_per_request or card.samples
     stored, prompts, characters, prompt_bytes, requests = 0, 0, 0, 0, 0
     guess, bound, lengths = 0, 0.0, list[int]()
-    with CandidateStore(path if (path := store_path(card.store)).exists() else ":memory:") as store:
+    with CandidateStore(path if (path := store_path()).exists() else ":memory:") as store:
         for request in every:
             samples = {at: one for at, one in enumerate(store.get(request.key, request.n)) if one is not None}
             stored += len(samples)

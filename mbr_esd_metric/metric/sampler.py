@@ -153,7 +153,7 @@ class Sampler(AbstractContextManager["Sampler"]):
                     continue
                 logger.warning(
                     f"process {other.name.partition('-')[0]} samples {card.title} into {self._store.path}; waiting for "
-                    "it to end (store=PATH takes another store)"
+                    "it to end (MBR_ESD_STORE=PATH takes another store)"
                 )
                 waited = True
                 with lock:

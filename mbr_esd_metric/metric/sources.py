@@ -109,7 +109,7 @@ class Sampled:
         """The numbers of segments that share candidates, and the candidates, or why there will never be any. Segments
         without a translation have none."""
         refused: Mapping[str, Refused] = {}
-        with CandidateStore(store_path(self.card.store)) as store:
+        with CandidateStore(store_path()) as store:
             requests: Mapping[Pair, Request] = self._requests(store, segments)
             counts = dict.fromkeys(requests, self.card.samples)
             if self.card.adaptive or any(len(store.stored(one.key, one.n)) < one.n for one in requests.values()):
@@ -141,8 +141,8 @@ class Sampled:
         if known and not {*named} <= {*known}:
             logger.warning(
                 f"candidates of {self.card.title} in {store.path} came from {', '.join(known)}, and "
-                f"this run asks {', '.join(named)}: if that is another model, keep them apart with store=PATH, or "
-                "serve it under another name and give it as model=NAME"
+                f"this run asks {', '.join(named)}: if that is another model, keep them apart with MBR_ESD_STORE=PATH, "
+                "or serve it under another name and give it as model=NAME"
             )
         return build_requests(self.card, self.engine.identity, segments)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import multiprocessing
+import os
 import sys
 import tempfile
 import time
@@ -75,7 +76,8 @@ def main(count: int) -> None:
     url = f"http://127.0.0.1:{ports.get()}/v1"
     with tempfile.TemporaryDirectory() as folder:
         for number in range(3):
-            card = load_card(f"mbr-esd-llama?model={MODEL}&n={N}&dialect=vllm&server={url}&store={folder}/{number}")
+            os.environ["MBR_ESD_STORE"] = f"{folder}/{number}"
+            card = load_card(f"mbr-esd-llama?model={MODEL}&n={N}&dialect=vllm&server={url}")
             requests = build_requests(card, {}, segments).values()
             bodies = [Query(one, MODEL, card.sampling, DIALECTS["vllm"]).body for one in requests]
             times = [time.process_time()]

@@ -124,7 +124,7 @@ def test_a_board_takes_it(tmp_path: Path, mbr_esd: Command) -> None:
     write_scores(layout.human_file("mqm", "seg.score"), {s: [0.0] * len(rated) for s in ("mt", "x")})
     path = tmp_path / "c.jsonl"
     write_records(path, [replace(one, system=None) for one in rated])
-    model = f"mbr-esd-llama?candidates={path}&n={N}&store={tmp_path / 'store'}"
+    model = f"mbr-esd-llama?candidates={path}&n={N}"
     mbr_esd(f"wmt score --test-set {tmp_path}/tiny --lp en-de --model", f"M={model}", "--quiet")
     test_set = load_test_set(tmp_path, "tiny", "en-de")
     expected = [decide(one.candidates, one.mt, score="expected", source=one.src).mqm for one in rated]

@@ -141,7 +141,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been_and_its_result_scores(pairs
     trl("dpo", config, *more, "--resume_from_checkpoint", str(result / "checkpoint-5"))
     for key, value in load_file(weights).items():
         torch.testing.assert_close(value, whole[key])
-    card = f"{result}?engine=transformers&store={pairs / 's.sqlite'}&max_tokens=8&invalid=empty"
+    card = f"{result}?engine=transformers&max_tokens=8&invalid=empty"
     assert len(load_metric(card).predict([{"src": "a", "mt": "Der Hund"}], progress_bar=False).scores) == 1
 
 

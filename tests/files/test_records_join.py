@@ -79,7 +79,7 @@ def test_one_file_means_the_same_to_every_command(
     sampled = read_sampled(test_set, str(path))  # oracle and scaling
     assert words_of(choose_all(sampled, DecisionOptions("mbr"))) == MARKED
 
-    model = f"mbr-esd-llama?candidates={path}&store={tmp_path / 'store'}"
+    model = f"mbr-esd-llama?candidates={path}"
     mbr_esd(f"wmt score --test-set {data}/tiny --lp en-de --model replayed{tmp_path.name}={model} --quiet")
     ratings = test_set.metric(f"replayed{tmp_path.name}-src").ratings
     assert ratings is not None
@@ -97,7 +97,7 @@ def test_one_file_means_the_same_to_every_command(
 def test_replay_does_not_depend_on_the_batch(tmp_path: Path) -> None:
     path = tmp_path / "candidates.jsonl"
     write_records(path, [record("A", 0, "eins"), record("A", 2, "drei"), record("B", 0, "zwei")])
-    metric = load_metric(f"mbr-esd-llama?n=3&candidates={path}&store={tmp_path / 'store'}")
+    metric = load_metric(f"mbr-esd-llama?n=3&candidates={path}")
     samples = [{"src": "one", "mt": "eins zwei drei", "system": s} for s in ("B", "A", "A")]
     spans = metric.predict(samples, progress_bar=False).metadata.error_spans
     assert [errors[0]["text"] for errors in spans] == ["zwei", "eins", "drei"]

@@ -139,7 +139,8 @@ def outcome(name: str, options: str) -> dict[str, Any]:
         Path(file).write_text(content, encoding="utf-8")
     store = Path(f"{hashlib.sha256(name.encode()).hexdigest()[:8]}.sqlite")
     samples = [{"src": source, "mt": mt, "system": "mt", "doc": "d"} for source, mt in PAIRS]
-    common = {"n": "8", "store": str(store), "engine": "server", "concurrency": "1"}
+    os.environ["MBR_ESD_STORE"] = str(store)
+    common = {"n": "8", "engine": "server", "concurrency": "1"}
     if name.startswith("file"):
         return from_file({**common, "format": "json", "unit": "segment", **given}, samples)
     served = given.get("model", MODEL) + ("@quantization:fp8" if "vllm" in given else "")
@@ -169,7 +170,7 @@ def from_file(options: Mapping[str, str], samples: list[dict[str, str]]) -> dict
         else:
             rule = "greedy" if decision.get("rule") == "greedy" else "mbr"
             values = {"model": MODEL, "n": "8", "engine": "server", "concurrency": "1", "format": form, "rule": rule}
-            values |= {"score": "chosen", "store": options["store"], "server": server.url}
+            values |= {"score": "chosen", "server": server.url}
             query = "&".join(f"{key}={value}" for key, value in values.items())
             run("sample -s src -t mt -o c.jsonl --quiet --model", f"mbr-esd-server?{query}")
     shown_as = decision | {"n": "1" if decision.get("rule") == "greedy" else "8", "unit": options["unit"]}

@@ -83,7 +83,7 @@ def comet_score_goes_on_after_kills(
     """The stock command is killed and started again; then the server is, while the command waits.
 
     Args:
-        model: the model's name with options, `server`, `n`, `concurrency` and `store` apart.
+        model: the model's name with options, `server`, `n` and `concurrency` apart.
         pairs: source and translation of each segment.
         n: candidates of each.
         folder: an empty one.
@@ -93,15 +93,16 @@ def comet_score_goes_on_after_kills(
     pytest.importorskip("comet")
     for name, texts in zip(("src", "mt"), zip(*pairs, strict=True), strict=True):
         (folder / name).write_text("".join(f"{text}\n" for text in texts))
-    store = folder / "store"
-    model += f"&n={n}&utility=softdice&store={store}"
+    store = Path(os.environ["MBR_ESD_STORE"])
+    variables = {**(environment or os.environ), "MBR_ESD_STORE": str(store)}
+    model += f"&n={n}&utility=softdice"
     # One request at a time, so that there is something left to do at each kill.
     model += f"&server={server.url}&concurrency=1" if server else ""
     words = [*command, "--quiet", "-s", "src", "-t", "mt", "--model", model, "--to_json", "out.json"]
 
     def scoring() -> subprocess.Popen[bytes]:
         with (folder / "log").open("ab") as log:
-            return subprocess.Popen(words, cwd=folder, stdout=log, stderr=log, env=environment, start_new_session=True)
+            return subprocess.Popen(words, cwd=folder, stdout=log, stderr=log, env=variables, start_new_session=True)
 
     def wait_for_more(running: subprocess.Popen[bytes], than: int) -> None:
         deadline = time.monotonic() + 1800

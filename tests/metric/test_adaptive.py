@@ -59,14 +59,14 @@ def test_loss_is_that_of_the_bootstrap_written_out() -> None:
     assert cost_of_stopping(hypotheses, similarities) >= np.mean(losses) - 4 * np.std(losses) / np.sqrt(400)
 
 
-def test_the_pipeline_stops_early_and_comes_to_the_same_again(tmp_path: Path) -> None:
+def test_the_pipeline_stops_early_and_comes_to_the_same_again() -> None:
     pytest.importorskip("aiohttp")
     from mbr_esd_metric.generation.model_files import model_name
     from tests.helpers.chat_server import FakeServer
 
     segments = [Segment(f"source {i}", f"ein Satz mit {i} Fehlern", f"segment {i}") for i in range(6)]
     with FakeServer(model_name(load_card("mbr-esd-demo").engine_options)) as server:
-        name = f"mbr-esd-demo?engine=server&server={server.url}&store={tmp_path}/store"
+        name = f"mbr-esd-demo?engine=server&server={server.url}"
         annotate(load_card(name + "&n=16"), segments)  # so that what is missing is found in a later round
         adaptive = load_card(name + "&n=auto/64")
         run = annotate(adaptive, segments)

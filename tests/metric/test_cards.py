@@ -25,7 +25,7 @@ from tests.helpers.candidates import record
 
 SMALL = Path(__file__).parents[2] / "mbr_esd_metric" / "small"
 HEAD = "class_identifier: mbr_esd_metric\n"
-PLACES = ("server", "store", "candidates")
+PLACES = ("server", "candidates")
 OUTSIDE = (
     *(f"prompt: {path}" for path in ("../secret", "{outside}", "secret", "link", "none")),
     *("adapter: ../a", "adapter: {outside}", "model: ../m"),
@@ -174,9 +174,9 @@ def test_the_small_models_weights_are_small_and_its_embeddings_are_known() -> No
 
 @needs_weights
 @pytest.mark.model
-def test_the_small_model_scores(tmp_path: Path) -> None:
+def test_the_small_model_scores() -> None:
     pytest.importorskip("transformers")
-    metric = load_metric(f"mbr-esd-small?n=4&store={tmp_path / 'store'}")
+    metric = load_metric("mbr-esd-small?n=4")
     source, good = "The house is big.", "Das Haus ist groß."
     pairs = [
         (source, good),

@@ -30,12 +30,12 @@ def estimated(name: str, segments: Sequence[Segment] = SEGMENTS) -> dict[str, st
 
 def test_it_counts_what_a_run_then_samples(tmp_path: Path) -> None:
     with FakeServer(model_name(load_card("mbr-esd-demo").engine_options)) as server:
-        name = f"mbr-esd-demo?engine=server&server={server.url}&store={tmp_path}/store&n="
+        name = f"mbr-esd-demo?engine=server&server={server.url}&n="
         before = estimated(name + "40", [*SEGMENTS, Segment("source", "", "empty")])
         counts = [before[row] for row in ("segments", "distinct pairs", "candidates", "in the store")]
         assert counts == ["8", "5", "200", "0"]
         assert before["tokens to generate"].startswith("12,800 (estimated; tokens a candidate: a guess")
-        assert not (tmp_path / "store").exists(), "a dry run leaves a file"
+        assert not (tmp_path / "store.sqlite").exists(), "a dry run leaves a file"
         assert not server.bodies
         annotate(load_card(name + "40"), SEGMENTS)
         assert len(server.bodies) == 5 * 3
@@ -48,10 +48,10 @@ def test_it_counts_what_a_run_then_samples(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, card in CARDS.items() if card.model])
-def test_every_card_is_counted_without_an_engine(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_card_is_counted_without_an_engine(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MBR_ESD_SERVER", raising=False)
     monkeypatch.setattr("mbr_esd_metric.metric.sources.engine_problem", lambda card, engine: "not here")
-    one = estimated(f"{name}?store={tmp_path}/store")
+    one = estimated(name)
     assert one["candidates"] == f"{5 * load_card(name).samples:,}"
     assert one["requests"].endswith("(engine=server)")
     note = f"{name} does not run here (mbr-esd models --check says why)"
@@ -63,10 +63,10 @@ def test_a_trial_measures_the_time_and_stores_its_candidates(tmp_path: Path, mbr
         (tmp_path / file).write_text("".join(f"Satz {number}\n" for number in range(20)))
     score = f"score -s {tmp_path}/src -t {tmp_path}/mt"
     with FakeServer(model_name(load_card("mbr-esd-phi4").engine_options), delay=0.2) as server:
-        model = f"mbr-esd-phi4?server={server.url}&n=16&concurrency=1&store={tmp_path}/store"
+        model = f"mbr-esd-phi4?server={server.url}&n=16&concurrency=1"
         output = mbr_esd(score, "--model", model, "--dry-run").out
         assert "time                 not known; --dry-run 4 samples" in output
-        output = mbr_esd(score, f"--model mbr-esd-small?store={tmp_path}/small --dry-run").out
+        output = mbr_esd(score, "--model mbr-esd-small --dry-run").out
         assert "time                 about 40 s for 1,000" in output
         assert not server.bodies
         output = mbr_esd(score, "--model", model, "--dry-run 4").out
@@ -85,9 +85,9 @@ def test_a_trial_measures_the_time_and_stores_its_candidates(tmp_path: Path, mbr
     assert "--dry-run 1" in mbr_esd(score, "--dry-run 1", status=1).err
 
 
-def test_a_hosted_model_has_a_price(tmp_path: Path) -> None:
+def test_a_hosted_model_has_a_price() -> None:
     """2 pairs, 20 candidates each, 16 a request: 4 requests, each of which pays for its prompt."""
-    name = f"mbr-esd-server?model=gpt-4.1&dialect=openai&server=http://127.0.0.1:9/v1&n=20&store={tmp_path}/store"
+    name = "mbr-esd-server?model=gpt-4.1&dialect=openai&server=http://127.0.0.1:9/v1&n=20"
     segments = [Segment("a", "b", "1"), Segment("c", "d", "2")]
     assert "cost" not in estimated(name, segments)
     rows = estimated(f"{name}&price=2/8&max_cost=0.01", segments)
@@ -98,9 +98,9 @@ def test_a_hosted_model_has_a_price(tmp_path: Path) -> None:
     assert rows["max_cost"] == "0.0100: the run stops before it would pass it"
 
 
-def test_a_dry_run_says_what_the_run_would_stop_at(tmp_path: Path) -> None:
+def test_a_dry_run_says_what_the_run_would_stop_at() -> None:
     with FakeServer("another") as server:
-        name = f"mbr-esd-phi4?n=2&server={server.url}&store={tmp_path}/store"
+        name = f"mbr-esd-phi4?n=2&server={server.url}"
         note = estimated(name)["note"]
         assert note.startswith("as things are, the run would stop")
         assert "does not serve 'microsoft/phi-4'; it serves 'another'. Add model=NAME" in note

@@ -68,21 +68,21 @@ def test_confidence_is_the_probability_of_the_tokens_also_from_the_store_and_cal
     (tmp_path / "hparams.yaml").write_text(f"class_identifier: mbr_esd_metric\nmodel: {MODEL}\nrule: greedy\n")
     write_recalibration(tmp_path / "calibration.json", Recalibration((0.0, 1.0), (0.0, 0.5)))
     with FakeServer(MODEL, spoil=spelt) as server:
-        query = f"?server={server.url}&store={tmp_path}/store"
+        query = f"?server={server.url}"
         for _ in range(2):
             assert confidences(f"mbr-esd-llama-distill{query}") == pytest.approx([PROBABILITY] * 2, rel=1e-6)
             assert len(server.bodies) == 2
         assert confidences(f"{tmp_path}{query}") == pytest.approx([PROBABILITY / 2] * 2, rel=1e-6)
 
 
-def test_tokens_that_spell_another_text_are_not_taken(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_tokens_that_spell_another_text_are_not_taken(caplog: pytest.LogCaptureFixture) -> None:
     def odd(value: dict[str, object], number: int) -> dict[str, object]:
         value = spelt(value, number)
         value["choices"][0]["logprobs"]["content"][2]["bytes"] = [1, 2]  # type: ignore[index]
         return value
 
     with FakeServer(MODEL, spoil=odd) as server:
-        assert confidences(f"mbr-esd-llama-distill?server={server.url}&store={tmp_path}/store") == [1.0, 1.0]
+        assert confidences(f"mbr-esd-llama-distill?server={server.url}") == [1.0, 1.0]
     assert caplog.text.count("2 of 2 answers come without their tokens' log-probabilities") == 1
 
 
@@ -101,9 +101,7 @@ def expected(text: str) -> float:
     return sum(1.0 if one == text else value for one, value in zip(TEXTS, others, strict=True)) / 16
 
 
-def test_of_a_servers_sixteen_corrections_the_best_one_is_chosen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_a_servers_sixteen_corrections_the_best_one_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     seeds: dict[int, int] = {}
 
     def answer(prompt: str, seed: int) -> tuple[str, list[float], bool]:
@@ -112,7 +110,7 @@ def test_of_a_servers_sixteen_corrections_the_best_one_is_chosen(
 
     monkeypatch.setattr("tests.helpers.chat_server.answer", answer)
     with FakeServer("m") as server:
-        name = f"mbr-esd-server?model=m&server={server.url}&n=16&format=json-corrections&store={tmp_path / 'store'}"
+        name = f"mbr-esd-server?model=m&server={server.url}&n=16&format=json-corrections"
         prediction = load_metric(name).predict([{"src": "The bank closed.", "mt": "Das Ufer schloss."}])
     assert len(seeds) == 16
     best = max(TEXTS, key=expected)
@@ -126,10 +124,10 @@ def test_of_a_servers_sixteen_corrections_the_best_one_is_chosen(
     assert "format:json-corrections" in prediction.metadata.signature
 
 
-def test_sentences_keep_their_corrections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentences_keep_their_corrections(monkeypatch: pytest.MonkeyPatch) -> None:
     said = {"Das Ufer schloss.": ("Ufer", "Haus"), "Er kaufte ein Ufer.": ("ein Ufer", "eine Bank")}
     run_stub(monkeypatch, lambda request, sampling: written(*said[request.translation]))
-    name = f"mbr-esd-demo?n=2&unit=sentence&format=json-corrections&store={tmp_path / 'store'}"
+    name = "mbr-esd-demo?n=2&unit=sentence&format=json-corrections"
     sample = {"src": "The bank closed. He bought a bank.", "mt": "Das Ufer schloss. Er kaufte ein Ufer."}
     prediction = load_metric(name).predict([sample], progress_bar=False)
     assert prediction.metadata.corrected == ["Das Haus schloss. Er kaufte eine Bank."]

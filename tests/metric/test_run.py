@@ -33,9 +33,9 @@ SEGMENTS = [Segment(f"Source {i}.", f"Translation {i}.", f"sample {i}") for i in
 
 
 @pytest.fixture
-def card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelCard:
+def card(monkeypatch: pytest.MonkeyPatch) -> ModelCard:
     run_stub(monkeypatch, lambda request, sampling: CLEAN)
-    return load_card(f"mbr-esd-phi4?engine=server&n=4&store={tmp_path / 'store.sqlite'}")
+    return load_card("mbr-esd-phi4?engine=server&n=4")
 
 
 def test_data_frames_go_in_and_rows_come_out(card: ModelCard) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.errors import EngineError, InputError, OptionError
 from mbr_esd_metric.generation.engine import Refused
 from mbr_esd_metric.generation.model_files import model_name
-from mbr_esd_metric.generation.store import CandidateStore
+from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.estimate import estimate
 from mbr_esd_metric.metric.run import annotate
@@ -48,11 +49,12 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def start(folder: Path, url: str, store: str, out: str) -> subprocess.Popen[str]:
-    name = f"mbr-esd-demo?engine=server&n={N}&concurrency=3&server={url}&store={folder}/{store}"
+    name = f"mbr-esd-demo?engine=server&n={N}&concurrency=3&server={url}"
     code = "import sys; from mbr_esd_metric.cli.main import main; sys.exit(main())"
     return subprocess.Popen(
         [sys.executable, "-c", code, "sample", "-s", "src", "-t", "mt", "--model", name, "--quiet", "-o", out],
         cwd=folder,
+        env=os.environ | {"MBR_ESD_STORE": store},
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -85,19 +87,19 @@ def test_of_a_killed_process_what_is_missing_is_sampled_by_the_one_that_waits(tm
 
 def test_runs_that_sample_other_texts_do_not_wait(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     segments = [Segment("source", f"translation {i}", f"segment {i}") for i in range(2)]
-    with FakeServer(MODEL) as server, CandidateStore(tmp_path / "store") as store:
-        source = Sampled(load_card(f"mbr-esd-server?model={MODEL}&n=2&store={tmp_path}/store&server={server.url}"))
+    with FakeServer(MODEL) as server, CandidateStore(store_path()) as store:
+        source = Sampled(load_card(f"mbr-esd-server?model={MODEL}&n=2&server={server.url}"))
         with Sampler(source.engine, store) as other:
             requests = build_requests(source.card, source.engine.identity, segments[:1])
             other.fill(source.card, requests, dict)
             annotate(source.card, segments[1:])
         assert not caplog.messages
-    assert [path.name for path in (tmp_path / "store.claims").iterdir()] == ["lock"]
+    assert [path.name for path in (tmp_path / "store.sqlite.claims").iterdir()] == ["lock"]
 
 
-def test_segments_with_one_source_are_requested_together(tmp_path: Path) -> None:
+def test_segments_with_one_source_are_requested_together() -> None:
     segments = [Segment(f"source {i % 3}", f"translation {i}", f"segment {i}") for i in range(30)]
-    name = f"mbr-esd-demo?engine=server&n=1&invalid=empty&concurrency=1&store={tmp_path}/store&server="
+    name = "mbr-esd-demo?engine=server&n=1&invalid=empty&concurrency=1&server="
     with FakeServer(MODEL) as server:
         annotate(load_card(name + server.url), segments)
         sources = [body["messages"][0]["content"].split("source ")[1][0] for body in server.bodies]
@@ -105,16 +107,16 @@ def test_segments_with_one_source_are_requested_together(tmp_path: Path) -> None
     assert sources == sorted(sources)
 
 
-def test_candidates_of_another_server_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_candidates_of_another_server_are_named(caplog: pytest.LogCaptureFixture) -> None:
     """Two servers of one served name: the second printed the first's scores without a word."""
     segments = [Segment("source", f"translation {i}", f"segment {i}") for i in range(2)]
-    name = f"mbr-esd-server?model={MODEL}&store={tmp_path}/store&server="
+    name = f"mbr-esd-server?model={MODEL}&server="
     with FakeServer(MODEL) as one, FakeServer(MODEL) as two, FakeServer(MODEL) as three:
         for _ in range(2):
             annotate(load_card(f"{name}{one.url}&n=2"), segments[:1])
         assert not caplog.messages
         annotate(load_card(f"{name}{two.url}&n=2"), segments[1:])
-        assert "store=PATH" in caplog.messages.pop(), "the next run could mix them"
+        assert "MBR_ESD_STORE=PATH" in caplog.messages.pop(), "the next run could mix them"
         for n, requests in ((2, 0), (4, 2)):  # nothing is missing; two more of each are
             annotate(load_card(f"{name}{three.url}&n={n}"), segments)
             assert len(three.bodies) == requests
@@ -124,7 +126,7 @@ def test_candidates_of_another_server_are_named(tmp_path: Path, caplog: pytest.L
 
 
 @pytest.mark.parametrize("n", ["2", "auto/32"])
-def test_a_segment_whose_every_answer_is_withheld_has_no_score(tmp_path: Path, n: str) -> None:
+def test_a_segment_whose_every_answer_is_withheld_has_no_score(n: str) -> None:
     """It ended the run: a filter may also answer with status 200."""
     with FakeServer(MODEL, dialect="openai") as server:
 
@@ -133,7 +135,7 @@ def test_a_segment_whose_every_answer_is_withheld_has_no_score(tmp_path: Path, n
                 choice.update(message={"content": ""}, finish_reason="content_filter")
 
         server.spoil = withhold
-        name = f"mbr-esd-server?model={MODEL}&n={n}&concurrency=1&dialect=openai&store={tmp_path}/store"
+        name = f"mbr-esd-server?model={MODEL}&n={n}&concurrency=1&dialect=openai"
         segments = [Segment("source", one, one) for one in ("guns", "Satz mit Wort")]
         for _ in range(2):
             run = annotate(load_card(f"{name}&server={server.url}"), segments)

@@ -37,9 +37,9 @@ def same_beginning(texts: Sequence[str]) -> str:
 
 
 @pytest.fixture
-def card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelCard:
+def card(monkeypatch: pytest.MonkeyPatch) -> ModelCard:
     run_stub(monkeypatch, lambda request, sampling: answer(request.translation.split()[0], severity="minor"))
-    return load_card(f"mbr-esd-server?model=m&engine=server&n=2&lp=en-de&unit=sentence&store={tmp_path / 'store'}")
+    return load_card("mbr-esd-server?model=m&engine=server&n=2&lp=en-de&unit=sentence")
 
 
 def test_a_single_sentence_has_the_request_and_the_score_of_a_segment(card: ModelCard) -> None:

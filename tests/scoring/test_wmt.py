@@ -49,9 +49,8 @@ def test_set(tmp_path: Path) -> TestSet:
 
 
 @pytest.fixture
-def score(test_set: TestSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command) -> Command:
+def score(test_set: TestSet, tmp_path: Path, mbr_esd: Command) -> Command:
     """`mbr-esd wmt score` of the test set."""
-    monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
     return partial(mbr_esd, f"wmt score --test-set {tmp_path}/tiny --lp en-de --quiet")
 
 
@@ -298,8 +297,8 @@ def test_a_checkpoint_that_cannot_be_loaded(tmp_path: Path, monkeypatch: pytest.
         make_scorer(str(tmp_path))
 
 
-def test_a_dry_run_counts_what_a_model_of_ours_would_sample(test_set: TestSet, tmp_path: Path, score: Command) -> None:
-    model = f"mbr-esd-llama?n=8&store={tmp_path}/store"
+def test_a_dry_run_counts_what_a_model_of_ours_would_sample(test_set: TestSet, score: Command) -> None:
+    model = "mbr-esd-llama?n=8"
     assert "5 translations of 2 systems" in score("--dry-run --model", model).out  # those with gold
     out = score("--all --dry-run --model BLEU", model).out
     assert "tiny en-de: BLEU, 9 translations of 3 systems" in out

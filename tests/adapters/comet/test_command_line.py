@@ -126,16 +126,12 @@ def test_files_that_do_not_fit(comet_command: Comet, name: str, content: bytes, 
     assert "two systems or more" in comet_command("compare").error
 
 
-SERVER = "--model mbr-esd-demo?engine=server&server=http://127.0.0.1:9/v1&store="
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         ("--model mbr-esd-dmo", "did you mean 'mbr-esd-demo'"),
         ("--model mbr-esd-demo?utilty=f1", "did you mean 'utility'"),
-        (f"{SERVER}ref.txt", "ref.txt"),  # which is no store
-        (f"{SERVER}new.sqlite", "127.0.0.1:9"),
+        ("--model mbr-esd-demo?engine=server&server=http://127.0.0.1:9/v1", "127.0.0.1:9"),
         ("--to_json no/such/out.json", "the folder does not exist"),
         ("--to_json .", "give the name of a file"),
         ("--to_json /dev/full", "No space left on device; what was sampled is kept"),

@@ -215,10 +215,10 @@ def test_large_runs_are_several_batches_and_money_is_counted_first(monkeypatch: 
         assert len(server.batches) == 3
 
 
-def test_it_runs_from_a_model_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_runs_from_a_model_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BatchEngine, "default_policy", FAST)
     with FakeBatchServer("gpt-4.1") as server:
-        name = f"mbr-esd-server?model=gpt-4.1&dialect=openai&engine=batch&n=8&server={server.url}&store={tmp_path}/s"
+        name = f"mbr-esd-server?model=gpt-4.1&dialect=openai&engine=batch&n=8&server={server.url}"
         run = annotate(load_card(name), [Segment("a", "ein Satz", "1")])
         assert run.decisions[0].valid + run.decisions[0].invalid == 8
         sent = len(server.lines)

@@ -41,7 +41,7 @@ SEGMENTS = [Segment(f"I have {i} cats.", f"Ich habe {i} Hunde.", f"segment {i}")
 def test_samples_are_those_of_one_machine_and_a_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that ends after its first part goes on with what is missing, and comes to what transformers samples."""
     monkeypatch.setattr(RayEngine, "copy", property(lambda self: TransformersEngine(self.options)))
-    card = f"mbr-esd-demo?dtype=float32&n=18&max_tokens=12&store={tmp_path}/{{0}}&engine={{0}}"
+    card = "mbr-esd-demo?dtype=float32&n=18&max_tokens=12&engine={0}"
     spread, alone = (load_card(card.format(engine)) for engine in ("ray", "transformers"))
     options = spread.engine_options
     assert RayEngine(options).identity == TransformersEngine(options).identity
@@ -67,6 +67,7 @@ def test_samples_are_those_of_one_machine_and_a_run_goes_on(tmp_path: Path, monk
     assert len(stored) == 1
     assert sum(missing) == 2 * 18 - stored[0]
     assert [len(samples) for _, samples in pairs] == [18, 18]
+    monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "alone"))
     assert pairs == list(sample(alone, SEGMENTS))
 
 

@@ -330,7 +330,7 @@ def test_what_is_under_way_comes_in_before_an_error_ends_the_run() -> None:
 def test_keys_and_passwords_are_used_and_never_shown_or_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MBR_ESD_API_KEY", "sk-very-secret-key")
     with FakeServer(MODEL, key="sk-very-secret-key") as server:
-        name = f"mbr-esd-server?model={MODEL}&n=4&server={server.url}&store={tmp_path / 'store'}"
+        name = f"mbr-esd-server?model={MODEL}&n=4&server={server.url}"
         assert "secret" not in annotate(load_card(name), [Segment("a", "b", "1")]).signature
         assert set(server.keys) == {"Bearer sk-very-secret-key"}
         assert all(b"very-secret" not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())

@@ -164,14 +164,14 @@ def test_odds_of_errors_change_the_marks_and_no_score(tmp_path: Path) -> None:
     assert len({(one.text or "").rpartition("\n")[2] for one in (*few, *many)}) == 1
 
 
-def test_it_is_a_model_as_any_other(folder: Path, tmp_path: Path) -> None:
+def test_it_is_a_model_as_any_other(folder: Path) -> None:
     settings = ("class_identifier: mbr_esd_metric", "engine: tagger", "format: tags", "n: 4", "top_k: 0")
     hparams = "\n".join([*settings, "temperature: 1.0", "score: given"])
     (folder / "hparams.yaml").write_text(hparams, encoding="utf-8")
-    metric = load_metric(f"{folder}?store={tmp_path / 'store.sqlite'}")
+    metric = load_metric(str(folder))
     result = metric.predict([{"src": SOURCE, "mt": TRANSLATION}], progress_bar=False)
     assert 0 <= result.scores[0] <= 1
-    again = load_metric(f"{folder}?rule=greedy&store={tmp_path / 'store.sqlite'}")
+    again = load_metric(f"{folder}?rule=greedy")
     one = again.predict([{"src": SOURCE, "mt": TRANSLATION}], progress_bar=False)
     assert one.scores == pytest.approx(result.scores)
     with pytest.raises(OptionError, match="format=tags"):

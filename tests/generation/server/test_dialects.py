@@ -143,12 +143,12 @@ def test_guidance_that_is_ignored_is_an_error(name: str) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_what_is_left_out_is_printed_once_a_run_and_is_in_key_and_signature(
-    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "mbr_esd_metric")
     can, segments = DIALECTS[name], [Segment("a", "ein Satz", "segment 1")]
     with FakeServer("served", dialect=name) as server:
-        model = f"mbr-esd-llama?model=served&n=4&dialect={name}&server={server.url}&store={tmp_path / 'store'}"
+        model = f"mbr-esd-llama?model=served&n=4&dialect={name}&server={server.url}"
         first = annotate(load_card(model), segments, progress=True)
         sent = len(server.bodies)
         assert annotate(load_card(model), segments, progress=True) == first

@@ -78,8 +78,8 @@ def test_a_long_translation_is_grounded(server: RealServer) -> None:
 
 
 @pytest.mark.parametrize("server", ["transformers"], indirect=True)
-def test_candidates_are_sampled_and_their_tokens_counted(server: RealServer, tmp_path: Path) -> None:
-    name = f"{CARD}&grounded=false&n=4&server={server.url}&store={tmp_path / 'store'}"
+def test_candidates_are_sampled_and_their_tokens_counted(server: RealServer) -> None:
+    name = f"{CARD}&grounded=false&n=4&server={server.url}"
     ((_, drawn),) = sample(load_card(name), SEGMENTS[:1])
     assert len({candidate.text for candidate in drawn}) > 1, "decoded greedily"
     assert all(0 < candidate.tokens <= 40 and candidate.logprob is None for candidate in drawn)
