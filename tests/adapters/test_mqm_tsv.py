@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from mbr_esd_metric.adapters.mqm_tsv import carry_span
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import RatingData
-from mbr_esd_metric.adapters.scored_files import read_comet_json
 from mbr_esd_metric.adapters.wmt.rating_files import fit_to_text, read_ratings, write_ratings
 from mbr_esd_metric.adapters.wmt.submissions import read_spans, write_spans
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, mqm_score
@@ -207,9 +205,3 @@ def test_omissions_of_a_metric_are_stored_and_read(tmp_path: Path) -> None:
     assert read_spans(*write_spans(annotation)) == Annotation([ErrorSpan(0, 3, "minor")]).with_unplaced(
         ["major", "minor"]
     )
-    # COMET's JSON has a list for them.
-    span = {"text": "x", "confidence": 0.5, "severity": "major", "start": 1, "end": 4, "category": "omission"}
-    row = {"src": "the source", "mt": "0123", "errors": [span], "omissions": [span | {"start": 4, "end": 10}]}
-    (tmp_path / "scores.json").write_text(json.dumps({"mt.txt": [row]}), encoding="utf-8")
-    (one,) = read_comet_json(tmp_path / "scores.json")
-    assert [(s.side, s.start, s.end) for s in one.annotation or ()] == [("translation", 1, 4), ("source", 4, 10)]

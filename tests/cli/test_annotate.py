@@ -13,38 +13,23 @@ from typing import Any
 
 import pytest
 
-from mbr_esd_metric.adapters.pearmut.campaign import Item, Output, Screen, campaign, utf16_units
+from mbr_esd_metric.adapters.pearmut.campaign import utf16_units
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import Rating, read_rating_lines
 from mbr_esd_metric.cli.main import main
-from mbr_esd_metric.core.annotation import ErrorSpan
 from tests.helpers.command import Command
 from tests.helpers.pages import browser
 from tests.helpers.real_server import RealServer
 from tests.helpers.wmt_folder import DOCUMENTS, SEGMENTS, SYSTEMS, write_folder
 
-SOURCES = [f"The river flooded {n} villages in the north 😀." for n in (3, 14, 25, 36, 47, 58)]
-A = [f"Der Fluss 😀 überflutete {n} Dörfer im Norden." for n in (3, 14, 25, 36, 47, 58)]
-B = [f"Ein Fluss überschwemmte {n} Orte nördlich davon." for n in (3, 14, 25, 36, 47, 58)]
-
-
-def _error(text: str, words: str, severity: str, confidence: float) -> dict[str, Any]:
-    start = text.index(words)
-    return {"start": start, "end": start + len(words), "severity": severity, "confidence": confidence}
+#: What `mbr-esd score --to_json` wrote; system B has two spans a segment but in the last, A none.
+SCORED = Path(__file__).parents[1] / "data" / "ratings" / "scored.json"
+A, B = ([row["mt"] for row in rows] for rows in json.loads(SCORED.read_text(encoding="utf-8")).values())
 
 
 @pytest.fixture
 def scored(workdir: Path) -> None:
-    """The file of `mbr-esd score --to_json`; system B has two spans a segment but in the last, A none."""
-    errors = [
-        [_error(text, "Orte", "major", 0.9), _error(text, "nördlich davon", "minor", 0.3)] if n < 5 else []
-        for n, text in enumerate(B)
-    ]
-    data = {
-        "A.txt": [{"src": s, "mt": t, "COMET": 1.0, "errors": []} for s, t in zip(SOURCES, A, strict=True)],
-        "B.txt": [{"src": s, "mt": t, "COMET": 0.5, "errors": e} for s, t, e in zip(SOURCES, B, errors, strict=True)],
-    }
-    Path("out.json").write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
+    shutil.copy(SCORED, "out.json")
 
 
 def _export(words: str = "") -> dict[str, Any]:
@@ -222,7 +207,7 @@ def test_what_people_click_comes_back(
                 server.__enter__()
                 person.open()
             assert driver.find_element("css selector", ".output_src").text == item["src"]
-            number = SOURCES.index(item["src"])
+            number = int(item["segment"]) - 1
             for system in item["tgt"]:
                 person.score(system, 50 + number if system == a else 40 + number)
             if "validation" in item:
@@ -297,16 +282,14 @@ def test_two_systems_of_one_name_are_no_one_system(workdir: Path, mbr_esd: Comma
     assert "two files have a system mt, with two translations" in mbr_esd(export, status=1).err
 
 
-def test_no_terminal_obeys_an_annotators_name(tmp_path: Path, mbr_esd: Command) -> None:
-    shown = Screen("d", (Item("1", "a cat", {"X": Output("Hund")}),))
-    check = Screen("c", (Item("1", "a dog", {"X": Output("Katze", None, ErrorSpan(0, 5, "major"))}),))
-    made = campaign([shown], [check], "c", "en-de", ["\x1b[31m"])
-    (tmp_path / "c.json").write_text(json.dumps(made), encoding="utf-8")
-    answer = {"system1": {"score": 70, "error_spans": []}}
+def test_no_terminal_obeys_an_annotators_name(scored: None, mbr_esd: Command) -> None:
+    made = _export("--annotators \x1b[31m --checks 1")
+    answer = {"score": 70, "error_spans": []}
     log = [
-        {"user_id": "\x1b[31m", "item_i": at, "item": screen, "annotation": [answer], "actions": []}
-        for at, screen in enumerate(made["data"][0])
+        {"user_id": "\x1b[31m", "item_i": at, "item": [item], "annotation": [dict.fromkeys(item["tgt"], answer)]}
+        for at, (item,) in enumerate(_screens(made))
     ]
-    (tmp_path / "a.json").write_text(json.dumps({"c": log}), encoding="utf-8")
-    output = mbr_esd("annotate import", tmp_path / "c.json", tmp_path / "a.json", "-o", tmp_path / "r.jsonl").out
-    assert "  \u241b[31m passed 0 of 1 attention check\n" in output
+    Path("a.json").write_text(json.dumps({"round1": log}), encoding="utf-8")
+    output = mbr_esd("annotate import round1.json a.json -o r.jsonl").out
+    assert output == "r.jsonl: 12 ratings of 1 annotator\n  \u241b[31m passed 0 of 1 attention check\n"
+    assert "no difference shown" in mbr_esd("annotate report r.jsonl").out

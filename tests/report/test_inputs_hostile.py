@@ -21,6 +21,13 @@ from mbr_esd_metric.files.untrusted import finite, parse_strict_json
 from mbr_esd_metric.report.inputs import kind_of_input
 from tests.helpers.refused import refused
 
+
+def _line(name: str) -> str:
+    """The second line of a file of the tests."""
+    file = Path(__file__).parents[1] / "data" / "ratings" / name
+    return file.read_text(encoding="utf-8").splitlines()[1]
+
+
 #: What a reader takes: its name, the suffix of the file, one line, and the reader.
 READERS: dict[str, tuple[str, str, Callable[[Path], object]]] = {
     "candidates": (
@@ -48,20 +55,8 @@ READERS: dict[str, tuple[str, str, Callable[[Path], object]]] = {
             "errors": [{"start": 0, "end": 1, "severity": "major", "category": "x"}]}""",
         read_rating_lines,
     ),
-    "ESA of WMT25": (
-        "jsonl",
-        """{"doc_id": "en-de_#_news_#_d_#_1", "src_text": "s", "tgt_text": {"A": "ab"}, "scores": {"A":
-            [{"score": 5, "errors": [{"start_i": 0, "end_i": 1, "severity": "major", "error_type": "x"}],
-            "annotator": "r"}]}}""",
-        lambda path: read_esa([path]),
-    ),
-    "ESA of WMT24": (
-        "jsonl",
-        """{"langs": "en-de", "domain": "news", "doc_id": "d", "line_id": 1, "src": "s", "tgt": "ab", "system": "A",
-            "times": [1.0, 2.0], "esa_spans": [{"start_i": 0, "end_i": 1, "severity": "major", "error_type": "x"}],
-            "esa_score": 70, "annotator": "r"}""",
-        lambda path: read_esa([path]),
-    ),
+    "ESA of WMT25": ("jsonl", _line("wmt25-genmt-humeval.jsonl"), lambda path: read_esa([path])),
+    "ESA of WMT24": ("jsonl", _line("wmt24_esa.jsonl"), lambda path: read_esa([path])),
     "WMT26": (
         "jsonl",
         """{"item_id": "official_#_en_#_de_#_news_#_d_#_1", "task2_pred": {"A": 0.5}, "task1_pred": {"A":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.report.rating_table import RatingInput, Text, join
 from mbr_esd_metric.report.rating_table import SegmentRating as Rating
 
@@ -28,20 +27,3 @@ def test_nothing_is_left_out_and_what_stands_alone_is_counted() -> None:
     assert list(sheet.rows) == [A, alone]
     assert sheet.columns[0].ratings[1] is None
     assert sheet.notes == ["1 of the segments of b are in no other input"]
-
-
-@pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        ([RatingInput("a", [Rating(A, MAJOR)]), RatingInput("a", [])], "two inputs are named 'a'"),
-        ([], "no segment"),
-        (
-            [RatingInput("a", [Rating(A, Annotation([ErrorSpan(0, 99, "major")]))])],
-            r"a, segment 1: error span \[0, 99\)",
-        ),
-        ([RatingInput("a", [Rating(A, None, float("nan"))])], "a, segment 1: the score nan is no number"),
-    ],
-)
-def test_inputs_that_cannot_be_joined(inputs: list[RatingInput], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        join(inputs)
