@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from mbr_esd_metric.core.annotation import Annotation as Annotation
     from mbr_esd_metric.core.annotation import ErrorSpan as ErrorSpan
     from mbr_esd_metric.core.annotation import mqm_score as mqm_score
+    from mbr_esd_metric.core.corpus_rules import CorpusRule as CorpusRule
     from mbr_esd_metric.core.decision import Candidate as Candidate
     from mbr_esd_metric.core.decision import Decision as Decision
-    from mbr_esd_metric.core.rules import CorpusRule as CorpusRule
     from mbr_esd_metric.core.rules import SegmentRule as SegmentRule
     from mbr_esd_metric.core.similarities import Similarity as Similarity
     from mbr_esd_metric.core.similarities.f1 import f1 as f1
@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "core.annotation": ("Annotation", "ErrorSpan", "mqm_score"),
     "core.decision": ("Candidate", "Decision"),
-    "core.rules": ("CorpusRule", "SegmentRule"),
+    "core.corpus_rules": ("CorpusRule",),
+    "core.rules": ("SegmentRule",),
     "core.similarities": ("Similarity",),
     "core.similarities.f1": ("f1",),
     "core.similarities.mpp": ("mpp",),

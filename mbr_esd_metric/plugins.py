@@ -53,7 +53,7 @@ class Catalog(Generic[_T]):
         kind, plural: such as "engine"; the entry points' group is ``mbr_esd_metric.`` and the plural.
         package: dotted name of the folder, every module of which defines the class of its name; or of one module.
         base: their base class.
-        beside: name -> the class in whose module it stands, where that is not its own.
+        beside: name -> the module that it stands in, where that is not its own.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Catalog(Generic[_T]):
         """The names of this package."""
         package = importlib.import_module(self._package)
         if not hasattr(package, "__path__"):
-            return sorted(self._classes(package))
+            return sorted([*self._beside, *self._classes(package)])
         modules = pkgutil.iter_modules(package.__path__)
         return sorted([*self._beside, *(module.name.replace("_", "-") for module in modules)])
 
@@ -93,9 +93,9 @@ class Catalog(Generic[_T]):
         if name not in self._loaded:
             if name in self.builtin:
                 module = importlib.import_module(self._package)
-                if hasattr(module, "__path__"):
+                if hasattr(module, "__path__") or name in self._beside:
                     file = self._beside.get(name, name).replace("-", "_")
-                    module = importlib.import_module(f"{self._package}.{file}")
+                    module = importlib.import_module(f"{module.__package__}.{file}")
                 try:
                     self._loaded[name] = self._classes(module)[name]
                 except KeyError:

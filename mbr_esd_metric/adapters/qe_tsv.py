@@ -25,7 +25,7 @@ from mbr_esd_metric.core.annotation import fold_severity
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.files.streams import numbered_lines
-from mbr_esd_metric.prompting.text import UNSPACED
+from mbr_esd_metric.prompting.pieces import UNSPACED
 
 _WITH_SYSTEM, _WITH_LP = 9, 7
 _HEADERS = ("mt_system", "lp")

@@ -1,15 +1,13 @@
 """Error spans, annotations and their MQM score: immutable values with half-open character offsets.
 
 An annotation of a translation t is a set of error spans. Offsets count Python characters (code points) of t: ``0 <=
-start < end <= len(t)``. What t leaves out has its place in the source s, so a span has a *side*. To compare annotations
-of both sides, they are joined: one text of ``L = len(t) + len(s)`` characters, t first, in which a source-side span
-``[a, b)`` is ``[len(t) + a, len(t) + b)``. Kernels, similarities and rules see joined annotations only.
+start < end <= len(t)``. What t leaves out has its place in the source s, so a span has a *side* (`core.sides`).
 
 The MQM score (paper, Section 2) is the weighted count of the spans of both sides, with a floor:
 
     Score(E) = max(w_maj * N_maj + w_min * N_min, alpha)
 
-0 is best, alpha (-25) is worst: higher is better.
+0 is best, alpha (-25) is worst.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from numbers import Real
 from typing import Any, Literal, TypeAlias
@@ -32,7 +30,7 @@ SIDES: tuple[Side, ...] = ("translation", "source")
 CORRECTION = ("correction", "reason", "agreement")
 #: Severities in data and ours.
 SEVERITIES: dict[str, Severity] = {"critical": "major", "major": "major", "minor": "minor"}
-#: Those that say so; any other one may be a slip.
+#: Those without a penalty; any other one may be a slip.
 NO_PENALTY = ("neutral",)
 
 #: (start, end, severity): what makes two spans the same. In the key of a source-side span the offsets have
@@ -191,30 +189,6 @@ class Annotation:
     def sided(self) -> bool:
         """Whether it has a source-side span; such come last."""
         return bool(self.spans) and self.spans[-1].side == "source"
-
-    def concatenate_sides(self, length: int) -> Annotation:
-        """The same over one text, the translation, of this length, followed by the source. Raises `InputError` if a
-        span ends past the translation."""
-        self.on("translation").check_length(length)
-        if not self.sided:
-            return self
-        moved = (
-            replace(span, start=length + span.start, end=length + span.end, side="translation")
-            for span in self.on("source")
-        )
-        return _in_order([*self.on("translation"), *moved], self.points, self.unplaced)
-
-    def split_sides(self, length: int) -> Annotation:
-        """The inverse of `concatenate_sides`; a span over both texts becomes one on each side."""
-        if all(span.end <= length for span in self.spans):
-            return self
-        spans: list[ErrorSpan] = []
-        for span in self.spans:
-            if span.start < length:
-                spans.append(span if span.end <= length else replace(span, end=length))
-            if span.end > length:
-                spans.append(replace(span, start=max(span.start - length, 0), end=span.end - length, side="source"))
-        return _in_order(spans, self.points, self.unplaced)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Annotation):

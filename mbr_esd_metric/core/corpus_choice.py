@@ -140,7 +140,10 @@ def best_options(table: AnnotationTable, columns: slice, weights: Floats) -> tup
     values = np.unique(shares[shares > 0])
     # At F = 2 p what is as likely as p is not taken any more; no p above a half can be dropped.
     thresholds = [shares > 0, *(shares > value + TIE for value in values if value <= 0.5)]
-    options = [level_spans(table.bounds.tolist(), table.joined, taken.sum(0)) for taken in thresholds]
+    starts, ends = np.sort(table.edges)
+    # Over which bounds some annotation's span reaches; the outermost are none.
+    joined = np.searchsorted(starts, table.bounds) > np.searchsorted(ends, table.bounds, "right")
+    options = [level_spans(table.bounds.tolist(), joined, taken.sum(0)) for taken in thresholds]
     overlaps = [2 * (sizes * shares * taken).sum() for taken in thresholds]
     totals = [(sizes * taken).sum() + (sizes * shares).sum() for taken in thresholds]
     return options, np.stack([overlaps, totals], axis=1)
@@ -150,7 +153,7 @@ def level_spans(
     bounds: Sequence[int], joined: npt.NDArray[np.bool_], levels: npt.NDArray[np.intp]
 ) -> tuple[SpanKey, ...]:
     """The sorted spans, each as long as can be, of the annotation with these levels, from 0 (no error) to 3 (minor and
-    major span), shape (K,). The K + 1 bounds, and whether a span may reach over each, are as in `AnnotationTable`."""
+    major span), shape (K,); and of the K + 1 bounds, whether a span may reach over each."""
     spans: list[SpanKey] = []
     by_severity: dict[Severity, npt.NDArray[np.bool_]] = {"major": levels >= 2, "minor": levels % 2 == 1}
     for severity, reached in by_severity.items():

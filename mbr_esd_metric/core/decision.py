@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike
 from mbr_esd_metric.errors import InputError
@@ -98,14 +98,6 @@ class CandidateColumns:
 
     def __len__(self) -> int:
         return len(self.texts)
-
-    def picked(self, indices: Sequence[int]) -> CandidateColumns:
-        """The candidates with these indices; one may come several times."""
-        columns: Any = (self.texts, self.logprobs, self.truncated, self.annotations)
-        picked: Any = [None if column is None else [column[i] for i in indices] for column in columns]
-        texts, logprobs, truncated, annotations = picked
-        tokens = self.token_logprobs if len(indices) == 1 else None
-        return CandidateColumns(texts, logprobs, truncated, annotations, tokens, self.format)
 
     @classmethod
     def of(cls, candidates: Candidates) -> CandidateColumns:

@@ -29,11 +29,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.core.annotation import Annotation, Severity, SpanKey
+from mbr_esd_metric.core.annotation import Annotation, Severity
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 _Reals: TypeAlias = npt.NDArray[Any]
-_Indices: TypeAlias = npt.NDArray[np.intp]
 
 #: Penalty of a character in a major span, and in a minor one (paper, Section 5.1); 0 < gamma < beta.
 BETA, GAMMA = 1.0, 0.5
@@ -70,10 +69,10 @@ class AnnotationTable:
     def __init__(self, annotations: Sequence[Annotation], length: int) -> None:
         self.annotations = annotations
         self.length = length
-        # A rater may have marked a span more than once.
-        self._keys = [a.key if len(a.key) == len(a.spans) else tuple(span.key for span in a.spans) for a in annotations]
+        #: The keys of their spans; a rater may have marked a span more than once.
+        self.keys = [a.key if len(a.key) == len(a.spans) else tuple(span.key for span in a.spans) for a in annotations]
         #: The number of each of the S distinct spans of all annotations.
-        self.column = {key: index for index, key in enumerate(dict.fromkeys(chain.from_iterable(self._keys)))}
+        self.column = {key: index for index, key in enumerate(dict.fromkeys(chain.from_iterable(self.keys)))}
         starts, ends = [key[0] for key in self.column], [key[1] for key in self.column]
         if ends and max(ends) > length:
             for annotation in annotations:
@@ -89,7 +88,7 @@ class AnnotationTable:
     def incidence(self) -> _Reals:
         """(n, S), 1 if the annotation has the span; more where a rater marked it more than once."""
         column, width = self.column, len(self.column)
-        ones = [row * width + column[span] for row, key in enumerate(self._keys) for span in key]
+        ones = [row * width + column[span] for row, key in enumerate(self.keys) for span in key]
         counts: _Reals = np.bincount(np.array(ones, dtype=np.intp), minlength=len(self) * width).astype(self.dtype)
         return counts.reshape(len(self), width)
 
@@ -97,35 +96,9 @@ class AnnotationTable:
         return len(self.annotations)
 
     @cached_property
-    def overlap_groups(self) -> tuple[_Indices, list[tuple[SpanKey, ...]]]:
-        """Groups of spans such that spans of two groups never overlap, in any of the annotations: the number of each
-        annotation's variant of each group, shape (groups, n), 0 if it has no span of it; and each variant's spans."""
-        group: dict[SpanKey, int] = {}
-        reach, last = 0, -1
-        for key in sorted(self.column):
-            last += key[0] >= reach
-            reach = max(reach, key[1])
-            group[key] = last
-        variants: dict[tuple[SpanKey, ...], int] = {(): 0}
-        of = np.zeros((last + 1, len(self)), dtype=np.intp)
-        for row, keys in enumerate(self._keys):
-            by_group: dict[int, list[SpanKey]] = {}
-            for key in keys:
-                by_group.setdefault(group[key], []).append(key)
-            for at, spans in by_group.items():
-                of[at, row] = variants.setdefault(tuple(spans), len(variants))
-        return of, list(variants)
-
-    @cached_property
     def index_of_bound(self) -> dict[int, int]:
         """The number of each bound."""
         return {bound: number for number, bound in enumerate(self.bounds.tolist())}
-
-    @cached_property
-    def joined(self) -> npt.NDArray[np.bool_]:
-        """Over which bounds some annotation's span reaches, shape (K + 1,); the outermost are none."""
-        starts, ends = np.sort(self.edges)
-        return np.asarray(np.searchsorted(starts, self.bounds) > np.searchsorted(ends, self.bounds, "right"))
 
     @cached_property
     def covers(self) -> tuple[_Reals, _Reals]:

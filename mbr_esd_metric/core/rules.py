@@ -1,14 +1,13 @@
 """Decision rules: which of the candidate annotations is the answer (paper, Section 3).
 
-A new rule is one class here, or one that another package offers by an entry point, and is found by its name. What
-computes is imported when a rule chooses: naming and describing the rules loads no numpy.
+A new rule is one class here, or one that another package offers by an entry point, and is found by its name. Rules for
+a whole test set are in `core.corpus_rules`. Naming and describing rules loads no numpy.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -17,9 +16,7 @@ from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.plugins import Catalog
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.core.corpus_choice import CorpusChoice, Shortlist
     from mbr_esd_metric.core.decision_problem import DecisionProblem
-    from mbr_esd_metric.core.kernels import Floats
 
 
 class Rule(ABC):
@@ -67,27 +64,6 @@ class SegmentRule(Rule):
     def choose(self, problem: DecisionProblem) -> int | Annotation:
         """The hypothesis that is the answer, or an annotation that need not be a candidate's. `Hypotheses.best`
         resolves ties."""
-
-
-class CorpusRule(Rule):
-    """A rule that chooses for all segments of a test set together. A segment enters by a few numbers of each possible
-    answer, its *statistics*, so that the texts need not stay in memory."""
-
-    @abstractmethod
-    def statistics(self, problem: DecisionProblem) -> Floats:
-        """The numbers of each hypothesis, shape (n, k)."""
-
-    @abstractmethod
-    def shortlist(self, problem: DecisionProblem, statistics: Floats) -> Shortlist:
-        """The answers that may be chosen at all."""
-
-    @abstractmethod
-    def settle(self, statistics: Sequence[Floats]) -> CorpusChoice:
-        """The choice for the test set, given the statistics of each segment's shortlist, in that order."""
-
-    @abstractmethod
-    def values(self, statistics: Floats, choice: CorpusChoice) -> Floats:
-        """Expected utilities that a decision reports, one for each row of `statistics`."""
 
 
 class Mbr(SegmentRule):
@@ -159,49 +135,8 @@ class Empty(SegmentRule):
         return EMPTY
 
 
-class MbrCorpus(CorpusRule):
-    """The choice over a whole test set that maximises the ratio behind the corpus softdice; the statistics of a
-    hypothesis are its a and b (see `core.corpus_choice`)."""
-
-    name = "mbr-corpus"
-    description = "the highest expected corpus softdice, over the whole test set"
-    by_utility = True
-    fixed_utility = "softdice"
-
-    def statistics(self, problem: DecisionProblem) -> Floats:
-        from mbr_esd_metric.core import corpus_choice
-
-        return corpus_choice.overlap_and_size(problem)
-
-    def shortlist(self, problem: DecisionProblem, statistics: Floats) -> Shortlist:
-        from mbr_esd_metric.core import corpus_choice
-
-        return corpus_choice.candidates_front(problem, statistics)
-
-    def settle(self, statistics: Sequence[Floats]) -> CorpusChoice:
-        from mbr_esd_metric.core import corpus_choice
-
-        return corpus_choice.maximise_ratio(statistics)
-
-    def values(self, statistics: Floats, choice: CorpusChoice) -> Floats:
-        values: Floats = statistics[:, 0] - choice.ratios[-1] * statistics[:, 1]
-        return values
-
-
-class ConsensusCorpus(MbrCorpus):
-    """The same among all annotations, exactly: a threshold on the share of supports that mark an interval."""
-
-    name = "consensus-corpus"
-    description = "the highest expected corpus softdice among all annotations, over the whole test set"
-
-    def shortlist(self, problem: DecisionProblem, statistics: Floats) -> Shortlist:
-        from mbr_esd_metric.core import corpus_choice
-
-        return corpus_choice.annotations_front(problem)
-
-
 #: Entry points of other packages: ``mbr_esd_metric.rules``.
-RULES = Catalog("rule", "rules", __name__, Rule)
+RULES = Catalog("rule", "rules", __name__, Rule, dict.fromkeys(("mbr-corpus", "consensus-corpus"), "corpus_rules"))
 
 
 @cache

@@ -24,7 +24,7 @@ from itertools import islice, product, starmap
 
 from mbr_esd_metric.core.annotation import ErrorSpan, Severity, Side, unit_score, weights_of
 from mbr_esd_metric.core.decision import Decision
-from mbr_esd_metric.prompting.text import UNSPACED
+from mbr_esd_metric.prompting.pieces import UNSPACED
 
 #: Kind -> what may not be lost or invented, in the order of search: what is inside one is no other.
 _ITEMS = {

@@ -27,10 +27,10 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from mbr_esd_metric.core.corpus_choice import CorpusChoice, Shortlist
+from mbr_esd_metric.core.corpus_rules import CorpusRule
 from mbr_esd_metric.core.decision import Candidates, Decision
 from mbr_esd_metric.core.decision_problem import DecisionProblem, decided
 from mbr_esd_metric.core.kernels import Floats
-from mbr_esd_metric.core.rules import CorpusRule
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import Counts, blank_decision, decide, decide_segment, decision_problem
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, progress_bar

@@ -13,7 +13,7 @@ from typing import Any
 
 from mbr_esd_metric.core.annotation import WEIGHTS
 from mbr_esd_metric.core.decision import SCORES, WEIGHTINGS
-from mbr_esd_metric.core.rules import RULES, CorpusRule, Rule, get_rule, rules
+from mbr_esd_metric.core.rules import RULES, Rule, SegmentRule, get_rule, rules
 from mbr_esd_metric.core.similarities import SIMILARITIES, Similarity, check_similarity
 from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, unknown
 from mbr_esd_metric.prompting.formats import FORMATS, get_format
@@ -125,7 +125,7 @@ class DecisionOptions:
     @property
     def whole_set(self) -> bool:
         """Whether the rule decides for all segments of a test set together."""
-        return isinstance(self.rule_instance, CorpusRule)
+        return not isinstance(self.rule_instance, SegmentRule)
 
     @property
     def rule_instance(self) -> Rule:

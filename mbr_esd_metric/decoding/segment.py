@@ -32,7 +32,7 @@ from mbr_esd_metric.core.annotation import (
     unit_score,
     weights_of,
 )
-from mbr_esd_metric.core.decision import CandidateColumns, Candidates, Decision, TokenLogprobs
+from mbr_esd_metric.core.decision import Candidate, CandidateColumns, Candidates, Decision, TokenLogprobs
 from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses, decided
 from mbr_esd_metric.core.rules import SegmentRule
 from mbr_esd_metric.core.similarities import get_similarity
@@ -152,17 +152,14 @@ def decision_problem(
 
         certain = [one for one in checks(text, translation) if sided or one.side == "translation"]
         counts = replace(counts, certain=certain)
-    others: Hypotheses | None = None
     if rule.needs_references:
         # As candidates are compared: over both texts, or over the translation alone.
-        raters = [
-            human.on("translation") if source is None else human.concatenate_sides(len(translation))
-            for human in map(as_annotation, references or ())
-        ]
-        others = Hypotheses(raters) if raters else None
-    elif supports is not None:
+        raters = [as_annotation(one) for one in references or ()]
+        raters = raters if source is not None else [one.on("translation") for one in raters]
+        supports = [Candidate(annotation=one) for one in raters] or None
+    others: Hypotheses | None = None
+    if supports is not None:
         others, _ = _hypotheses(CandidateColumns.of(supports), translation, source, options)
-    if others is not None:
         counts = replace(counts, probabilities={})
     length = len(translation) + len(source or "")
     return DecisionProblem(folded, length, get_similarity(options.utility), options.weights, others), counts
@@ -197,7 +194,9 @@ class Counts:
         sides."""
         annotation = decision.annotation
         if self.sides is not None:
-            annotation = annotation.split_sides(self.sides)
+            from mbr_esd_metric.core.sides import split_sides
+
+            annotation = split_sides(annotation, self.sides)
         if self.probabilities:
             spans = [replace(one, confidence=self.probabilities.get(one.key, one.confidence)) for one in annotation]
             annotation = annotation.with_spans(spans)
@@ -247,7 +246,9 @@ def _hypotheses(
     annotations: list[Annotation | None] = [None if isinstance(one, Invalid) else one.annotation for one in parsed]
     own = annotations
     if source is not None:
-        joined = {id(a): a.concatenate_sides(len(translation)) for a in annotations if a is not None}
+        from mbr_esd_metric.core.sides import concatenate_sides
+
+        joined = {id(a): concatenate_sides(a, len(translation)) for a in annotations if a is not None}
         annotations = [None if a is None else joined[id(a)] for a in annotations]
     if invalid and options.invalid == "empty":
         annotations = [EMPTY if a is None else a for a in annotations]

@@ -20,7 +20,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -63,9 +64,12 @@ def sampled_score(
     if n < 2 or options.whole_set or blank_decision(source, translation, options) is not None:
         return SampledScore(decision.score, 0.0)
     left_out_of = options.source_of(source, candidates.format)
+    columns = {name: getattr(candidates, name) for name in ("texts", "logprobs", "truncated", "annotations")}
     scores = []
     for _ in range(resamples):
-        drawn = candidates.picked(rng.integers(0, n, n).tolist())
+        picked = rng.integers(0, n, n).tolist()
+        changes: dict[str, Any] = {name: each and [each[i] for i in picked] for name, each in columns.items()}
+        drawn = replace(candidates, **changes)
         with suppress(NoValidCandidateError):
             scores.append(decide_segment(drawn, translation, options, source=left_out_of).score)
     # The variance of a mean of N that a bootstrap sees is (N - 1) / N of what it stands for.

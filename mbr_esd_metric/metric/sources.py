@@ -16,11 +16,11 @@ from mbr_esd_metric.generation.engine import AUTOMATIC, ENGINES, Engine, Refused
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, ModelCard
 from mbr_esd_metric.prompting.formats import get_format
-from mbr_esd_metric.prompting.prompt import Context
 from mbr_esd_metric.prompting.text import is_blank
 
 if TYPE_CHECKING:
     from mbr_esd_metric.files.records import CandidateRecord
+    from mbr_esd_metric.prompting.sentences import Context
 
 #: Source, translation and context: segments that agree in these share their candidates and their decision.
 Pair: TypeAlias = "tuple[str, str, Context | None]"
@@ -68,7 +68,8 @@ def build_requests(card: ModelCard, identity: Mapping[str, str], segments: Seque
         source, translation, context = pair = segment.pair
         if pair in requests or is_blank(translation):
             continue
-        text = prompt.render(source, translation, card.lp, context)
+        text = prompt.render(source, translation, card.lp)
+        text = text if context is None else context.around(text, card.lp)
         # All parts of a text get the same examples, so that their prompts begin alike.
         whole = source if context is None else context.source
         grammar = answers.grammar(translation, card.grounded, source)

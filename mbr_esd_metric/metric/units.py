@@ -11,7 +11,6 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Decision, ScoredPart
@@ -19,12 +18,11 @@ from mbr_esd_metric.errors import OptionError, no_effect_error
 from mbr_esd_metric.generation.engine import Refused
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.sources import Segment
+from mbr_esd_metric.prompting import sentences
 from mbr_esd_metric.prompting.formats import get_format
-from mbr_esd_metric.prompting.prompt import Context, Passage
-from mbr_esd_metric.prompting.text import is_blank, word_count
-
-if TYPE_CHECKING:
-    from mbr_esd_metric.prompting.sentences import Part
+from mbr_esd_metric.prompting.pieces import word_count
+from mbr_esd_metric.prompting.sentences import Context, Part, Passage
+from mbr_esd_metric.prompting.text import is_blank
 
 #: With `unit=auto`, segments of more words than these are divided.
 LONG = 60
@@ -121,10 +119,8 @@ def _parts(card: ModelCard, segment: Segment) -> Sequence[Part]:
     short = len(segment.translation) <= LONG or word_count(segment.translation) <= LONG
     if card.unit == "segment" or (card.unit == "auto" and short):
         return ()
-    from mbr_esd_metric.prompting.sentences import parts
-
-    sentences = parts(segment.source, segment.translation, card.lp)
-    return sentences if len(sentences) > 1 else ()
+    divided = sentences.parts(segment.source, segment.translation, card.lp)
+    return divided if len(divided) > 1 else ()
 
 
 def _contexts(texts: Sequence[tuple[str, str]], before: list[Passage]) -> list[Context]:

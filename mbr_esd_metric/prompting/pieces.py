@@ -1,4 +1,4 @@
-"""The pieces of a text that a span may be, and their grammar.
+"""The pieces of a text that a span may be, their grammar, and the number of words.
 
 A span that is not in the translation is dropped when spans are located, and with it the model's evidence. With
 `grounded=true` the grammar admits only pieces of the translation. They begin and end at word boundaries; in scripts
@@ -11,8 +11,12 @@ import re
 from collections.abc import Mapping, Sequence
 from unicodedata import category, combining
 
-from mbr_esd_metric.prompting.text import UNSPACED
-
+#: A character of a script that writes no spaces: Thai to Burmese, Khmer, kana and ideographs.
+UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u312f\u31f0-\u9fff\uf900-\ufaff\uff66-\uff9d"
+    "\U00020000-\U0003ffff]"
+)
+_SPACED_WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
 #: Only what means something in a regular expression is escaped: some backends refuse an escaped space or hyphen.
 _METACHARACTERS = re.compile(r"[\\.^$|()\[\]{}*+?]")
 #: Characters that no answer can hold: control characters and halves of surrogate pairs.
@@ -110,3 +114,13 @@ def _substrings(words: Sequence[str], gaps: Sequence[str]) -> str:
 def escaped(text: str) -> str:
     """The regular expression that matches `text` and nothing else."""
     return _METACHARACTERS.sub(r"\\\g<0>", text)
+
+
+def word_count(text: str) -> int:
+    """Words: runs of letters and digits; in scripts without spaces two characters.
+
+    >>> word_count("Don't panic, it's 42!"), word_count("你好，世界")
+    (4, 2)
+    """
+    unspaced = len(UNSPACED.findall(text))
+    return len(_SPACED_WORD.findall(UNSPACED.sub(" ", text) if unspaced else text)) + unspaced // 2

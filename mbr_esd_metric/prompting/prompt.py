@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,34 +23,10 @@ CATEGORIES = ("accuracy", "fluency", "style", "terminology", "non-translation", 
 #: Severities that prompt and grammar agree on; critical counts as major.
 SEVERITIES = ("critical", "major", "minor")
 
-#: The text around the question about one part of a text (`prompts/context`): the whole text first, so that the prompts
-#: of all its parts begin alike and a server keeps the beginning, and the place of the part last.
+#: The version of the text around a question about a part of a text (`sentences.Context`).
 CONTEXT_VERSION = "context-v1"
-_PASSAGE = "\nSource in {source_lang}:\n{source}\nTranslation in {target_lang}:\n{translation}\n"
 #: The placeholders; `source_seg` and `target_seg` are the spelling of the authors' released code.
 _FIELD = re.compile(r"\{(source|source_seg|translation|target_seg|source_lang|target_lang)\}")
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """Consecutive parts of a text: as many of the source as of the translation."""
-
-    sources: tuple[str, ...]
-    translations: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """The text around the part that a model marks: passages, the last with the part, and the number of the part among
-    all their parts, from 1."""
-
-    passages: tuple[Passage, ...]
-    number: int
-
-    @property
-    def source(self) -> str:
-        """The source of the passage with the part."""
-        return " ".join(self.passages[-1].sources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,30 +48,12 @@ class Prompt:
         """Whether it has a placeholder for a language."""
         return any(field.endswith("_lang") for field in _FIELD.findall(self.template))
 
-    def render(self, source: str, translation: str, lp: str | None = None, context: Context | None = None) -> str:
-        """The user message for one segment, or for one part of the text in `context`. Without a language pair such as
-        "en-de" it says "the source language"."""
-        question = _filled(self.template, source, translation, lp)
-        if context is None:
-            return question
-        passages, first = "", 1
-        for passage in context.passages:
-            sources, translations = _numbered(passage.sources, first), _numbered(passage.translations, first)
-            passages += _filled(_PASSAGE, sources, translations, lp)
-            first += len(passage.sources)
-        before, after = built_in("context")["v1"].split("{question}")
-        return before.replace("{passages}", passages) + question + after.replace("{number}", str(context.number))
-
-
-def _filled(template: str, source: str, translation: str, lp: str | None) -> str:
-    values = {"source": source, "source_seg": source, "translation": translation, "target_seg": translation}
-    if "_lang}" in template:  # a prompt that names no language takes every language pair
-        values |= zip(("source_lang", "target_lang"), language_names(lp), strict=True)
-    return _FIELD.sub(lambda match: values[match[1]], template)
-
-
-def _numbered(parts: Sequence[str], first: int) -> str:
-    return "\n".join(f"[{number}] {part}" for number, part in enumerate(parts, first))
+    def render(self, source: str, translation: str, lp: str | None = None) -> str:
+        """The user message for one segment. Without a language pair such as "en-de" it says "the source language"."""
+        values = {"source": source, "source_seg": source, "translation": translation, "target_seg": translation}
+        if "_lang}" in self.template:  # a prompt that names no language takes every language pair
+            values |= zip(("source_lang", "target_lang"), language_names(lp), strict=True)
+        return _FIELD.sub(lambda match: values[match[1]], self.template)
 
 
 @cache

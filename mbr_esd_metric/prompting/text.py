@@ -1,5 +1,4 @@
-"""The characters and words of a text: what is blank, how many words it has, and the search for words that a model did
-not copy exactly.
+"""The characters of a text: what is blank, and the search for words that a model did not copy exactly.
 
 A model often writes plain blanks, straight quotation marks and hyphens, another normal form, or no soft hyphens. So
 words that do not stand in a text as they are written are searched in the *folded* text: in normal form C, with each run
@@ -9,7 +8,6 @@ characters. Letter case is never folded. What is found has exact offsets into th
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from unicodedata import category, combining, normalize
 
@@ -22,12 +20,6 @@ _STRAIGHT = str.maketrans(
     | dict.fromkeys("‘’‚‛′‹›ʼʹ`´＇❛❜", "'")
     | dict.fromkeys("‐‑‒–—―−﹘﹣－", "-")
 )
-#: A character of a script that writes no spaces: Thai to Burmese, Khmer, kana and ideographs.
-UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u312f\u31f0-\u9fff\uf900-\ufaff\uff66-\uff9d"
-    "\U00020000-\U0003ffff]"
-)
-_SPACED_WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
 
 
 def is_blank(text: str) -> bool:
@@ -96,13 +88,3 @@ def _clusters(text: str) -> list[str]:
                 continue
         clusters.append(character)
     return clusters
-
-
-def word_count(text: str) -> int:
-    """Words: runs of letters and digits; in scripts without spaces two characters.
-
-    >>> word_count("Don't panic, it's 42!"), word_count("你好，世界")
-    (4, 2)
-    """
-    unspaced = len(UNSPACED.findall(text))
-    return len(_SPACED_WORD.findall(UNSPACED.sub(" ", text) if unspaced else text)) + unspaced // 2

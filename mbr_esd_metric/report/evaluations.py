@@ -38,7 +38,7 @@ from mbr_esd_metric.metaeval.spans import (
     precision_recall_curve,
     rater_agreement,
 )
-from mbr_esd_metric.prompting.text import word_count
+from mbr_esd_metric.prompting.pieces import word_count
 from mbr_esd_metric.report.leaderboard_table import (
     input_of,
     measure_column,

@@ -27,8 +27,8 @@ from mbr_esd_metric.metaeval.spans import evaluate_spans
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.run import annotate
 from mbr_esd_metric.metric.sources import Segment
+from mbr_esd_metric.prompting.pieces import word_count
 from mbr_esd_metric.prompting.sentences import Part, parts
-from mbr_esd_metric.prompting.text import word_count
 
 JOINS = (1, 2, 5, 10, 20)
 MQM = WEIGHTS["google"]

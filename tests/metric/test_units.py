@@ -20,8 +20,8 @@ from mbr_esd_metric.metric.cards import CARDS, load_card
 from mbr_esd_metric.metric.run import annotate, sample
 from mbr_esd_metric.metric.sources import Segment, build_requests
 from mbr_esd_metric.metric.units import LONG, join_parts, units_of
+from mbr_esd_metric.prompting.pieces import word_count
 from mbr_esd_metric.prompting.sentences import parts
-from mbr_esd_metric.prompting.text import word_count
 from tests.helpers.annotations import annotations
 from tests.helpers.candidates import answer
 from tests.helpers.stub_engine import StubEngine, run_stub

@@ -13,8 +13,8 @@ from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.formats.json import output_grammar
 from mbr_esd_metric.prompting.parse import Parsed
-from mbr_esd_metric.prompting.pieces import pieces
-from mbr_esd_metric.prompting.text import FoldedText, is_blank, is_untranslated, word_count
+from mbr_esd_metric.prompting.pieces import pieces, word_count
+from mbr_esd_metric.prompting.text import FoldedText, is_blank, is_untranslated
 from tests.helpers.candidates import answer
 
 

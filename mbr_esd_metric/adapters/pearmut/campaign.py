@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError, OptionError, number_of
-from mbr_esd_metric.prompting.text import UNSPACED
+from mbr_esd_metric.prompting.pieces import UNSPACED
 
 Protocol = Literal["ESA", "MQM"]
 

@@ -26,6 +26,7 @@ from functools import lru_cache
 from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, Severity, SpanKey, as_annotation
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
@@ -95,7 +96,7 @@ class Mpp(Similarity):
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
         # Credits add up over groups of spans. Many annotations have the same variant of a group, so what two variants
         # can earn is computed once. Nearly always it is one pair of sums.
-        of, variants = table.overlap_groups
+        of, variants = _overlap_groups(table)
         masses = np.array([self.mass(variant) for variant in variants])
         mass_c, mass_s = (masses[of[:, part]].sum(0) for part in (rows, columns))
         precision, recall = np.zeros((2, len(mass_c), len(mass_s)))
@@ -142,6 +143,26 @@ class Mpp(Similarity):
                         reward *= 1 - self.severity_penalty
                     edges[-1].append((at, reward / (end - start), reward / (last - first)))
         return _matchings(edges)
+
+
+def _overlap_groups(table: AnnotationTable) -> tuple[npt.NDArray[np.intp], list[tuple[SpanKey, ...]]]:
+    """Groups of spans such that spans of two groups never overlap, in any of the annotations: the number of each
+    annotation's variant of each group, shape (groups, n), 0 if it has no span of it; and each variant's spans."""
+    group: dict[SpanKey, int] = {}
+    reach, last = 0, -1
+    for key in sorted(table.column):
+        last += key[0] >= reach
+        reach = max(reach, key[1])
+        group[key] = last
+    variants: dict[tuple[SpanKey, ...], int] = {(): 0}
+    of = np.zeros((last + 1, len(table)), dtype=np.intp)
+    for row, keys in enumerate(table.keys):
+        by_group: dict[int, list[SpanKey]] = {}
+        for key in keys:
+            by_group.setdefault(group[key], []).append(key)
+        for at, spans in by_group.items():
+            of[at, row] = variants.setdefault(tuple(spans), len(variants))
+    return of, list(variants)
 
 
 @lru_cache(maxsize=1)

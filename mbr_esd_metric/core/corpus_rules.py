@@ -1,0 +1,75 @@
+"""Rules that choose for all segments of a test set together; what they compute is in `core.corpus_choice`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mbr_esd_metric.core.rules import Rule
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.core.corpus_choice import CorpusChoice, Shortlist
+    from mbr_esd_metric.core.decision_problem import DecisionProblem
+    from mbr_esd_metric.core.kernels import Floats
+
+
+class CorpusRule(Rule):
+    """A rule for whole test sets. A segment enters by a few numbers of each possible answer, its *statistics*, so that
+    the texts need not stay in memory."""
+
+    @abstractmethod
+    def statistics(self, problem: DecisionProblem) -> Floats:
+        """The numbers of each hypothesis, shape (n, k)."""
+
+    @abstractmethod
+    def shortlist(self, problem: DecisionProblem, statistics: Floats) -> Shortlist:
+        """The answers that may be chosen at all."""
+
+    @abstractmethod
+    def settle(self, statistics: Sequence[Floats]) -> CorpusChoice:
+        """The choice for the test set, given the statistics of each segment's shortlist, in that order."""
+
+    @abstractmethod
+    def values(self, statistics: Floats, choice: CorpusChoice) -> Floats:
+        """Expected utilities that a decision reports, one for each row of `statistics`."""
+
+
+class MbrCorpus(CorpusRule):
+    """The highest ratio behind the corpus softdice; the statistics of a hypothesis are its a and b."""
+
+    name = "mbr-corpus"
+    description = "the highest expected corpus softdice, over the whole test set"
+    by_utility = True
+    fixed_utility = "softdice"
+
+    def statistics(self, problem: DecisionProblem) -> Floats:
+        from mbr_esd_metric.core import corpus_choice
+
+        return corpus_choice.overlap_and_size(problem)
+
+    def shortlist(self, problem: DecisionProblem, statistics: Floats) -> Shortlist:
+        from mbr_esd_metric.core import corpus_choice
+
+        return corpus_choice.candidates_front(problem, statistics)
+
+    def settle(self, statistics: Sequence[Floats]) -> CorpusChoice:
+        from mbr_esd_metric.core import corpus_choice
+
+        return corpus_choice.maximise_ratio(statistics)
+
+    def values(self, statistics: Floats, choice: CorpusChoice) -> Floats:
+        values: Floats = statistics[:, 0] - choice.ratios[-1] * statistics[:, 1]
+        return values
+
+
+class ConsensusCorpus(MbrCorpus):
+    """The same among all annotations, exactly: a threshold on the share of supports that mark an interval."""
+
+    name = "consensus-corpus"
+    description = "the highest expected corpus softdice among all annotations, over the whole test set"
+
+    def shortlist(self, problem: DecisionProblem, statistics: Floats) -> Shortlist:
+        from mbr_esd_metric.core import corpus_choice
+
+        return corpus_choice.annotations_front(problem)
