@@ -90,7 +90,7 @@ def evaluate_spans_of(
     """
     test_set = load_eval_set(evs)
     spans = _ratings(evs, "predicted", predicted).of(test_set.systems, test_set.segments)
-    return evaluate_spans(spans, list(test_set.human(raters).values()), test_set.lengths, measures)
+    return evaluate_spans(spans, test_set.human(raters), test_set.lengths, measures)
 
 
 def annotation_of(rating: Any) -> Annotation | None:

@@ -176,7 +176,7 @@ def _with_limits(table: Table, test_sets: Sequence[TestSet]) -> Table:
     models = [
         test_set.added[name].model if name in test_set.added else signature_field(test_set.signature(name), "model")
         for test_set in test_sets
-        for name in test_set.metric_names()
+        for name in test_set.find_metrics()
         if base_name(name)[0] in shown
     ]
     return replace(table, notes=(*table.notes, *limits([*models, *shown])))

@@ -7,12 +7,22 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from mbr_esd_metric.adapters.esa_files import read_esa
+from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
-from mbr_esd_metric.adapters.wmt.importing import SUBMISSIONS, Imported, Target, kind_of_import
+from mbr_esd_metric.adapters.wmt.importing import (
+    SUBMISSIONS,
+    Imported,
+    Target,
+    import_mqm,
+    import_segments,
+    kind_of_import,
+    read_task,
+)
 from mbr_esd_metric.adapters.wmt.layout import SystemChoice
-from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
+from mbr_esd_metric.adapters.wmt.metric_files import import_file
+from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, import_submission, write_submission
 from mbr_esd_metric.cli.main import add_verbs
 from mbr_esd_metric.cli.shared_options import (
     add_dry_run,
@@ -22,12 +32,10 @@ from mbr_esd_metric.cli.shared_options import (
     load_test_sets,
     print_estimates,
 )
-from mbr_esd_metric.errors import EngineError, InputError, OptionError, no_effect_error, number_of, printable
+from mbr_esd_metric.errors import EngineError, InputError, OptionError, logger, no_effect_error, number_of, printable
 from mbr_esd_metric.files.paths import check_folder
 from mbr_esd_metric.files.untrusted import finite
-
-if TYPE_CHECKING:
-    from mbr_esd_metric.metaeval.error_free import ErrorFreeModel
+from mbr_esd_metric.metaeval.error_free import ErrorFreeModel, read_error_free
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +66,12 @@ def configure_import(parser: argparse.ArgumentParser) -> None:
         "the metric NAME found: a submission, or a file of comet-score --to_json (GemSpanEval-refA=FILE where it saw "
         "the reference refA). Plain or compressed",
     )
-    parser.add_argument("--test-set", required=True, metavar="T", help="its folder, such as data/wmt24")
+    parser.add_argument(
+        "--test-set",
+        required=True,
+        metavar="T",
+        help="its folder, such as data/wmt24; a name alone is written to ~/.mt-metrics-eval/mt-metrics-eval-v2",
+    )
     parser.add_argument(
         "--lp", nargs="+", default=[], metavar="LP", help="language pairs (default: all that the files say)"
     )
@@ -87,7 +100,7 @@ def run_import(args: argparse.Namespace) -> int:
     """Tell what the files are, and write each language pair of them."""
     from mbr_esd_metric.report.inputs import Source
 
-    check_folder(folder_and_name(args.test_set)[0])
+    _say_place(args.test_set)
     sources = [Source.parse(text) for text in args.files]
     (path, name), others = (sources[0].path, sources[0].name), [source.path for source in sources[1:]]
     kind = kind_of_import(path, name)
@@ -117,11 +130,16 @@ def run_import(args: argparse.Namespace) -> int:
     return 0
 
 
+def _say_place(test_set: str) -> None:
+    """Check, before any work, the place that is written to, and say where it is if only a name is given."""
+    data, name = folder_and_name(test_set)
+    check_folder(data)
+    if name == test_set:
+        logger.info(f"{name} is written to {data / name}; name a folder, such as ./{name}, for another place")
+
+
 def _imported(args: argparse.Namespace, kind: str, paths: Sequence[Path]) -> Iterator[tuple[Imported, list[str]]]:
     """Each language pair that was written, and what the reader says of the file."""
-    from mbr_esd_metric.adapters.esa_files import read_esa
-    from mbr_esd_metric.adapters.rating_formats import read_mqm
-    from mbr_esd_metric.adapters.wmt.importing import import_mqm, import_segments, read_task
     from mbr_esd_metric.adapters.wmt26_esa import read_wmt26_esa
 
     for pair in args.rename:
@@ -159,9 +177,6 @@ def _pairs(args: argparse.Namespace, path: Path, in_file: Sequence[str | None]) 
 
 def _import_metric(args: argparse.Namespace, path: Path, kind: str, name: str) -> None:
     """Write a metric of a submission, or of a file of comet-score."""
-    from mbr_esd_metric.adapters.wmt.metric_files import import_file
-    from mbr_esd_metric.adapters.wmt.submissions import import_submission
-
     form = SUBMISSION_FORMATS.get(kind)
     reference = args.reference[-1] if args.reference else None
     for lp in _pairs(args, path, [row.lp for row in form.read(path)] if form else [None]):
@@ -213,6 +228,8 @@ def run_score(args: argparse.Namespace) -> int:
     # Whatever is evaluated later, references and outliers are scored as well.
     choice = SystemChoice(tuple(args.systems), tuple(args.exclude), outliers=True, standard=True)
     failed: list[str] = []
+    if args.dry_run is None:
+        _say_place(args.test_set)
     for test_set in load_test_sets(args, blind=True, choice=SystemChoice()):
         for text in args.model:
             name, model = _named_model(text)
@@ -275,7 +292,7 @@ def configure_submit(parser: argparse.ArgumentParser) -> None:
         type=float,
         nargs=2,
         metavar=("LOW", "HIGH"),
-        help="with wmt26: lowest and highest score, which become 0 and 100 (default: -25 0 for a metric with spans)",
+        help="with wmt26: lowest and highest score, which become 0 and 100 (default: -25 0)",
     )
     parser.add_argument(
         "--error-free",
@@ -294,30 +311,21 @@ def configure_submit(parser: argparse.ArgumentParser) -> None:
 
 def run_submit(args: argparse.Namespace) -> int:
     """Write the file."""
-    from mbr_esd_metric.adapters.wmt.submissions import write_submission
-
     for option in ("range", "error_free"):
         if getattr(args, option) is not None and args.task != "wmt26":
             raise no_effect_error(f"--{option.replace('_', '-')}", f"--task {args.task}")
+    error_free: ErrorFreeModel | float | None
+    try:
+        error_free = None if args.error_free is None else finite(args.error_free)
+    except InputError:
+        error_free = read_error_free(args.error_free)
     written = write_submission(
         args.output,
         args.task,
         list(load_test_sets(args, blind=True)),
         args.metric,
         score_range=args.range and tuple(args.range),
-        error_free=_error_free(args.error_free),
+        error_free=error_free,
     )
     print(f"{printable(args.output)}: {number_of(written, 'translation')} in the format {args.task}")
     return 0
-
-
-def _error_free(text: str | None) -> ErrorFreeModel | float | None:
-    """A score, or the model in a file."""
-    from mbr_esd_metric.metaeval.error_free import read_error_free
-
-    if text is None:
-        return None
-    try:
-        return finite(text)
-    except InputError:
-        return read_error_free(text)

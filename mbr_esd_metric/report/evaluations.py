@@ -244,7 +244,7 @@ def error_free_table(test_set: TestSet, metrics: Sequence[str] = (), raters: Seq
     """Each metric, by its spans and by its score; metrics by full or base names, none for all."""
     gold = test_set.info.gold
     least = ESA_THRESHOLD if gold.startswith("esa") else 0.0 if gold.startswith("mqm") else -math.inf
-    labels = gold_labels(test_set.gold, list(test_set.human(raters).values()), least)
+    labels = gold_labels(test_set.gold, test_set.human(raters), least)
     rated, clean = int((~np.isnan(labels)).sum()), int(np.nansum(labels))
 
     def row(name: str, by: str | None, result: ErrorFree, threshold: float | None, auc: float | None) -> TableRow:

@@ -301,7 +301,7 @@ def scored_of_test_set(test_set: TestSet, metric: str) -> tuple[list[ScoredTrans
     (name, *_) = test_set.find_metrics([metric])
     stored, gold = test_set.metric(name), test_set.info.gold
     least = ESA_THRESHOLD if gold.startswith("esa") else -np.inf
-    labels = gold_labels(test_set.gold, list(test_set.human().values()), least)
+    labels = gold_labels(test_set.gold, test_set.human(), least)
     translations, clean = [], []
     for row, system in enumerate(test_set.systems):
         for number in np.flatnonzero(~np.isnan(labels[row])).tolist():

@@ -9,16 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, repeat
+from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions, looks_like_checkpoint
 from mbr_esd_metric.adapters.wmt.layout import EVERY_SYSTEM, SystemChoice
-from mbr_esd_metric.adapters.wmt.metric_files import MetricFiles, WrittenMetric
+from mbr_esd_metric.adapters.wmt.metric_files import MetricFiles
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, references_of
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, fold_severity, mqm_score
 from mbr_esd_metric.errors import (
@@ -57,8 +57,7 @@ class ScoredText(Segment):
     supplied: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(NamedTuple):
     """Scores of texts, in order, and their error spans if the metric has any."""
 
     scores: Sequence[float]
@@ -72,7 +71,7 @@ class Scorer:
     Attributes:
         signatures: full metric name, such as "BLEU-refA" -> what its scores depend on.
         score: scores texts under each of these names; perhaps with a progress bar.
-        system_score: the score of a system with these scores and texts; the mean where it is None.
+        system_score: the score of a system with these texts; the mean where it is None.
         samples: whether it samples candidates. Then it gets all systems at once, because equal translations are sampled
             once and a rule may look at the whole test set, and by default only what is rated, because of the costs.
             Otherwise it gets one system after the other, and each is kept when done.
@@ -82,6 +81,17 @@ class Scorer:
     score: Callable[[Sequence[ScoredText], bool], Mapping[str, Scored]]
     system_score: Callable[[Sequence[ScoredText]], float] | None = None
     samples: bool = False
+
+
+class Written(NamedTuple):
+    """A metric in the folder by its full name: the numbers of its systems, and of their translations with a score and
+    without; whether this run `scored` any, as not all scores were in the folder."""
+
+    name: str
+    systems: int
+    translations: int
+    without: int
+    scored: bool
 
 
 def _empty(name: str | None) -> Scorer:
@@ -122,9 +132,8 @@ def _sacrebleu(kind: str, name: str | None, reference: str, target: str) -> Scor
 
 
 def _model(model: str, name: str | None, lp: str | None) -> Scorer:
-    """A model of this package: Score(E), in [-25, 0], of the annotation that its rule chooses, and that annotation. The
-    samples stay in the candidate store in any case. It raises `EngineError` where a server will not answer about a
-    text."""
+    """A model of this package: Score(E), in [-25, 0], of the annotation that its rule chooses, and that annotation. It
+    raises `EngineError` where a server refuses a text; what was sampled is kept."""
     card = with_pair(load_card(model), lp, of_test_set=True)
     if card.decision.blank == "skip":
         raise OptionError("blank=skip gives no score, and a test set needs every segment's; take worst or perfect")
@@ -149,12 +158,9 @@ _XCOMET_VARIANTS = ("Reg", "ESD", "ESD-Conf")
 
 
 def _comet(model: str, name: str | None, reference: str | None) -> Scorer:
-    """Any COMET checkpoint; of xCOMET all its variants at once.
-
-    A model that needs references gives NAME-REF, another NAME-src. xCOMET gives, with the reference and, under
-    QE, without it: Reg, the model's own score; ESD, Score(E) of its spans (critical counts as major); and
-    ESD-Conf, the same of the spans with a confidence of at least 0.7. Arguments as of `make_scorer`.
-    """
+    """Any COMET checkpoint: NAME-REF where it needs references, else NAME-src. xCOMET has variants, with the reference
+    and, as QE, without it: Reg, the model's own score; ESD, Score(E) of its spans (critical counts as major); and
+    ESD-Conf, the same of the spans with a confidence of at least 0.7."""
     model, options = CometOptions.parse(model)
     checkpoint = CometCheckpoint(model, options)
     base = name or default_name(model)
@@ -263,12 +269,10 @@ def score_test_set(
     progress: bool = False,
     choice: SystemChoice = EVERY_SYSTEM,
     every: bool = True,
-) -> list[WrittenMetric]:
-    """Score every system of a test set and write ``.seg.score``, ``.sys.score`` and ``.seg.rating``.
-
-    As the toolkit wants it, all systems are scored, evaluated or not, except the reference that a metric uses. Beside
-    the scores, a file ``NAME.signature`` says what they depend on. Systems that have scores with the same signature are
-    not scored again, and each system is written when it is done, so that a stopped run goes on.
+) -> list[Written]:
+    """Score every system of a test set, except the reference that a metric uses, and write its files into the folder.
+    Systems that have scores with the same signature are not scored again, and each system is written when it is done,
+    so that a stopped run goes on.
 
     Args:
         choice: which systems are scored, in addition to those that already have such scores in the folder.
@@ -281,34 +285,38 @@ def score_test_set(
     texts = {system: _texts(test_set, system, not every and scorer.samples) for system in test_set.outputs}
     files: dict[str, MetricFiles] = {}
     chosen: dict[str, list[str]] = {}
-    missing: dict[str, list[str]] = {}
+    missing: set[str] = set()
+    written = []
     for name, signature in scorer.signatures.items():
         files[name] = MetricFiles() if overwrite else _stored(test_set, name, signature)
-        chosen[name] = _systems(test_set, name, choice, texts, files[name].scores)
         stored = files[name].scores
-        missing[name] = [
+        chosen[name] = _systems(test_set, name, choice, texts, stored)
+        unscored = {
             system
             for system in chosen[name]
             if system not in stored or any(stored[system][text.number] is None for text in texts[system])
-        ]
-        if missing[name] and scorer.samples:
-            files[name], missing[name] = MetricFiles(), chosen[name]
-    systems = sorted({system for each in missing.values() for system in each})
+        }
+        if unscored and scorer.samples:
+            files[name], unscored = MetricFiles(), set(chosen[name])
+        missing |= unscored
+        count = sum(len(texts[system]) for system in chosen[name])
+        without = len(chosen[name]) * test_set.segments - count
+        written.append(Written(name, len(chosen[name]), count, without, bool(unscored)))
+    systems = sorted(missing)
     parts = [systems] if scorer.samples and systems else [[system] for system in systems]
     for part in progress_bar("scoring", "system", shown=progress and not scorer.samples, iterable=parts):
         try:
             results = scorer.score([text for s in part for text in texts[s]], progress and scorer.samples)
         except MissingCandidatesError as error:
-            if set(error.systems) < set(systems):
+            if set(error.systems) < missing:
                 error.args = (f"{error}; to score the other systems: --exclude {' '.join(error.systems)}",)
             raise
         for name, scored in results.items():
             values = iter(zip(scored.scores, scored.annotations or repeat(None), strict=False))
             for system in part:
-                of_system = list(islice(values, len(texts[system])))
-                if system not in missing[name]:
+                row = {text.number: next(values) for text in texts[system]}
+                if system not in chosen[name]:
                     continue
-                row = dict(zip((text.number for text in texts[system]), of_system, strict=True))
                 cells = [row.get(number, (None, None)) for number in range(test_set.segments)]
                 files[name].scores[system] = [value for value, _ in cells]
                 if scored.annotations is not None:
@@ -316,13 +324,8 @@ def score_test_set(
                 files[name].system_scores.pop(system, None)
                 if scorer.system_score:
                     files[name].system_scores[system] = scorer.system_score(texts[system])
-            if set(part) & set(missing[name]):
+            if set(part) & set(chosen[name]):
                 files[name].write(test_set, name, scorer.signatures[name])
-    written = []
-    for name, scored_systems in chosen.items():
-        count = sum(len(texts[system]) for system in scored_systems)
-        without = len(scored_systems) * test_set.segments - count
-        written.append(WrittenMetric(name, len(scored_systems), count, without, scored=bool(missing[name])))
     return sorted(written, key=lambda one: one.scored)
 
 

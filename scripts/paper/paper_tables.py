@@ -248,7 +248,7 @@ class Study:
     @cached_property
     def _metrics(self) -> dict[Key, list[StoredMetric | None]]:
         """The data folders' metrics, by what names them in every language pair; None if a language pair lacks one."""
-        names = [{base_name(full): full for full in t.metric_names()} for t in self.test_sets]
+        names = [{base_name(full): full for full in t.find_metrics()} for t in self.test_sets]
         return {
             key: [t.metric(of[key]) if key in of else None for t, of in zip(self.test_sets, names, strict=True)]
             for key in dict.fromkeys(key for of in names for key in of)

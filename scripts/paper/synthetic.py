@@ -145,7 +145,7 @@ def rated(test_set: TestSet, raters: Sequence[str] = ()) -> tuple[list[Annotatio
     """Every rater's annotation of every translation, and its length. Raises `InputError` if there is none."""
     pairs = [
         (annotation, int(test_set.lengths[system, segment]))
-        for matrix in test_set.human(raters).values()
+        for matrix in test_set.human(raters)
         for system, row in enumerate(matrix)
         for segment, annotation in enumerate(row)
         if annotation is not None

@@ -51,7 +51,7 @@ def test_sets(data: Path) -> dict[str, TestSet]:
 def candidates(test_sets: dict[str, TestSet], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eight for each translation of en-de, the fourth as the merged rater has it."""
     rng, test_set = random.Random(0), test_sets["en-de"]
-    ((human, *_), metric) = test_set.human().values(), test_set.metric("spans-src").ratings
+    ((human, *_), metric) = test_set.human(), test_set.metric("spans-src").ratings
     assert metric is not None
     lines = []
     for i, system in enumerate(test_set.systems):
@@ -244,7 +244,7 @@ def test_precision_recall(board: Command, test_sets: dict[str, TestSet], tmp_pat
     metric = test_set.metric("spans-src").ratings
     assert metric is not None
     predicted = metric.of(test_set.systems, test_set.segments)
-    curve = precision_recall_curve(predicted, list(test_set.human().values()), test_set.lengths)
+    curve = precision_recall_curve(predicted, test_set.human(), test_set.lengths)
     row = areas["spans (src)"]
     assert row["area"] == curve.area
     assert row["all spans"]["all_recall"] == curve.points[-1].recall
@@ -263,7 +263,7 @@ def test_precision_recall(board: Command, test_sets: dict[str, TestSet], tmp_pat
 def test_error_free(board: Command, test_sets: dict[str, TestSet]) -> None:
     test_set = test_sets["en-de"]
     shown = {(row["metric"], row["by"]): row for row in rows(board, "--view error-free")}
-    (human,) = test_set.human().values()
+    (human,) = test_set.human()
     labels = np.where(np.isnan(test_set.gold), np.nan, ~np.array([[bool(a) for a in row] for row in human]))
     scores = test_set.metric("noise-refA").scores
     best = shown["noise (src+ref)", "score, best"]

@@ -161,7 +161,7 @@ def test_a_killed_write_is_no_metric(
         patched.setattr("mbr_esd_metric.adapters.wmt.metric_files.write_whole", killed)
         with pytest.raises(KeyboardInterrupt):
             score_test_set(test_set, scorer, overwrite=overwrite)
-    assert test_set.metric_names() == ()
+    assert test_set.find_metrics() == ()
     (written,) = score_test_set(test_set, scorer)
     assert written.scored
     assert test_set.signature("length-src") == scorer.signatures["length-src"]

@@ -9,12 +9,11 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
 from mbr_esd_metric.errors import EngineError, MissingDependencyError, OptionError, logger, number_of, unknown
-
-Dtype = Literal["float16", "float32"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class CometOptions:
 
     batch_size: int = 16
     gpus: int | None = None
-    dtype: Dtype = "float16"
+    dtype: Literal["float16", "float32"] = "float16"
     reference: Literal["yes", "no"] = "yes"
 
     @classmethod
@@ -51,8 +50,11 @@ class CometOptions:
 class CometCheckpoint:
     """A checkpoint that COMET has loaded.
 
-    Args:
+    Attributes:
         name: a .ckpt file, a folder with checkpoints/model.ckpt, or a name on the hub.
+        has_spans: whether it is an xCOMET.
+        needs_references: whether it cannot score without a reference, as xCOMET can.
+        signature: what its scores depend on, in the manner of sacreBLEU.
 
     Raises:
         MissingDependencyError: COMET is not installed.
@@ -86,18 +88,8 @@ class CometCheckpoint:
         if self.options.dtype == "float16":
             self._model.half()
         self.has_spans = isinstance(self._model, XCOMETMetric)
-
-    @property
-    def needs_references(self) -> bool:
-        """Whether it cannot score without a reference. xCOMET can."""
-        return bool(self._model.requires_references()) and not self.has_spans
-
-    @property
-    def signature(self) -> str:
-        """A line of what its scores depend on, in the manner of sacreBLEU."""
-        from importlib.metadata import version
-
-        return f"comet|model:{self.name}|dtype:{self.options.dtype}|v:{version('unbabel-comet')}"
+        self.needs_references = bool(self._model.requires_references()) and not self.has_spans
+        self.signature = f"comet|model:{self.name}|dtype:{self.options.dtype}|v:{version('unbabel-comet')}"
 
     def predict(self, samples: Sequence[Mapping[str, str]], progress: bool) -> Any:
         """COMET's `Prediction` for samples with "src", "mt" and, if it is to see one, "ref"; a warning says how many of

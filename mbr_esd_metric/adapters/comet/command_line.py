@@ -1,8 +1,5 @@
-"""What ``comet-score`` and ``comet-compare`` need from us: one-line errors, checks of their files, keys beside scores.
-
-COMET's commands silently cut files of different length to the shortest, and end with a traceback on any error. This
-module changes both from outside, and only in a process where a command loads a model of this package.
-"""
+"""What ``comet-score`` and ``comet-compare`` need from us, where they load a model of this package: errors of one line,
+checks of their files (COMET cuts them to the shortest), and keys beside scores."""
 
 from __future__ import annotations
 
@@ -108,11 +105,8 @@ def _count_lines(path: str) -> int:
 
 
 def add_to_json(samples: Sequence[Any], metadata: Mapping[str, Any], model: str) -> None:
-    """Under a COMET command, put what the model says, and its name, into the samples, for ``--to_json``.
-
-    COMET adds ``errors`` of a segment itself, but leaves an empty list out. Then a metric that found no error anywhere
-    could not be told from one without error spans. It would write the NaN of what has no score, which is no JSON.
-    """
+    """Under a COMET command, put what the model says, and its name, into the samples, for ``--to_json``. COMET leaves
+    an empty list of errors out, as of a metric without error spans, and writes NaN, which is no JSON."""
     command = calling_comet_command()
     if command is None:
         return

@@ -1,8 +1,5 @@
-"""What COMET 2.2.7 calls and does not find in new versions of Python, numpy and transformers, set in memory.
-
-`patch_comet` is called where COMET itself has been imported. ``mbr_esd_autoload`` sets one name of functools before, as
-COMET could not be imported without it.
-"""
+"""What COMET 2.2.7 calls and does not find in new versions of Python, numpy and transformers, set in memory where COMET
+has been imported. ``mbr_esd_autoload`` sets one name of functools before, without which COMET cannot be imported."""
 
 from __future__ import annotations
 

@@ -1,12 +1,9 @@
 """The metric class that COMET loads, and its registration: COMET's functions know our model names and folders.
 
-``download_model`` and ``load_from_checkpoint`` look up two names in the module ``comet.models`` on every call. So it
-does not matter how and when they were imported, if these names are replaced: ``str2model`` gets our class, and
-``snapshot_download`` is wrapped. For one of our models, the wrapper returns a folder like a COMET checkpoint. Its
-``model.ckpt`` is one line of text with the model's name. No file of COMET is changed, and other names go through
-unchanged.
-
-Only ``mbr_esd_autoload`` imports this module, when COMET and torch are already loaded.
+COMET's functions look up two names in the module ``comet.models`` on every call: ``str2model`` gets our class, and
+``snapshot_download`` is wrapped. For one of our models the wrapper returns a folder like a COMET checkpoint, whose
+``model.ckpt`` is one line of text with the model's name; other names go through unchanged. Only ``mbr_esd_autoload``
+imports this module, when COMET and torch are already loaded.
 """
 
 from __future__ import annotations
@@ -43,11 +40,8 @@ _PREFIX = "mbr-esd"
 
 
 class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
-    """A model of this package, as COMET's ``load_from_checkpoint`` returns it.
-
-    It is a module without parameters, so ``eval``, ``half``, ``to`` and the like work as COMET's callers expect. The
-    engine loads the language model when candidates are missing, and chooses device and dtype.
-    """
+    """A model of this package, as COMET's ``load_from_checkpoint`` returns it: a module without parameters, so
+    ``eval``, ``half``, ``to`` and the like work as COMET's callers expect. The engine chooses device and dtype."""
 
     def __init__(self, metric: Metric, labels: Sequence[str] = ()) -> None:
         super().__init__()
@@ -85,7 +79,7 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
     @staticmethod
     @functools.lru_cache(maxsize=0)
     def retrieve_sentence_embedding(*_: Any) -> NoReturn:
-        """There are no sentence embeddings. Only its ``cache_info`` is needed, for ``--print_cache_info``."""
+        """Raises `OptionError`; ``--print_cache_info`` needs its ``cache_info``."""
         raise OptionError("this model has no sentence embeddings; use predict")
 
     def predict(
@@ -122,8 +116,7 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
 
 
 def register() -> None:
-    """Register with the imported ``comet.models``. Does nothing if that is not unbabel-comet's, or if it is done
-    already."""
+    """Register with the imported ``comet.models``, once; another package of that name is left alone."""
     models: Any = sys.modules["comet.models"]
     if not hasattr(models, "str2model") or not hasattr(models, "snapshot_download"):
         return
@@ -154,9 +147,8 @@ def _extended(download: Callable[..., str]) -> Callable[..., str]:
 
 
 def checkpoint_folder(name: str, saving_directory: str | Path | None = None) -> str:
-    """A folder with ``hparams.yaml`` and ``checkpoints/model.ckpt`` that COMET loads as the model `name`. It is checked
-    then. It is in the folder for models that COMET was given, by default in this package's cache folder.
-    """
+    """A folder with ``hparams.yaml`` and ``checkpoints/model.ckpt`` that COMET loads, and checks, as the model `name`;
+    in the folder for models that COMET was given, by default in this package's cache folder."""
     report_errors()
     root = Path(saving_directory) if saving_directory is not None else cache_folder() / "comet"
     folder = root / f"mbr-esd-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
@@ -171,8 +163,7 @@ def checkpoint_folder(name: str, saving_directory: str | Path | None = None) -> 
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a small file, unless it is there with that text. A model's name may hold a server's password, so that
-    nobody else may read it."""
+    """Write a small file that nobody else may read, as a model's name may hold a server's password."""
     if path.is_file() and path.read_text(encoding="utf-8") == text:
         return
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

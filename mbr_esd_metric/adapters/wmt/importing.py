@@ -1,5 +1,4 @@
-"""The kind of a file that WMT publishes; and people's ratings, or a task's test set before there are any, written in
-the layout of mt-metrics-eval.
+"""The kind of a file that WMT publishes; and people's ratings, or a task's test set, in mt-metrics-eval's layout.
 
 MQM's gold "mqm" is minus the penalties of all rows of a rater, source side included, averaged over the raters of a
 segment, as WMT makes it; error spans are written for each rater, and merged where one rater had each translation.
@@ -12,8 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -65,17 +63,9 @@ _Gold: TypeAlias = tuple[dict[str, _Cells], dict[str, _Cells]]
 
 def kind_of_import(path: str | Path, name: str | None = None) -> str:
     """The kind of a file or folder, by its first record: people's "mqm", "qe", "esa" or "cesa" (WMT26's), a "task"
-    without gold, or one of `SUBMISSIONS`.
-
-    Args:
-        path: plain or compressed.
-        name: of the metric, or "people". WMT25's table of error spans has the same columns whether people or a metric
-            found them, and is the one file that does not say what it is.
-
-    Raises:
-        InputError: a file of another form.
-        OptionError: a table of WMT25's error spans, and no name.
-    """
+    without gold, or one of `SUBMISSIONS`. WMT25's table of error spans alone does not say whether people or a metric
+    found them: there the `name` of the metric does, or "people", and without one it is an `OptionError`. A file of
+    another form is an `InputError`."""
     path = Path(path)
     if path.is_dir():
         return "wmt25-task1"
@@ -83,16 +73,12 @@ def kind_of_import(path: str | Path, name: str | None = None) -> str:
     first = next((line for line in lines if line.strip()), None)
     if first is None:
         raise InputError(f"{path}: the file is empty")
-    kind = _kind_of_record(path, lines) if first.lstrip().startswith("{") else _kind_of_table(first)
-    if kind is None and len(first.split("\t")) == 2:
-        raise InputError(
-            f"{path}: two columns, as a system and its score; such a file goes into the data folder as it is "
-            "(docs/leaderboards.md, scores of your own)"
-        )
+    kind = _kind_of_record(path, first, lines) if first.lstrip().startswith("{") else _kind_of_table(first)
     if kind is None:
         raise InputError(
             f"{path}: its first line is of no form that is known; give people's MQM, ESA or table of the quality "
-            f"estimation task; a task's test set; {'; '.join(SUBMISSIONS.values())}"
+            f"estimation task; a task's test set; {'; '.join(SUBMISSIONS.values())}; scores of systems go into the "
+            "folder as they are (docs/leaderboards.md)"
         )
     if kind == "people or metric":
         if name is None:
@@ -104,8 +90,7 @@ def kind_of_import(path: str | Path, name: str | None = None) -> str:
     return kind
 
 
-def _kind_of_record(path: Path, lines: Sequence[str]) -> str | None:
-    line = next(line for line in lines if line.strip())
+def _kind_of_record(path: Path, line: str, lines: Sequence[str]) -> str | None:
     # The keys that Pearmut writes first; a log of one line may be large.
     if plain_name(path).endswith(".json") and _PEARMUT.search("\n".join(lines)[:_BEGINNING]):
         return "cesa"
@@ -180,10 +165,7 @@ class Target:
         if standard and "ref" in set(known) - {*self.rename, *self.references} and standard not in names.values():
             names["ref"] = standard
         for old, name in names.items():
-            try:
-                file_name(name, "system", ".txt")
-            except InputError as error:
-                raise InputError(f"{error}: {_FIX}") from None
+            file_name(name, "system", ".txt")
             if list(names.values()).count(name) > 1:
                 raise InputError(f"system {old!r}: another one is called {name!r} too; {_FIX}")
         return names
@@ -211,14 +193,9 @@ class Imported:
 
 
 def import_mqm(human: RatingData, target: Target) -> Imported:
-    """Write a test set of the human MQM annotations that `read_mqm` read.
-
-    Raises:
-        InputError: no rating in that language pair, a name the layout cannot carry, the test set exists, or metric
-            scores of its older texts do.
-        OptionError: a reference or a system to rename that is not in the data; a test set or a language pair whose name
-            the layout cannot carry.
-    """
+    """Write a test set of the human MQM annotations that `read_mqm` read. Raises `InputError` for no rating in that
+    language pair, a name that no file can have, or a test set, or scores of its older texts, that are there; and
+    `OptionError` for a reference or a system to rename that is not in the data."""
     ratings = [r for r in human if r.lp in (None, target.lp)]
     if not ratings:
         pairs = ", ".join(sorted({r.lp for r in human if r.lp}))
@@ -388,7 +365,8 @@ def _import(
         notes.append(f"system ref is called {names['ref']}, as the standard reference of the test set")
     rows = {name: [segment.ratings.get(old, []) for segment in listed] for old, name in names.items()}
     cells = {name: row for name, row in rows.items() if any(row)}
-    with _replacing(layout, [segment.source for segment in listed]) as new:
+    with TemporaryDirectory() as folder:
+        new = replace(layout, data=Path(folder))
         files.write_documents(new.documents, ((segment.domain, segment.document) for segment in listed))
         for old, name in names.items():
             texts = [segment.outputs.get(old) for segment in listed]
@@ -406,6 +384,7 @@ def _import(
         if documents:
             files.write_lines(new.task("documents"), map(json_text, documents))
         files.write_text(new.source(), (segment.source for segment in listed))
+        _replace(layout, new, [segment.source for segment in listed])
     ratings = [one for row in cells.values() for each in row for one in each]
     raters = {one.rater for one in ratings if one.rater}
     rated = f", {number_of(len(ratings), 'rating')} by {number_of(len(raters), 'rater')}" if ratings else ""
@@ -440,29 +419,23 @@ def _write_ratings(layout: Layout, name: str, cells: _Cells) -> None:
     write_ratings(layout.human_file(name, "seg.rating"), ratings, raters)
 
 
-@contextmanager
-def _replacing(layout: Layout, sources: Sequence[str]) -> Iterator[Layout]:
-    """A place to write a test set. Its files replace older ones once they have been read, as every command will."""
-    with TemporaryDirectory() as folder:
-        new = replace(layout, data=Path(folder))
-        yield new
-        try:
-            test_set = load_test_set(folder, layout.test_set, layout.lp, blind=True, choice=EVERY_SYSTEM)
-            if test_set.sources != tuple(one_line(source).rstrip() for source in sources):
-                raise InputError(f"{new.source()}: a source is not read back as it was written")
-        except InputError as error:
-            why = str(error).replace(folder, str(layout.data))
-            raise InputError(
-                f"the data cannot be kept in mt-metrics-eval's layout ({why}); nothing is imported"
-            ) from None
-        old = [layout.source(), layout.documents, *layout.references().values(), *layout.outputs().values()]
-        scores = layout.root / "human-scores"
-        for path in (*old, *scores.glob(f"{layout.lp}.*.score"), *scores.glob(f"{layout.lp}.*.rating")):
-            path.unlink(missing_ok=True)
-        # The source comes last, because its presence means that the test set is complete.
-        made = [path for path in new.root.rglob("*") if path.is_file()]
-        for path in sorted(made, key=lambda path: path == new.source()):
-            place = layout.root / path.relative_to(new.root)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            with whole_file(place) as file:
-                file.write(path.read_bytes())
+def _replace(layout: Layout, new: Layout, sources: Sequence[str]) -> None:
+    """Put the new files of a test set in the place of older ones, once they can be read as every command will."""
+    try:
+        test_set = load_test_set(new.data, layout.test_set, layout.lp, blind=True, choice=EVERY_SYSTEM)
+        if test_set.sources != tuple(one_line(source).rstrip() for source in sources):
+            raise InputError(f"{new.source()}: a source is not read back as it was written")
+    except InputError as error:
+        why = str(error).replace(str(new.data), str(layout.data))
+        raise InputError(f"the data cannot be kept in mt-metrics-eval's layout ({why}); nothing is imported") from None
+    old = [layout.source(), layout.documents, *layout.references().values(), *layout.outputs().values()]
+    scores = layout.root / "human-scores"
+    for path in (*old, *scores.glob(f"{layout.lp}.*.score"), *scores.glob(f"{layout.lp}.*.rating")):
+        path.unlink(missing_ok=True)
+    # The source comes last, because its presence means that the test set is complete.
+    made = [path for path in new.root.rglob("*") if path.is_file()]
+    for path in sorted(made, key=lambda path: path == new.source()):
+        place = layout.root / path.relative_to(new.root)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(place) as file:
+            file.write(path.read_bytes())

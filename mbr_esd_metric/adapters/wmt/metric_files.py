@@ -26,35 +26,6 @@ from mbr_esd_metric.files.streams import numbered_lines, write_whole
 from mbr_esd_metric.metaeval.choosing import Sampled
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenMetric:
-    """One metric in the folder.
-
-    Attributes:
-        name: its full name.
-        translations, without: the numbers of the systems' translations with a score, and without.
-        left_out: rows of a submission whose system or segment the test set lacks.
-        scored: whether this run scored any; False where all scores were in the folder.
-    """
-
-    name: str
-    systems: int
-    translations: int
-    without: int
-    spans: bool = False
-    left_out: int = 0
-    scored: bool = True
-
-    def __str__(self) -> str:
-        kind = "scores and error spans" if self.spans else "scores"
-        left_out = f"; left out: {number_of(self.left_out, 'row')} of other translations" if self.left_out else ""
-        without = f"; {number_of(self.without, 'unrated translation')} without an answer" if self.without else ""
-        return (
-            f"{self.name}, {kind} of {number_of(self.translations, 'translation')} by "
-            f"{number_of(self.systems, 'system')}{left_out}{without}"
-        )
-
-
 @dataclass(slots=True)
 class MetricFiles:
     """The contents of a metric's files, by system.
@@ -95,16 +66,21 @@ class MetricFiles:
         write_whole(layout.metric_file(name, "signature"), signature + "\n")
         files.write_scores(segments, self.scores)
 
-    def add(self, test_set: TestSet, name: str, signature: str, *, overwrite: bool, left_out: int = 0) -> WrittenMetric:
-        """Write the files of a metric that was read elsewhere; `InputError` where the test set has one of this full
-        name, and it is not to be overwritten."""
+    def add(self, test_set: TestSet, name: str, signature: str, *, overwrite: bool, left_out: int = 0) -> str:
+        """Write the files of a metric that was read elsewhere, without so many rows of other translations; returns what
+        was written, in words. `InputError` where the test set has a metric of this full name, unless `overwrite`."""
         path = test_set.layout.metric_file(name, "seg.score")
         if path.is_file() and not overwrite:
             raise InputError(f"{path} is already there; choose another name, or add --overwrite")
         self.write(test_set, name, signature)
         count, systems = sum(score is not None for row in self.scores.values() for score in row), len(self.scores)
-        without, spans = systems * test_set.segments - count, len(self.annotations) == systems
-        return WrittenMetric(name, systems, count, without, spans, left_out)
+        kind = "scores and error spans" if len(self.annotations) == systems else "scores"
+        done = f"{name}, {kind} of {number_of(count, 'translation')} by {number_of(systems, 'system')}"
+        if left_out:
+            done += f"; left out: {number_of(left_out, 'row')} of other translations"
+        if without := systems * test_set.segments - count:
+            done += f"; {number_of(without, 'unrated translation')} without an answer"
+        return done
 
 
 _T = TypeVar("_T")
@@ -194,9 +170,9 @@ def _decisions(test_set: TestSet, path: Path) -> list[SegmentRating]:
     return read_decided(path, texts, elsewhere)
 
 
-def import_file(path: str | Path, test_set: TestSet, name: str, *, overwrite: bool = False) -> WrittenMetric:
-    """Write a file's scores and spans into the folder, as a metric of that base name. Systems that the file lacks and
-    nobody rated are left out. Raises `InputError` for a file without a rated translation, or without any."""
+def import_file(path: str | Path, test_set: TestSet, name: str, *, overwrite: bool = False) -> str:
+    """Write a file's scores and spans into the folder, as a metric of that base name, without systems that the file
+    lacks and nobody rated; returns what was written. `InputError` for a file without a rated translation, or any."""
     metric = metric_of_file(test_set, name, Path(path))
     files = MetricFiles()
     for system, row in zip(test_set.systems, metric.scores.tolist(), strict=True):

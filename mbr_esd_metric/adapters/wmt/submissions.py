@@ -1,12 +1,10 @@
 """Submissions to WMT's evaluation tasks: their files, written of a stored metric and read as one.
 
-    wmt25-task1   scores (a folder with segments.tsv and systems.tsv): one row a segment and system, and one for each
-                  system, the score in the column overall
-    wmt25-task2   error spans (predictions.tsv): the rows of the test set with start_indices, end_indices and
-                  error_types; what is left out of the source has "missing" for its indices
+    wmt25-task1   scores (a folder with segments.tsv and systems.tsv): a row a segment and system, and a row a system
+    wmt25-task2   error spans (predictions.tsv): start_indices, end_indices and error_types of each translation; what is
+                  left out of the source has "missing" for its indices
     wmt26         all tasks in one file (.jsonl), an object a segment: item_id, and by system task1_pred (error spans,
-                  and the severity of what is left out), task2_pred (a score from 0 to 100) and task3_pred (1: without
-                  error)
+                  severity of omissions), task2_pred (a score from 0 to 100) and task3_pred (1: without error)
 
 Rows are sorted by system, then in the order of the test set. Segments of WMT25 are numbered through a language pair,
 from 1, and those of WMT26 within their document, from 0.
@@ -29,8 +27,8 @@ import numpy as np
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.qe_tsv import span_columns
 from mbr_esd_metric.adapters.ratings import MqmError, annotation_of_errors
-from mbr_esd_metric.adapters.wmt.layout import one_line, read_scores, read_text
-from mbr_esd_metric.adapters.wmt.metric_files import MetricFiles, WrittenMetric
+from mbr_esd_metric.adapters.wmt.layout import one_line, read_scores, read_text, write_lines
+from mbr_esd_metric.adapters.wmt.metric_files import MetricFiles
 from mbr_esd_metric.adapters.wmt.rating_files import fit_to_text
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, Severity, fold_severity, mqm_score
@@ -85,10 +83,9 @@ class SubmissionRow:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A task's format: a few words for `--help`, whether it has spans, and what writes and reads it."""
+    """A task's format: a few words for `--help`, and what writes and reads it."""
 
     description: str
-    spans: bool
     write: Callable[[Path, Sequence[SubmissionRow]], None]
     read: Callable[[Path], list[SubmissionRow]]
 
@@ -101,10 +98,8 @@ def _write_wmt25_scores(path: Path, rows: Sequence[SubmissionRow]) -> None:
         ("all", "all", *lp.split("-", 1), "official", system, "all", "", repr(score))
         for (lp, system), score in sorted(scores.items())
     ]
-    path.mkdir(parents=True, exist_ok=True)
     for name, table in (("segments.tsv", segments), ("systems.tsv", systems)):
-        lines = ["\t".join(map(cell_text, cells)) + "\n" for cells in (header, *table)]
-        write_whole(path / name, "".join(lines))
+        write_lines(path / name, ("\t".join(map(cell_text, cells)) for cells in (header, *table)))
 
 
 def _write_wmt25_spans(path: Path, rows: Sequence[SubmissionRow]) -> None:
@@ -199,9 +194,9 @@ def _read_wmt26(path: Path) -> list[SubmissionRow]:
 
 #: Name -> format.
 SUBMISSION_FORMATS: Mapping[str, Format] = {
-    "wmt25-task1": Format("WMT25, scores", False, _write_wmt25_scores, _read_wmt25),
-    "wmt25-task2": Format("WMT25, spans", True, _write_wmt25_spans, _read_wmt25),
-    "wmt26": Format("WMT26, spans, scores, and error-free or not", True, _write_wmt26, _read_wmt26),
+    "wmt25-task1": Format("WMT25, scores", _write_wmt25_scores, _read_wmt25),
+    "wmt25-task2": Format("WMT25, spans", _write_wmt25_spans, _read_wmt25),
+    "wmt26": Format("WMT26, spans, scores, and error-free or not", _write_wmt26, _read_wmt26),
 }
 
 
@@ -211,18 +206,10 @@ def read_spans(starts: str, ends: str, severities: str) -> Annotation:
     A span without characters is one of the annotation's points, an error without a place ("missing") is one of its
     `unplaced` omissions. Neutral errors are left out.
     """
-    errors = span_columns(starts, ends, severities)
     return _annotation(
-        {"severity": word, **({} if first == MISSING else {"start": _offset(first), "end": _offset(last)})}
-        for first, last, word in errors
+        {"severity": word} if first == MISSING else {"severity": word, "start": first, "end": last}
+        for first, last, word in span_columns(starts, ends, severities)
     )
-
-
-def _offset(word: str) -> int:
-    try:
-        return int(word)
-    except ValueError:
-        raise ValueError(f"offset {word!r}: each has to be a whole number") from None
 
 
 def _annotation(errors: Iterable[Mapping[str, Any]]) -> Annotation:
@@ -283,8 +270,7 @@ def write_submission(
         path, form: file or folder, as that format of `submissions.SUBMISSION_FORMATS` has it.
         metric: full or base name of a stored metric, in all of them; "gold" for people's scores and annotations, or a
             set of human ratings for gold with these. What has no gold, or no such annotation, is left out.
-        score_range: lowest and highest score, which become 0 and 100 in WMT26's format; by default those of this
-            package's models where there are error spans.
+        score_range: lowest and highest score, which become 0 and 100 in WMT26's format; by default those of Score(E).
         error_free: tells from the stored scores which translations are without error; a number is the least score,
             of 0 to 100, of one; by default, one without error spans.
     """
@@ -306,9 +292,7 @@ def write_submission(
 def _rows(test_set: TestSet, metric: str, form: str) -> Iterator[SubmissionRow]:
     """The rows of every system, sorted; none of the standard reference, or where gold is missing."""
     of_people = metric == "gold" or any(ratings.name == metric for ratings in test_set.ratings)
-    name, stored = (_gold if of_people else _metric)(test_set, metric)
-    if SUBMISSION_FORMATS[form].spans and not stored.annotations:
-        raise InputError(f"{name} has no error spans in {test_set.lp}, and {form} is made of them")
+    stored = (_gold if of_people else _metric)(test_set, metric)
     standard = test_set.info.standard_reference or ""
     reference = test_set.references.get(standard)
     rated = dict(zip(test_set.systems, ~np.isnan(test_set.gold), strict=True))
@@ -343,22 +327,22 @@ def _rows(test_set: TestSet, metric: str, form: str) -> Iterator[SubmissionRow]:
             )
 
 
-def _metric(test_set: TestSet, metric: str) -> tuple[str, MetricFiles]:
-    """The full name and the files of a stored metric."""
+def _metric(test_set: TestSet, metric: str) -> MetricFiles:
+    """The files of a stored metric."""
     names = test_set.find_metrics([metric])
     if len(names) > 1:
         raise OptionError(f"--metric {metric}: there are {' and '.join(names)}; name one of them in full")
-    return names[0], MetricFiles.read(test_set.layout, names[0])
+    return MetricFiles.read(test_set.layout, names[0])
 
 
-def _gold(test_set: TestSet, raters: str) -> tuple[str, MetricFiles]:
+def _gold(test_set: TestSet, raters: str) -> MetricFiles:
     """People's scores and annotations."""
     sets = test_set.human_ratings([] if raters == "gold" else [raters]) if test_set.ratings else ()
     if len(sets) > 1:
         names = ", ".join(ratings.name for ratings in sets)
         raise OptionError(f"there are several sets of human ratings in {test_set.lp} ({names}); name one")
     scores = read_scores(test_set.layout.human_file(test_set.info.gold, "seg.score"))
-    return "gold", MetricFiles(scores, {s: list(row) for one in sets for s, row in one.annotations.items()})
+    return MetricFiles(scores, {s: list(row) for one in sets for s, row in one.annotations.items()})
 
 
 def _task_names(test_set: TestSet) -> tuple[dict[str, str], Sequence[str]]:
@@ -377,18 +361,15 @@ def _places(test_set: TestSet) -> list[tuple[str, int]]:
 
 def _to_hundred(rows: Sequence[SubmissionRow], score_range: tuple[float, float] | None) -> Iterator[SubmissionRow]:
     low, high = score_range or (-25.0, 0.0)  # of Score(E)
-    if score_range is None and any(row.spans is None for row in rows):
-        raise OptionError("WMT26's scores go from 0 to 100; say where the metric's lie: --range LOW HIGH")
     for row in rows:
         if row.score is None or not low <= row.score <= high:
             raise OptionError(f"a score of {row.score} is not within {low:g} and {high:g}; give --range LOW HIGH")
         yield replace(row, score=100 * (row.score - low) / (high - low))
 
 
-def import_submission(
-    path: str | Path, form: str, test_set: TestSet, name: str, *, overwrite: bool = False
-) -> WrittenMetric:
-    """Read a submission into a test set, as metric scores and error spans; spans without scores give Score(E).
+def import_submission(path: str | Path, form: str, test_set: TestSet, name: str, *, overwrite: bool = False) -> str:
+    """Read a submission into a test set, as metric scores and error spans, and return what was written, in words. Spans
+    without scores give Score(E).
 
     Args:
         path, form: as for `write_submission`.
@@ -408,9 +389,8 @@ def import_submission(
         systems = first_of(sorted({row.system for row in rows}))
         raise InputError(f"{path}: no system of {test_set.name} {test_set.lp}; there are: {systems}")
     rated = read_scores(test_set.layout.human_file(test_set.info.gold, "seg.score"))
-    files = MetricFiles()
-    for system, by_number in cells.items():
-        row_of = [by_number.get(number) for number in range(test_set.segments)]
+    files, left_out = MetricFiles(), len(rows)
+    for system, row_of in cells.items():
         missing = [
             number + 1
             for number, row in enumerate(row_of)
@@ -418,10 +398,10 @@ def import_submission(
         ]
         if missing:
             raise InputError(f"{path}: nothing on segment {missing[0]} of system {system} ({len(missing)} are missing)")
+        left_out -= sum(row is not None for row in row_of)
         files.scores[system] = [None if row is None else _score(row) for row in row_of]
-        if all(row.spans is not None for row in by_number.values()):
+        if all(row is None or row.spans is not None for row in row_of):
             files.annotations[system] = [None if row is None else row.spans for row in row_of]
-    left_out = len(rows) - sum(map(len, cells.values()))
     return files.add(test_set, name, f"{form}|submission|v:{__version__}", overwrite=overwrite, left_out=left_out)
 
 
@@ -435,13 +415,11 @@ def _score(row: SubmissionRow) -> float:
 
 def _cells(
     path: str | Path, rows: Sequence[SubmissionRow], test_set: TestSet
-) -> Mapping[str, dict[int, SubmissionRow]]:
-    """System -> segment's number -> row, without rows for other translations than the test set's."""
-    cells: dict[str, dict[int, SubmissionRow]] = {}
-    names, _ = _task_names(test_set)
-    systems = {name: system for system, name in names.items()}
-    numbers = _numbers(rows, test_set)
-    for row, number in zip(rows, numbers, strict=True):
+) -> Mapping[str, list[SubmissionRow | None]]:
+    """System -> the row of each segment, without rows for other translations than the test set's."""
+    cells: dict[str, list[SubmissionRow | None]] = {}
+    systems = {name: system for system, name in _task_names(test_set)[0].items()}
+    for row, number in zip(rows, _numbers(rows, test_set), strict=True):
         system = systems.get(row.system, "_".join(row.system.replace("/", " ").split()))
         if system not in test_set.outputs or number is None:
             continue
@@ -452,7 +430,7 @@ def _cells(
                 f"{where}: another text of system {system}, segment {number + 1}: {row.translation[:60]!r}, and the "
                 f"test set has {text[:60]!r}"
             )
-        if number in cells.setdefault(system, {}):
+        if cells.setdefault(system, [None] * test_set.segments)[number]:
             raise InputError(f"{where}: a second row for segment {number + 1} of system {system}; leave one out")
         cells[system][number] = replace(row, spans=fit_to_text(row.spans, len(text)))
     return cells

@@ -1,5 +1,4 @@
-"""One test set and language pair: its systems, texts, gold scores, ratings and metrics, whose files fit together;
-and these as leaderboards, correlations and WMT's tasks take them."""
+"""One test set and language pair: its systems, texts, gold scores, ratings and metrics, and these as a `MetricSet`."""
 
 from __future__ import annotations
 
@@ -50,7 +49,7 @@ class StoredMetric:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TestSet:
-    """Data for a test set and one language pair, systems sorted by name (the order matters slightly to SPA).
+    """A test set in one language pair; systems are sorted by name, as their order matters slightly to SPA.
 
     Attributes:
         info: standard reference, outliers, name of the gold scores.
@@ -107,17 +106,11 @@ class TestSet:
             )
         return tuple(by_name[name] for name in choose_ratings(by_name, self.info.gold, names))
 
-    def human(self, names: Sequence[str] = ()) -> dict[str, list[list[Annotation | None]]]:
-        """Name of each set of `human_ratings` -> its spans, evaluated systems x segments.
-
-        Empty if there are no human ratings and none are named.
-        """
+    def human(self, names: Sequence[str] = ()) -> list[list[list[Annotation | None]]]:
+        """The spans of each of the `human_ratings`, evaluated systems x segments; none where there are no human ratings
+        and none are named."""
         sets = self.human_ratings(names) if names or self.ratings else ()
-        return {ratings.name: ratings.of(self.systems, self.segments) for ratings in sets}
-
-    def metric_names(self, *, of_systems: bool = False) -> tuple[str, ...]:
-        """Full names of the metrics that can be compared, sorted; with those of systems alone if `of_systems`."""
-        return tuple(name for name, why in self._metrics(of_systems).items() if not why)
+        return [ratings.of(self.systems, self.segments) for ratings in sets]
 
     def _metrics(self, of_systems: bool) -> dict[str, str]:
         """Full name of each metric, sorted -> a line that says why it cannot be compared with the others, or ""."""
@@ -140,7 +133,8 @@ class TestSet:
         return f"it uses {', '.join(sorted(name or '' for name in used))}, and {other} (choose with --reference)"
 
     def find_metrics(self, names: Sequence[str] = (), *, of_systems: bool = False) -> tuple[str, ...]:
-        """The names of `metric_names` with one of these full or base names; all where none is given."""
+        """Full names of the metrics that can be compared, sorted, with those of systems alone if `of_systems`; only
+        those with one of these full or base names, where some are given."""
         reasons = self._metrics(of_systems)
         usable = [name for name, why in reasons.items() if not why]
         chosen: list[str] = []
@@ -159,11 +153,9 @@ class TestSet:
     def read_metrics(
         self, names: Sequence[str] = (), *, of_systems: bool = False, with_spans: bool = False
     ) -> tuple[list[StoredMetric], list[str]]:
-        """The metrics of `find_metrics` that score segments, and what a reader has to know of them, a line each.
-
-        Where none is named, a metric whose files cannot be read is left out with a line that says why. With
-        `with_spans`, only metrics that have error spans; `InputError` where one that is named has none.
-        """
+        """The metrics of `find_metrics` that score segments, and what a reader has to know of them, a line each. One
+        that is not named is left out, with a line, if its files cannot be read, and with `with_spans` if it has no
+        error spans; one that is named is an `InputError` then."""
         metrics: list[StoredMetric] = []
         notes = [
             why
@@ -195,12 +187,8 @@ class TestSet:
         return path.read_text(encoding="utf-8").strip()
 
     def metric(self, name: str) -> StoredMetric:
-        """Read a stored metric.
-
-        Raises:
-            InputError: its files do not fit the test set; names file and line.
-            OptionError: no such metric.
-        """
+        """Read a stored metric. Raises `InputError` where its files do not fit the test set, with file and line, and
+        `OptionError` for no such metric."""
         if name in self.added:
             return self.added[name]
         if name not in self.layout.metrics():
@@ -238,8 +226,7 @@ def load_test_set(
     Args:
         data: the folder that holds the test sets; None for the folder of the toolkit's download.
         test_set, lp: such as "wmt24" and "en-de".
-        reference: the standard reference, if it differs from the table's (`TEST_SETS`).
-        gold: the name of the gold scores, if it differs from the table's.
+        reference, gold: the standard reference, and the name of the gold scores, if not the table's (`TEST_SETS`).
         choice: which systems are evaluated.
         blind: whether gold may be missing, as before a task has ended; nothing is rated then.
 
@@ -354,13 +341,8 @@ def _gold(
 
 
 def choose_ratings(existing: Collection[str], gold: str, names: Sequence[str] = ()) -> list[str]:
-    """The names of the gold spans: the given ones, else the merged set if there is one, else every rater's.
-
-    If there are spans of several kinds, such as MQM and ESA, those of the same kind as the gold scores count.
-
-    Raises:
-        OptionError: a name that is not there.
-    """
+    """The names of the gold spans: the given ones (`OptionError` for one that is not there), else the merged set if
+    there is one, else every rater's. Of several kinds, such as MQM and ESA, that of the gold scores counts."""
     for name in names:
         if name not in existing:
             raise unknown("set of human ratings", name, existing)
@@ -397,7 +379,7 @@ def metric_set_of(
 
     Args:
         metrics: full or base names; none for all.
-        raters: sets of human ratings; none for the merged one, or every rater's where there is none.
+        raters: sets of human ratings, as for `choose_ratings`.
         of_systems: also scores of systems and gold of documents, and metrics that score only systems.
         with_spans: only metrics that have error spans.
 
@@ -436,7 +418,7 @@ def metric_set_of(
         test_set.lp,
         test_set.gold,
         test_set.lengths,
-        list(test_set.human(raters).values()),
+        test_set.human(raters),
         sorted(entries, key=lambda entry: entry.key),
         (*test_set.notes, *notes),
         documents,

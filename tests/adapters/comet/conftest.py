@@ -11,7 +11,8 @@ import pytest
 
 from mbr_esd_metric.files.records import write_records
 from tests.helpers.candidates import answer, record
-from tests.helpers.comet_commands import ERRORS, MODEL, SOURCES, TRANSLATIONS, Comet, Outcome, write
+from tests.helpers.comet_commands import ERRORS, MODEL, SOURCES, TRANSLATIONS, write
+from tests.helpers.command import Command
 
 
 @pytest.fixture
@@ -28,30 +29,33 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def comet_command(files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Comet:
-    """Runs a command in this process. Of an option that is given twice the last counts."""
+def comet_command(files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs `comet-score` or `comet-compare` with the stored candidates and these further words, as `mbr_esd` runs a
+    verb. Of an option that is given twice the last counts."""
     pytest.importorskip("comet.models")
     from mbr_esd_metric.adapters.comet.compatibility import patch_comet
 
-    def run(name: str, words: str = "") -> Outcome:
+    def run(*words: object, status: int = 0) -> pytest.CaptureResult[str]:
+        name, *more = " ".join(map(str, words)).split()
         module = importlib.import_module(f"comet.cli.{name}")
-        usual = f"-s src.txt -t mt.txt --gpus 0 --model {MODEL} "
-        monkeypatch.setattr(sys, "argv", [f"comet-{name}", *(usual + words).split()])
+        usual = f"-s src.txt -t mt.txt --gpus 0 --model {MODEL}".split()
+        monkeypatch.setattr(sys, "argv", [f"comet-{name}", *usual, *more])
         monkeypatch.setattr(module, "json", json)
         monkeypatch.setattr(json.JSONEncoder, "default", json.JSONEncoder.default)
         patch_comet()  # as the registration does in a process of its own
         monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
         capsys.readouterr()
-        status = 0
+        ended: object = 0
         try:
             try:
                 getattr(module, f"{name}_command")()
             except (Exception, KeyboardInterrupt) as error:
                 sys.excepthook(type(error), error, error.__traceback__)
-                status = 1
+                ended = 1
         except SystemExit as end:
-            status = end.code if isinstance(end.code, int) else 1
-        written = capsys.readouterr()
-        return Outcome(status, written.out, written.err)
+            ended = end.code
+        output = capsys.readouterr()
+        assert ended == status, output.err
+        return output
 
     return run

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -16,7 +14,8 @@ from mbr_esd_metric.errors import RESUME
 from mbr_esd_metric.files.untrusted import parse_strict_json
 from tests.helpers.chat_server import FakeServer
 from tests.helpers.comet_checkpoint import make_checkpoint
-from tests.helpers.comet_commands import ERRORS, MODEL, SCORES, SOURCES, TRANSLATIONS, Comet, write
+from tests.helpers.comet_commands import ERRORS, MODEL, SCORES, SOURCES, TRANSLATIONS, write
+from tests.helpers.command import Command
 
 pytestmark = pytest.mark.comet
 
@@ -26,11 +25,10 @@ def written() -> Any:
     return parse_strict_json(Path("out.json").read_text(encoding="utf-8"))
 
 
-def test_scores_and_spans(comet_command: Comet) -> None:
-    done = comet_command("score", "--to_json out.json --print_cache_info")
-    assert done.status == 0
+def test_scores_and_spans(comet_command: Command) -> None:
+    out = comet_command("score --to_json out.json --print_cache_info").out
     expected = [f"mt.txt\tSegment {i}\tscore: {value:.4f}" for i, value in enumerate(SCORES)]
-    assert done.out.splitlines()[:4] == [*expected, "mt.txt\tscore: 0.9200"]
+    assert out.splitlines()[:4] == [*expected, "mt.txt\tscore: 0.9200"]
     rows = written()["mt.txt"]
     texts = zip(SOURCES, TRANSLATIONS, SCORES, strict=True)
     assert [(row["src"], row["mt"], row["COMET"]) for row in rows] == list(texts)
@@ -39,10 +37,10 @@ def test_scores_and_spans(comet_command: Comet) -> None:
         assert all(row["mt"][e["start"] : e["end"]] == e["text"] and e["confidence"] == 1.0 for e in row["errors"])
 
 
-def test_the_json_has_the_shape_of_xcomets(comet_command: Comet, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_the_json_has_the_shape_of_xcomets(comet_command: Command, tmp_path_factory: pytest.TempPathFactory) -> None:
     shapes = []
     for model in (MODEL, make_checkpoint(tmp_path_factory.mktemp("xcomet"))):
-        assert comet_command("score", f"--to_json out.json --model {model}").status == 0
+        comet_command("score --to_json out.json --model", model)
         [(name, rows)] = written().items()
         assert (name, len(rows)) == ("mt.txt", len(SOURCES))
         spans = [span for row in rows for span in row.get("errors", ())]
@@ -52,14 +50,14 @@ def test_the_json_has_the_shape_of_xcomets(comet_command: Comet, tmp_path_factor
     assert span == {**stock_span, "category": str}
 
 
-def test_corrections_and_data_warnings_are_in_the_json(comet_command: Comet) -> None:
+def test_corrections_and_data_warnings_are_in_the_json(comet_command: Command) -> None:
     error = {"error_span": "ein", "category": "fluency", "sub_category": "", "severity": "minor"}
     text = json.dumps({"errors": [{**error, "correction": "einen", "reason": "accusative"}]})
     record = {"id": "1", "src": SOURCES[1], "mt": TRANSLATIONS[1], "format": "json-corrections"}
     write("candidates.jsonl", json.dumps({**record, "candidates": [{"text": text, "logprob": -1.0}] * 3}))
     write("src.txt", *SOURCES[1:])
     write("mt.txt", TRANSLATIONS[1], "")
-    assert comet_command("score", "--to_json out.json").status == 0
+    comet_command("score --to_json out.json")
     [[row, blank]] = written().values()
     assert row["corrected"] == "Sie isst einen Apfel."
     assert "data_warning" not in row
@@ -69,7 +67,7 @@ def test_corrections_and_data_warnings_are_in_the_json(comet_command: Comet) -> 
 
 
 @pytest.mark.parametrize("gpus", ["0", "2"])
-def test_what_a_server_refuses_is_null(comet_command: Comet, gpus: str) -> None:
+def test_what_a_server_refuses_is_null(comet_command: Command, gpus: str) -> None:
     """It was written as NaN, which is no JSON; and a warning did not name the system."""
     pytest.importorskip("aiohttp")
     names = ["mt.txt", "b.txt"]
@@ -77,23 +75,21 @@ def test_what_a_server_refuses_is_null(comet_command: Comet, gpus: str) -> None:
         write(name, *TRANSLATIONS[:2], "Guten Morgen! " * 1000)
     with FakeServer(context=10_000) as server:
         model = f"mbr-esd-server?server={server.url}&n=2&unit=segment"
-        done = comet_command("score", f"-t mt.txt b.txt --gpus {gpus} --to_json out.json --model {model}")
-    assert done.status == 0, done.err
+        err = comet_command(f"score -t mt.txt b.txt --gpus {gpus} --to_json out.json --model {model}").err
     for rows in written().values():
         assert [row["COMET"] is None for row in rows] == [row["mqm"] is None for row in rows] == [False, False, True]
         assert "maximum context length" in rows[2]["refused"]
         assert "refused" not in rows[0]
-    assert all(f"line 3 of {name}: " in done.err for name in names)
+    assert all(f"line 3 of {name}: " in err for name in names)
     assert [one.input_score is None for one in read_comet_json(Path("out.json"))] == [False, False, True] * len(names)
 
 
-def test_compare(comet_command: Comet) -> None:
+def test_compare(comet_command: Command) -> None:
     write("b.txt", *TRANSLATIONS[::-1])
     records = Path("candidates.jsonl").read_text(encoding="utf-8").splitlines()
     turned = zip(SOURCES, reversed(records), strict=True)
     write("candidates.jsonl", *records, *(json.dumps({**json.loads(one), "src": source}) for source, one in turned))
-    done = comet_command("compare", "-t mt.txt b.txt --to_json out.json --print_cache_info")
-    assert done.status == 0, done.err
+    comet_command("compare -t mt.txt b.txt --to_json out.json --print_cache_info")
     info = written()
     assert info["model"] == MODEL
     for system, expected in zip(info["translations"], (SCORES, SCORES[::-1]), strict=True):
@@ -101,6 +97,14 @@ def test_compare(comet_command: Comet) -> None:
     [result] = info["statistical_results"]
     kinds = {name: type(value) for name, value in result["paired_t-test"].items()}
     assert kinds == {"statistic": float, "p_value": float}
+
+
+def error_of(comet_command: Command, *words: object) -> str:
+    """The error's line; there is exactly one, and no traceback."""
+    err = comet_command(*words, status=1).err
+    (line,) = [line for line in err.splitlines() if line.startswith("comet-")]
+    assert "Traceback" not in err
+    return line
 
 
 @pytest.mark.parametrize(
@@ -115,15 +119,15 @@ def test_compare(comet_command: Comet) -> None:
         ("src.txt", b"one\rmore\ntwo\nthree\n", "src.txt, line 1: a carriage return inside the line, at character 4"),
     ],
 )
-def test_files_that_do_not_fit(comet_command: Comet, name: str, content: bytes, message: str) -> None:
+def test_files_that_do_not_fit(comet_command: Command, name: str, content: bytes, message: str) -> None:
     write("ref.txt", *TRANSLATIONS)
     Path(name).write_bytes(content)
     for command in ("score", "compare"):
-        done = comet_command(command, "-t mt.txt mt.txt -r ref.txt")
-        assert done.error.startswith(f"comet-{command}: error: ")
-        assert message in done.error
-    assert "add -t FILE" in comet_command("compare", "-t").error
-    assert "two systems or more" in comet_command("compare").error
+        line = error_of(comet_command, command, "-t mt.txt mt.txt -r ref.txt")
+        assert line.startswith(f"comet-{command}: error: ")
+        assert message in line
+    assert "add -t FILE" in error_of(comet_command, "compare -t")
+    assert "two systems or more" in error_of(comet_command, "compare")
 
 
 @pytest.mark.parametrize(
@@ -141,41 +145,24 @@ def test_files_that_do_not_fit(comet_command: Comet, name: str, content: bytes, 
         ),
     ],
 )
-def test_what_goes_wrong_is_one_line(comet_command: Comet, words: str, message: str) -> None:
+def test_what_goes_wrong_is_one_line(comet_command: Command, words: str, message: str) -> None:
     write("ref.txt", *TRANSLATIONS)
     before = {file: file.read_bytes() for file in Path().glob("*.*") if file.is_file()}
-    assert message in comet_command("score", f"-r ref.txt {words}").error
+    assert message in error_of(comet_command, "score -r ref.txt", words)
     assert {file: file.read_bytes() for file in before} == before
 
 
-def test_no_permission_to_write_the_folder_of_the_name(comet_command: Comet) -> None:
+def test_no_permission_to_write_the_folder_of_the_name(comet_command: Command) -> None:
     Path("cache").write_text("a file where the folder should be")
-    assert "name another folder, with --model_storage_path or MBR_ESD_CACHE" in comet_command("score").error
-    assert comet_command("score", "--model_storage_path elsewhere").status in (0, 1)
+    assert "name another folder, with --model_storage_path or MBR_ESD_CACHE" in error_of(comet_command, "score")
+    comet_command("score --model_storage_path elsewhere")
     assert next(Path("elsewhere").glob("*/checkpoints/model.ckpt")).is_file()
 
 
 @pytest.mark.parametrize("bug", [False, True])
-def test_interrupted_or_a_bug(comet_command: Comet, monkeypatch: pytest.MonkeyPatch, bug: bool) -> None:
+def test_interrupted_or_a_bug(comet_command: Command, monkeypatch: pytest.MonkeyPatch, bug: bool) -> None:
     error = ZeroDivisionError("a bug") if bug else KeyboardInterrupt()
     monkeypatch.setattr("mbr_esd_metric.metric.metric.Metric.predict", Mock(side_effect=error))
-    done = comet_command("score")
-    assert done.status == (1 if bug else 130)
-    assert ("ZeroDivisionError: a bug" if bug else f"comet-score: interrupted; {RESUME}") in done.err
-    assert ("Traceback" in done.err) == bug
-
-
-@pytest.mark.usefixtures("files")
-def test_ctrl_c_after_the_work_is_no_traceback() -> None:
-    """It came out of what torch does while the interpreter ends."""
-    # The program's name tells torch's entry point that this is one of COMET's commands.
-    code = (
-        "import atexit, os, signal, sys; sys.argv[0] = 'comet-score';"
-        "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT));"
-        "from comet.cli.score import score_command; score_command()"
-    )
-    words = f"-s src.txt -t mt.txt --gpus 0 --quiet --model {MODEL}".split()
-    python = [sys.executable, "-W", "ignore", "-c", code]
-    done = subprocess.run([*python, *words], capture_output=True, text=True, timeout=300)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1] == "mt.txt\tscore: 0.9200"
+    err = comet_command("score", status=1 if bug else 130).err
+    assert ("ZeroDivisionError: a bug" if bug else f"comet-score: interrupted; {RESUME}") in err
+    assert ("Traceback" in err) == bug

@@ -61,7 +61,7 @@ def test_what_is_written_reads_back(folder: Path) -> None:
     first = Annotation([ErrorSpan(0, 2, "major", "Accuracy/Mistranslation")])
     assert ratings.of(["a-sys", "sys.b"], 3) == [[None, None, None], [first, None, Annotation()]]
     assert ratings.annotations["sys.b"][0].spans == first.spans  # type: ignore[union-attr]
-    assert test_set.metric_names() == ("BLEU-refA", "good-src")
+    assert test_set.find_metrics() == ("BLEU-refA", "good-src")
     bleu, good = test_set.metric("BLEU-refA"), test_set.metric("good-src")
     np.testing.assert_array_equal(bleu.scores, [[1, 2, 3], [1 / 3, 1e-17, 3]])
     assert bleu.ratings is None
@@ -208,7 +208,7 @@ def test_a_usual_reference_that_is_missing(folder: Path, monkeypatch: pytest.Mon
     none = load(folder)
     assert none.info.standard_reference is None
     assert "there are: none): no metric with a reference is compared" in none.notes[0]
-    assert none.metric_names() == ("good-src",)
+    assert none.find_metrics() == ("good-src",)
 
 
 def test_every_stored_metric_is_compared_or_noted(folder: Path) -> None:
@@ -217,7 +217,7 @@ def test_every_stored_metric_is_compared_or_noted(folder: Path) -> None:
     assert metric_set_of(load(folder)).notes == ("old-src is left out in en-de: it has no scores of segments",)
     files.write_text(layout.reference("refB"), ["x", "y", "z"])
     test_set = load(folder, reference="refB")
-    assert test_set.metric_names() == ("good-src",)
+    assert test_set.find_metrics() == ("good-src",)
     assert metric_set_of(test_set).notes[0].startswith("BLEU-refA is left out in en-de: it uses refA, evaluated as")
     notes = metric_set_of(load(folder, reference="refB", choice=SystemChoice(exclude=("refA",)))).notes
     assert any("it uses refA, and the standard reference is refB" in note for note in notes)
