@@ -1,7 +1,7 @@
 """Inputs that went wrong, each with what is right now: `pytest tests/test_cases.py -v` prints a line for each.
 
 The inputs of bug reports are files (`MBR_ESD_CASES`, or a folder `cases` beside the data); the attacks are here, but
-for two: `leaderboard_same_name` is in `cli/test_leaderboard.py`, `batch_subset` in `generation/engines/test_batch.py`.
+for `leaderboard_same_name` (`cli/test_leaderboard_views.py`) and `batch_subset` (`generation/engines/test_batch.py`).
 """
 
 from __future__ import annotations

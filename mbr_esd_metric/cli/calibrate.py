@@ -11,10 +11,13 @@ import sys
 from pathlib import Path
 
 from mbr_esd_metric.cli.shared_options import add_inputs, add_table, input_paths, load_optional_test_set, read_inputs
-from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, number_of, printable
+from mbr_esd_metric.errors import InputError, OptionError, logger, no_effect_error, number_of, printable
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.report.plots import check_plot, save
 from mbr_esd_metric.report.tables import render_all
+
+#: Spans to learn from: 100 for each of ten bins of confidence, where the standard error of a share is at most .05.
+_ENOUGH = 1000
 
 _EPILOG = """\
 examples:
@@ -78,6 +81,11 @@ def run(args: argparse.Namespace) -> int:
             raise OptionError(f"--save learns from one metric, and there are {', '.join(metrics)}; give one")
         ((name, predicted),) = metrics.items()
         learnt = f"{number_of(len(predicted), 'span')} of {name}"
+        if len(predicted) < _ENOUGH:
+            logger.warning(
+                f"--save learns from {learnt}, and {_ENOUGH} are wanted: 100 for each tenth of the confidences, so "
+                "that the share that people confirm is known to .05"
+            )
         write_recalibration(args.save, Recalibration.fit(predicted.confidence, predicted.confirmed, learnt_on=learnt))
         print(f"{printable(args.save)}: learnt on {learnt}", file=sys.stderr)
     return 0

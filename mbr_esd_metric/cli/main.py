@@ -47,6 +47,8 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 VERBS = {verb: entry for group in _GROUPS.values() for verb, entry in group.items()}
+#: What may have sampled something if it ends early.
+_SAMPLING = ("mbr-esd score", "mbr-esd sample", "mbr-esd wmt score")
 
 
 def functions_of(name: str) -> tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]:
@@ -115,7 +117,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             output.flush()
             return status
     except KeyboardInterrupt:
-        print(f"mbr-esd: interrupted; {RESUME}", file=sys.stderr)
+        print(f"mbr-esd: interrupted{f'; {RESUME}' if args.prog in _SAMPLING else ''}", file=sys.stderr)
         return 130
     except Exception as error:
         part, ours = part_at_fault(error), isinstance(error, (MbrEsdError, OSError))
@@ -123,7 +125,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         message = str(error) if ours else f"{type(error).__name__}: {printable(str(error))}"
         message += f"; raised in {part}" if part else ""
-        print(f"{args.prog}: error: {message}{f'; {RESUME}' if isinstance(error, OSError) else ''}", file=sys.stderr)
+        message += f"; {RESUME}" if isinstance(error, OSError) and args.prog in _SAMPLING else ""
+        print(f"{args.prog}: error: {message}", file=sys.stderr)
         return 1
     finally:
         if argv is None:

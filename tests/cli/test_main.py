@@ -54,7 +54,8 @@ def test_ctrl_c_at_any_time_is_one_line(stage: str, module: Any, mbr_esd: Comman
         raise KeyboardInterrupt
 
     setattr(module, stage, interrupted)
-    assert mbr_esd("models", status=130).err.startswith("mbr-esd: interrupted;")
+    assert mbr_esd("score", status=130).err.startswith("mbr-esd: interrupted; what was sampled is kept")
+    assert mbr_esd("leaderboard", status=130).err == "mbr-esd: interrupted\n"
 
 
 def test_what_the_terminal_cannot_show_ends_no_run(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,12 +45,14 @@ def test_the_table_names_the_error_and_what_is_learnt_fixes_it(
     files: tuple[Path, Path], tmp_path: Path, mbr_esd: Command
 ) -> None:
     learnt = tmp_path / "calibration.json"
-    before = json.loads(mbr_esd("calibrate", *files, "--table json --save", learnt).out)[0]["rows"]
+    shown = mbr_esd("calibrate", *files, "--table json --save", learnt)
+    before = json.loads(shown.out)[0]["rows"]
     assert [row["level"] for row in before] == ["span", "character"]
     assert before[0]["predicted"] == 60
     assert before[0]["ece"] > 0.15
     assert before[0]["ece_other_half"] < before[0]["ece"]
     assert read_recalibration(learnt).learnt_on == "60 spans of xcomet"
+    assert "learns from 60 spans of xcomet, and 1000 are wanted" in shown.err
 
 
 def test_a_metric_looks_the_same_in_each_panel_of_the_plot(
