@@ -177,7 +177,7 @@ class _Reader:
 
     def _person(self, item: Mapping[str, Any]) -> None:
         """One annotation of an annotation tool; see `ratings`."""
-        one = Rating.from_json(item, 0, [], of_tool=True)
+        one = Rating.from_json(item, 0, [])
         segment = self._segment(str(one.lp), "all", one.doc, one.segment, one.source)
         if segment.source != one.source:
             raise InputError(

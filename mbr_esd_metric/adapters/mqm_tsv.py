@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from mbr_esd_metric.adapters.ratings import AT_THE_END, LeftOut, MqmError, Rating, RatingData
 from mbr_esd_metric.core.annotation import fold_severity
@@ -32,6 +32,7 @@ _LP = ("lp", "language_pair")
 _MAROT = ("system", "doc", "docSegId", "globalSegId", "rater", "source", "target", "category", "severity", "metadata")
 _MARKER = re.compile(r"</?v>")
 _NO_ERROR = ("no-error", "no error", "noerror")
+_UNMARKED = "error without a marked span"
 #: Two spellings of one text share at least this much (Ratcliff and Obershelp).
 _SAME_TEXT = 0.5
 
@@ -85,7 +86,7 @@ def read_mqm_tsv(path: str | Path) -> RatingData:
         check_same_text(path, what, text, at, target.text, line)
         texts["source", key[1], key[2], lp][source.text] += 1
         texts["target", key[0], key[1], key[2], lp][target.text] += 1
-        groups[key].append(_Row(line, cell["doc_segment"], severity, cell["category"].strip(), source, target))
+        groups[key].append(_Row(line, severity, cell["category"].strip(), source, target))
     ratings = tuple(_rating(key, group, texts, left_out) for key, group in groups.items())
     if not ratings:
         why = f"; of {len(left_out)} rows the first is a {left_out[0].reason}" if left_out else ""
@@ -120,13 +121,12 @@ def carry_span(start: int, end: int, text: str, into: str) -> tuple[int, int] | 
 
 
 class _Marked(NamedTuple):
-    """A text without its markers, and the markers' places; `problem` names a fault of the markers."""
+    """A text without its markers, and the markers' places; `problem` says why there is no span."""
 
     text: str
     start: int = 0
     end: int = 0
-    problem: str | None = None
-    marked: bool = False
+    problem: str | None = _UNMARKED
 
     @classmethod
     def read(cls, raw: str) -> _Marked:
@@ -135,16 +135,15 @@ class _Marked(NamedTuple):
         if not marks:
             return cls(text)
         if [m.group() for m in marks] != ["<v>", "</v>"] * (len(marks) // 2):
-            return cls(text, problem="unbalanced markers", marked=True)
+            return cls(text, problem="unbalanced markers")
         # Each marker stands after the text between the start and it, less the markers before it.
         start = marks[0].start()
         end = marks[-1].start() - sum(len(m.group()) for m in marks[:-1])
-        return cls(text, start, end, None if start < end else "empty span", True)
+        return cls(text, start, end, None if start < end else "empty span")
 
 
 class _Row(NamedTuple):
     line: int
-    doc_segment: str
     severity: str
     category: str
     source: _Marked
@@ -168,19 +167,18 @@ def _rating(
         if fold_severity(row.severity) is None and row.severity != "neutral":
             left_out.append(LeftOut(row.line, f"severity {row.severity!r}: has no penalty"))
         errors.append(_error(row, source, target, left_out))
-    doc_segment, line = rows[0].doc_segment, rows[0].line
-    return Rating(system, doc, segment, rater, source, target, tuple(errors), lp or None, line, doc_segment=doc_segment)
+    return Rating(system, doc, segment, rater, source, target, tuple(errors), lp or None, rows[0].line)
 
 
 def _error(row: _Row, source: str, target: str, left_out: list[LeftOut]) -> MqmError:
     """The error of a row, with its place in the kept texts."""
-    side: Literal["target", "source"] = "target" if row.target.marked or not row.source.marked else "source"
-    text, into = (row.target, target) if side == "target" else (row.source, source)
-    problem = text.problem if text.marked else "error without a marked span"
+    of_source = row.target.problem == _UNMARKED != row.source.problem
+    text, into = (row.source, source) if of_source else (row.target, target)
+    problem = text.problem
     if problem is None:
         place = carry_span(text.start, text.end, text.text, into)
         if place is not None:
-            return MqmError(row.severity, row.category, side, *place)
+            return MqmError(row.severity, row.category, "source" if of_source else "target", *place)
         same = text.text.rstrip() == into
         problem = AT_THE_END if same else "span lost between rows whose texts differ"
     left_out.append(LeftOut(row.line, f"{problem}: counts in the score, has no span"))

@@ -95,7 +95,7 @@ class Rating:
     """One person's rating of one translation.
 
     Attributes:
-        segment, doc_segment: the segment's position in the test set and in its document, as in the file.
+        segment: the segment's position in the test set, as in the file.
         rater: "" where the file does not say.
         source, target: without markers and white space at the end; of rows that disagree, the most frequent text.
         errors: in the file's order, those of the source side and those without a place among them.
@@ -124,7 +124,6 @@ class Rating:
     suggested: tuple[Suggestion, ...] | None = None
     added: int = 0
     checks: tuple[int, int] = (0, 0)
-    doc_segment: str = ""
 
     @property
     def both(self) -> Annotation:
@@ -161,8 +160,8 @@ class Rating:
         }
 
     @classmethod
-    def from_json(cls, item: Mapping[str, Any], line: int, left_out: list[LeftOut], of_tool: bool = False) -> Rating:
-        """The rating of one line, `of_tool` with all keys; raises what `untrusted.reading` catches where it is none."""
+    def from_json(cls, item: Mapping[str, Any], line: int, left_out: list[LeftOut]) -> Rating:
+        """The rating of one line; raises what `untrusted.reading` catches where it is none."""
         source, target = str(item["src"]), str(item["mt"])
         errors = []
         for one in item["errors"] or ():
@@ -176,7 +175,7 @@ class Rating:
         texts, lp = (source.rstrip(), target.rstrip()), str(item["direction" if "direction" in item else "lp"])
         marked = item["errors"] is not None
         rating = cls(system, doc, segment, rater, *texts, tuple(errors), lp, line, marked=marked)
-        if not of_tool and "checks" not in item:
+        if "checks" not in item:
             return rating
         if unknown := {one["fate"] for one in item["suggested"] or ()} - set(get_args(Fate)):
             raise InputError(f"a span's fate is {', '.join(get_args(Fate))}, not {unknown.pop()!r}")
@@ -282,7 +281,7 @@ def read_rating_lines(path: str | Path, *, of_tool: bool = False) -> RatingData:
     """Read ratings as JSON lines of this module's form, plain or compressed.
 
     Args:
-        of_tool: those that `write_rating_lines` wrote alone, and those without marked errors (direct assessment) too.
+        of_tool: also those without marked errors (direct assessment), which `write_rating_lines` writes.
 
     Raises:
         InputError: with the line, where it is no such object or a span does not fit its translation.
@@ -291,7 +290,7 @@ def read_rating_lines(path: str | Path, *, of_tool: bool = False) -> RatingData:
     ratings = []
     for where, number, item in json_objects(path):
         with reading(where):
-            ratings.append(Rating.from_json(item, number, left_out, of_tool))
+            ratings.append(Rating.from_json(item, number, left_out))
             if not (of_tool or ratings[-1].marked):
                 raise InputError(
                     "a score without errors (direct assessment); only `wmt import` and `annotate report` read it"

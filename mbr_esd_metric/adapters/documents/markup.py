@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import count, pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -375,36 +374,29 @@ def document_of(
             texts = (name, source.text, target.text, languages, document, source.differs(target), id_)
             judged.append(TranslationUnit(*texts))
             contents.append((source, target))
-    return Document(path, tuple(judged), partial(_mark, xml, contents, mark, first), tuple(empty), unready)
 
+    def write(checked: Sequence[Checked | None], output: Path) -> None:
+        """Write a file with marks in place of older ones, and every other byte as it is."""
+        text = xml.data.decode(xml.encoding, "replace") if None in checked else ""
+        numbers = count(max(map(int, re.findall(rf"{MARK}(\d+)", text)), default=0) + 1)
+        sides = [
+            (content, [span for span in one.annotation if span.side == side])
+            for pair, one in zip(contents, checked, strict=True)
+            if one is not None
+            for content, side in zip(pair, SIDES[::-1], strict=True)
+        ]
+        edits = [(first[0], *first)] if first is not None and any(spans for _, spans in sides) else []
+        for content, spans in sorted(sides, key=lambda one: one[0].start):
+            edits += content.edits(spans, lambda text, span: mark(f"{MARK}{next(numbers)}", text, span), xml.encoding)
+        at = 0
+        with whole_file(output) as out:
+            for start, stop, text in edits:
+                out.write(xml.data[at:start])
+                out.write(text.encode(xml.encoding, "xmlcharrefreplace"))
+                at = stop
+            out.write(xml.data[at:])
 
-def _mark(
-    xml: XmlFile,
-    contents: Sequence[tuple[Content, Content]],
-    mark: Mark,
-    first: tuple[int, str] | None,
-    checked: Sequence[Checked | None],
-    output: Path,
-) -> None:
-    """Write a file with marks in place of older ones, and every other byte as it is."""
-    text = xml.data.decode(xml.encoding, "replace") if None in checked else ""
-    numbers = count(max(map(int, re.findall(rf"{MARK}(\d+)", text)), default=0) + 1)
-    sides = [
-        (content, [span for span in one.annotation if span.side == side])
-        for pair, one in zip(contents, checked, strict=True)
-        if one is not None
-        for content, side in zip(pair, SIDES[::-1], strict=True)
-    ]
-    edits = [(first[0], *first)] if first is not None and any(spans for _, spans in sides) else []
-    for content, spans in sorted(sides, key=lambda one: one[0].start):
-        edits += content.edits(spans, lambda text, span: mark(f"{MARK}{next(numbers)}", text, span), xml.encoding)
-    at = 0
-    with whole_file(output) as out:
-        for start, stop, text in edits:
-            out.write(xml.data[at:start])
-            out.write(text.encode(xml.encoding, "xmlcharrefreplace"))
-            at = stop
-        out.write(xml.data[at:])
+    return Document(path, tuple(judged), write, tuple(empty), unready)
 
 
 def declaration(xml: XmlFile) -> tuple[str, tuple[int, str] | None]:

@@ -83,7 +83,26 @@ def read_table(path: Path, every: bool = False) -> Document:
             pair = language_pair(cell["lp"])
         units.append(TranslationUnit(name, cell["source"], cell["target"], pair, key=cell["id"]))
         numbers.append(number)
-    return Document(path, tuple(units), partial(_mark, path, rows, numbers, last, delimiter, literal), tuple(empty))
+
+    def mark(checked: Sequence[Checked | None], output: Path) -> None:
+        """Write the table with score and errors, in place of those that an earlier run added, and every other byte as
+        it is; behind row `last` lines are blank."""
+        by_row = dict(zip(numbers, checked, strict=True))
+        is_judged = any(one is not None for one in checked)
+        quote = partial(quoted_cell, delimiter=delimiter, always=all(cell[:1] == '"' for cell in rows[0].raw))
+        with open_binary(path) as file, whole_file(output) as out:
+            out.write(codecs.BOM_UTF8 if file.read(3) == codecs.BOM_UTF8 else b"")
+            for number, row in enumerate(rows):
+                cells, one = list(row.raw), by_row.get(number)
+                ours = _cells(one) if number else _ADDED
+                for name, cell in zip(_ADDED, ours, strict=True) if is_judged and number <= last else ():
+                    if name not in header:
+                        cells.append(cell if literal else quote(cell))
+                    elif number and one is not None:
+                        cells[header.index(name)] = cell if literal else quote(cell)
+                out.write((delimiter.join(cells) + row.end).encode())
+
+    return Document(path, tuple(units), mark, tuple(empty))
 
 
 def _header(row: Row) -> list[str]:
@@ -102,34 +121,6 @@ def _delimiter(path: Path) -> str:
             if all(set(_NAMES[name]) & set(header) for name in ("source", "target")):
                 return one
     return usual[0]
-
-
-def _mark(
-    path: Path,
-    rows: Sequence[Row],
-    numbers: Sequence[int],
-    last: int,
-    delimiter: str,
-    literal: bool,
-    checked: Sequence[Checked | None],
-    output: Path,
-) -> None:
-    """Write the table with score and errors, in place of those that an earlier run added, and every other byte as it
-    is; behind row `last` lines are blank."""
-    by_row = dict(zip(numbers, checked, strict=True))
-    header, is_judged = _header(rows[0]), any(one is not None for one in checked)
-    quote = partial(quoted_cell, delimiter=delimiter, always=all(cell[:1] == '"' for cell in rows[0].raw))
-    with open_binary(path) as file, whole_file(output) as out:
-        out.write(codecs.BOM_UTF8 if file.read(3) == codecs.BOM_UTF8 else b"")
-        for number, row in enumerate(rows):
-            cells, one = list(row.raw), by_row.get(number)
-            ours = _cells(one) if number else _ADDED
-            for name, cell in zip(_ADDED, ours, strict=True) if is_judged and number <= last else ():
-                if name not in header:
-                    cells.append(cell if literal else quote(cell))
-                elif number and one is not None:
-                    cells[header.index(name)] = cell if literal else quote(cell)
-            out.write((delimiter.join(cells) + row.end).encode())
 
 
 def _cells(one: Checked | None) -> tuple[str, str]:
