@@ -86,7 +86,7 @@ def read_mqm_tsv(path: str | Path) -> RatingData:
         check_same_text(path, what, text, at, target.text, line)
         texts["source", key[1], key[2], lp][source.text] += 1
         texts["target", key[0], key[1], key[2], lp][target.text] += 1
-        groups[key].append(_Row(line, severity, cell["category"].strip(), source, target))
+        groups[key].append(_Row(line, cell["doc_segment"], severity, cell["category"].strip(), source, target))
     ratings = tuple(_rating(key, group, texts, left_out) for key, group in groups.items())
     if not ratings:
         why = f"; of {len(left_out)} rows the first is a {left_out[0].reason}" if left_out else ""
@@ -144,6 +144,7 @@ class _Marked(NamedTuple):
 
 class _Row(NamedTuple):
     line: int
+    doc_segment: str
     severity: str
     category: str
     source: _Marked
@@ -167,7 +168,8 @@ def _rating(
         if fold_severity(row.severity) is None and row.severity != "neutral":
             left_out.append(LeftOut(row.line, f"severity {row.severity!r}: has no penalty"))
         errors.append(_error(row, source, target, left_out))
-    return Rating(system, doc, segment, rater, source, target, tuple(errors), lp or None, rows[0].line)
+    doc_segment, line = rows[0].doc_segment, rows[0].line
+    return Rating(system, doc, segment, rater, source, target, tuple(errors), lp or None, line, doc_segment=doc_segment)
 
 
 def _error(row: _Row, source: str, target: str, left_out: list[LeftOut]) -> MqmError:

@@ -8,6 +8,7 @@ from pathlib import Path
 from mbr_esd_metric.adapters.mqm_tsv import is_mqm_tsv, read_mqm_tsv
 from mbr_esd_metric.adapters.qe_tsv import is_qe, read_qe
 from mbr_esd_metric.adapters.ratings import RatingData, is_rating_lines, read_rating_lines
+from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.files.streams import numbered_lines
 
@@ -24,10 +25,15 @@ def is_rating_format(line: str) -> bool:
     return any(recognises(line) for recognises in FORMATS)
 
 
-def read_mqm(path: str | Path) -> RatingData:
+def read_mqm(path: str | Path, *, marked: bool = True) -> RatingData:
     """Human annotations in one of the `FORMATS`, plain or compressed. A file that none of them recognises is read as
-    JSON lines if its name ends in .jsonl or .json, else as Google's TSV, which may lack its header."""
+    JSON lines if its name ends in .jsonl or .json, else as Google's TSV, which may lack its header. Raises `InputError`
+    for a score without errors if they have to be `marked`."""
     path = Path(path)
     first = next(iter(numbered_lines(path)), (0, ""))[1]
     usual = read_rating_lines if plain_name(path).endswith((".jsonl", ".json")) else read_mqm_tsv
-    return next((read for recognises, read in FORMATS.items() if recognises(first)), usual)(path)
+    data = next((read for recognises, read in FORMATS.items() if recognises(first)), usual)(path)
+    if marked and (line := next((one.line for one in data if not one.marked), None)):
+        why = "a score without errors (direct assessment); only `wmt import` and `annotate report` read it"
+        raise InputError(f"{path}, line {line}: {why}")
+    return data

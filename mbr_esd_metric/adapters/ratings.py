@@ -95,7 +95,7 @@ class Rating:
     """One person's rating of one translation.
 
     Attributes:
-        segment: the segment's position in the test set, as in the file.
+        segment, doc_segment: the segment's position in the test set and in its document, as in the file.
         rater: "" where the file does not say.
         source, target: without markers and white space at the end; of rows that disagree, the most frequent text.
         errors: in the file's order, those of the source side and those without a place among them.
@@ -124,6 +124,7 @@ class Rating:
     suggested: tuple[Suggestion, ...] | None = None
     added: int = 0
     checks: tuple[int, int] = (0, 0)
+    doc_segment: str = ""
 
     @property
     def both(self) -> Annotation:
@@ -277,11 +278,8 @@ def check_comparable(ratings: Sequence[Rating]) -> None:
             )
 
 
-def read_rating_lines(path: str | Path, *, of_tool: bool = False) -> RatingData:
+def read_rating_lines(path: str | Path) -> RatingData:
     """Read ratings as JSON lines of this module's form, plain or compressed.
-
-    Args:
-        of_tool: also those without marked errors (direct assessment), which `write_rating_lines` writes.
 
     Raises:
         InputError: with the line, where it is no such object or a span does not fit its translation.
@@ -291,10 +289,6 @@ def read_rating_lines(path: str | Path, *, of_tool: bool = False) -> RatingData:
     for where, number, item in json_objects(path):
         with reading(where):
             ratings.append(Rating.from_json(item, number, left_out))
-            if not (of_tool or ratings[-1].marked):
-                raise InputError(
-                    "a score without errors (direct assessment); only `wmt import` and `annotate report` read it"
-                )
     if not ratings:
         raise InputError(f"{path}: no ratings in this file")
     return RatingData(Path(path), tuple(ratings), tuple(left_out))

@@ -23,7 +23,7 @@ from mbr_esd_metric.report.tables import render_all
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
-    from mbr_esd_metric.report.rating_table import RatingTable
+    from mbr_esd_metric.report.inputs import RatingTable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -244,6 +244,6 @@ def run_report(args: argparse.Namespace) -> int:
     from mbr_esd_metric.report.people import people_tables
 
     check_distinct(args.ratings, "ratings")
-    ratings = [one for path in args.ratings for one in read_rating_lines(path, of_tool=True)]
+    ratings = [one for path in args.ratings for one in read_rating_lines(path)]
     print(render_all(people_tables(ratings, args.ratings), "text"), end="")
     return 0

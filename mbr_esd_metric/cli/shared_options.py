@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.layout import SystemChoice
     from mbr_esd_metric.metric.card import ModelCard
     from mbr_esd_metric.metric.sources import Segment
-    from mbr_esd_metric.report.rating_table import RatingTable
+    from mbr_esd_metric.report.inputs import RatingTable
     from mbr_esd_metric.report.tables import Table
 
 #: The best one that any machine can run.

@@ -22,7 +22,7 @@ from mbr_esd_metric.files.streams import write_whole
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.scored_files import SegmentRating, Text
-    from mbr_esd_metric.report.rating_table import RatingTable
+    from mbr_esd_metric.report.inputs import RatingTable
 
 _STYLE: dict[Severity, str] = {"major": "\x1b[1;4;31m", "minor": "\x1b[4;33m"}
 #: By whether there is colour: words that stay, that go and that come.

@@ -21,8 +21,8 @@ from mbr_esd_metric.metaeval.calibration import (
     reliability,
     threshold_curve,
 )
+from mbr_esd_metric.report.inputs import RatingTable
 from mbr_esd_metric.report.plots import Curve, plot_curves
-from mbr_esd_metric.report.rating_table import RatingTable
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
 

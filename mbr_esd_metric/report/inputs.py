@@ -1,50 +1,156 @@
-"""Files and test sets side by side; the content of a file tells its kind. And a metric's scores of translations that
-people rated, with whether these are without error."""
+"""Several annotations of the same translations side by side, from files and test sets; the content of a file tells its
+kind. And a metric's scores of translations that people rated, with whether these are without error.
+
+An *input* is what one metric or one rater says about some translations. Inputs come from different files with
+different names for segments; `files.records` says how they are joined.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
 from mbr_esd_metric.adapters.rating_formats import is_rating_format, read_mqm
-from mbr_esd_metric.adapters.ratings import Rating, read_rating_lines
+from mbr_esd_metric.adapters.ratings import Rating
 from mbr_esd_metric.adapters.scored_files import SegmentRating, Text, read_comet_json, read_decided
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
-from mbr_esd_metric.core.annotation import fold_severity, mqm_score, unit_score
+from mbr_esd_metric.core.annotation import Annotation, fold_severity, mqm_score, unit_score
 from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.core.decision_problem import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable
 from mbr_esd_metric.decoding.file import decided_records, file_options
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import read_annotations
-from mbr_esd_metric.errors import InputError, NoValidCandidateError
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, labelled
 from mbr_esd_metric.files.paths import name_of, plain_name, short_names
 from mbr_esd_metric.files.records import Join, SegmentKey
 from mbr_esd_metric.files.streams import numbered_lines
 from mbr_esd_metric.files.untrusted import parse_strict_json
 from mbr_esd_metric.metaeval.error_free import ESA_THRESHOLD, ScoredTranslation, gold_labels
 from mbr_esd_metric.prompting.parse import Invalid
-from mbr_esd_metric.report.rating_table import (
-    AnnotationCount,
-    CandidateInput,
-    Distribution,
-    RatingInput,
-    RatingTable,
-    join,
-)
 
 Kind = Literal["comet", "decisions", "candidates", "mqm"]
+
+
+@dataclass(frozen=True, slots=True)
+class RatingInput:
+    """The ratings of one metric or one human rater; in a table None for rows that it does not have."""
+
+    name: str
+    ratings: Sequence[SegmentRating | None]
+    human: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationCount:
+    """One distinct annotation among a segment's candidates: how often, and its best log-probability."""
+
+    annotation: Annotation
+    count: int
+    logprob: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """The candidates of one segment: numbers of valid, distinct and invalid ones, and the most frequent annotations.
+
+    `runs` are (characters, candidates that mark them, candidates that mark them as major), from the first character to
+    the last; their widths sum to the length of the translation.
+    """
+
+    text: Text
+    valid: int
+    distinct: int
+    invalid: int
+    runs: Sequence[tuple[int, int, int]]
+    annotations: Sequence[AnnotationCount]
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateInput:
+    """The candidates that one model sampled; in a table None for rows that it does not have."""
+
+    name: str
+    distributions: Sequence[Distribution | None]
+
+
+#: What an input says of one row.
+_Entry = TypeVar("_Entry", SegmentRating, Distribution)
+
+
+@dataclass(frozen=True, slots=True)
+class RatingTable:
+    """Translations as rows, metrics and raters as columns; and what was repaired in the inputs, and which share only a
+    part of their rows with the rest."""
+
+    rows: Sequence[Text]
+    columns: Sequence[RatingInput]
+    candidates: Sequence[CandidateInput]
+    notes: Sequence[str] = ()
+
+
+def join(inputs: Sequence[RatingInput], candidates: Sequence[CandidateInput] = ()) -> RatingTable:
+    """Put inputs side by side. Rows are in the order of first appearance, and no row is left out.
+
+    Raises:
+        InputError: no input at all, two inputs of one name, or a span that ends past its translation.
+    """
+    name, times = Counter(one.name for one in inputs).most_common(1)[0] if inputs else ("", 0)
+    if times > 1:
+        raise InputError(f"two inputs are named {name!r}; name them apart with NAME=FILE")
+    for one in inputs:
+        for rating in filter(None, one.ratings):
+            with labelled(f"{one.name}, segment {rating.text.id}"):
+                _check(rating)
+    rows: list[Text] = []
+    placed = [_place(one.ratings, rows) for one in inputs]
+    sampled = [_place(one.distributions, rows) for one in candidates]
+    if not rows:
+        raise InputError("there is no segment to show; give at least one file with segments")
+    inputs_of_row = Counter(row for ratings in placed for row in ratings)
+    notes = []
+    for one, ratings in zip(inputs, placed, strict=True):
+        if (alone := sum(inputs_of_row[row] == 1 for row in ratings)) and len(inputs) > 1:
+            notes.append(f"{alone} of the segments of {one.name} are in no other input")
+    at = range(len(rows))
+    return RatingTable(
+        rows,
+        [replace(one, ratings=[of.get(row) for row in at]) for one, of in zip(inputs, placed, strict=True)],
+        [replace(one, distributions=[of.get(row) for row in at]) for one, of in zip(candidates, sampled, strict=True)],
+        notes,
+    )
+
+
+def _check(rating: SegmentRating) -> None:
+    if rating.annotation is None:
+        return
+    rating.annotation.on("translation").check_length(len(rating.text.translation))
+    for span in rating.annotation.on("source"):
+        if span.end > len(rating.text.source):
+            raise InputError(f"the omission [{span.start}, {span.end}) ends past the source")
+
+
+def _place(entries: Sequence[_Entry | None], rows: list[Text]) -> dict[int, _Entry]:
+    """Row -> its entry; new rows are appended, and no two entries of one call share a row."""
+    known = Join(((text.place, row) for row, text in enumerate(rows)), {one.text.system for one in entries if one})
+    taken: dict[int, _Entry] = {}
+    for one in filter(None, entries):
+        row = next((row for row in known.all_of(one.text.place) if row not in taken), len(rows))
+        if row == len(rows):
+            rows.append(one.text)
+        taken[row] = one
+    return taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,9 +382,7 @@ def scored_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[lis
     ratings of `annotate import` with their scores."""
     people: dict[SegmentKey, list[Rating]] = defaultdict(list)
     for path in ratings:
-        beginning = next((line for _, line in numbered_lines(path)), "")
-        of_tool = plain_name(path).endswith((".jsonl", ".json")) and '"checks"' in beginning
-        for one in read_rating_lines(path, of_tool=True) if of_tool else read_mqm(path):
+        for one in read_mqm(path, marked=False):
             people[SegmentKey(one.system, one.source, one.target)].append(one)
     rows = [row for path in metrics for row in read_comet_json(Path(path))]
     join = Join(people.items(), {row.text.system for row in rows})

@@ -24,7 +24,7 @@ from typing import Any
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.scored_files import Text
 from mbr_esd_metric.core.annotation import weights_of
-from mbr_esd_metric.report.rating_table import AnnotationCount, CandidateInput, RatingInput, RatingTable
+from mbr_esd_metric.report.inputs import AnnotationCount, CandidateInput, RatingInput, RatingTable
 
 
 def render_page(table: RatingTable, title: str) -> str:

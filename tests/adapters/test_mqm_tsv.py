@@ -39,7 +39,7 @@ def test_columns_have_had_several_names(tmp_path: Path, numbers: str, doc_segmen
     places = "2|9" if " " in numbers else "9"
     data = read(tmp_path, f'A|d|{places}|r1|s|<v>t</v>|Other|Minor|{{"timing": 1}}', header=header)
     (rating,) = data.ratings
-    assert (rating.segment, len(rating.errors)) == ("9", 1)
+    assert (rating.doc_segment, rating.segment, len(rating.errors)) == (doc_segment, "9", 1)
     assert data.left_out == ()
     rows = ("A|d|1|7|r1|One|Eins|No-error|No-error|en-de", "A|d|1|7|r1|One|Uno|No-error|No-error|en-es")
     data = read(tmp_path, *rows, header=f"{HEADER} lp")

@@ -231,9 +231,7 @@ def test_what_people_click_comes_back(
     assert "24 ratings of 2 annotators" in output
     assert "anna passed 0 of 1 attention check" in output
     assert "ben passed 1 of 1 attention check" in output
-    ratings = {
-        (one.rater, one.system, int(one.segment) - 1): one for one in read_rating_lines("ratings.jsonl", of_tool=True)
-    }
+    ratings = {(one.rater, one.system, int(one.segment) - 1): one for one in read_rating_lines("ratings.jsonl")}
     assert len(ratings) == 24
 
     def words(one: Rating) -> list[tuple[str, str]]:

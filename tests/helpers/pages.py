@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
-from mbr_esd_metric.report.rating_table import RatingInput, RatingTable, Text, join
-from mbr_esd_metric.report.rating_table import SegmentRating as Rating
+from mbr_esd_metric.report.inputs import RatingInput, RatingTable, Text, join
+from mbr_esd_metric.report.inputs import SegmentRating as Rating
 from mbr_esd_metric.report.viewer import render_page
 
 #: As few of Chromium's own errands as can be: the log of requests must hold ours alone.

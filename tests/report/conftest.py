@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mbr_esd_metric.report.rating_table import RatingTable
+from mbr_esd_metric.report.inputs import RatingTable
 from tests.helpers.pages import Page, browser, random_sheet
 
 

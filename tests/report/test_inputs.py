@@ -12,6 +12,8 @@ import pytest
 
 from mbr_esd_metric.adapters.rating_formats import FORMATS, read_mqm
 from mbr_esd_metric.adapters.ratings import RatingData
+from mbr_esd_metric.adapters.scored_files import SegmentRating as Rating
+from mbr_esd_metric.adapters.scored_files import Text
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.importing import kind_of_import
 from mbr_esd_metric.adapters.wmt.layout import Layout, write_scores
@@ -23,8 +25,7 @@ from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.records import DecisionRecord, read_candidates, write_records
 from mbr_esd_metric.files.streams import write_whole
-from mbr_esd_metric.report.inputs import Source, distribution, kind_of_input, read_table
-from mbr_esd_metric.report.rating_table import RatingTable, Text
+from mbr_esd_metric.report.inputs import RatingInput, RatingTable, Source, distribution, join, kind_of_input, read_table
 from mbr_esd_metric.report.viewer import payload
 from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
@@ -280,3 +281,24 @@ def test_an_importer_of_json_is_a_row_of_the_table(tmp_path: Path, monkeypatch: 
     monkeypatch.setitem(FORMATS, lambda line: '"judge"' in line, lambda _: data)
     assert read_mqm(path) is data
     assert kind_of_input(path) == kind_of_import(path) == "mqm"
+
+
+A = Text("1", "sys", "source", "one translation")
+MAJOR = Annotation([ErrorSpan(0, 3, "major", "accuracy", 0.1 + 0.2)])
+
+
+@pytest.mark.parametrize(("system", "step"), [("other", -1), (A.system, 1)])
+def test_the_same_text_twice_stays_apart(system: str, step: int) -> None:
+    """Texts of two systems may come in any order, those of one system in one order."""
+    both = [Rating(A, MAJOR), Rating(Text("2", system, A.source, A.translation), Annotation())]
+    sheet = join([RatingInput("a", both), RatingInput("b", both[::step])])
+    assert [text.id for text in sheet.rows] == ["1", "2"]
+    assert [o.annotation for o in sheet.columns[1].ratings if o] == [MAJOR, Annotation()]
+
+
+def test_nothing_is_left_out_and_what_stands_alone_is_counted() -> None:
+    alone = Text("9", "sys", "source", "another translation")
+    sheet = join([RatingInput("a", [Rating(A, MAJOR)]), RatingInput("b", [Rating(A, MAJOR), Rating(alone, MAJOR)])])
+    assert list(sheet.rows) == [A, alone]
+    assert sheet.columns[0].ratings[1] is None
+    assert sheet.notes == ["1 of the segments of b are in no other input"]

@@ -8,7 +8,7 @@ import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import ScoredPart
-from mbr_esd_metric.report.rating_table import (
+from mbr_esd_metric.report.inputs import (
     AnnotationCount,
     CandidateInput,
     Distribution,
@@ -17,7 +17,7 @@ from mbr_esd_metric.report.rating_table import (
     Text,
     join,
 )
-from mbr_esd_metric.report.rating_table import SegmentRating as Rating
+from mbr_esd_metric.report.inputs import SegmentRating as Rating
 from tests.helpers.pages import Page, random_sheet
 
 pytestmark = pytest.mark.browser

@@ -10,8 +10,8 @@ import pytest
 from mbr_esd_metric import f1, soft_dice, soft_f1
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, mqm_score, unit_score
 from mbr_esd_metric.metaeval.comparison import SampledScore, mean_score
-from mbr_esd_metric.report.rating_table import RatingInput, RatingTable, Text, join
-from mbr_esd_metric.report.rating_table import SegmentRating as Rating
+from mbr_esd_metric.report.inputs import RatingInput, RatingTable, Text, join
+from mbr_esd_metric.report.inputs import SegmentRating as Rating
 from tests.helpers.pages import Page, random_sheet
 
 pytestmark = pytest.mark.browser

@@ -85,7 +85,7 @@ def test_fates(tmp_path: Path) -> None:
     omission = MqmError("major", "Accuracy/Omission", "source", 7, 10)
     assert rating.errors == (MqmError("minor", "", "target", 3, 4), omission)
     write_rating_lines(tmp_path / "r.jsonl", [rating])
-    assert read_rating_lines(tmp_path / "r.jsonl", of_tool=True).ratings == (rating,)
+    assert read_rating_lines(tmp_path / "r.jsonl").ratings == (rating,)
 
 
 def test_times_of_all_visits_since_a_reset_count_and_a_pause_at_most_a_minute() -> None:
@@ -195,7 +195,7 @@ def test_protocols(tmp_path: Path) -> None:
     ratings = ratings_of(_theirs(protocol="DA"), entry)
     assert not ratings[0].marked
     write_rating_lines(tmp_path / "r.jsonl", ratings)
-    assert list(read_rating_lines(tmp_path / "r.jsonl", of_tool=True)) == ratings
+    assert list(read_rating_lines(tmp_path / "r.jsonl")) == ratings
     refused("line 1: a score without errors", read_mqm, tmp_path / "r.jsonl")
     (segment, _) = read_esa([tmp_path / "r.jsonl"]).segments
     assert [one.marked for one in segment.ratings["X"]] == [False]
@@ -218,7 +218,7 @@ def test_ratings_that_cannot_stand_in_one_table_or_are_out_of_range(tmp_path: Pa
     check_comparable([one, replace(one, source="unrelated", target="Another")])
     for key, value in (("score", 1e9), ("score", -1), ("seconds", -0.5)):
         (tmp_path / "r.jsonl").write_text(json.dumps({**one.to_json(), key: value}), encoding="utf-8")
-        refused("line 1: ", read_rating_lines, tmp_path / "r.jsonl", of_tool=True)
+        refused("line 1: ", read_rating_lines, tmp_path / "r.jsonl")
 
 
 @given(st.text(max_size=30))
