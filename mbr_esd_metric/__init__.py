@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from mbr_esd_metric.core.similarities.scoresim import score_sim as score_sim
     from mbr_esd_metric.core.similarities.softdice import soft_dice as soft_dice
     from mbr_esd_metric.core.similarities.softf1 import soft_f1 as soft_f1
-    from mbr_esd_metric.decoding.file import decide_corpus as decide_corpus
-    from mbr_esd_metric.decoding.file import decide_many as decide_many
+    from mbr_esd_metric.decoding.decide import decide as decide
+    from mbr_esd_metric.decoding.decide import decide_corpus as decide_corpus
+    from mbr_esd_metric.decoding.decide import decide_many as decide_many
     from mbr_esd_metric.decoding.options import DecisionOptions as DecisionOptions
-    from mbr_esd_metric.decoding.segment import decide as decide
     from mbr_esd_metric.errors import EngineError as EngineError
     from mbr_esd_metric.errors import InputError as InputError
     from mbr_esd_metric.errors import MbrEsdError as MbrEsdError
@@ -57,8 +57,7 @@ _PUBLIC = {
     "core.similarities.softdice": ("soft_dice",),
     "core.similarities.softf1": ("soft_f1",),
     "decoding.options": ("DecisionOptions",),
-    "decoding.file": ("decide_corpus", "decide_many"),
-    "decoding.segment": ("decide",),
+    "decoding.decide": ("decide", "decide_corpus", "decide_many"),
     "errors": ("EngineError", "InputError", "MbrEsdError", "NoValidCandidateError", "OptionError", "StoreError"),
     "generation.engine": ("Engine",),
     "metric.metric": ("Metric", "Prediction", "load_metric"),

@@ -72,7 +72,7 @@ def first_of(items: Sequence[str], most: int = 5, between: str = ", ") -> str:
 
 #: Seconds between two lines of progress where standard error is no terminal; shorter work says nothing there.
 LINE_PAUSE = 30.0
-#: The package's log: notes at INFO, what a user should act on at WARNING. Without `shown_log` nothing of it is printed
+#: The package's log: notes at INFO, what a user should act on at WARNING. Without `show_log` nothing of it is printed
 #: but what Python prints of any library.
 logger = logging.getLogger("mbr_esd_metric")
 _with_notes: ContextVar[bool] = ContextVar("with_notes", default=True)
@@ -109,18 +109,6 @@ def show_log() -> None:
     """Print the log from now on, for a program; other handlers do not get it."""
     logger.handlers, logger.propagate = [_Printer()], False
     logger.setLevel(logging.INFO)
-
-
-@contextmanager
-def shown_log() -> Iterator[None]:
-    """`show_log` for a while."""
-    before = logger.handlers, logger.level, logger.propagate
-    show_log()
-    try:
-        yield
-    finally:
-        logger.handlers, level, logger.propagate = before
-        logger.setLevel(level)
 
 
 def progress_bar(doing: str, unit: str = "it", *, done: int = 0, shown: bool = True, **options: Any) -> tqdm[Any]:

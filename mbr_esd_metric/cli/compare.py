@@ -11,7 +11,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from mbr_esd_metric.cli.shared_options import Check, add_gate, add_table, check_gate, close_gate
+from mbr_esd_metric.cli.shared_options import Check, add_gate, add_table, check_gate, close_gate, limits
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, first_of, labelled, number_of
 from mbr_esd_metric.files.paths import check_distinct, system_names
 from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, render_all, table_of
@@ -169,7 +169,6 @@ def _check(systems: Mapping[str, _System], level: float) -> Check:
 def _means(systems: Mapping[str, _System], sampled: bool) -> Table:
     """Each system's mean score and MQM score."""
     from mbr_esd_metric.metaeval.comparison import mean_score
-    from mbr_esd_metric.metric.cards import limits
 
     score = Column("score", "score", digits=4)
     rows: list[TableRow] = []

@@ -6,7 +6,8 @@ import argparse
 import os
 import sys
 
-from mbr_esd_metric.decoding.options import FIELDS, option_help
+from mbr_esd_metric.decoding.option_texts import option_help
+from mbr_esd_metric.decoding.options import FIELDS
 from mbr_esd_metric.errors import first_of, number_of
 from mbr_esd_metric.files.paths import check_output
 

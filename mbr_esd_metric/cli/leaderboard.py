@@ -13,6 +13,7 @@ from mbr_esd_metric.cli.shared_options import (
     add_metrics,
     add_systems,
     check_plot_of,
+    limits,
     load_test_sets,
     named_metrics,
     print_tables,
@@ -170,7 +171,6 @@ def _with_limits(table: Table, test_sets: Sequence[TestSet]) -> Table:
     """The table with what the small model can decide, where it has a row."""
     from mbr_esd_metric.adapters.wmt.test_set import base_name
     from mbr_esd_metric.metaeval.leaderboard import signature_field
-    from mbr_esd_metric.metric.cards import limits
 
     shown = {str(cell.value).partition(" (")[0] for row in table.rows for cell in row if isinstance(cell.value, str)}
     models = [

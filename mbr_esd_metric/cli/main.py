@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TextIO, cast
 
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.errors import RESUME, MbrEsdError, notes, printable, shown_log, unknown
+from mbr_esd_metric.errors import RESUME, MbrEsdError, logger, notes, printable, show_log, unknown
 from mbr_esd_metric.plugins import part_at_fault
 
 #: Heading -> verb -> (what `functions_of` takes, one line of help). ``configure(parser)`` adds the verb's arguments,
@@ -132,6 +132,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         if argv is None:
             # All is written, and the interpreter ends: Ctrl-C has nothing left to stop, and would be a traceback.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextlib.contextmanager
+def shown_log() -> Iterator[None]:
+    """`show_log` for a while."""
+    before = logger.handlers, logger.level, logger.propagate
+    show_log()
+    try:
+        yield
+    finally:
+        logger.handlers, level, logger.propagate = before
+        logger.setLevel(level)
 
 
 class _Output:

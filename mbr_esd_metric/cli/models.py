@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric._version import __version__
+from mbr_esd_metric.cli.shared_options import limits
 from mbr_esd_metric.errors import install_command, number_of, printable
 
 if TYPE_CHECKING:
@@ -48,13 +49,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the table, one card, or what works here; 1 if the card to check cannot run here."""
     from mbr_esd_metric.generation.server.address import shown
-    from mbr_esd_metric.metric.card import option_meanings, settings
-    from mbr_esd_metric.metric.cards import limits, listed, load_card
+    from mbr_esd_metric.metric.card import settings
+    from mbr_esd_metric.metric.cards import load_card
 
     if args.check:
         return _check(args.name)
     if args.name:
-        meanings = option_meanings()
+        meanings = _meanings()
         for key, value in settings(load_card(args.name)).items():
             texts = [shown(str(one)) for one in value] if isinstance(value, tuple) else [printable(str(value))]
             text = ", ".join(texts) if value not in (None, (), "") else "-"
@@ -68,6 +69,27 @@ def run(args: argparse.Namespace) -> int:
         "`mbr-esd models NAME` shows the options of one, `mbr-esd models --check` what works on this machine."
     )
     return 0
+
+
+def _meanings() -> dict[str, str]:
+    """Option of a model name -> what it means, and the values that it takes."""
+    from mbr_esd_metric.decoding.option_texts import option_help
+    from mbr_esd_metric.decoding.options import FIELDS
+    from mbr_esd_metric.generation.engine import ENGINES
+    from mbr_esd_metric.metric.card import OPTIONS
+
+    takes = {name: f.metadata["takes"] for name, f in OPTIONS.items()}
+    takes["engine"] = ", ".join(["auto", *ENGINES.names()])
+    meanings = {name: f"{f.metadata['help']}: {takes[name]}" for name, f in OPTIONS.items()}
+    return meanings | {name: option_help(name) for name in FIELDS}
+
+
+def listed() -> list[ModelCard]:
+    """The cards in lists of models; ``MBR_ESD_DEMO=1`` adds those of the tests, which are in a checkout alone."""
+    from mbr_esd_metric.metric.cards import CARD_NAMES, get_card
+
+    every = os.environ.get("MBR_ESD_DEMO") == "1"
+    return [get_card(name) for name in CARD_NAMES if every or not name.startswith("mbr-esd-demo")]
 
 
 def _line(card: ModelCard) -> str:
@@ -84,8 +106,8 @@ def _line(card: ModelCard) -> str:
 def _check(name: str | None) -> int:
     """Print what works here, and what to do about the rest. Returns 1 if the named model cannot run here."""
     from mbr_esd_metric.metric.card import ANY_MODEL
-    from mbr_esd_metric.metric.cards import listed, load_card
-    from mbr_esd_metric.metric.sources import engine_problems
+    from mbr_esd_metric.metric.cards import load_card
+    from mbr_esd_metric.metric.engine_problems import engine_problems
 
     if not name:
         _print_machine()

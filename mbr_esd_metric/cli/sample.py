@@ -104,11 +104,12 @@ def _records(
     """The record of each segment; `cut` gets how many candidates were and were not cut by their length, and `refused`
     the segments that a server will never answer."""
     from mbr_esd_metric.core.decision import CandidateColumns
+    from mbr_esd_metric.decoding.option_texts import stored_options
     from mbr_esd_metric.files.records import CandidateRecord
     from mbr_esd_metric.generation.engine import Refused
     from mbr_esd_metric.metric.run import sample
 
-    decision = card.decision.stored()
+    decision = stored_options(card.decision)
     sampled = sample(card, [segment for _, segment in named], progress=progress)
     for (name, _), (segment, candidates) in zip(named, sampled, strict=True):
         if isinstance(candidates, Refused):

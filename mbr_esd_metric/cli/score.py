@@ -18,13 +18,14 @@ from mbr_esd_metric.cli.shared_options import (
     add_gate,
     check_gate,
     close_gate,
+    limits,
     print_estimates,
 )
 from mbr_esd_metric.core.annotation import CORRECTION, Annotation
 from mbr_esd_metric.errors import OptionError, logger, no_effect_error, number_of, printable
 from mbr_esd_metric.files.streams import json_text, write_whole
 from mbr_esd_metric.metric.card import with_pair
-from mbr_esd_metric.metric.cards import is_ours, limits, load_card
+from mbr_esd_metric.metric.cards import is_ours, load_card
 from mbr_esd_metric.metric.data_warnings import joined, warnings
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.text import is_blank
@@ -90,8 +91,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Score every system; the output has the form of ``comet-score``'s."""
     from mbr_esd_metric.metric.metric import Metric
+    from mbr_esd_metric.metric.run import candidate_source
     from mbr_esd_metric.metric.signature import model_title
-    from mbr_esd_metric.metric.sources import candidate_source
 
     if args.fail_under is not None and not 0 <= args.fail_under <= 1:
         raise OptionError(f"--fail-under {args.fail_under:g}: give a score in [0, 1], on which 1 is without an error")

@@ -1,4 +1,4 @@
-"""Decisions for a test set, and for a whole file of candidates: streaming, in order, over several processes.
+"""Decisions for a whole file of candidates: streaming, in order, over several processes.
 
 Memory does not grow with the number of segments of a file, except for the numbers that a rule over the whole file
 (`mbr-corpus`) needs. The output gets its name when all lines are there.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import json
-import math
 import multiprocessing
 import os
 import tempfile
@@ -20,19 +19,17 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count, islice, repeat
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
-import numpy as np
-
-from mbr_esd_metric.core.corpus_choice import CorpusChoice, Shortlist
 from mbr_esd_metric.core.corpus_rules import CorpusRule
-from mbr_esd_metric.core.decision import Candidates, Decision
-from mbr_esd_metric.core.decision_problem import DecisionProblem, decided
+from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.kernels import Floats
+from mbr_esd_metric.decoding.decide import CorpusSegment, corpus_segment, decide_together
+from mbr_esd_metric.decoding.option_texts import changed_options
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.segment import Counts, blank_decision, decide, decide_segment, decision_problem
+from mbr_esd_metric.decoding.segment import blank_decision, decide_segment
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, progress_bar
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.records import (
@@ -46,142 +43,14 @@ from mbr_esd_metric.files.records import (
 from mbr_esd_metric.files.streams import whole_file
 from mbr_esd_metric.prompting.text import is_untranslated
 
-_T = TypeVar("_T")
-_S = TypeVar("_S")
 #: Workers get blocks of so many records, and there is a worker for each so many bytes of the file.
 _RECORDS, _BYTES = 16, 1 << 21
 #: Seconds until a worker sees that its parent has ended.
 _WATCH_SECONDS = 0.5
-#: An item of `raw_records`.
-_Item: TypeAlias = "tuple[str, bytes | list[Any]]"
 #: How the first line of a file writes an option.
 _option_of_line = '"decision": {} {}'.format
-
-
-def decide_many(
-    segments: Iterable[tuple[Candidates, str]],
-    options: DecisionOptions | None = None,
-    *,
-    sources: Iterable[str] | None = None,
-    workers: int = 1,
-    **fields: Any,
-) -> list[Decision]:
-    """`decide` for each segment of a test set, given by candidates, translation and perhaps source, in so many
-    processes; a rule such as `mbr-corpus` decides them together, in one. Errors begin with "segment N"."""
-    chosen = DecisionOptions.of(options, fields)
-    if chosen.whole_set:
-        return list(decide_corpus(segments, chosen, sources=sources).decisions)
-    work = [
-        (number, candidates, translation, source, chosen)
-        for number, ((candidates, translation), source) in enumerate(_paired(segments, sources, "sources"), 1)
-    ]
-    if workers <= 1:
-        return list(map(_numbered, work))
-    with ProcessPoolExecutor(workers) as pool:
-        return list(pool.map(_numbered, work, chunksize=max(1, len(work) // (8 * workers))))
-
-
-def _paired(values: Iterable[_T], others: Iterable[_S] | None, name: str) -> Iterator[tuple[_T, _S | None]]:
-    """Each value with its partner, None where there are none; `InputError` if there are more or fewer of them."""
-    try:
-        yield from zip(values, repeat(None) if others is None else others, strict=others is not None)
-    except ValueError as error:
-        raise InputError(f"there are more or fewer {name} than segments; give one for each") from error
-
-
-def _numbered(work: tuple[int, Candidates, str, str | None, DecisionOptions]) -> Decision:
-    """The decision of one segment; errors begin with its number."""
-    number, candidates, translation, source, options = work
-    with labelled(f"segment {number}"):
-        return decide(candidates, translation, options, source=source)
-
-
-@dataclass(frozen=True)
-class CorpusDecision:
-    """The decisions of `decide_corpus`.
-
-    Attributes:
-        decisions: one for each segment; expected utilities are those of the rule, of `mbr-corpus` ``a - F b`` in its
-            terms.
-        ratios: the value that the rule maximises after each pass, of `mbr-corpus` F; the last is that of the choice.
-    """
-
-    decisions: tuple[Decision, ...]
-    ratios: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class CorpusSegment:
-    """One segment of `decide_corpus`: the statistics of its hypotheses, shape (n, k), and the answers that may be
-    chosen."""
-
-    problem: DecisionProblem
-    rule: CorpusRule
-    statistics: Floats
-    shortlist: Shortlist
-    counts: Counts
-    options: DecisionOptions
-
-    def decision(self, position: int, choice: CorpusChoice | None) -> Decision:
-        """The decision for a position in the shortlist; its utilities are NaN without the choice for the test set."""
-        values, value = np.full(len(self.statistics), np.nan), math.nan
-        if choice is not None:
-            values = self.rule.values(self.statistics, choice)
-            value = float(self.rule.values(self.shortlist.statistics, choice)[position])
-        answer, options = self.shortlist.answers[position], self.options
-        return self.counts.completed(decided(self.problem, answer, values, options.mqm, options.score, value), options)
-
-
-def corpus_segment(
-    candidates: Candidates,
-    translation: str,
-    options: DecisionOptions,
-    *,
-    source: str | None = None,
-    supports: Candidates | None = None,
-) -> CorpusSegment:
-    """One segment for a rule that decides over the whole test set; for the arguments see `decide`."""
-    rule = options.rule_instance
-    if not isinstance(rule, CorpusRule):
-        raise OptionError(f"the rule {rule.name!r} decides segment by segment; call decide")
-    problem, counts = decision_problem(candidates, translation, options, source=source, supports=supports)
-    statistics = rule.statistics(problem)
-    return CorpusSegment(problem, rule, statistics, rule.shortlist(problem, statistics), counts, options)
-
-
-def decide_corpus(
-    segments: Iterable[tuple[Candidates, str]],
-    options: DecisionOptions = DecisionOptions("mbr-corpus"),
-    *,
-    sources: Iterable[str | None] | None = None,
-    supports: Iterable[Candidates] | None = None,
-    labels: Iterable[str] | None = None,
-) -> CorpusDecision:
-    """Choose for all segments of a test set together, by a rule such as `mbr-corpus`; another is an `OptionError`. For
-    each segment there are its candidates and translation, and perhaps source and supports as for `decide`. Errors begin
-    with its label, by default "segment 1" and so on."""
-    names = iter(labels) if labels is not None else map("segment {}".format, count(1))
-    waiting: list[tuple[str, CorpusSegment]] = []
-    with_sources = _paired(segments, sources, "sources")
-    for ((candidates, translation), source), others in _paired(with_sources, supports, "sets of supports"):
-        with labelled(label := next(names)):
-            segment = corpus_segment(candidates, translation, options, source=source, supports=others)
-        waiting.append((label, segment))
-    decisions, ratios = decide_together(waiting)
-    return CorpusDecision(tuple(decisions), ratios)
-
-
-def decide_together(outcomes: Sequence[tuple[str, Any]]) -> tuple[list[Any], tuple[float, ...]]:
-    """The outcomes of labelled segments, with its decision in the place of each `CorpusSegment`; and the values of
-    `CorpusDecision.ratios`."""
-    waiting = [one for _, one in outcomes if isinstance(one, CorpusSegment)]
-    choice = waiting[0].rule.settle([one.shortlist.statistics for one in waiting]) if waiting else None
-    chosen = iter(() if choice is None else choice.chosen.tolist())
-    decisions = []
-    for label, one in outcomes:
-        with labelled(label):
-            decisions.append(one.decision(next(chosen), choice) if isinstance(one, CorpusSegment) else one)
-    return decisions, () if choice is None else choice.ratios
+#: An item of `raw_records`.
+_Item: TypeAlias = "tuple[str, bytes | list[Any]]"
 
 
 def file_options(
@@ -196,10 +65,10 @@ def file_options(
     first = _first_record(path)
     if first is not None and first.decision is not None:
         try:
-            usual = DecisionOptions().changed(first.decision, _option_of_line)
+            usual = changed_options(DecisionOptions(), first.decision, _option_of_line)
         except OptionError as error:
             raise InputError(f"{path}, {first.label}: {error}") from None
-    return usual.changed(changes, spell)
+    return changed_options(usual, changes, spell)
 
 
 def _first_record(path: str | Path) -> CandidateRecord | None:

@@ -15,7 +15,7 @@ from mbr_esd_metric.core.annotation import WEIGHTS
 from mbr_esd_metric.core.decision import SCORES, WEIGHTINGS
 from mbr_esd_metric.core.rules import RULES, Rule, SegmentRule, get_rule, rules
 from mbr_esd_metric.core.similarities import SIMILARITIES, Similarity, check_similarity
-from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, unknown
+from mbr_esd_metric.errors import InputError, OptionError, unknown
 from mbr_esd_metric.prompting.formats import FORMATS, get_format
 from mbr_esd_metric.prompting.parse import LOCATIONS, AnswerParser
 
@@ -155,44 +155,7 @@ class DecisionOptions:
         """The name of the similarity by which the rule chooses."""
         return self.rule_instance.fixed_utility or str(self.utility)
 
-    def described(self) -> dict[str, str]:
-        """Option -> value in words, for a file that says how it was made."""
-        return {name: str(getattr(self, name)) for name in FIELDS}
 
-    def stored(self) -> dict[str, str]:
-        """Option -> value as a file of candidates has it: the usual four, and what is not at its default. The answer
-        format is not among them, as it has a key of its own there; nor is the utility of a rule that has its own."""
-        defaults, values = DecisionOptions().described(), self.described()
-        names = [name for name in values if name in _STORED or values[name] != defaults[name]]
-        left_out = ("format", "utility") if self.rule_instance.fixed_utility else ("format",)
-        return {name: values[name] for name in names if name not in left_out}
-
-    def changed(self, changes: Mapping[str, str], spell: Callable[[str, str], str]) -> DecisionOptions:
-        """These options with a user's changes; `spell` writes an option and its value for messages. `OptionError` for a
-        name that an option does not take, and for an option that changes nothing beside the others."""
-        values: dict[str, Any] = dict(changes)
-        for name, value in values.items():
-            try:
-                DecisionOptions.of(None, {name: value})
-            except OptionError as error:
-                raise OptionError(f"{spell(name, value)}: {error}") from None
-        changed = replace(self, **values)
-        utility = changed.rule_instance.fixed_utility
-        if utility is not None and "utility" in changes:
-            raise no_effect_error(
-                spell("utility", changes["utility"]),
-                f"{spell('rule', changed.rule)}, which maximises the corpus {utility}",
-            )
-        if changed.rule_instance.needs_references:
-            raise OptionError(
-                f"{spell('rule', changed.rule)} needs human annotations, and there are none beside candidates; take "
-                f"one of {', '.join(rules(references=False))}"
-            )
-        return changed
-
-
-#: What a file of candidates always says.
-_STORED = ("rule", "utility", "score", "mqm")
 #: Option -> its field, with the metadata "help"; "valid", the names that it takes, or None; "takes", what it takes in
 #: words, where that is more than these names; "short", its name in signatures.
 FIELDS = {one.name: one for one in fields(DecisionOptions)}
@@ -202,10 +165,3 @@ _CHOICES = {
     for name, one in FIELDS.items()
     if one.metadata["valid"] is not None and name not in ("rule", "format")
 }
-
-
-def option_help(name: str) -> str:
-    """An option's meaning, and the values that it takes, for people."""
-    metadata = FIELDS[name].metadata
-    takes = metadata["takes"]() if callable(metadata["takes"]) else metadata["takes"]
-    return f"{metadata['help']}: {takes or ', '.join(metadata['valid']())}"

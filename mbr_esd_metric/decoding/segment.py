@@ -20,7 +20,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mbr_esd_metric.core.annotation import (
     EMPTY,
@@ -60,45 +60,6 @@ def blank_decision(source: str, translation: str, options: DecisionOptions) -> D
         return None
     mqm = math.nan if options.blank == "skip" else weights_of(options.mqm).floor
     return Decision(None, EMPTY, unit_score(mqm, options.mqm), mqm, (), math.nan, 0, 0, 0)
-
-
-def decide(
-    candidates: Candidates,
-    translation: str,
-    options: DecisionOptions | None = None,
-    *,
-    source: str | None = None,
-    supports: Candidates | None = None,
-    references: Iterable[AnnotationLike] | None = None,
-    **fields: Any,
-) -> Decision:
-    """Choose one annotation among the candidates of a segment.
-
-    Args:
-        candidates: N of them; texts are parsed against the translation.
-        translation: t.
-        options: how to decide; None for the defaults.
-        source: s, if candidates say what the translation leaves out of it (`json-omissions` and the like). Annotations
-            are then compared over both texts. With it, a blank translation counts as `blank` says. `checks` needs it.
-        supports: MBR's support set, if it is not the candidates themselves.
-        references: human annotations for the rule "oracle", one for each rater.
-        **fields: of `DecisionOptions`, which says what they mean; they change `options`.
-
-    Returns:
-        The decision. It does not depend on the order in which duplicates arrive.
-
-    Raises:
-        NoValidCandidateError: no candidate is valid (the caller names the segment).
-        InputError: a candidate without text and annotation, a span past the end of the translation, a rule or a score
-            that lacks what it needs.
-        OptionError: an unknown name, with the nearest valid ones; a rule that decides all segments of a test set
-            together, see `decide_corpus`.
-    """
-    chosen = DecisionOptions.of(options, fields)
-    blank = None if source is None else blank_decision(source, translation, chosen)
-    return blank or decide_segment(
-        candidates, translation, chosen, source=source, supports=supports, references=references
-    )
 
 
 def decide_segment(

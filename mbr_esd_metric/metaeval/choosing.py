@@ -14,7 +14,7 @@ from typing import TypeAlias
 from mbr_esd_metric.core.annotation import Annotation, AnnotationLike
 from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.core.rules import rules
-from mbr_esd_metric.decoding.file import decide_corpus
+from mbr_esd_metric.decoding.decide import decide_corpus
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_segment
 from mbr_esd_metric.errors import InputError, OptionError, labelled, unknown

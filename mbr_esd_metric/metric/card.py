@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions, option_help
+from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions
 from mbr_esd_metric.errors import OptionError, no_effect_error, unknown
-from mbr_esd_metric.generation.engine import ENGINES, EngineOptions, Sampling
+from mbr_esd_metric.generation.engine import ENGINES, Engine, EngineOptions, Sampling
 from mbr_esd_metric.generation.server.address import shown
+from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.languages import language_pair
 
 #: The reader of an option's value, which makes one of a text, and raises ValueError, KeyError or `OptionError`; and the
@@ -218,6 +219,16 @@ class ModelCard:
         """Whether sampling stops when a segment's decision is settled."""
         return isinstance(self.n, str) and not self.sampling.greedy
 
+    def format_problem(self, engine: Engine) -> str | None:
+        """Why an engine cannot answer in the card's format; None if it can."""
+        form = self.decision.format
+        only = get_format(form).engine
+        if engine.name == only or (not only and engine.only_format in ("", form)):
+            return None
+        return f"it does not answer in format={form}; take " + (
+            f"engine={only}" if only else f"format={engine.only_format}"
+        )
+
     @property
     def engine_options(self) -> EngineOptions:
         """The options of an engine; without the option `server` those of the variable ``MBR_ESD_SERVER``."""
@@ -275,7 +286,9 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
 
         changes["decision"] = file_options(stored, decision, "{}={}".format, card.decision)
     elif decision:
-        changes["decision"] = card.decision.changed(decision, "{}={}".format)
+        from mbr_esd_metric.decoding.option_texts import changed_options
+
+        changes["decision"] = changed_options(card.decision, decision, "{}={}".format)
     changed = dataclasses.replace(card, **changes)
     if changed.max_cost is not None and changed.price is None:
         raise OptionError("max_cost needs the price: add price=PROMPTS/ANSWERS, of a million tokens")
@@ -285,7 +298,7 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
 def settings(card: ModelCard) -> dict[str, object]:
     """The description of a card, and the value of every option of a model name. A size that is not known is None."""
     values = {name: getattr(card, name) for name in (*DESCRIBED, *OPTIONS)}
-    return values | {"memory_gb": card.memory_gb or None} | card.decision.described()
+    return values | {"memory_gb": card.memory_gb or None} | {name: str(getattr(card.decision, name)) for name in FIELDS}
 
 
 def with_pair(card: ModelCard, lp: str | None, *, of_test_set: bool = False) -> ModelCard:
@@ -296,11 +309,3 @@ def with_pair(card: ModelCard, lp: str | None, *, of_test_set: bool = False) -> 
     if lp is not None and card.lp not in (None, lp):
         raise OptionError(f"--lp {lp}: the model's name has lp={card.lp}; leave one of them out")
     return card if lp is None else with_options(card, {"lp": lp})
-
-
-def option_meanings() -> dict[str, str]:
-    """Option of a model name -> what it means, and the values that it takes."""
-    takes = {name: f.metadata["takes"] for name, f in OPTIONS.items()}
-    takes["engine"] = ", ".join(["auto", *ENGINES.names()])
-    meanings = {name: f"{f.metadata['help']}: {takes[name]}" for name, f in OPTIONS.items()}
-    return meanings | {name: option_help(name) for name in FIELDS}

@@ -8,9 +8,7 @@ path/to/folder                                   a folder with a COMET-style ``h
 from __future__ import annotations
 
 import dataclasses
-import os
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -76,14 +74,6 @@ _EMBEDDED = {
 }
 
 
-#: What gates, comparisons and leaderboards say of the small model: gross faults and sentences left out, and pairs of
-#: systems of WMT23 and TED in people's order, from docs/small-model.md.
-_LIMITS = (
-    "mbr-esd-small decides on gross faults and lost sentences (AUC .94 to 1.00), not between good systems (.45 to .69 "
-    "of pairs right; a server's model or COMET does): docs/small-model.md"
-)
-
-
 #: The names of all cards; the demo is in a checkout alone.
 CARD_NAMES = (*CARDS, *(name for name, (folder, *_) in _EMBEDDED.items() if (_PACKAGE / folder).is_dir()))
 
@@ -98,12 +88,6 @@ def get_card(name: str) -> ModelCard:
     folder, description, memory_gb = _EMBEDDED[name]
     card = folder_card(_PACKAGE / folder)
     return dataclasses.replace(card, name=name, description=description, memory_gb=memory_gb)
-
-
-def listed() -> list[ModelCard]:
-    """The cards in lists of models; ``MBR_ESD_DEMO=1`` adds those of the tests, which are in a checkout alone."""
-    every = os.environ.get("MBR_ESD_DEMO") == "1"
-    return [get_card(name) for name in CARD_NAMES if every or not name.startswith("mbr-esd-demo")]
 
 
 def load_card(name: str, options: Mapping[str, object] | None = None) -> ModelCard:
@@ -145,10 +129,3 @@ def is_ours(model: str) -> bool:
     from mbr_esd_metric.metric.model_folder import is_model_folder
 
     return is_model_folder(base)
-
-
-def limits(models: Iterable[str | None]) -> list[str]:
-    """One line on what `mbr-esd-small` can decide, if it is among these names or signatures' models; else none."""
-    if any(re.match(r"(mbr-esd-)?small\b", model or "") for model in models):
-        return [_LIMITS]
-    return []

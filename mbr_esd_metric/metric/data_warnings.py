@@ -15,23 +15,6 @@ _MARKS = ".,;:!?\"'()[]{}«»„“”‘’…-–—。、，！？"
 #: A word that is repeated so often in a row suggests a mistake.
 _REPEATED = 4
 
-#: Kinds of mistakes, in the order of the checks, and their plurals for counts.
-DATA_WARNINGS = {
-    "blank translation": "blank translations",
-    "blank source": "blank sources",
-    "equal to its source": "translations equal to their source",
-    "in the source language": "translations in the source language",
-    "in another language": "translations in another language",
-    "one word repeated": "translations with one word repeated",
-    "said twice": "translations said twice",
-    "much shorter than its source": "translations much shorter than their source",
-    "much longer than its source": "translations much longer than their source",
-    "with other numbers": "translations with other numbers",
-    "with another URL": "translations with another URL",
-    "with another e-mail address": "translations with another e-mail address",
-    "with other tags": "translations with other tags",
-    "with other placeholders": "translations with other placeholders",
-}
 #: Kinds of `decoding.checks` and what they say of a pair.
 _CHECKS = {
     "check/number": "with other numbers",
@@ -54,9 +37,8 @@ _PER_CHARACTER = 3.5
 
 
 def data_warning(source: str, translation: str, lp: str | None = None) -> str | None:
-    """The `DATA_WARNINGS` of a pair, with commas between, or None if it looks like a source and its translation; the
-    language of the translation is looked at where the language pair is known. A blank text or a copy is the only one.
-    """
+    """What looks like a mistake in a pair, with commas between, such as "said twice, with other numbers"; None if it
+    looks like a source and its translation. The language of the translation is looked at where the pair is known."""
     if is_blank(source):
         return "blank source"
     if is_blank(translation):
@@ -104,13 +86,10 @@ def warnings(data_warnings: Sequence[str | None], labels: Sequence[str], blank: 
     for kinds, label in zip(data_warnings, labels, strict=True):
         for kind in kinds.split(", ") if kinds else ():
             pairs[kind].append(label)
-    counts = [
-        f"{len(pairs[kind])} {kind if len(pairs[kind]) == 1 else several} ({first_of(pairs[kind])})"
-        for kind, several in DATA_WARNINGS.items()
-        if kind in pairs
-    ]
-    line = f"data warnings: {', '.join(counts)}" if counts else None
-    if line is not None and "blank translation" in pairs:
+    if not pairs:
+        return None
+    line = "data warnings: " + "; ".join(f"{kind}: {len(of)} ({first_of(of)})" for kind, of in pairs.items())
+    if "blank translation" in pairs:
         means = {"worst": "get the lowest score", "skip": "are left out", "perfect": "count as having no error"}
         line += f"; blank translations {means[blank]} (blank={blank})"
     return line

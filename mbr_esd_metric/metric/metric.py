@@ -47,7 +47,7 @@ class Metadata(_Result):
     dropped: list[int]  #: error spans of all valid candidates that are not in the translation, or the source
     unplaced: list[int]  #: how many of these are omissions; missing as `omissions`
     refused: list[str | None]  #: the words of a server that will never answer; missing where there are none
-    data_warning: list[str | None]  #: the `DATA_WARNINGS` of the pair
+    data_warning: list[str | None]  #: see `data_warnings.data_warning`
     summary: str  #: how many candidates and spans were lost, in a line; "" if none was
     advice: list[str]  #: what makes the scores say little, and the options that help
     signature: str  #: all that the scores depend on

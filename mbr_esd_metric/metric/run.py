@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.core.decision import Candidate, Decision
@@ -15,14 +15,17 @@ from mbr_esd_metric.errors import NoValidCandidateError, OptionError, first_of, 
 from mbr_esd_metric.generation.engine import Engine, Refused
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.signature import signature
-from mbr_esd_metric.metric.sources import CandidateSource, Collected, Segment, candidate_source
+from mbr_esd_metric.metric.sources import Collected, Sampled, Segment
 from mbr_esd_metric.prompting.formats import AnswerFormat, get_format
 from mbr_esd_metric.prompting.prompt import built_in
 from mbr_esd_metric.prompting.text import is_blank
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.decoding.file import CorpusSegment
+    from mbr_esd_metric.decoding.decide import CorpusSegment
+    from mbr_esd_metric.metric.candidate_file import FromFile
 
+#: A source of candidates.
+CandidateSource: TypeAlias = "Sampled | FromFile"
 #: The summary of a run without a candidate.
 NO_CANDIDATES = "no candidates: there is no translation to mark, or all are refused"
 #: Fewer candidates than these show nothing of a model.
@@ -50,6 +53,16 @@ class Annotated:
     summary: str = NO_CANDIDATES
     advice: Sequence[str] = ()
     refused: Mapping[int, str] = field(default_factory=dict)
+
+
+def candidate_source(card: ModelCard) -> CandidateSource:
+    """The source that a card names; `EngineError` or `OptionError` if no engine fits it on this machine, or the file is
+    missing."""
+    if card.candidates is None:
+        return Sampled(card)
+    from mbr_esd_metric.metric.candidate_file import FromFile
+
+    return FromFile(card)
 
 
 def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = False) -> Annotated:
@@ -128,7 +141,7 @@ def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool
     card, options = source.card, source.card.decision
     choose: Callable[..., Decision | CorpusSegment] = decide_segment
     if options.whole_set:
-        from mbr_esd_metric.decoding.file import corpus_segment, decide_together
+        from mbr_esd_metric.decoding.decide import corpus_segment, decide_together
 
         choose = corpus_segment
     outcomes: dict[int, Decision | CorpusSegment | Refused] = {}

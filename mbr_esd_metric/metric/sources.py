@@ -1,4 +1,4 @@
-"""Where the candidates of a run come from: what a model is asked, which engine asks it, or a file in its place."""
+"""What a model is asked, which engine asks it, and the candidates of a run, sampled where the store lacks them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from mbr_esd_metric.core.decision import Candidate
-from mbr_esd_metric.errors import EngineError, MbrEsdError, MissingCandidatesError, OptionError, logger
+from mbr_esd_metric.errors import OptionError, logger
 from mbr_esd_metric.generation.engine import AUTOMATIC, ENGINES, Engine, Refused, Request
 from mbr_esd_metric.generation.store import CandidateStore, store_path
-from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, ModelCard
+from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.text import is_blank
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.files.records import CandidateRecord
     from mbr_esd_metric.prompting.sentences import Context
 
 #: Source, translation and context: segments that agree in these share their candidates and their decision.
@@ -148,86 +146,6 @@ class Sampled:
         return build_requests(self.card, self.engine.identity, segments)
 
 
-class FromFile:
-    """Candidates of a file: JSON lines, or the released code's `*.gen.json`.
-
-    Segments are looked up by system, source and translation (`files.records.Join` says how). The file is read twice,
-    with one segment in memory at a time: first the records' places, then the candidates.
-    """
-
-    engine = None
-
-    def __init__(self, card: ModelCard) -> None:
-        from mbr_esd_metric.files.records import read_candidates
-
-        if card.adaptive:
-            raise OptionError("n=auto samples until a decision is settled, and a file has what it has: give n=N")
-        self._path = Path(card.candidates or "").expanduser()
-        if not self._path.is_file():
-            raise EngineError(f"there is no file of candidates {self._path}; give candidates=PATH")
-        first = next(read_candidates(self._path), None)
-        self._format = None if first is None else first.columns.format
-        decision = replace(card.decision, format=self._format or card.decision.format)
-        self.card = replace(card, decision=decision)
-
-    def collect(self, segments: Sequence[Segment], progress: bool) -> Collected:
-        """As `Sampled.collect`. `EngineError` where the file has no candidates for a segment, or too few; where the run
-        decodes greedily and nothing says which of several candidates is the greedy one; or where they are not in the
-        format of the file's first. `InputError` for a malformed file."""
-        from mbr_esd_metric.files.records import Join, SegmentKey, read_candidates
-
-        places = [SegmentKey(one.system, one.source, one.translation) for one in segments]
-        records = ((record.place, number) for number, record in enumerate(read_candidates(self._path)))
-        found = Join(records, {one.system for one in segments}).find(places)
-        numbers: dict[int | None, dict[Pair, list[int]]] = {}
-        for number, (segment, at) in enumerate(zip(segments, found, strict=True)):
-            if not is_blank(segment.translation):
-                numbers.setdefault(at, {}).setdefault(segment.pair, []).append(number)
-        if missing := sorted(number for one in numbers.pop(None, {}).values() for number in one):
-            more = f" (nor for {len(missing) - 1} more)" if len(missing) > 1 else ""
-            raise MissingCandidatesError(
-                f"{self._path} has no candidates for {segments[missing[0]].label or 'a segment'}{more}; its source and "
-                "translation must be in the file character for character, but for white space at the end",
-                (segments[number].system for number in missing),
-            )
-        for at, record in enumerate(read_candidates(self._path) if numbers else ()):
-            for shared in numbers.pop(at, {}).values():
-                yield shared, self._candidates(record, segments[shared[0]])
-            if not numbers:
-                break
-
-    def _candidates(self, record: CandidateRecord, segment: Segment) -> list[Candidate]:
-        candidates, form, card = [replace(one, format=None) for one in record.candidates], self._format, self.card
-        n, count = card.samples, len(candidates)
-        problem, of_segment = "", f"{count} candidates for {segment.label or record.label}"
-        if card.sampling.greedy and count > 1:
-            problem = (
-                f"{of_segment}, and greedy decoding has one; for the likeliest of several give rule=map, and no "
-                "temperature=0"
-            )
-        elif record.columns.format != form:
-            problem = (
-                f"candidates in several formats ({record.label} is in {record.columns.format or 'none'}, the first in "
-                f"{form or 'none'}), which one model cannot have; decide with: mbr-esd decide {self._path}, or give "
-                "each format a file of its own"
-            )
-        elif n > count:
-            problem = f"{of_segment}, and {n} are wanted; give n={count}"
-        if problem:
-            raise EngineError(f"{self._path} has {problem}")
-        return candidates[:n]
-
-
-#: A source of candidates.
-CandidateSource: TypeAlias = "Sampled | FromFile"
-
-
-def candidate_source(card: ModelCard) -> CandidateSource:
-    """The source that a card names; `EngineError` or `OptionError` if no engine fits it on this machine, or the file is
-    missing."""
-    return Sampled(card) if card.candidates is None else FromFile(card)
-
-
 def choose_engine(card: ModelCard) -> Engine:
     """The card's engine, or with `engine=auto` the first that works: the one that the answer format names, else server,
     vllm, transformers; one that starts late (vLLM's CPU build with a small model) comes last. One that is named is not
@@ -239,14 +157,16 @@ def choose_engine(card: ModelCard) -> Engine:
     """
     decision, answers = card.decision, get_format(card.decision.format)
     if card.engine == "auto" and not (card.engine_options.server and not answers.engine):
-        engine = _first_that_works(card, (answers.engine,) if answers.engine else AUTOMATIC)
+        from mbr_esd_metric.metric.engine_problems import first_that_works
+
+        engine = first_that_works(card, (answers.engine,) if answers.engine else AUTOMATIC)
     else:
         engine = ENGINES.get("server" if card.engine == "auto" else card.engine)(card.engine_options)
     if card.adaptive:
         from mbr_esd_metric.metric.adaptive import check_stops_early
 
         check_stops_early(decision)
-    if other := _other_format(card, engine):
+    if other := card.format_problem(engine):
         raise OptionError(f"engine={engine.name}: {other}")
     logprobs = decision.rule_instance.needs_logprobs or decision.weights == "model"
     if logprobs and (reason := engine.missing_capability(logprobs=True, grammar=False)):
@@ -255,58 +175,3 @@ def choose_engine(card: ModelCard) -> Engine:
     if grammar and (reason := engine.missing_capability(logprobs=False, grammar=True)):
         raise OptionError(f"{'grounded=true' if card.grounded else f'format={answers.name}'}: {reason}")
     return engine
-
-
-def _first_that_works(card: ModelCard, names: Sequence[str]) -> Engine:
-    problems: list[str] = []
-    late = None
-    for number, name in enumerate(names, 1):
-        engine = ENGINES.get(name)(card.engine_options)
-        problem = engine_problem(card, engine)
-        if problem is None and not engine.starts_late:
-            return engine
-        late = late or (engine if problem is None else None)
-        problems.append(f"[{number}] engine={name}: {problem}.")
-    if late is not None:
-        return late
-    fix = "`mbr-esd models --check` shows what works on this machine."
-    raise EngineError(f"{card.name} cannot run here. {' '.join(problems)} {fix}")
-
-
-def engine_problems(card: ModelCard) -> dict[str, str | None]:
-    """Each engine that could run the card -> the problem on this machine and its remedy; None if it can run. Those that
-    `engine=auto` tries come first. What loads weights is left out for a model on a server of the user's."""
-    engines = ENGINES.all()
-    names = [*AUTOMATIC, *(name for name in engines if name not in AUTOMATIC)]
-    made = [engines[name](card.engine_options) for name in names]
-    return {
-        engine.name: engine_problem(card, engine)
-        for engine in made
-        if _other_format(card, engine) is None and not (card.name == ANY_MODEL and engine.loads_weights)
-    }
-
-
-def engine_problem(card: ModelCard, engine: Engine) -> str | None:
-    """Why the engine cannot run the card on this machine, and what helps; None if it can."""
-    if not engine.options.server and engine.name in ("server", "batch"):
-        if card.name == ANY_MODEL:
-            return f"name your server: {card.name}?server=URL, with &model=NAME where it serves several"
-        if engine.name == "server":
-            name = f"'{card.name}?model={card.model}'" if card.name == LOCAL_MODEL else card.name
-            return (
-                f"start a server on a machine with GPUs (mbr-esd serve {name}), then here: "
-                "export MBR_ESD_SERVER=http://HOST:8000/v1"
-            )
-    try:
-        return engine.problem
-    except MbrEsdError as error:
-        return str(error)
-
-
-def _other_format(card: ModelCard, engine: Engine) -> str | None:
-    """Why an engine cannot answer in the card's format; None if it can."""
-    only = get_format(card.decision.format).engine
-    if engine.name == only or (not only and engine.only_format in ("", card.decision.format)):
-        return None
-    fix = f"engine={only}" if only else f"format={engine.only_format}"
-    return f"it does not answer in format={card.decision.format}; take {fix}"

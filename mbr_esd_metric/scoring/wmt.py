@@ -33,8 +33,8 @@ from mbr_esd_metric.errors import (
 from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, with_pair
 from mbr_esd_metric.metric.cards import CARD_NAMES, is_ours, load_card
 from mbr_esd_metric.metric.data_warnings import data_warning, warnings
-from mbr_esd_metric.metric.run import annotate, signature_of
-from mbr_esd_metric.metric.sources import Segment, candidate_source
+from mbr_esd_metric.metric.run import annotate, candidate_source, signature_of
+from mbr_esd_metric.metric.sources import Segment
 
 #: Spans of xCOMET below this confidence are dropped in its rows "-Conf" (paper, Section 5.2).
 _CONFIDENT = 0.7

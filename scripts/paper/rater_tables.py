@@ -26,7 +26,7 @@ from mbr_esd_metric.adapters.mqm_tsv import read_mqm_tsv
 from mbr_esd_metric.adapters.ratings import Rating
 from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.core.kernels import BETA, GAMMA, severity_vector
-from mbr_esd_metric.decoding.file import decide_corpus
+from mbr_esd_metric.decoding.decide import decide_corpus
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.metaeval.calibration import (
     CALIBRATION_LEVELS,

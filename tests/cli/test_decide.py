@@ -18,7 +18,8 @@ import pytest
 from mbr_esd_metric import decide
 from mbr_esd_metric.core.decision import CandidateColumns
 from mbr_esd_metric.decoding import file as module
-from mbr_esd_metric.decoding.file import decide_corpus, decide_file
+from mbr_esd_metric.decoding.decide import decide_corpus
+from mbr_esd_metric.decoding.file import decide_file
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_decisions, write_records
 from tests.helpers.candidates import answer, record

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from mbr_esd_metric.cli.main import VERBS, main
-from mbr_esd_metric.errors import EngineError, logger, shown_log, unknown
+from mbr_esd_metric.cli.main import VERBS, main, shown_log
+from mbr_esd_metric.errors import EngineError, logger, unknown
 from tests.helpers.command import Command
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.cli.models import _version, packages
+from mbr_esd_metric.cli.models import _version, listed, packages
 from mbr_esd_metric.decoding.options import FIELDS
 from mbr_esd_metric.generation.engine import AUTOMATIC, ENGINES
 from mbr_esd_metric.metric.card import OPTIONS
-from mbr_esd_metric.metric.cards import get_card, listed
+from mbr_esd_metric.metric.cards import get_card
 from mbr_esd_metric.prompting.formats import get_format
 from tests.helpers.command import Command
 

@@ -63,7 +63,7 @@ def test_a_blank_translation_gets_the_lowest_score_and_is_counted(mbr_esd: Comma
     Path("mt.txt").write_text("Das Ufer schloss.\n\n\n", encoding="utf-8")
     result = mbr_esd(SCORE, MODEL, "--to_json out.json")
     assert "mt.txt\tSegment 2\tscore: 0.0000" in result.out
-    counts = "1 blank translation (line 2 of mt.txt), 1 blank source (line 3 of mt.txt)"
+    counts = "blank translation: 1 (line 2 of mt.txt); blank source: 1 (line 3 of mt.txt)"
     assert f"data warnings: {counts}; blank translations get the lowest score" in result.err
     assert [row.get("data_warning") for row in written()] == [None, "blank translation", "blank source"]
     assert "mt.txt\tscore: 0.9000" in mbr_esd(SCORE, f"{MODEL}&blank=skip --to_json out.json").out
@@ -117,7 +117,7 @@ def test_a_gate_reports_translations_in_another_language(mbr_esd: Command) -> No
     write_records("candidates.jsonl", [record(source, mt, answer())])
     model = "mbr-esd-demo?candidates=candidates.jsonl&n=1&prompt=prompt.txt --lp en-de"
     run = mbr_esd(SCORE, model, "--to_json out.json --fail-under 0.5 --summary out.md --junit out.xml")
-    warning = "data warnings: 1 in another language (line 1 of mt.txt)"
+    warning = "data warnings: in another language: 1 (line 1 of mt.txt)"
     assert warning in run.err
     assert "mbr-esd-demo is not told the languages; --lp en-de serves data warnings" in run.err
     assert written()[0]["data_warning"] == "in another language"

@@ -12,7 +12,7 @@ import pytest
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan
 from mbr_esd_metric.core.corpus_choice import best_options, level_spans, maximise_ratio
 from mbr_esd_metric.core.kernels import AnnotationTable, severity_vector
-from mbr_esd_metric.decoding.file import decide_corpus
+from mbr_esd_metric.decoding.decide import decide_corpus
 from mbr_esd_metric.decoding.options import DecisionOptions
 from tests.helpers.annotations import drawn, overlap_and_size
 

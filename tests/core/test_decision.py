@@ -20,7 +20,7 @@ from mbr_esd_metric import Annotation, Candidate, Decision, ErrorSpan, decide, d
 from mbr_esd_metric.core.decision_problem import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable, severity_vector
 from mbr_esd_metric.core.similarities import get_similarity
-from mbr_esd_metric.decoding.file import decide_corpus
+from mbr_esd_metric.decoding.decide import decide_corpus
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError
 from tests.helpers.annotations import drawn, overlap_and_size, several

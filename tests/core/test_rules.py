@@ -14,7 +14,7 @@ from mbr_esd_metric.core.decision import CandidateColumns
 from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses, decided
 from mbr_esd_metric.core.rules import SegmentRule, get_rule, rules
 from mbr_esd_metric.core.similarities import get_similarity
-from mbr_esd_metric.decoding.file import decide_corpus
+from mbr_esd_metric.decoding.decide import decide_corpus
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.files.records import CandidateRecord, DecisionRecord
 

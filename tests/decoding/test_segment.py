@@ -15,7 +15,7 @@ from mbr_esd_metric.core.decision import TokenLogprobs
 from mbr_esd_metric.core.rules import SegmentRule, rules
 from mbr_esd_metric.core.sides import concatenate_sides
 from mbr_esd_metric.core.similarities import SIMILARITIES
-from mbr_esd_metric.decoding.file import decide_corpus
+from mbr_esd_metric.decoding.decide import decide_corpus
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_segment
 from mbr_esd_metric.errors import InputError, NoValidCandidateError

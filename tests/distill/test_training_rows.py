@@ -17,7 +17,7 @@ from mbr_esd_metric import soft_f1
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Candidate, CandidateColumns
-from mbr_esd_metric.decoding.segment import decide
+from mbr_esd_metric.decoding.decide import decide
 from mbr_esd_metric.distill.training_folder import held_out
 from mbr_esd_metric.distill.training_rows import (
     EQUAL_UTILITY,

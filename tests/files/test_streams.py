@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric import errors
+from mbr_esd_metric.cli.main import shown_log
 from mbr_esd_metric.errors import InputError, progress_bar
 from mbr_esd_metric.files import streams
 from mbr_esd_metric.files.streams import locked, numbered_lines, read_segments, whole_file, write_whole
@@ -136,7 +137,7 @@ def test_long_work_says_how_far_it_is_in_a_pipe(
 
 
 def test_a_message_in_a_pipe_stands_alone_on_its_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with errors.shown_log(), progress_bar("sampling", total=10) as bar:
+    with shown_log(), progress_bar("sampling", total=10) as bar:
         errors.logger.warning("something is odd")
         bar.update(10)
     assert capsys.readouterr().err == "something is odd\n"

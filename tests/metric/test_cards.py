@@ -19,8 +19,8 @@ from mbr_esd_metric.generation.embedded import EMBEDDED
 from mbr_esd_metric.generation.engine import Sampling
 from mbr_esd_metric.metric.card import with_options
 from mbr_esd_metric.metric.cards import CARDS, load_card
+from mbr_esd_metric.metric.engine_problems import engine_problems
 from mbr_esd_metric.metric.run import signature_of
-from mbr_esd_metric.metric.sources import engine_problems
 from tests.helpers.candidates import record
 
 SMALL = Path(__file__).parents[2] / "mbr_esd_metric" / "small"

@@ -66,13 +66,13 @@ def test_pairs_that_look_wrong_are_counted_and_not_rescored(card: ModelCard) -> 
     prediction = Metric(card).predict([{"src": s, "mt": t} for s, t in pairs], progress_bar=False)
     assert prediction.scores == [0.0, 1.0, 1.0, 1.0, 0.0]
     assert prediction.metadata.data_warning[3] is None
-    counts = "2 blank translations (a, e), 1 blank source (b), 1 equal to its source (c)"
+    counts = "blank translation: 2 (a, e); blank source: 1 (b); equal to its source: 1 (c)"
     assert warnings(prediction.metadata.data_warning, list("abcde"), "worst") == (
         f"data warnings: {counts}; blank translations get the lowest score (blank=worst)"
     )
     assert warnings([None], ["a"], "worst") is None
     many = warnings(["said twice"] * 7 + [None], list("abcdefgh"), "worst")
-    assert many == "data warnings: 7 translations said twice (a, b, c, d, e and 2 more)"
+    assert many == "data warnings: said twice: 7 (a, b, c, d, e and 2 more)"
     skipped = Metric(with_options(card, {"blank": "skip"})).predict([{"src": s, "mt": t} for s, t in pairs])
     assert math.isnan(skipped.scores[0])
     assert skipped.system_score == 1.0

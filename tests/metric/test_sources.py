@@ -21,17 +21,16 @@ from mbr_esd_metric.generation.engine import Refused
 from mbr_esd_metric.generation.model_files import model_name
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.cards import load_card
+from mbr_esd_metric.metric.engine_problems import engine_problems
 from mbr_esd_metric.metric.estimate import estimate
-from mbr_esd_metric.metric.run import annotate
+from mbr_esd_metric.metric.run import annotate, candidate_source
 from mbr_esd_metric.metric.sampler import Sampler
 from mbr_esd_metric.metric.signature import model_title
 from mbr_esd_metric.metric.sources import (
     Sampled,
     Segment,
     build_requests,
-    candidate_source,
     choose_engine,
-    engine_problems,
 )
 from mbr_esd_metric.scoring.wmt import default_name
 from tests.helpers.chat_server import FakeServer

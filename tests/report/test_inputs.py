@@ -20,7 +20,7 @@ from mbr_esd_metric.adapters.wmt.layout import Layout, write_scores
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Candidate
-from mbr_esd_metric.decoding.segment import decide
+from mbr_esd_metric.decoding.decide import decide
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.records import DecisionRecord, read_candidates, write_records

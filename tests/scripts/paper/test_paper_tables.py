@@ -21,8 +21,8 @@ from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.cli.main import main as mbr_esd
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import CandidateColumns
+from mbr_esd_metric.decoding.decide import decide
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.segment import decide
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
 from mbr_esd_metric.metaeval import MetricEntry, MetricSet, evaluate_metrics
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings

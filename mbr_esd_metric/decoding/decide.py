@@ -1,0 +1,190 @@
+"""What programs call: `decide` for one segment, `decide_many` and `decide_corpus` for a test set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import count, repeat
+from typing import Any, TypeVar
+
+import numpy as np
+
+from mbr_esd_metric.core.annotation import AnnotationLike
+from mbr_esd_metric.core.corpus_choice import CorpusChoice, Shortlist
+from mbr_esd_metric.core.corpus_rules import CorpusRule
+from mbr_esd_metric.core.decision import Candidates, Decision
+from mbr_esd_metric.core.decision_problem import DecisionProblem, decided
+from mbr_esd_metric.core.kernels import Floats
+from mbr_esd_metric.decoding.options import DecisionOptions
+from mbr_esd_metric.decoding.segment import Counts, blank_decision, decide_segment, decision_problem
+from mbr_esd_metric.errors import InputError, OptionError, labelled
+
+_T = TypeVar("_T")
+_S = TypeVar("_S")
+
+
+def decide(
+    candidates: Candidates,
+    translation: str,
+    options: DecisionOptions | None = None,
+    *,
+    source: str | None = None,
+    supports: Candidates | None = None,
+    references: Iterable[AnnotationLike] | None = None,
+    **fields: Any,
+) -> Decision:
+    """Choose one annotation among the candidates of a segment.
+
+    Args:
+        candidates: N of them; texts are parsed against the translation.
+        translation: t.
+        options: how to decide; None for the defaults.
+        source: s, if candidates say what the translation leaves out of it (`json-omissions` and the like). Annotations
+            are then compared over both texts. With it, a blank translation counts as `blank` says. `checks` needs it.
+        supports: MBR's support set, if it is not the candidates themselves.
+        references: human annotations for the rule "oracle", one for each rater.
+        **fields: of `DecisionOptions`, which says what they mean; they change `options`.
+
+    Returns:
+        The decision. It does not depend on the order in which duplicates arrive.
+
+    Raises:
+        NoValidCandidateError: no candidate is valid (the caller names the segment).
+        InputError: a candidate without text and annotation, a span past the end of the translation, a rule or a score
+            that lacks what it needs.
+        OptionError: an unknown name, with the nearest valid ones; a rule that decides all segments of a test set
+            together, see `decide_corpus`.
+    """
+    chosen = DecisionOptions.of(options, fields)
+    blank = None if source is None else blank_decision(source, translation, chosen)
+    return blank or decide_segment(
+        candidates, translation, chosen, source=source, supports=supports, references=references
+    )
+
+
+def decide_many(
+    segments: Iterable[tuple[Candidates, str]],
+    options: DecisionOptions | None = None,
+    *,
+    sources: Iterable[str] | None = None,
+    workers: int = 1,
+    **fields: Any,
+) -> list[Decision]:
+    """`decide` for each segment of a test set, given by candidates, translation and perhaps source, in so many
+    processes; a rule such as `mbr-corpus` decides them together, in one. Errors begin with "segment N"."""
+    chosen = DecisionOptions.of(options, fields)
+    if chosen.whole_set:
+        return list(decide_corpus(segments, chosen, sources=sources).decisions)
+    work = [
+        (number, candidates, translation, source, chosen)
+        for number, ((candidates, translation), source) in enumerate(_paired(segments, sources, "sources"), 1)
+    ]
+    if workers <= 1:
+        return list(map(_numbered, work))
+    with ProcessPoolExecutor(workers) as pool:
+        return list(pool.map(_numbered, work, chunksize=max(1, len(work) // (8 * workers))))
+
+
+def _paired(values: Iterable[_T], others: Iterable[_S] | None, name: str) -> Iterator[tuple[_T, _S | None]]:
+    """Each value with its partner, None where there are none; `InputError` if there are more or fewer of them."""
+    try:
+        yield from zip(values, repeat(None) if others is None else others, strict=others is not None)
+    except ValueError as error:
+        raise InputError(f"there are more or fewer {name} than segments; give one for each") from error
+
+
+def _numbered(work: tuple[int, Candidates, str, str | None, DecisionOptions]) -> Decision:
+    """The decision of one segment; errors begin with its number."""
+    number, candidates, translation, source, options = work
+    with labelled(f"segment {number}"):
+        return decide(candidates, translation, options, source=source)
+
+
+@dataclass(frozen=True)
+class CorpusDecision:
+    """The decisions of `decide_corpus`.
+
+    Attributes:
+        decisions: one for each segment; expected utilities are those of the rule, of `mbr-corpus` ``a - F b`` in its
+            terms.
+        ratios: the value that the rule maximises after each pass, of `mbr-corpus` F; the last is that of the choice.
+    """
+
+    decisions: tuple[Decision, ...]
+    ratios: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class CorpusSegment:
+    """One segment of `decide_corpus`: the statistics of its hypotheses, shape (n, k), and the answers that may be
+    chosen."""
+
+    problem: DecisionProblem
+    rule: CorpusRule
+    statistics: Floats
+    shortlist: Shortlist
+    counts: Counts
+    options: DecisionOptions
+
+    def decision(self, position: int, choice: CorpusChoice | None) -> Decision:
+        """The decision for a position in the shortlist; its utilities are NaN without the choice for the test set."""
+        values, value = np.full(len(self.statistics), np.nan), math.nan
+        if choice is not None:
+            values = self.rule.values(self.statistics, choice)
+            value = float(self.rule.values(self.shortlist.statistics, choice)[position])
+        answer, options = self.shortlist.answers[position], self.options
+        return self.counts.completed(decided(self.problem, answer, values, options.mqm, options.score, value), options)
+
+
+def corpus_segment(
+    candidates: Candidates,
+    translation: str,
+    options: DecisionOptions,
+    *,
+    source: str | None = None,
+    supports: Candidates | None = None,
+) -> CorpusSegment:
+    """One segment for a rule that decides over the whole test set; for the arguments see `decide`."""
+    rule = options.rule_instance
+    if not isinstance(rule, CorpusRule):
+        raise OptionError(f"the rule {rule.name!r} decides segment by segment; call decide")
+    problem, counts = decision_problem(candidates, translation, options, source=source, supports=supports)
+    statistics = rule.statistics(problem)
+    return CorpusSegment(problem, rule, statistics, rule.shortlist(problem, statistics), counts, options)
+
+
+def decide_corpus(
+    segments: Iterable[tuple[Candidates, str]],
+    options: DecisionOptions = DecisionOptions("mbr-corpus"),
+    *,
+    sources: Iterable[str | None] | None = None,
+    supports: Iterable[Candidates] | None = None,
+    labels: Iterable[str] | None = None,
+) -> CorpusDecision:
+    """Choose for all segments of a test set together, by a rule such as `mbr-corpus`; another is an `OptionError`. For
+    each segment there are its candidates and translation, and perhaps source and supports as for `decide`. Errors begin
+    with its label, by default "segment 1" and so on."""
+    names = iter(labels) if labels is not None else map("segment {}".format, count(1))
+    waiting: list[tuple[str, CorpusSegment]] = []
+    with_sources = _paired(segments, sources, "sources")
+    for ((candidates, translation), source), others in _paired(with_sources, supports, "sets of supports"):
+        with labelled(label := next(names)):
+            segment = corpus_segment(candidates, translation, options, source=source, supports=others)
+        waiting.append((label, segment))
+    decisions, ratios = decide_together(waiting)
+    return CorpusDecision(tuple(decisions), ratios)
+
+
+def decide_together(outcomes: Sequence[tuple[str, Any]]) -> tuple[list[Any], tuple[float, ...]]:
+    """The outcomes of labelled segments, with its decision in the place of each `CorpusSegment`; and the values of
+    `CorpusDecision.ratios`."""
+    waiting = [one for _, one in outcomes if isinstance(one, CorpusSegment)]
+    choice = waiting[0].rule.settle([one.shortlist.statistics for one in waiting]) if waiting else None
+    chosen = iter(() if choice is None else choice.chosen.tolist())
+    decisions = []
+    for label, one in outcomes:
+        with labelled(label):
+            decisions.append(one.decision(next(chosen), choice) if isinstance(one, CorpusSegment) else one)
+    return decisions, () if choice is None else choice.ratios

@@ -1,0 +1,80 @@
+"""Candidates of a file in place of a model: `candidates=FILE`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mbr_esd_metric.core.decision import Candidate
+from mbr_esd_metric.errors import EngineError, MissingCandidatesError, OptionError
+from mbr_esd_metric.files.records import CandidateRecord, Join, SegmentKey, read_candidates
+from mbr_esd_metric.metric.card import ModelCard
+from mbr_esd_metric.metric.sources import Collected, Pair, Segment
+from mbr_esd_metric.prompting.text import is_blank
+
+
+class FromFile:
+    """Candidates of a file: JSON lines, or the released code's `*.gen.json`.
+
+    Segments are looked up by system, source and translation (`files.records.Join` says how). The file is read twice,
+    with one segment in memory at a time: first the records' places, then the candidates.
+    """
+
+    engine = None
+
+    def __init__(self, card: ModelCard) -> None:
+        if card.adaptive:
+            raise OptionError("n=auto samples until a decision is settled, and a file has what it has: give n=N")
+        self._path = Path(card.candidates or "").expanduser()
+        if not self._path.is_file():
+            raise EngineError(f"there is no file of candidates {self._path}; give candidates=PATH")
+        first = next(read_candidates(self._path), None)
+        self._format = None if first is None else first.columns.format
+        decision = replace(card.decision, format=self._format or card.decision.format)
+        self.card = replace(card, decision=decision)
+
+    def collect(self, segments: Sequence[Segment], progress: bool) -> Collected:
+        """As `Sampled.collect`. `EngineError` where the file has no candidates for a segment, or too few; where the run
+        decodes greedily and nothing says which of several candidates is the greedy one; or where they are not in the
+        format of the file's first. `InputError` for a malformed file."""
+        places = [SegmentKey(one.system, one.source, one.translation) for one in segments]
+        records = ((record.place, number) for number, record in enumerate(read_candidates(self._path)))
+        found = Join(records, {one.system for one in segments}).find(places)
+        numbers: dict[int | None, dict[Pair, list[int]]] = {}
+        for number, (segment, at) in enumerate(zip(segments, found, strict=True)):
+            if not is_blank(segment.translation):
+                numbers.setdefault(at, {}).setdefault(segment.pair, []).append(number)
+        if missing := sorted(number for one in numbers.pop(None, {}).values() for number in one):
+            more = f" (nor for {len(missing) - 1} more)" if len(missing) > 1 else ""
+            raise MissingCandidatesError(
+                f"{self._path} has no candidates for {segments[missing[0]].label or 'a segment'}{more}; its source and "
+                "translation must be in the file character for character, but for white space at the end",
+                (segments[number].system for number in missing),
+            )
+        for at, record in enumerate(read_candidates(self._path) if numbers else ()):
+            for shared in numbers.pop(at, {}).values():
+                yield shared, self._candidates(record, segments[shared[0]])
+            if not numbers:
+                break
+
+    def _candidates(self, record: CandidateRecord, segment: Segment) -> list[Candidate]:
+        candidates, form, card = [replace(one, format=None) for one in record.candidates], self._format, self.card
+        n, count = card.samples, len(candidates)
+        problem, of_segment = "", f"{count} candidates for {segment.label or record.label}"
+        if card.sampling.greedy and count > 1:
+            problem = (
+                f"{of_segment}, and greedy decoding has one; for the likeliest of several give rule=map, and no "
+                "temperature=0"
+            )
+        elif record.columns.format != form:
+            problem = (
+                f"candidates in several formats ({record.label} is in {record.columns.format or 'none'}, the first in "
+                f"{form or 'none'}), which one model cannot have; decide with: mbr-esd decide {self._path}, or give "
+                "each format a file of its own"
+            )
+        elif n > count:
+            problem = f"{of_segment}, and {n} are wanted; give n={count}"
+        if problem:
+            raise EngineError(f"{self._path} has {problem}")
+        return candidates[:n]
