@@ -16,7 +16,7 @@ from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.layout import Layout, read_scores, read_text
 from mbr_esd_metric.adapters.wmt.rating_files import read_ratings
 from mbr_esd_metric.adapters.wmt.test_set import metric_set_of
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
 from tests.helpers.wmt_folder import write_folder
@@ -44,7 +44,6 @@ class EvalSet:
         self.human_rating_names = frozenset(layout.human_files("seg.rating"))
         self.src = read_text(layout.source(), "source")
         self.sys_outputs = {s: read_text(path, "hypothesis") for s, path in layout.outputs().items()}
-        self.people = read_ratings(layout.human_file("mqm.merged", "seg.rating"))
 
     def StdHumanScoreName(self, level: str) -> str | None:
         return "mqm" if level == "seg" else None
@@ -54,7 +53,8 @@ class EvalSet:
         return read_scores(of(scorer, f"{level}.score"))
 
     def Ratings(self, name: str) -> Any:
-        return {s: [one and rating(*(span.key for span in one)) for one in row] for s, row in self.people.items()}
+        people = read_ratings(self.layout.human_file(name, "seg.rating"))
+        return {s: [one and rating(*(span.key for span in one)) for one in row] for s, row in people.items()}
 
 
 @pytest.fixture
@@ -84,19 +84,7 @@ def test_span_measures_on_an_eval_set(evs: EvalSet) -> None:
         annotation_of(rating((0, 9, "major"), source=True)) == annotation_of(rating((3, 4, "neutral"))) == Annotation()
     )
     with pytest.raises(OptionError, match="unknown set of human ratings 'mqm.rater9'"):
-        evaluate_spans_of(evs, evs.people, raters=["mqm.rater9"])
-
-
-def test_what_is_cut_is_noted(evs: EvalSet) -> None:
-    length = len(evs.sys_outputs["A"][0] or "")
-    one, past = ErrorSpan(0, 3, "minor"), ErrorSpan(0, length + 9, "major")
-    # A span that is marked twice is kept twice, a person's and a metric's; measures of characters see the set.
-    twice = Annotation.of_rater([one, one, past]).with_points([(1, "minor")])
-    evs.people = {"A": [twice, *[None] * (len(evs.src) - 1)]}
-    data = metric_set_of(load_eval_set(evs, {"spans-src": evs.people}), ["spans-src"])
-    assert data.notes[0].startswith("error spans of people, en-de in 1 translation: 1 end past the translation and")
-    for spans in (data.human[0], data.entries[0].spans or ()):
-        assert [span.key for span in spans[0][0] or ()] == [one.key, one.key, (0, length, "major")]
+        evaluate_spans_of(evs, {}, raters=["mqm.rater9"])
 
 
 def test_problems(evs: EvalSet, monkeypatch: pytest.MonkeyPatch) -> None:
