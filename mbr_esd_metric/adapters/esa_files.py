@@ -137,10 +137,11 @@ class _Reader:
                     continue
                 columns = [cell.get(name, "") for name in ("start_indices", "end_indices", "error_types")]
                 errors = [
-                    dict(zip(("start_i", "end_i", "severity"), one, strict=True)) for one in span_columns(*columns)
+                    {"start_i": start, "end_i": end if end == "missing" else int(end) - 1, "severity": severity}
+                    for start, end, severity in span_columns(*columns)
                 ]
                 score = None if cell.get("overall") in (None, "", "NaN") else cell["overall"]
-                self._add(segment, system, errors, score, cell.get("annotator"), past=True)
+                self._add(segment, system, errors, score, cell.get("annotator"))
 
     def _unified(self, item: Mapping[str, Any]) -> None:
         """One segment with all systems."""
@@ -191,15 +192,9 @@ class _Reader:
         return self.segments.setdefault((lp, document, number), RatedSegment(lp, domain, document, number, source))
 
     def _add(
-        self,
-        segment: RatedSegment,
-        system: str,
-        errors: Iterable[Mapping[str, Any]],
-        score: Any,
-        rater: str | None,
-        past: bool = False,
+        self, segment: RatedSegment, system: str, errors: Iterable[Mapping[str, Any]], score: Any, rater: str | None
     ) -> None:
-        """Add a rating; `past` if an error's end is one past its last character."""
+        """Add a rating; an error's end is its last character."""
         left_out, length = self.left_out[segment.lp], len(segment.outputs[system])
         placed: list[MqmError] = []
         for error in errors:
@@ -212,7 +207,7 @@ class _Reader:
                 left_out["error that is missing from the translation: has no span"] += 1
                 placed.append(MqmError(severity, category if is_omission(category) else "omission", "source"))
                 continue
-            start, end = int(error["start_i"]), min(int(error["end_i"]) + (not past), length)
+            start, end = int(error["start_i"]), min(int(error["end_i"]) + 1, length)
             if not 0 <= start < end or start >= length:
                 left_out["error span without characters, or past the translation: has no place"] += 1
                 placed.append(MqmError(severity, category))

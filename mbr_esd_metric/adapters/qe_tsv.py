@@ -90,10 +90,6 @@ class _Reading(NamedTuple):
     quoted: bool
     further: int
 
-    def moves(self, start: int, end: int) -> bool:
-        """Whether the end of an error is taken further to the left; one of few characters stays."""
-        return self.further > 0 and end - self.further > start >= 0
-
 
 def _rows(path: Path, left_out: list[LeftOut]) -> list[_Row]:
     """The rows that make sense."""
@@ -184,10 +180,10 @@ def span_columns(starts: str, ends: str, severities: str) -> list[tuple[str, str
 def _errors(row: _Row, reading: _Reading, left_out: list[LeftOut]) -> tuple[MqmError, ...]:
     """The errors of a row, at their places in the text."""
     line, target = row.rating.line, row.rating.target
-    errors = []
+    errors, moved = [], False
     for start, end, severity in row.spans:
-        if reading.moves(start, end):
-            end -= reading.further
+        if reading.further > 0 and end - reading.further > start >= 0:  # one of few characters stays
+            end, moved = end - reading.further, True
         if reading.quoted and row.is_quoted:
             start, end = _within(row, start), _within(row, end)
         if fold_severity(severity) is None:
@@ -203,7 +199,7 @@ def _errors(row: _Row, reading: _Reading, left_out: list[LeftOut]) -> tuple[MqmE
             if end > len(target):
                 left_out.append(LeftOut(line, "span cut to the end of the translation"))
             errors.append(MqmError(severity.lower(), "", "target", start, min(end, len(target))))
-    if any(reading.moves(start, end) for start, end, _ in row.spans):
+    if moved:
         left_out.append(LeftOut(line, f"ends moved {reading.further} characters to the left, where words end"))
     if row.is_quoted:
         kind = "quoted" if reading.quoted else "unquoted"

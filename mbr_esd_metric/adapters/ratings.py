@@ -30,7 +30,7 @@ from mbr_esd_metric.core.annotation import (
     fold_severity,
     weights_of,
 )
-from mbr_esd_metric.errors import InputError, number_of
+from mbr_esd_metric.errors import InputError, first_of, number_of
 from mbr_esd_metric.files.records import json_line
 from mbr_esd_metric.files.streams import whole_file
 from mbr_esd_metric.files.untrusted import finite, json_objects, reading
@@ -214,11 +214,6 @@ def annotation_of_errors(errors: Iterable[MqmError]) -> Annotation:
     return Annotation.of_rater(spans).with_points(points).with_unplaced(unplaced)
 
 
-def omissions_in(annotation: Annotation) -> Annotation:
-    """The spans of the source's side, and the omissions without a place."""
-    return annotation.on("source").with_unplaced(annotation.unplaced)
-
-
 class LeftOut(NamedTuple):
     """Something in a line of the file, from 1, that the ratings leave out or change; equal reasons have one text."""
 
@@ -244,9 +239,8 @@ class RatingData:
         """The number of ratings, and for each reason how much was left out, with the first lines."""
         lines = [f"{self.path.name}: {number_of(len(self.ratings), 'rating')}"]
         for reason, count in Counter(item.reason for item in self.left_out).most_common():
-            shown = [str(item.line) for item in self.left_out if item.reason == reason][:3]
-            more = ", ..." if count > 3 else ""
-            lines.append(f"  {count:>6}  {reason} (line {', '.join(shown)}{more})")
+            places = [str(item.line) for item in self.left_out if item.reason == reason]
+            lines.append(f"  {count:>6}  {reason} (line {first_of(places, 3)})")
         return "\n".join(lines)
 
 

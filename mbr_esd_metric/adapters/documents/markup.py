@@ -41,7 +41,6 @@ _PLACEHOLDER = re.compile(r"[%$#@{][^\\<>]*")
 _CHARACTER = re.compile(r"""<mq:ch val=(["'])(.+?)\1\s*/>""", re.DOTALL)
 #: A tracked deletion of Trados: text that is no longer there.
 _DELETED = re.compile("x-sdl-(?:feedback-)?deleted")
-_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 #: The most elements inside one another. What closes an element looks at all that are open.
 _DEEPEST = 200
 _ITS = "http://www.w3.org/2005/11/its"
@@ -411,9 +410,3 @@ def declaration(xml: XmlFile) -> tuple[str, tuple[int, str] | None]:
         more += f' {prefix}:version="2.0"'
     behind = xml.root.start + len(f"<{xml.root.prefix}{xml.root.name}".encode(xml.encoding))
     return prefix, (behind, more) if more else None
-
-
-def quoted(text: str) -> str:
-    """A text as an attribute's value; characters that XML has not become another."""
-    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
-    return f'"{_FORBIDDEN.sub(chr(0xFFFD), escaped)}"'

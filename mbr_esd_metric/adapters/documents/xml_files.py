@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from xml.sax.saxutils import quoteattr
 
 from mbr_esd_metric.adapters.documents.document import Document, issue_comment, issue_type
 from mbr_esd_metric.adapters.documents.markup import (
@@ -19,7 +20,6 @@ from mbr_esd_metric.adapters.documents.markup import (
     XmlUnit,
     declaration,
     document_of,
-    quoted,
     read_xml,
 )
 from mbr_esd_metric.core.annotation import ErrorSpan
@@ -134,7 +134,7 @@ def _issue(prefix: str, v2: bool, id_: str, text: str, span: ErrorSpan) -> str:
     name = f'id="{id_}" type="its:generic"' if v2 else f'mid="{id_}" mtype="x-its"'
     return (
         f'mrk {name} {prefix}:locQualityIssueType="{issue_type(span)}" {prefix}:locQualityIssueSeverity="{severity}" '
-        f"{prefix}:locQualityIssueComment={quoted(issue_comment(span, text))}"
+        f"{prefix}:locQualityIssueComment={quoteattr(issue_comment(span, text))}"
     )
 
 

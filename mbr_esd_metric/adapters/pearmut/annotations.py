@@ -298,8 +298,7 @@ def read_campaign(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]
     path = Path(path)
     if path.is_dir():
         folder = (path / "data" if (path / "data").is_dir() else path) / "campaigns"
-        # A download may hold what is no file, such as a pipe, which would be waited for.
-        files = [file for file in sorted(folder.glob("*.json")) if file.is_file()]
+        files = sorted(folder.glob("*.json"))
         if len(files) > 1:
             raise InputError(f"{path} has several campaigns; give the file of one: {', '.join(map(str, files))}")
         if not files:

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from mbr_esd_metric.adapters.ratings import MqmError, annotation_of_errors, omissions_in
+from mbr_esd_metric.adapters.ratings import MqmError, annotation_of_errors
 from mbr_esd_metric.adapters.wmt.layout import read_blocks, write_lines
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, number_of
@@ -143,7 +143,10 @@ class Ratings:
         order; systems without an entry are unrated."""
         rows = self.annotations
         if omissions:
-            rows = {s: tuple(None if one is None else omissions_in(one) for one in row) for s, row in self.both.items()}
+            rows = {
+                s: tuple(None if one is None else one.on("source").with_unplaced(one.unplaced) for one in row)
+                for s, row in self.both.items()
+            }
         return [list(rows.get(system, (None,) * segments)) for system in systems]
 
 
