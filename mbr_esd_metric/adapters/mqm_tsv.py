@@ -152,10 +152,7 @@ class _Row(NamedTuple):
 
 
 def _rating(
-    key: tuple[str, str, str, str, str],
-    rows: Sequence[_Row],
-    texts: Mapping[tuple[str, ...], Counter[str]],
-    left_out: list[LeftOut],
+    key: tuple[str, ...], rows: Sequence[_Row], texts: Mapping[tuple[str, ...], Counter[str]], left_out: list[LeftOut]
 ) -> Rating:
     system, doc, segment, rater, lp = key
     # Among equals `most_common` keeps the order of first appearance: the result does not depend on hashing.

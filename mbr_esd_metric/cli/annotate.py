@@ -92,7 +92,7 @@ def run_export(args: argparse.Namespace) -> int:
         test_set = load_test_set(*folder_and_name(args.test_set), args.lp, choice=choice, blind=True)
     table = read_table(sources, test_set)
     prefilled = _prefilled(table, args.prefill, args.min_confidence)
-    documents = _documents(table, prefilled, args.documents, test_set, args.budget)
+    documents = _documents(table, prefilled, test_set, args)
     annotators = _annotators(args.annotators)
     checks = attention_checks(documents, args.checks * len(annotators), random.Random(0))
     made = campaign(documents, checks, name, args.lp, annotators, each=args.each, protocol=args.protocol)
@@ -132,14 +132,10 @@ def _prefilled(table: RatingTable, name: str | None, least: float | None) -> Seq
 
 
 def _documents(
-    table: RatingTable,
-    annotations: Sequence[Annotation | None],
-    names_file: str | None,
-    test_set: TestSet | None,
-    budget: int | None,
+    table: RatingTable, annotations: Sequence[Annotation | None], test_set: TestSet | None, args: argparse.Namespace
 ) -> list[Screen]:
-    """The segments, or `budget` of them at random, with all their outputs, in the order of the test set or the first
-    input, whose segments are joined by their sources."""
+    """The segments, or as many as ``--budget`` at random, with all their outputs, in the order of the test set or the
+    first input, whose segments are joined by their sources."""
     rows: dict[object, list[int]] = defaultdict(list)
     if test_set is not None:
         for row in sorted(range(len(table.rows)), key=lambda row: int(table.rows[row].id)):
@@ -160,12 +156,12 @@ def _documents(
             rows[text.source, times[text.system, text.source]].append(row)
             times[text.system, text.source] += 1
         labels = names = [str(n) for n in range(1, len(rows) + 1)]
-    if names_file is not None:
-        names = read_document_names(names_file, "the campaign", len(rows))
+    if args.documents is not None:
+        names = read_document_names(args.documents, "the campaign", len(rows))
     grouped: dict[str, list[Item]] = defaultdict(list)
     segments = list(zip(names, labels, rows.values(), strict=True))
-    if budget is not None and budget < len(segments):
-        segments = [segments[at] for at in sorted(random.Random(0).sample(range(len(segments)), budget))]
+    if args.budget is not None and args.budget < len(segments):
+        segments = [segments[at] for at in sorted(random.Random(0).sample(range(len(segments)), args.budget))]
     for name, label, numbers in segments:
         texts = [(table.rows[row], annotations[row]) for row in numbers]
         outputs = {text.system or "system": Output(text.translation, annotation) for text, annotation in texts}

@@ -100,25 +100,14 @@ def _pairs(ratings: Sequence[Rating], paths: Sequence[str | Path]) -> Table | No
 
 
 def _suggested(ratings: Sequence[Rating]) -> Table | None:
-    """The fates of spans that were marked beforehand, all and by confidence."""
-    spans = [one for rating in ratings for one in rating.suggested or ()]
-    if not spans:
+    """The fates of spans that were marked beforehand."""
+    fates = [one.fate for rating in ratings for one in rating.suggested or ()]
+    if not fates:
         return None
-    groups: dict[str, list[Fate]] = {"all": [one.fate for one in spans]}
-    sure = [(one.error.confidence, one.fate) for one in spans if one.error.confidence is not None]
-    for fifth in range(5):
-        if inside := [fate for confidence, fate in sure if min(int(confidence * 5), 4) == fifth]:
-            groups[f"confidence {fifth / 5:.1f} to {(fifth + 1) / 5:.1f}"] = inside
-    rows: list[TableRow] = [
-        {
-            Column("spans", "spans"): name,
-            Column("number", "number"): len(fates),
-            **{Column(fate, fate, percent=True, digits=0): fates.count(fate) / len(fates) for fate in get_args(Fate)},
-        }
-        for name, fates in groups.items()
-    ]
+    shares = {Column(fate, fate, percent=True, digits=0): fates.count(fate) / len(fates) for fate in get_args(Fate)}
     added = sum(one.added for one in ratings if one.suggested is not None)
-    return table_of("spans marked beforehand", rows, [f"{number_of(added, 'error')} added to them"])
+    notes = [f"{number_of(added, 'error')} added to them"]
+    return table_of("spans marked beforehand", [{Column("number", "number"): len(fates), **shares}], notes)
 
 
 def _beforehand(ratings: Sequence[Rating]) -> Table | None:

@@ -40,8 +40,7 @@ def test_tables_of_a_campaign(tmp_path: Path) -> None:
     assert (pair[2].value, pair[-1].value) == (6, "A is better")
     assert pairs.notes[0].startswith("signed: mbr-esd-metric ")
     assert "r.jsonl sha256:" in pairs.notes[0]
-    fates = [12, 6 / 12, 1 / 12, 5 / 12]
-    assert values["spans marked beforehand"] == [["all", *fates], ["confidence 0.8 to 1.0", *fates]]
+    assert values["spans marked beforehand"] == [[12, 6 / 12, 1 / 12, 5 / 12]]
     before, nothing = beforehand.rows
     assert [cell.value for cell in (*before[:3], *before[4:])] == ["marked beforehand", 12, 10.0, 0.5, 0, None]
     assert [cell.value for cell in (*nothing[:3], *nothing[4:])] == ["from nothing", 2, 20.0, 1.0, 1, 1.0]

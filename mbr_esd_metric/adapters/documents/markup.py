@@ -245,6 +245,7 @@ class XmlUnit(NamedTuple):
 class XmlFile(NamedTuple):
     """A file of well-formed XML, and its root element, whose attributes have their prefixes."""
 
+    path: Path
     data: bytes
     encoding: str
     root: Element
@@ -340,7 +341,7 @@ def read_xml(
         raise InputError(f"{where}: not well-formed XML ({why}); fix the file") from None
     except (LookupError, ValueError) as error:
         raise InputError(f"{path}: {error}; save the file as UTF-8") from None
-    return XmlFile(data, encoding, roots[0])
+    return XmlFile(path, data, encoding, roots[0])
 
 
 #: From the id of a mark, a text and its span: name and attributes of the mark.
@@ -348,13 +349,7 @@ Mark: TypeAlias = Callable[[str, str, ErrorSpan], str]
 
 
 def document_of(
-    path: Path,
-    xml: XmlFile,
-    units: Iterable[XmlUnit],
-    mark: Mark,
-    *,
-    every: bool = True,
-    first: tuple[int, str] | None = None,
+    xml: XmlFile, units: Iterable[XmlUnit], mark: Mark, *, every: bool = True, first: tuple[int, str] | None = None
 ) -> Document:
     """The document of a file and its units, in their order, or those that are ready if not `every`. `first` is a place
     before all units, and text to insert there where a unit has an error."""
@@ -395,7 +390,7 @@ def document_of(
                 at = stop
             out.write(xml.data[at:])
 
-    return Document(path, tuple(judged), write, tuple(empty), unready)
+    return Document(xml.path, tuple(judged), write, tuple(empty), unready)
 
 
 def declaration(xml: XmlFile) -> tuple[str, tuple[int, str] | None]:

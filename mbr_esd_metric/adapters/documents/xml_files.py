@@ -97,7 +97,7 @@ def read_xliff(path: Path, every: bool = False) -> Document:
 
     xml = read_xml(path, ("source", "target", "seg-source", "originalData", "tag"), closed, _id)
     prefix, first = declaration(xml)
-    return document_of(path, xml, units, partial(_issue, prefix, v2), every=every, first=first)
+    return document_of(xml, units, partial(_issue, prefix, v2), every=every, first=first)
 
 
 def _problems(element: Element) -> list[str]:
@@ -192,7 +192,7 @@ def read_tmx(path: Path, pair: tuple[str, str] | None = None) -> Document:
         raise InputError(f"{path}: translations into {', '.join(found)}; choose a language, such as --lp {example}")
     if pair is not None and units and not any(one.source and one.target for one in units):
         raise InputError(f"{path}: no unit in {' and '.join(pair)}; the file's languages are {', '.join(spoken)}")
-    return document_of(path, xml, units, _highlight)
+    return document_of(xml, units, _highlight)
 
 
 def _code(language: str) -> str:

@@ -89,20 +89,15 @@ def answers_of(campaign: Campaign, log: Iterable[Mapping[str, Any]]) -> Answers:
             elif any("_#_tutorial_#_" in str(item.get("item_id")) for item in items):
                 answers.left_out["tutorial"] += 1
             else:
-                answers.kept += _answers(campaign, person, screen, entry, pairs, answers.left_out)
+                answers.kept += _answers(campaign, entry, pairs, answers.left_out)
     return answers
 
 
 def _answers(
-    campaign: Campaign,
-    person: str,
-    screen: str,
-    entry: Mapping[str, Any],
-    pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]],
-    left_out: Counter[str],
+    campaign: Campaign, entry: Mapping[str, Any], pairs: Sequence[tuple[Any, Any]], left_out: Counter[str]
 ) -> Iterator[Answer]:
-    """The answers of one screen."""
-    actions = entry.get("actions") or []
+    """The answers of one screen, whose items and values are the `pairs`."""
+    person, screen, actions = str(entry["user_id"]), str(entry.get("item_i")), entry.get("actions") or []
     seconds = _seconds(actions)
     skipped = any(action.get("action") == "submit_skip" for action in actions)
     for at, (item, values) in enumerate(pairs):
