@@ -171,18 +171,6 @@ def require(package: str, extra: str, purpose: str) -> None:
         raise MissingDependencyError(package, extra, purpose)
 
 
-class MissingCandidatesError(EngineError):
-    """A file of candidates lacks segments.
-
-    Attributes:
-        systems: whose segments are missing, in order; "" where the file does not say.
-    """
-
-    def __init__(self, message: str, systems: Iterable[str]) -> None:
-        super().__init__(message)
-        self.systems = tuple(dict.fromkeys(systems))
-
-
 def install_command(extra: str) -> str:
     """The command that installs the packages of an extra, and what it does to COMET."""
     command = f'pip install "mbr-esd-metric[{extra}]"'

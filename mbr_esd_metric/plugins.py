@@ -16,12 +16,10 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-import re
 import sys
 from collections.abc import Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
-from traceback import walk_tb
 from types import ModuleType
 from typing import Generic, TypeVar
 
@@ -29,19 +27,7 @@ from mbr_esd_metric.errors import PluginError, logger, unknown
 
 _T = TypeVar("_T")
 #: File or folder of another package -> the part that was loaded from it, such as "the rule 'x' of NAME 1.2".
-_PARTS: dict[str, str] = {}
-
-
-def part_at_fault(error: BaseException | None) -> str | None:
-    """The part of another package in whose code an exception, or one that it replaced, was raised; None for our own."""
-    while error is not None:
-        files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
-        if type(error).__name__ == "_RemoteTraceback":  # a worker's, as text
-            files += re.findall(r'File "(.+?)", line', str(error))
-        if part := next((part for path, part in _PARTS.items() if any(file.startswith(path) for file in files)), None):
-            return part
-        error = error.__cause__ or error.__context__
-    return None
+PARTS: dict[str, str] = {}
 
 
 class Catalog(Generic[_T]):
@@ -144,7 +130,7 @@ class Catalog(Generic[_T]):
             if isinstance(value, type) and issubclass(value, self._base):
                 if getattr(value, "name", None) == point.name and not inspect.isabstract(value):
                     module = sys.modules[value.__module__.partition(".")[0]]
-                    _PARTS[(module.__file__ or inspect.getfile(value)).removesuffix("__init__.py")] = part
+                    PARTS[(module.__file__ or inspect.getfile(value)).removesuffix("__init__.py")] = part
                     return value
                 lacking = ", ".join(sorted(getattr(value, "__abstractmethods__", ())))
                 why = f"it lacks {lacking}" if lacking else f"the class calls itself {getattr(value, 'name', None)!r}"

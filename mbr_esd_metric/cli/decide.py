@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 
-from mbr_esd_metric.decoding.option_texts import option_help
 from mbr_esd_metric.decoding.options import FIELDS
 from mbr_esd_metric.errors import first_of, number_of
 from mbr_esd_metric.files.paths import check_output
@@ -39,6 +38,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="leave out and count lines that are malformed or have no valid candidate; else the first stops the run",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
+
+
+def option_help(name: str) -> str:
+    """An option's meaning, and the values that it takes, for people."""
+    metadata = FIELDS[name].metadata
+    takes = metadata["takes"]() if callable(metadata["takes"]) else metadata["takes"]
+    return f"{metadata['help']}: {takes or ', '.join(metadata['valid']())}"
 
 
 def flag(name: str) -> str:

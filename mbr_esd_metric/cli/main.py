@@ -8,14 +8,16 @@ import difflib
 import importlib
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from traceback import walk_tb
 from typing import Any, NoReturn, TextIO, cast
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.errors import RESUME, MbrEsdError, logger, notes, printable, show_log, unknown
-from mbr_esd_metric.plugins import part_at_fault
+from mbr_esd_metric.plugins import PARTS
 
 #: Heading -> verb -> (what `functions_of` takes, one line of help). ``configure(parser)`` adds the verb's arguments,
 #: and sets ``parser.epilog`` to an example; ``run(args) -> int`` does the work.
@@ -120,7 +122,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"mbr-esd: interrupted{f'; {RESUME}' if args.prog in _SAMPLING else ''}", file=sys.stderr)
         return 130
     except Exception as error:
-        part, ours = part_at_fault(error), isinstance(error, (MbrEsdError, OSError))
+        part, ours = _part_at_fault(error), isinstance(error, (MbrEsdError, OSError))
         if part is None and not ours:
             raise
         message = str(error) if ours else f"{type(error).__name__}: {printable(str(error))}"
@@ -144,6 +146,18 @@ def shown_log() -> Iterator[None]:
     finally:
         logger.handlers, level, logger.propagate = before
         logger.setLevel(level)
+
+
+def _part_at_fault(error: BaseException | None) -> str | None:
+    """The part of another package in whose code an exception, or one that it replaced, was raised; None for our own."""
+    while error is not None:
+        files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
+        if type(error).__name__ == "_RemoteTraceback":  # a worker's, as text
+            files += re.findall(r'File "(.+?)", line', str(error))
+        if part := next((part for path, part in PARTS.items() if any(file.startswith(path) for file in files)), None):
+            return part
+        error = error.__cause__ or error.__context__
+    return None
 
 
 class _Output:

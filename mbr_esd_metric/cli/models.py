@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _meanings() -> dict[str, str]:
     """Option of a model name -> what it means, and the values that it takes."""
-    from mbr_esd_metric.decoding.option_texts import option_help
+    from mbr_esd_metric.cli.decide import option_help
     from mbr_esd_metric.decoding.options import FIELDS
     from mbr_esd_metric.generation.engine import ENGINES
     from mbr_esd_metric.metric.card import OPTIONS

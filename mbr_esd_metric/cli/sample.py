@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.score_inputs import read_plain
@@ -23,7 +24,10 @@ from mbr_esd_metric.metric.cards import load_card
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
+    from mbr_esd_metric.core.decision import Candidate
+    from mbr_esd_metric.decoding.options import DecisionOptions
     from mbr_esd_metric.files.records import CandidateRecord
+    from mbr_esd_metric.generation.engine import Refused
     from mbr_esd_metric.metric.card import ModelCard
     from mbr_esd_metric.metric.sources import Segment
 
@@ -94,6 +98,8 @@ def run(args: argparse.Namespace) -> int:
     return 1 if refused else 0
 
 
+#: What a file of candidates always says of the decision.
+_STORED = ("rule", "utility", "score", "mqm")
 #: A segment and its name in its system.
 _Named = tuple[str, "Segment"]
 
@@ -104,12 +110,10 @@ def _records(
     """The record of each segment; `cut` gets how many candidates were and were not cut by their length, and `refused`
     the segments that a server will never answer."""
     from mbr_esd_metric.core.decision import CandidateColumns
-    from mbr_esd_metric.decoding.option_texts import stored_options
     from mbr_esd_metric.files.records import CandidateRecord
     from mbr_esd_metric.generation.engine import Refused
-    from mbr_esd_metric.metric.run import sample
 
-    decision = stored_options(card.decision)
+    decision = _stored_options(card.decision)
     sampled = sample(card, [segment for _, segment in named], progress=progress)
     for (name, _), (segment, candidates) in zip(named, sampled, strict=True):
         if isinstance(candidates, Refused):
@@ -118,6 +122,45 @@ def _records(
         cut.update(one.truncated for one in candidates)
         columns = CandidateColumns.of(candidates)
         yield CandidateRecord(name, segment.source, segment.translation, columns, segment.system, decision, card.lp)
+
+
+def sample(
+    card: ModelCard, segments: Sequence[Segment], *, progress: bool = False
+) -> Iterator[tuple[Segment, list[Candidate] | Refused]]:
+    """Each segment with its candidates, in order, after what the store lacks is sampled; or why it has none. Each
+    candidate names its answer format, where that is not JSON. A blank translation gets N times the answer without an
+    error. The card's decision rule matters in two ways: `greedy` decodes one candidate at temperature 0, and `n=auto`
+    needs a rule that can stop early. Raises as `annotate` does."""
+    from mbr_esd_metric.generation.engine import Refused
+    from mbr_esd_metric.metric.run import candidate_source, candidates_of
+
+    if card.unit == "sentence" or card.context == "document":
+        raise OptionError(
+            "a file of candidates has whole segments; leave unit=sentence and context=document out, or score with them"
+        )
+    if not segments:
+        return
+    source = candidate_source(card)
+    form = None if source.card.decision.format == "json" else source.card.decision.format
+    waiting: dict[int, list[Candidate] | Refused] = {}
+    following = 0
+    for numbers, candidates in candidates_of(source, segments, progress):
+        if not isinstance(candidates, Refused):
+            candidates = [replace(one, format=form) for one in candidates]
+        waiting |= dict.fromkeys(numbers, candidates)
+        while following in waiting:
+            yield segments[following], waiting.pop(following)
+            following += 1
+
+
+def _stored_options(options: DecisionOptions) -> dict[str, str]:
+    """Option -> value as a file of candidates has it: the usual four, and what is not at its default. The answer
+    format is not among them, as it has a key of its own there; nor is the utility of a rule that has its own."""
+    from mbr_esd_metric.decoding.options import FIELDS
+
+    left_out = ("format", "utility") if options.rule_instance.fixed_utility else ("format",)
+    values = {name: str(getattr(options, name)) for name in FIELDS if name not in left_out}
+    return {name: value for name, value in values.items() if name in _STORED or value != FIELDS[name].default}
 
 
 def _from_test_set(test_set: TestSet) -> list[_Named]:

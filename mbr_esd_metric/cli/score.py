@@ -26,7 +26,7 @@ from mbr_esd_metric.errors import OptionError, logger, no_effect_error, number_o
 from mbr_esd_metric.files.streams import json_text, write_whole
 from mbr_esd_metric.metric.card import with_pair
 from mbr_esd_metric.metric.cards import is_ours, load_card
-from mbr_esd_metric.metric.data_warnings import joined, warnings
+from mbr_esd_metric.metric.data_warnings import warnings
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.text import is_blank
 
@@ -132,12 +132,18 @@ def run(args: argparse.Namespace) -> int:
     metadata = prediction.metadata
     if texts.document is not None:  # and codes that were lost in it
         of_units = [unit.data_warning for unit in texts.document.units]
-        metadata["data_warning"] = list(map(joined, metadata.data_warning, of_units))
+        metadata["data_warning"] = list(map(_joined, metadata.data_warning, of_units))
     warning = warnings(metadata.data_warning, [one.label for one in segments], card.decision.blank)
     model = model_title(card, metadata.signature)
     rows = iter([_row(segment, row, model) for segment, row in zip(segments, prediction.rows(), strict=True)])
     data = {path: list(islice(rows, len(texts.ids))) for path in texts.systems}
     return _show(args, texts, data, metadata.signature, card.lp, warning)
+
+
+def _joined(*data_warnings: str | None) -> str | None:
+    """The data warnings of one pair as one; None where there are none."""
+    kinds = {kind: None for one in data_warnings if one for kind in one.split(", ")}
+    return ", ".join(kinds) or None
 
 
 #: Key in the JSON, in its order -> the name in the metadata of a prediction.

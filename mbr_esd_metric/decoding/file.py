@@ -27,7 +27,6 @@ from mbr_esd_metric.core.corpus_rules import CorpusRule
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.decoding.decide import CorpusSegment, corpus_segment, decide_together
-from mbr_esd_metric.decoding.option_texts import changed_options
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import blank_decision, decide_segment
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, progress_bar
@@ -65,10 +64,10 @@ def file_options(
     first = _first_record(path)
     if first is not None and first.decision is not None:
         try:
-            usual = changed_options(DecisionOptions(), first.decision, _option_of_line)
+            usual = DecisionOptions().changed(first.decision, _option_of_line)
         except OptionError as error:
             raise InputError(f"{path}, {first.label}: {error}") from None
-    return changed_options(usual, changes, spell)
+    return usual.changed(changes, spell)
 
 
 def _first_record(path: str | Path) -> CandidateRecord | None:

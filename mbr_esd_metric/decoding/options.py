@@ -15,7 +15,7 @@ from mbr_esd_metric.core.annotation import WEIGHTS
 from mbr_esd_metric.core.decision import SCORES, WEIGHTINGS
 from mbr_esd_metric.core.rules import RULES, Rule, SegmentRule, get_rule, rules
 from mbr_esd_metric.core.similarities import SIMILARITIES, Similarity, check_similarity
-from mbr_esd_metric.errors import InputError, OptionError, unknown
+from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, unknown
 from mbr_esd_metric.prompting.formats import FORMATS, get_format
 from mbr_esd_metric.prompting.parse import LOCATIONS, AnswerParser
 
@@ -154,6 +154,29 @@ class DecisionOptions:
     def effective_utility(self) -> str:
         """The name of the similarity by which the rule chooses."""
         return self.rule_instance.fixed_utility or str(self.utility)
+
+    def changed(self, changes: Mapping[str, str], spell: Callable[[str, str], str]) -> DecisionOptions:
+        """These options with a user's changes; `spell` writes an option and its value for messages. `OptionError` for a
+        name that an option does not take, and for an option that changes nothing beside the others."""
+        values: dict[str, Any] = dict(changes)
+        for name, value in values.items():
+            try:
+                DecisionOptions.of(None, {name: value})
+            except OptionError as error:
+                raise OptionError(f"{spell(name, value)}: {error}") from None
+        changed = replace(self, **values)
+        utility = changed.rule_instance.fixed_utility
+        if utility is not None and "utility" in changes:
+            raise no_effect_error(
+                spell("utility", changes["utility"]),
+                f"{spell('rule', changed.rule)}, which maximises the corpus {utility}",
+            )
+        if changed.rule_instance.needs_references:
+            raise OptionError(
+                f"{spell('rule', changed.rule)} needs human annotations, and there are none beside candidates; take "
+                f"one of {', '.join(rules(references=False))}"
+            )
+        return changed
 
 
 #: Option -> its field, with the metadata "help"; "valid", the names that it takes, or None; "takes", what it takes in

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from mbr_esd_metric.core.decision import Candidate
-from mbr_esd_metric.errors import EngineError, MissingCandidatesError, OptionError
+from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.files.records import CandidateRecord, Join, SegmentKey, read_candidates
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.sources import Collected, Pair, Segment
 from mbr_esd_metric.prompting.text import is_blank
+
+
+class MissingCandidatesError(EngineError):
+    """A file of candidates lacks segments.
+
+    Attributes:
+        systems: whose segments are missing, in order; "" where the file does not say.
+    """
+
+    def __init__(self, message: str, systems: Iterable[str]) -> None:
+        super().__init__(message)
+        self.systems = tuple(dict.fromkeys(systems))
 
 
 class FromFile:

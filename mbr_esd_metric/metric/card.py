@@ -286,9 +286,7 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
 
         changes["decision"] = file_options(stored, decision, "{}={}".format, card.decision)
     elif decision:
-        from mbr_esd_metric.decoding.option_texts import changed_options
-
-        changes["decision"] = changed_options(card.decision, decision, "{}={}".format)
+        changes["decision"] = card.decision.changed(decision, "{}={}".format)
     changed = dataclasses.replace(card, **changes)
     if changed.max_cost is not None and changed.price is None:
         raise OptionError("max_cost needs the price: add price=PROMPTS/ANSWERS, of a million tokens")

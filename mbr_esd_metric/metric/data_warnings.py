@@ -74,12 +74,6 @@ def data_warning(source: str, translation: str, lp: str | None = None) -> str | 
     return ", ".join(found) or None
 
 
-def joined(*data_warnings: str | None) -> str | None:
-    """The data warnings of one pair as one; None where there are none."""
-    kinds = {kind: None for one in data_warnings if one for kind in one.split(", ")}
-    return ", ".join(kinds) or None
-
-
 def warnings(data_warnings: Sequence[str | None], labels: Sequence[str], blank: str) -> str | None:
     """One line with the number of suspect pairs of each kind, and their first labels; None if there are none."""
     pairs: dict[str, list[str]] = defaultdict(list)

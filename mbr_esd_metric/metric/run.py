@@ -4,14 +4,14 @@ distinct pair is decided once."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.core.decision import Candidate, Decision
 from mbr_esd_metric.decoding.segment import CUT, FOUND_INEXACTLY, blank_decision, decide_segment
-from mbr_esd_metric.errors import NoValidCandidateError, OptionError, first_of, labelled, logger, notes, number_of
+from mbr_esd_metric.errors import NoValidCandidateError, first_of, labelled, logger, notes, number_of
 from mbr_esd_metric.generation.engine import Engine, Refused
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.signature import signature
@@ -104,32 +104,6 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
     return Annotated(decisions, answers, signature(card, source.engine), line, advice, refused)
 
 
-def sample(
-    card: ModelCard, segments: Sequence[Segment], *, progress: bool = False
-) -> Iterator[tuple[Segment, list[Candidate] | Refused]]:
-    """Each segment with its candidates, in order, after what the store lacks is sampled; or why it has none. Each
-    candidate names its answer format, where that is not JSON. A blank translation gets N times the answer without an
-    error. The card's decision rule matters in two ways: `greedy` decodes one candidate at temperature 0, and `n=auto`
-    needs a rule that can stop early. Raises as `annotate` does."""
-    if card.unit == "sentence" or card.context == "document":
-        raise OptionError(
-            "a file of candidates has whole segments; leave unit=sentence and context=document out, or score with them"
-        )
-    if not segments:
-        return
-    source = candidate_source(card)
-    form = None if source.card.decision.format == "json" else source.card.decision.format
-    waiting: dict[int, list[Candidate] | Refused] = {}
-    following = 0
-    for numbers, candidates in _candidates(source, segments, progress):
-        if not isinstance(candidates, Refused):
-            candidates = [replace(one, format=form) for one in candidates]
-        waiting |= dict.fromkeys(numbers, candidates)
-        while following in waiting:
-            yield segments[following], waiting.pop(following)
-            following += 1
-
-
 def signature_of(card: ModelCard) -> str:
     """The signature that a run of the card will have. No weights are loaded or fetched."""
     source = candidate_source(card)
@@ -148,7 +122,7 @@ def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool
     failed: dict[str, str] = {}
     emptied: list[str] = []
     single = unexplained = 0
-    for numbers, candidates in _candidates(source, segments, progress):
+    for numbers, candidates in candidates_of(source, segments, progress):
         segment = segments[numbers[0]]
         outcome: Decision | CorpusSegment | Refused | None = None
         if isinstance(candidates, Refused):
@@ -196,7 +170,7 @@ def _warn_of_refused(named: Sequence[str], fate: str) -> None:
     logger.warning(f"{refused} {fate}, as the server will not answer: {first_of(named, between='; ')}")
 
 
-def _candidates(source: CandidateSource, segments: Sequence[Segment], progress: bool) -> Collected:
+def candidates_of(source: CandidateSource, segments: Sequence[Segment], progress: bool) -> Collected:
     """The candidates of all segments; of a blank translation the answer without an error."""
     for number, one in enumerate(segments):
         if is_blank(one.translation):

@@ -24,12 +24,12 @@ from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, fold_se
 from mbr_esd_metric.errors import (
     EngineError,
     InputError,
-    MissingCandidatesError,
     OptionError,
     logger,
     progress_bar,
     unknown,
 )
+from mbr_esd_metric.metric.candidate_file import MissingCandidatesError
 from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, with_pair
 from mbr_esd_metric.metric.cards import CARD_NAMES, is_ours, load_card
 from mbr_esd_metric.metric.data_warnings import data_warning, warnings

@@ -14,7 +14,6 @@ from mbr_esd_metric import decide, load_metric
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.layout import Layout, write_scores
 from mbr_esd_metric.core.annotation import unit_score
-from mbr_esd_metric.decoding.option_texts import changed_options
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.files.records import CandidateRecord, write_records
 from mbr_esd_metric.prompting.formats.json import render_answer
@@ -76,7 +75,7 @@ def test_one_score(workdir: Path, mbr_esd: Command, decision: dict[str, str], tw
     for name, texts in (("src.txt", [one.src for one in made]), ("mt.txt", [one.mt for one in made])):
         Path(name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     model = f"mbr-esd-llama?candidates=c.jsonl&n={N}&lp=en-de"
-    options = changed_options(DecisionOptions(), decision, "{}={}".format)
+    options = DecisionOptions().changed(decision, "{}={}".format)
 
     expected: list[float | None] = []
     for one in made:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.cli.sample import sample
 from mbr_esd_metric.errors import EngineError, NoValidCandidateError
 from mbr_esd_metric.files.records import write_records
 from mbr_esd_metric.generation.engine import Generated, Refused, Request, Sampling
@@ -21,7 +22,7 @@ from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.data_warnings import warnings
 from mbr_esd_metric.metric.metric import Metric, Prediction
-from mbr_esd_metric.metric.run import annotate, sample, summary
+from mbr_esd_metric.metric.run import annotate, summary
 from mbr_esd_metric.metric.sources import Segment
 from tests.helpers.candidates import answer, record
 from tests.helpers.real_server import stored

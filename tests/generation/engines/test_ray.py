@@ -18,6 +18,7 @@ pytest.importorskip("torch")
 import ray
 from ray.cluster_utils import Cluster
 
+from mbr_esd_metric.cli.sample import sample
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.engines import ray as module
@@ -25,7 +26,6 @@ from mbr_esd_metric.generation.engines.ray import AHEAD, RayEngine
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.run import sample
 from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.formats.json import output_grammar
 from tests.helpers.chat_requests import collect
