@@ -90,16 +90,15 @@ class Hypotheses:
         np.add.at(shares, self.hypothesis_of_candidate, self.candidate_weights(weighting))
         return shares
 
-    def candidate_weights(self, weighting: str = "uniform") -> Floats:
+    def candidate_weights(self, weighting: str) -> Floats:
         """Weights of the candidates as supports, shape (N,), of sum 1; 0 for an invalid one. Those of a hypothesis sum
         to its weight. With "model", candidates with one output share the output's weight. Raises as `weights` does."""
-        hypotheses = self.hypothesis_of_candidate
-        shares: Floats = np.zeros(len(hypotheses))
-        valid = [i for i, hypothesis in enumerate(hypotheses) if hypothesis >= 0]
+        shares: Floats = np.zeros(len(self.hypothesis_of_candidate))
+        valid = [i for i, hypothesis in enumerate(self.hypothesis_of_candidate) if hypothesis >= 0]
         if weighting == "uniform":
             shares[valid] = 1 / len(valid)
             return shares
-        outputs = [(hypotheses[i], self._outputs[i]) for i in valid]
+        outputs = [(self.hypothesis_of_candidate[i], self._outputs[i]) for i in valid]
         chances: dict[tuple[int, Hashable], float] = {}
         for i, output in zip(valid, outputs, strict=True):
             logprob = self._logprobs[i]

@@ -1,10 +1,10 @@
 """From the text of a candidate to an annotation: JSON is read, and each error span is located in the translation.
 
-A text that is not an answer in the expected form is `Invalid`, with a reason. Nothing malformed is ever taken
-for "no error", and no text whatever raises. An error span is located where its words first stand in the translation;
-only if they do not, in the folded translation (`text.FoldedText`), which is counted. A well-formed error whose
-span is in neither, or whose severity is neutral, is dropped and counted. Words of an omission (``omitted_span`` in
-JSON) are located in the source; it is *unplaced* if they are in neither text.
+A text that is not an answer in the expected form is `Invalid`, with a reason. Nothing malformed is ever taken for "no
+error", and no text raises. An error span is located where its words first stand in the translation; only if they do
+not, in the folded translation (`text.FoldedText`), which is counted. A well-formed error whose span is in neither, or
+whose severity is neutral, is dropped and counted. Words of an omission are located in the source; it is *unplaced* if
+they are in neither text.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias, cast
 
 from mbr_esd_metric.core.annotation import (
-    EMPTY,
     NO_PENALTY,
     Annotation,
     ErrorSpan,
@@ -42,7 +41,6 @@ OMITTED_KEY = "omitted_span"
 
 #: The beginning and the end of an answer in the grammar's spacing, and the text between two errors.
 _FIRST, _BETWEEN, _LAST = '{"errors": [{', "}, {", "}]}"
-_NO_ERROR = '{"errors": []}'
 #: The inside of a JSON string.
 _STRING = r'(?:[^"\\]|\\.)*'
 #: The most errors of an answer that are read; a real one has dozens.
@@ -94,7 +92,7 @@ class Written(NamedTuple):
         sides: the texts in which the words may stand, the first that has them; an omission's include the source.
         category: None if the answer gives none; an omission's is then "omission".
         said: the characters ``[start, end)`` of the answer that say it, for the confidences of a single answer.
-        more: further attributes of an `ErrorSpan` of the translation.
+        correction, reason: those of an `ErrorSpan` of the translation.
     """
 
     severity: Severity | None
@@ -102,16 +100,12 @@ class Written(NamedTuple):
     sides: tuple[Side, ...] = ("translation",)
     category: str | None = None
     said: tuple[tuple[int, int], ...] = ()
-    more: Mapping[str, Any] = MappingProxyType({})
+    correction: str | None = None
+    reason: str | None = None
 
 
-class _Place(NamedTuple):
-    """The characters ``[start, end)`` of a text; `exact` if they are the words as the answer writes them."""
-
-    side: Side
-    start: int
-    end: int
-    exact: bool
+#: The span of an error, its key, and whether its words stand in the text as the answer writes them.
+_Located: TypeAlias = "tuple[SpanKey, ErrorSpan, bool]"
 
 
 @dataclass(eq=False)
@@ -138,20 +132,17 @@ class AnswerParser(ABC):
         self._texts: dict[Side, str] = {"translation": self.translation, "source": self.source or ""}
         self._parsed: dict[str, Parsed | Invalid] = {}
         self._folded: dict[Side, FoldedText] = {}
-        self._places: dict[tuple[str, Sequence[Side], int], _Place | None] = {}
+        self._located: dict[Written, _Located | None] = {}
 
     @abstractmethod
     def read(self, text: str) -> Parsed | Invalid:
         """The annotation that `text` spells, or why it spells none; never raises."""
 
-    def parse(self, text: object) -> Parsed | Invalid:
+    def parse(self, text: str) -> Parsed | Invalid:
         """`read` of a text that is no longer than an answer, the same object for the same text; never raises."""
-        if not isinstance(text, str):
-            return Invalid("not a text")
-        parsed = self._parsed.get(text)
-        if parsed is None:
-            parsed = self._parsed[text] = self.read(text) if len(text) <= LONGEST_ANSWER else TOO_LONG
-        return parsed
+        if text not in self._parsed:
+            self._parsed[text] = self.read(text) if len(text) <= LONGEST_ANSWER else TOO_LONG
+        return self._parsed[text]
 
     def ranges(self, text: str) -> Ranges:
         """The characters that say each span: that there is (another) error, its words and its severity, but not its
@@ -161,60 +152,60 @@ class AnswerParser(ABC):
 
     def located(self, errors: Sequence[Written]) -> Parsed:
         """The annotation of the errors of an answer, and the counts of those that have no span."""
-        spans: list[ErrorSpan] = []
-        no_penalty = inexact = unplaced = 0
+        spans: dict[SpanKey, ErrorSpan] = {}
+        no_penalty = unplaced = inexact = dropped = 0
         ranges: Ranges = {}
-        ends: dict[tuple[Side, str], int] = {}
+        ends: dict[tuple[Side, str], int] | None = {} if self.location == "successive" else None
         for error in errors[:MOST_ERRORS]:
             if error.severity is None:
                 no_penalty += 1
-            elif (place := self._place(error, ends)) is not None:
-                spans.append(_span(error, place))
-                inexact += not place.exact
-                if error.said:
-                    ranges.setdefault(spans[-1].key, error.said)
-            elif "source" in error.sides:
-                unplaced += 1
-        dropped = len(errors) - no_penalty - len(spans)
-        return Parsed(Annotation(spans), dropped, no_penalty, unplaced, inexact, ranges=ranges)
+                continue
+            if ends is not None or error not in self._located:
+                self._located[error] = self._locate(error, error.severity, ends)
+            if (found := self._located[error]) is None:
+                dropped += 1
+                unplaced += "source" in error.sides
+                continue
+            key, span, exact = found
+            spans.setdefault(key, span)
+            inexact += not exact
+            if error.said:
+                ranges.setdefault(key, error.said)
+        dropped += max(len(errors) - MOST_ERRORS, 0)
+        return Parsed(Annotation.of_keys(spans), dropped, no_penalty, unplaced, inexact, ranges=ranges)
 
-    def _place(self, error: Written, ends: dict[tuple[Side, str], int] | None = None) -> _Place | None:
-        """The place of an error. Successive ones with the same words stand one behind the other; `ends` has where the
-        last one of each text on a side ended."""
-        place = self._find(error.text, error.sides, 0)
-        if ends is not None and place is not None and self.location == "successive":
-            text = (place.side, error.text)
-            place = self._find(error.text, (place.side,), ends.get(text, 0))
+    def _locate(self, error: Written, severity: Severity, ends: dict[tuple[Side, str], int] | None) -> _Located | None:
+        """The span of an error that has a penalty. Successive ones with the same words stand one behind the other;
+        `ends` has where the last one of each text on a side ended."""
+        place = self._search(error.text, error.sides, 0)
+        if ends is not None and place is not None:
+            text = (place[0], error.text)
+            place = self._search(error.text, (place[0],), ends.get(text, 0))
             if place is not None:
-                ends[text] = place.end
-        return place
+                ends[text] = place[2]
+        if place is None:
+            return None
+        side, start, end, exact = place
+        if side == "source":
+            category = "omission" if error.category is None else error.category
+            span = ErrorSpan(start, end, severity, category, side=side)
+        else:
+            span = ErrorSpan(start, end, severity, error.category, correction=error.correction, reason=error.reason)
+        return span.key, span, exact
 
-    def _find(self, words: str, sides: Sequence[Side], after: int) -> _Place | None:
-        """The first place of words that does not begin before `after`, on the first side that has them."""
-        key = (words, sides, after)
-        if key not in self._places:
-            self._places[key] = self._search(*key) if words else None
-        return self._places[key]
-
-    def _search(self, words: str, sides: Sequence[Side], after: int) -> _Place | None:
-        for side in sides:
+    def _search(self, words: str, sides: Sequence[Side], after: int) -> tuple[Side, int, int, bool] | None:
+        """The first place of words that does not begin before `after`, on the first side that has them, and whether
+        they stand there exactly."""
+        for side in sides if words else ():
             start = self._texts[side].find(words, after)
             if start >= 0:
-                return _Place(side, start, start + len(words), True)
-        for side in sides:
+                return side, start, start + len(words), True
+        for side in sides if words else ():
             if side not in self._folded:
                 self._folded[side] = FoldedText(self._texts[side])
             if (found := self._folded[side].find(words, after)) is not None:
-                return _Place(side, *found, False)
+                return side, *found, False
         return None
-
-
-def _span(error: Written, place: _Place) -> ErrorSpan:
-    """The span of an error that has a penalty."""
-    omitted = place.side == "source"
-    category = "omission" if omitted and error.category is None else error.category
-    more = {} if omitted else error.more
-    return ErrorSpan(place.start, place.end, cast("Severity", error.severity), category, None, place.side, **more)
 
 
 class _Malformed(Exception):
@@ -248,24 +239,20 @@ def is_omission(category: str | None) -> bool:
 
 
 def _decoded(text: str) -> Any:
-    text = text.strip(" \t\n\r")
     try:
-        value, end = _DECODER.raw_decode(text)
+        return _DECODER.decode(text)
     except RecursionError:
         raise _Malformed("nested too deeply") from None
     except (ValueError, MemoryError):
         raise _Malformed("not JSON") from None
-    if end < len(text):
-        raise _Malformed("not JSON")
-    return value
 
 
 class JsonParser(AnswerParser):
     """The reader of answers in JSON.
 
-    Answers of a constrained model have exactly the spacing of `formats.json`, and errors repeat in a segment's samples.
-    So a text is first cut at ``}, {``, and only a piece that is new is read. Pieces that are all errors spell valid
-    JSON between them, so that reading is exact; any other text is read as a whole.
+    Answers of a constrained model have the spacing of `formats.json`, and errors repeat in a segment's samples. So a
+    text is first cut at ``}, {``, and only a new piece is read. Pieces that are all errors spell valid JSON between
+    them; any other text is read as a whole.
     """
 
     #: Keys behind the usual ones, named like attributes of `ErrorSpan`. An error need not have them.
@@ -273,10 +260,7 @@ class JsonParser(AnswerParser):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._parsed[_NO_ERROR] = Parsed(EMPTY)
         self._errors: dict[str, Written] = {}
-        #: Of each piece the key and the span of its first occurrence; None and None if that has to be counted.
-        self._spans: dict[str, tuple[SpanKey, ErrorSpan] | tuple[None, None]] = {}
 
     def ranges(self, text: str) -> Ranges:
         if not text.startswith(_FIRST):
@@ -299,15 +283,11 @@ class JsonParser(AnswerParser):
     def read(self, text: str) -> Parsed | Invalid:
         if text.startswith(_FIRST) and text.endswith(_LAST):
             pieces = text[len(_FIRST) : -len(_LAST)].split(_BETWEEN)
-            keyed = [*map(self._spans.get, pieces)]
-            if None in keyed:
-                keyed = [self._spans.get(piece) or self._read_piece(piece) for piece in pieces]
-            if None not in keyed:
-                # Backwards, so that of equal spans the first is kept.
-                spans = dict(reversed(cast("list[tuple[SpanKey, ErrorSpan]]", keyed)))
-                if None in spans or self.location == "successive" or len(pieces) > MOST_ERRORS:
-                    return self.located([self._errors[piece] for piece in pieces])
-                return Parsed(Annotation.of_keys(spans))
+            with suppress(_Malformed):
+                for piece in pieces:
+                    if piece not in self._errors:
+                        self._errors[piece] = self._error(_decoded(f"{{{piece}}}"))
+                return self.located([self._errors[piece] for piece in pieces])
         before, *fenced = text.split(_FENCE, 3)
         if len(fenced) == 2 and "{" not in before + fenced[1]:  # JSON in Markdown, with prose around it
             text = fenced[0].lstrip("jsonJSON")
@@ -319,17 +299,6 @@ class JsonParser(AnswerParser):
             return self.located([*map(self._error, errors)])
         except _Malformed as error:
             return Invalid(str(error))
-
-    def _read_piece(self, piece: str) -> tuple[SpanKey, ErrorSpan] | tuple[None, None] | None:
-        """The value of a new piece in `_spans`; None if it is no error."""
-        try:
-            error = self._errors[piece] = self._error(_decoded(f"{{{piece}}}"))
-        except _Malformed:
-            return None
-        place = None if error.severity is None else self._place(error)
-        span = _span(error, place) if place is not None and place.exact else None
-        self._spans[piece] = (None, None) if span is None else (span.key, span)
-        return self._spans[piece]
 
     def _error(self, item: object) -> Written:
         """The error of an item of the list. Raises `_Malformed`."""
@@ -353,4 +322,4 @@ class JsonParser(AnswerParser):
         name = f"{category}/{sub}" if sub else category
         if first != OMITTED_KEY and is_omission(name):
             sides += ("source",)
-        return Written(folded, text, sides, name, more=more)
+        return Written(folded, text, sides, name, **more)

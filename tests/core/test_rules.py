@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
 from typing import ClassVar
 
 import pytest
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide, soft_f1
 from mbr_esd_metric.core.corpus_rules import CorpusRule
-from mbr_esd_metric.core.decision import CandidateColumns
 from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses, decided
 from mbr_esd_metric.core.rules import SegmentRule, get_rule, rules
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.decide import decide_corpus
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.files.records import CandidateRecord, DecisionRecord
 
 TEXT = "0123456789"
 A, B = Annotation([ErrorSpan(0, 4, "major")]), Annotation([ErrorSpan(6, 9, "minor")])
@@ -69,12 +65,6 @@ def test_an_answer_need_not_be_a_candidate() -> None:
     assert decision.expected_utility == pytest.approx(mean(BOTH), abs=1e-12)
     assert [span.confidence for span in decision.annotation] == [0.5, 0.25]
     assert (decision.valid, decision.distinct, len(decision.expected_utilities)) == (4, 3, 4)
-    record = DecisionRecord.of(CandidateRecord("1", "", TEXT, CandidateColumns((), (), ())), decision)
-    assert DecisionRecord.from_json(record.to_json()) == record
-    assert record.to_json()["index"] is None
-    unknown = replace(record, expected_utility=math.nan).to_json()
-    assert unknown["expected_utility"] is None
-    assert math.isnan(DecisionRecord.from_json(unknown).expected_utility)
 
 
 def test_an_answer_that_a_candidate_has_is_that_candidate() -> None:

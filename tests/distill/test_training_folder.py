@@ -58,6 +58,11 @@ def trl(method: str, config: Path, *arguments: str) -> None:
     script.main(*values)
 
 
+def eval_losses(checkpoint: Path) -> list[float]:
+    state = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+    return [entry["eval_loss"] for entry in state["log_history"] if "eval_loss" in entry]
+
+
 def test_the_configuration_says_the_papers_settings_to_trl(pairs: Path) -> None:
     _, (data, dpo, model, _) = parsed("dpo", pairs / "dpo.yaml", "--use_cpu", "true")
     assert (dpo.beta, dpo.loss_type, dpo.optim) == (0.5, ["sigmoid"], "lion_32bit")
@@ -85,43 +90,6 @@ def test_the_cards_are_written_beforehand_and_the_pairs_have_their_language_pair
     assert "lp" not in yaml.safe_load((pairs / "model" / "hparams.yaml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("precomputed", [True, False])
-def test_the_reference_is_the_policys_revision(pairs: Path, monkeypatch: pytest.MonkeyPatch, precomputed: bool) -> None:
-    from trl.trainer import dpo_trainer
-
-    made, real = [], dpo_trainer.create_model_from_path
-
-    def spy(path: str, **options: Any) -> Any:
-        made.append(options.get("revision"))
-        return real(path, **options)
-
-    monkeypatch.setattr(dpo_trainer, "create_model_from_path", spy)
-    config = yaml.safe_load((pairs / "dpo.yaml").read_text(encoding="utf-8"))
-    config |= {"model_revision": "v2", "precompute_ref_log_probs": precomputed}
-    (pairs / "dpo.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-    trl("dpo", pairs / "dpo.yaml", "--max_steps", "1")
-    assert made == (["v2"] if precomputed else ["v2", "v2"])
-
-
-def test_no_answer_is_cut(pairs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from trl import DPOTrainer
-
-    long = lines(pairs / "train.jsonl")
-    long[0]["chosen"][0]["content"] += " Hund" * 1500
-    (pairs / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in long), encoding="utf-8")
-    widths = []
-    real = DPOTrainer.compute_loss
-
-    def spy(self: Any, model: Any, inputs: Any, *args: Any, **more: Any) -> Any:
-        widths.append(inputs["input_ids"].shape[1])
-        return real(self, model, inputs, *args, **more)
-
-    monkeypatch.setattr(DPOTrainer, "compute_loss", spy)
-    once = ("--num_train_epochs", "1", "--eval_strategy", "no", "--load_best_model_at_end", "false")
-    trl("dpo", pairs / "dpo.yaml", *once)
-    assert max(widths) > 1500
-
-
 @pytest.mark.parametrize("name", ["dpo", "dpo-lora"])
 def test_a_killed_run_goes_on_as_if_nothing_had_been_and_its_result_scores(pairs: Path, name: str) -> None:
     import torch
@@ -131,9 +99,8 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been_and_its_result_scores(pairs
     more = ADAPTER if "lora" in name else []
     weights = result / ("adapter_model.safetensors" if "lora" in name else "model.safetensors")
     trl("dpo", config, *more)
-    whole, state = load_file(weights), json.loads((result / "checkpoint-12" / "trainer_state.json").read_text("utf-8"))
-    losses = [entry["eval_loss"] for entry in state["log_history"] if "eval_loss" in entry]
-    assert min(losses) < 0.6931 - 0.02
+    whole = load_file(weights)
+    assert min(eval_losses(result / "checkpoint-12")) < 0.6931 - 0.02
     # A kill after the fifth update: what came later is not there.
     for number in range(6, 13):
         shutil.rmtree(result / f"checkpoint-{number}")
@@ -152,8 +119,7 @@ def test_examples_are_trained_and_people_and_choices_give_different_cards(
     mbr_esd("distill sft", candidates, "--model", model, "-o", folder)
     assert load_card(str(folder / "model")).decision.rule == "greedy"
     trl("sft", folder / "sft.yaml", "--num_train_epochs", "2")
-    state = json.loads((folder / "model" / "checkpoint-6" / "trainer_state.json").read_text("utf-8"))
-    losses = [entry["eval_loss"] for entry in state["log_history"] if "eval_loss" in entry]
+    losses = eval_losses(folder / "model" / "checkpoint-6")
     assert losses[-1] < losses[0]
     people = tmp_path / "ratings.tsv"
     head = "system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\n"

@@ -107,10 +107,6 @@ def test_malformed_is_never_no_error(text: str) -> None:
         assert parsed.reason
 
 
-def test_what_is_no_text() -> None:
-    assert all(read(value) == Invalid("not a text") for value in (None, 3, b"{}", ["x"], {}))
-
-
 def test_other_spacing_keys_and_fences_are_read() -> None:
     text = (
         '\n{"explanation": "\\ud800", "errors":[ {"severity":"minor","sub_category":"","category":"x",'

@@ -23,7 +23,8 @@ class CorrectionsParser(JsonParser):
 
     def _error(self, item: object) -> Written:
         error = super()._error(item)
-        return error._replace(more={key: _UNFIT.sub("\ufffd", text) for key, text in error.more.items()})
+        said = {key: text and _UNFIT.sub("\ufffd", text) for key in self.more_keys if (text := getattr(error, key))}
+        return error._replace(**said)
 
 
 class JsonCorrectionsFormat(JsonFormat):
