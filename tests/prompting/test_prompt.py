@@ -39,10 +39,13 @@ def test_the_version_of_a_file_is_its_text(tmp_path: Path) -> None:
     assert load_prompt().version == "v1"
 
 
-@pytest.mark.parametrize(("text", "missing"), [("{target_lang} {source}", "translation"), ("{target_seg}", "source")])
-def test_a_file_that_hides_the_segment_is_refused(tmp_path: Path, text: str, missing: str) -> None:
-    with pytest.raises(InputError, match=f"has no {{{missing}}}; the model would never see the {missing}"):
-        load_prompt(template(tmp_path, text))
+def test_a_file_that_hides_the_segment_or_is_no_utf_8_is_refused(tmp_path: Path) -> None:
+    for text, missing in (("{target_lang} {source}", "translation"), ("{target_seg}", "source")):
+        with pytest.raises(InputError, match=f"has no {{{missing}}}; the model would never see the {missing}"):
+            load_prompt(template(tmp_path, text))
+    (tmp_path / "latin.txt").write_bytes("{source} {translation} ü".encode("latin-1"))
+    with pytest.raises(InputError, match=r"is not UTF-8 \(byte 23\)"):
+        load_prompt(str(tmp_path / "latin.txt"))
 
 
 @pytest.mark.parametrize(
@@ -56,10 +59,3 @@ def test_a_file_that_hides_the_segment_is_refused(tmp_path: Path, text: str, mis
 def test_an_unknown_prompt_is_refused(name: str, message: str) -> None:
     with pytest.raises(OptionError, match=message):
         load_prompt(name)
-
-
-def test_a_prompt_in_another_encoding_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "latin.txt"
-    path.write_bytes("{source} {translation} ü".encode("latin-1"))
-    with pytest.raises(InputError, match=r"is not UTF-8 \(byte 23\)"):
-        load_prompt(str(path))
