@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mbr_esd_metric import Annotation, Candidate, Decision, ErrorSpan, decide, mqm_score, soft_f1
+from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide, mqm_score, soft_f1
 from mbr_esd_metric.core.decision_problem import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable, severity_vector
 from mbr_esd_metric.core.similarities import get_similarity
@@ -53,19 +53,6 @@ def test_mbr_is_the_argmax_of_the_mean(case: tuple[int, list[Annotation]], data:
     assert decision.annotation == items[tied[0]]
     assert (decision.valid, decision.distinct, decision.invalid) == (len(items), len(set(items)), 0)
     assert decision.mqm == mqm_score(items[tied[0]])
-
-
-@given(case=several(1, 5), data=st.data())
-def test_confidence_is_the_mean_share_of_supports(case: tuple[int, list[Annotation]], data: st.DataObject) -> None:
-    length, items = case
-    decision = decide(candidates(*items), "x" * length)
-    for span in decision.annotation:
-        shares = [
-            sum(any(s.start <= i < s.end for s in item) for item in items) / len(items)
-            for i in range(span.start, span.end)
-        ]
-        assert span.confidence == pytest.approx(sum(shares) / len(shares))
-        assert 0 < span.confidence <= 1
 
 
 @given(case=several(1, 5), seed=st.integers(0, 99))
@@ -143,11 +130,6 @@ def test_invalid_candidates_are_counted_and_never_perfect() -> None:
         decide([], TEXT)
 
 
-def test_an_empty_translation_gets_no_error() -> None:
-    decision = decide([Candidate('{"errors": []}'), Candidate(annotation=[])], "")
-    assert decision == Decision(0, Annotation(), 1.0, 0.0, (1.0, 1.0), 1.0, 2, 1, 0, 0, {}, unmarked=2)
-
-
 @pytest.mark.parametrize("n", [1, 2, 300])
 def test_blocks_do_not_change_the_result(n: int) -> None:
     """So many distinct annotations that the work is cut into blocks."""
@@ -163,14 +145,6 @@ def test_blocks_do_not_change_the_result(n: int) -> None:
         some, rest = slice(n // 3, n // 2 + 1), slice(n // 2, len(folded))
         part = similarity.matrix(table, some, rest) @ weights[rest]
         np.testing.assert_allclose(similarity.expected(table, some, rest, weights[rest]), part, atol=1e-12)
-
-
-def test_scoresim_mean_is_not_scoresim() -> None:
-    scores = candidates(*([] for _ in range(5)), *([A[0], *C] for _ in range(1)), *[[*A, *B, *C]] * 3)
-    mean = sum(mqm_score(c.annotation or ()) for c in scores) / len(scores)
-    nearest = min(range(len(scores)), key=lambda i: abs(mqm_score(scores[i].annotation or ()) - mean))
-    assert decide(scores, TEXT, utility="scoresim-mean").index == nearest
-    assert decide(scores, TEXT, utility="scoresim").index == 0
 
 
 @pytest.mark.parametrize("apart", [False, True])

@@ -189,13 +189,6 @@ def test_mpp_rejects_options(penalty: float, weights: dict[str, float] | None) -
         mpp([], [], severity_penalty=penalty, severity_weights=weights)
 
 
-def test_dicts_are_taken_and_offsets_are_code_points() -> None:
-    text = "a\u0301 😀 é"  # a combining accent and an astral character count one each
-    span = {"start": text.index("😀"), "end": text.index("😀") + 1, "severity": "Critical"}
-    assert len(text) == 6
-    assert soft_f1([span], [ErrorSpan(3, 4, "major")], len(text)) == 1
-
-
 @pytest.mark.parametrize("function", [f1, soft_f1, soft_dice, lambda c, s, length: AnnotationTable([c, s], length)])
 def test_a_span_past_the_end_is_an_error(function: Callable[..., object]) -> None:
     with pytest.raises(InputError, match=r"\[2, 9\).*3 characters"):

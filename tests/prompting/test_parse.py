@@ -120,15 +120,6 @@ def test_other_spacing_keys_and_fences_are_read() -> None:
         assert read(text) == [(4, 8, "major")]
 
 
-@pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")])
-def test_an_empty_omission_is_dropped_however_it_is_spaced(separators: tuple[str, str]) -> None:
-    empty = {"omitted_span": "", "category": "accuracy", "sub_category": "omission", "severity": "minor"}
-    text = json.dumps({"errors": [empty]}, separators=separators)
-    parsed = get_format("json-omissions").parser(TEXT, source="The dog").parse(text)
-    assert parsed == Parsed(Annotation(), 1, unplaced=1)
-    assert isinstance(JsonParser(TEXT).parse(text), Invalid)  # answers of one side have no such key
-
-
 def test_of_an_answer_with_thousands_of_errors_the_first_are_read_and_the_others_counted() -> None:
     words = [f"w{number}" for number in range(3 * MOST_ERRORS)]
     answers = {"json": answer(*words), "compact": " ".join(f"minor <{word}>" for word in words)}

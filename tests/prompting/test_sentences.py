@@ -153,14 +153,6 @@ def test_the_time_for_sentences_is_linear(piece: str) -> None:
     assert time.process_time() - began < 2
 
 
-def test_the_time_for_alignments_is_linear_where_the_numbers_of_sentences_differ() -> None:
-    source = [f"The number {number} is here." for number in range(2000)]
-    began = time.process_time()
-    groups = align(source, [f"Die Zahl {number} ist da." for number in range(0, 2000, 2)])
-    assert time.process_time() - began < 10
-    assert groups[-1][1] == (2000, 1000)
-
-
 def test_invisible_characters_are_no_sentence_and_half_a_surrogate_pair_is_a_character() -> None:
     assert sentences("\u200b\n\nJa. \u2060\ufeff\n\n") == ("\u200b\n\nJa. \u2060\ufeff\n\n",)
     assert len(parts("One. Two.", "\u200b", "en-de")) == 1
