@@ -1,4 +1,4 @@
-"""Test sets in the folder layout: a made-up one, which is stored, and others from texts."""
+"""Test sets in the folder layout: two that are stored, and others from texts."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ from pathlib import Path
 from mbr_esd_metric.adapters.wmt.layout import Layout, write_documents, write_text
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 
-MADE = Path(__file__).parents[1] / "data" / "wmt" / "made"
+DATA = Path(__file__).parents[1] / "data" / "wmt"
+#: What is in `DATA / "made"`.
 SYSTEMS = ("A", "B", "C", "D", "refB")
 SEGMENTS = 24
 DOCUMENTS = [("news", "n1")] * 8 + [("news", "n2")] * 4 + [("talks", "t1")] * 12
 
 
 def write_folder(data: Path, test_set: str = "made", lp: str = "en-de") -> Layout:
-    """Copy the made-up test set in one language pair: en-de, zh-en, or the former under another name.
-
-    It has two domains, three documents, ties, unrated segments, and metrics: "length-src" scores segments and systems,
-    "noise-refA" segments, "spans-src" has error spans, "flat-src" is constant and marks nothing, "systems-refA" scores
-    systems alone.
-    """
-    stored = lp if lp == "zh-en" else "en-de"
-    for path in MADE.rglob(f"*{stored}*"):
-        name = data / test_set / str(path.relative_to(MADE)).replace(stored, lp)
-        copy = shutil.copytree if path.is_dir() else shutil.copy
+    """Copy a stored test set in one language pair: "tiny" (en-de), of three segments; or under any name "made" (en-de,
+    zh-en, or en-de called otherwise), with two domains, three documents, ties, unrated segments, and metrics:
+    "length-src" scores segments and systems, "noise-refA" segments, "spans-src" has error spans, "flat-src" is constant
+    and marks nothing, "systems-refA" scores systems alone."""
+    folder, stored = DATA / ("tiny" if test_set == "tiny" else "made"), lp if lp == "zh-en" else "en-de"
+    for path in folder.rglob(f"*{stored}*"):
+        name = data / test_set / str(path.relative_to(folder)).replace(stored, lp)
         name.parent.mkdir(parents=True, exist_ok=True)
+        copy = shutil.copytree if path.is_dir() else shutil.copy
         copy(path, name)
     return Layout(data, test_set, lp)
 

@@ -14,7 +14,6 @@ import pytest
 
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt import layout as files
-from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, mqm_score
 from mbr_esd_metric.errors import EngineError, InputError, OptionError
 from mbr_esd_metric.files.records import write_records
@@ -30,21 +29,15 @@ from mbr_esd_metric.scoring.wmt import (
 from tests.helpers.candidates import answer, record
 from tests.helpers.comet_checkpoint import make_checkpoint
 from tests.helpers.command import Command
-from tests.helpers.wmt_folder import write_folder, write_texts
-
-TEXTS = {
-    "refA": ["Der Hund schläft heute im Garten.", "Es regnet schon seit drei Tagen.", "Danke."],
-    "A": ["Der Hund schläft heute in dem Garten.", "Es regnet seit drei Tagen.", "Danke."],
-    "B": ["Die Katze schläft.", "Seit drei Tagen schon regnet es.", None],
-}
+from tests.helpers.wmt_folder import write_folder
 
 
 @pytest.fixture
 def test_set(tmp_path: Path) -> TestSet:
-    layout = Layout(tmp_path, "tiny", "en-de")
-    sources = ["The dog sleeps in the garden today.", "It has rained for three days.", "Thanks."]
-    write_texts(layout, sources, TEXTS)
-    files.write_scores(layout.human_file("mqm", "seg.score"), {"A": [0, -1, 0], "B": [-5, 0, None]})
+    """Without metrics; two systems say "Danke.", and one left it out."""
+    layout = write_folder(tmp_path, "tiny")
+    for path in layout.metric_files():
+        path.unlink()
     return load_test_set(tmp_path, "tiny", "en-de")
 
 
@@ -87,7 +80,7 @@ def test_scores_of_all_systems_but_the_reference_used(test_set: TestSet) -> None
     written = score_test_set(test_set, counting()[0])
     assert [(w.name, w.systems, w.scored) for w in written] == [("length-src", 3, True), ("half-refA", 2, True)]
     layout = test_set.layout
-    lengths = {system: [float(len(text or "")) for text in texts] for system, texts in TEXTS.items()}
+    lengths = {system: [float(len(text or "")) for text in texts] for system, texts in test_set.outputs.items()}
     assert files.read_scores(layout.metric_file("length-src", "seg.score")) == lengths
     assert sorted(files.read_scores(layout.metric_file("half-refA", "seg.score"))) == ["A", "B"]
     assert files.read_scores(layout.metric_file("length-src", "sys.score"))["A"] == [pytest.approx((37 + 26 + 6) / 3)]
@@ -160,14 +153,14 @@ def test_a_killed_write_is_no_metric(
 def test_sacrebleu_is_sacrebleu(test_set: TestSet) -> None:
     import sacrebleu
 
-    references = [str(text) for text in TEXTS["refA"]]
+    references = [str(text) for text in test_set.outputs["refA"]]
     for kind, of_sentence in (("BLEU", sacrebleu.sentence_bleu), ("chrF", sacrebleu.sentence_chrf)):
         score_test_set(test_set, make_scorer(kind, reference="refA", lp="en-de"))
         for system, scores in zip("AB", test_set.metric(f"{kind}-refA").scores.tolist(), strict=True):
-            texts = [text or "" for text in TEXTS[system]]
+            texts = [text or "" for text in test_set.outputs[system]]
             assert scores == [of_sentence(t, [r]).score for t, r in zip(texts, references, strict=True)]
     corpus = files.read_scores(test_set.layout.metric_file("BLEU-refA", "sys.score"))
-    assert corpus["B"] == [sacrebleu.corpus_bleu([text or "" for text in TEXTS["B"]], [references]).score]
+    assert corpus["B"] == [sacrebleu.corpus_bleu([text or "" for text in test_set.outputs["B"]], [references]).score]
     assert (test_set.signature("BLEU-refA") or "").startswith("BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|")
 
 
@@ -258,14 +251,14 @@ def test_xcomet_in_its_variants(test_set: TestSet, tmp_path: Path) -> None:
     variants = ("Reg", "ESD", "ESD-Conf")
     assert names == [f"toy-{one}-refA" for one in variants] + [f"toy-QE-{one}-src" for one in variants]
     model = comet.load_from_checkpoint(str(checkpoint)).half()
-    samples = [{"src": s, "mt": t or ""} for s, t in zip(test_set.sources, TEXTS["A"], strict=True)]
-    with_references = [{**sample, "ref": r} for sample, r in zip(samples, TEXTS["refA"], strict=True)]
+    samples = [{"src": s, "mt": t or ""} for s, t in zip(test_set.sources, test_set.outputs["A"], strict=True)]
+    with_references = [{**sample, "ref": r} for sample, r in zip(samples, test_set.outputs["refA"], strict=True)]
     for stem, reference, inputs in (("toy", "refA", with_references), ("toy-QE", "src", samples)):
         prediction = model.predict(inputs, batch_size=16, gpus=0, progress_bar=False)
         np.testing.assert_allclose(test_set.metric(f"{stem}-Reg-{reference}").scores[0], prediction.scores, atol=1e-6)
         for variant, least in (("ESD", 0.0), ("ESD-Conf", 0.7)):
             metric = test_set.metric(f"{stem}-{variant}-{reference}")
-            spans = zip(prediction.metadata.error_spans, TEXTS["A"], strict=True)
+            spans = zip(prediction.metadata.error_spans, test_set.outputs["A"], strict=True)
             expected = [xcomet_annotation(marked, text or "", least) for marked, text in spans]
             assert metric.ratings is not None
             assert list(metric.ratings.annotations["A"]) == expected

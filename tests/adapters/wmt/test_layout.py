@@ -11,61 +11,46 @@ import pytest
 from mbr_esd_metric.adapters.wmt import TestSet, TestSetInfo, load_test_set
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout, SystemChoice, metric_status, preferred_gold
-from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
+from mbr_esd_metric.adapters.wmt.rating_files import read_ratings, write_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import InputError
-from tests.helpers.wmt_folder import write_texts
+from tests.helpers.wmt_folder import write_folder
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two systems and a reference over three segments, the second unrated."""
-    layout = Layout(tmp_path, "tiny", "en-de")
-    outputs = {
-        "refA": ["Eins.", "Zwei.", "Drei."],
-        "sys.b": ["Ein.", None, "Drei, genau."],
-        "a-sys": ["1.", "2.", "3."],
-    }
-    documents = [("news", "doc one"), ("news", "doc one"), ("talk", "two")]
-    write_texts(layout, ["One.", "Two.", "Three."], outputs, documents)
-    scores = {"refA": [0.0, None, 0.0], "sys.b": [-1.0, None, -5.1], "a-sys": [-0.1, None, -25.0]}
-    files.write_scores(layout.human_file("mqm", "seg.score"), scores)
-    files.write_scores(layout.human_file("mqm", "sys.score"), {s: [-1.0] for s in scores})
-    major = Annotation([ErrorSpan(0, 2, "major", "Accuracy/Mistranslation")])
-    ratings = {"sys.b": [major, None, Annotation()]}
-    write_ratings(layout.human_file("mqm.rater1", "seg.rating"), ratings, {"sys.b": ["rater1", None, "rater1"]})
-    files.write_scores(layout.metric_file("good-src", "seg.score"), {s: [0.25, 1, 2] for s in scores})
-    files.write_scores(layout.metric_file("BLEU-refA", "seg.score"), {"sys.b": [1 / 3, 1e-17, 3], "a-sys": [1, 2, 3]})
-    confident = Annotation([ErrorSpan(1, 3, "minor", None, 0.75)])
-    spans = {"sys.b": [confident, Annotation(), Annotation()], "a-sys": [Annotation()] * 3}
-    write_ratings(layout.metric_file("good-src", "seg.rating"), spans)
-    return tmp_path
+    """Two systems and a reference over three segments, the last one unrated but for A."""
+    return write_folder(tmp_path, "tiny").data
 
 
 def load(folder: Path, **options: object) -> TestSet:
     return load_test_set(folder, "tiny", "en-de", **options)  # type: ignore[arg-type]
 
 
-def test_what_is_written_reads_back(folder: Path) -> None:
+def test_a_folder_is_read_and_written_as_it_was(folder: Path, tmp_path: Path) -> None:
     test_set = load(folder)
-    assert test_set.systems == ("a-sys", "sys.b")
+    assert test_set.systems == ("A", "B")
     assert test_set.info.standard_reference == "refA"
-    assert test_set.sources == ("One.", "Two.", "Three.")
-    assert test_set.documents == (("news", "doc_one"), ("news", "doc_one"), ("talk", "two"))
-    assert test_set.outputs["sys.b"] == ("Ein.", None, "Drei, genau.")
-    np.testing.assert_array_equal(test_set.gold, [[-0.1, np.nan, -25.0], [-1.0, np.nan, -5.1]])
-    np.testing.assert_array_equal(test_set.lengths, [[2, 2, 2], [4, 0, 12]])
+    assert test_set.outputs["B"] == ("Die Katze schläft.", "Seit drei Tagen schon regnet es.", None)
+    np.testing.assert_array_equal(test_set.gold, [[-0.1, -1, -25], [-1, -5.1, np.nan]])
+    np.testing.assert_array_equal(test_set.lengths, [[37, 26, 6], [18, 32, 0]])
     (ratings,) = test_set.human_ratings()
-    assert ratings.name == "mqm.rater1"
-    first = Annotation([ErrorSpan(0, 2, "major", "Accuracy/Mistranslation")])
-    assert ratings.of(["a-sys", "sys.b"], 3) == [[None, None, None], [first, None, Annotation()]]
+    first = Annotation([ErrorSpan(0, 3, "major", "Accuracy/Mistranslation")])
+    assert (ratings.name, ratings.of("AB", 3)) == ("mqm.rater1", [[None] * 3, [first, Annotation(), None]])
     assert test_set.find_metrics() == ("BLEU-refA", "good-src")
     bleu, good = test_set.metric("BLEU-refA"), test_set.metric("good-src")
     np.testing.assert_array_equal(bleu.scores, [[1, 2, 3], [1 / 3, 1e-17, 3]])
     assert bleu.ratings is None
     assert good.ratings is not None
-    (span,) = good.ratings.annotations["sys.b"][0].spans  # type: ignore[union-attr]
-    assert span == ErrorSpan(1, 3, "minor", None, 0.75)
+    assert list(good.ratings.annotations["B"][0] or ()) == [ErrorSpan(1, 3, "minor", None, 0.75)]
+    old, new = test_set.layout, Layout(tmp_path, "new", "en-de")
+    files.write_documents(new.documents, test_set.documents)
+    files.write_text(new.output("B"), test_set.outputs["B"])
+    bleu_file, span_file = ("BLEU-refA", "seg.score"), ("good-src", "seg.rating")
+    files.write_scores(new.metric_file(*bleu_file), files.read_scores(old.metric_file(*bleu_file)))
+    write_ratings(new.metric_file(*span_file), read_ratings(old.metric_file(*span_file)))
+    for path in new.root.rglob("*.*"):
+        assert path.read_bytes() == (old.root / path.relative_to(new.root)).read_bytes()
 
 
 def test_texts_with_line_ends_and_json_lines(folder: Path) -> None:
@@ -74,24 +59,24 @@ def test_texts_with_line_ends_and_json_lines(folder: Path) -> None:
     layout = Layout(folder, "tiny", "en-de")
     outputs = layout.outputs()
     for ending in (".jsonl", ".tok"):  # beside a text file, and of no text
-        layout.output("a-sys").with_suffix(ending).write_text("{}\n")
+        layout.output("A").with_suffix(ending).write_text("{}\n")
     assert layout.outputs() == outputs
     for path, field, texts in (
         (layout.source(), "source", ["Two\nlines.", "Two.", "Three."]),
         (layout.reference("refA"), "target", ["Eins.", "Zwei.", "Drei."]),
-        (layout.output("sys.b"), "hypothesis", ["Ein.", "Zwei.", "Drei, genau."]),
+        (layout.output("B"), "hypothesis", ["Ein.", "Zwei.", "Drei, genau."]),
     ):
         path.unlink()
         path.with_suffix(".jsonl").write_text("".join(json.dumps({field: t}) + "\n" for t in texts))
     test_set = load(folder)
     assert test_set.sources[0] == "Two\nlines."
-    assert test_set.outputs["sys.b"][1] == "Zwei."
+    assert test_set.outputs["B"][1] == "Zwei."
 
 
 def test_gold_by_another_name(folder: Path) -> None:
-    scores = {"a-sys": [1, 2, 3], "sys.b": [None, None, None]}
+    scores = {"A": [1, 2, 3], "B": [None, None, None]}
     files.write_scores(Layout(folder, "tiny", "en-de").human_file("esa", "seg.score"), scores)
-    assert load(folder, gold="esa").systems == ("a-sys",)
+    assert load(folder, gold="esa").systems == ("A",)
     with pytest.raises(InputError, match="there are: esa, mqm; .*--gold"):
         load(folder, gold="da")
     for path in (folder / "tiny" / "human-scores").glob("*.score"):
@@ -123,19 +108,19 @@ RATING = "human-scores/en-de.mqm.rater1.seg.rating"
         ("documents/en-de.docs", 0, None, "en-de.docs: no such file"),
         ("references/en-de.refA.txt", 1, None, r"refA.txt, line 3: 2 lines, but 3"),
         ("references/en-de.all.txt", 0, "x\n", "'all' is no name of a reference"),
-        ("system-outputs/en-de/a-sys.txt", 3, "x\ny", r"a-sys.txt, line 4: 4 lines, but 3"),
+        ("system-outputs/en-de/A.txt", 3, "x\ny", r"A.txt, line 4: 4 lines, but 3"),
         ("sources/en-de.txt", 0, None, "language pairs of tiny: none"),
         ("sources/en-de.txt", 0, "", "the file is empty"),
-        (HUMAN, 2, "a-sys much", "line 2: give a system and its score"),
-        (HUMAN, 2, None, "line 2: 2 entries for system a-sys, but 3 segments"),
-        (HUMAN, 2, "who 1", "line 3: 2 entries for system a-sys|line 2: the folder has no translations of system who"),
-        (RATING, 1, "sys.b", "line 1: 1 columns"),
-        (RATING, 1, 'sys.b\t{"errors": [{"severity": "major"}]}', "line 1: no 'start'"),
-        (RATING, 1, 'sys.b\t{"errors": [{"start": 3, "end": 2, "severity": "minor"}]}', "line 1: "),
-        (RATING, 3, None, "line 2: 2 entries for system sys.b"),
-        (METRIC, 1, "a-sys None", "no score of system a-sys for segment 1, which is rated"),
+        (HUMAN, 2, "A much", "line 2: give a system and its score"),
+        (HUMAN, 2, None, "line 2: 2 entries for system A, but 3 segments"),
+        (HUMAN, 2, "who 1", "line 3: 2 entries for system A|line 2: the folder has no translations of system who"),
+        (RATING, 1, "B", "line 1: 1 columns"),
+        (RATING, 1, 'B\t{"errors": [{"severity": "major"}]}', "line 1: no 'start'"),
+        (RATING, 1, 'B\t{"errors": [{"start": 3, "end": 2, "severity": "minor"}]}', "line 1: "),
+        (RATING, 3, None, "line 2: 2 entries for system B"),
+        (METRIC, 1, "A None", "no score of system A for segment 1, which is rated"),
         (METRIC, 1, None, "line 2: 2 entries"),
-        (METRIC, 0, "sys.b 1\n" * 3, "no scores for system a-sys"),
+        (METRIC, 0, "B 1\n" * 3, "no scores for system A"),
     ],
 )
 def test_what_does_not_fit_is_named(folder: Path, file: str, line: int, text: str | None, message: str) -> None:
@@ -152,11 +137,11 @@ def rated(*spans: tuple[int, int]) -> str:
 def test_a_span_past_the_end_is_cut_and_counted_once(folder: Path) -> None:
     """One that is marked twice stays twice, which is noted of metrics alone."""
     path = folder / "tiny" / RATING
-    put(path, 1, "sys.b\t" + rated((1, 2), (1, 2), (2, 9), (4, 9), (3, 3)))
+    put(path, 1, "B\t" + rated((1, 2), (1, 2), (2, 99), (18, 99), (3, 3)))
     test_set = load(folder)
     (ratings,) = test_set.ratings
-    twice, cut = [ErrorSpan(1, 2, "minor")] * 2, ErrorSpan(2, 4, "minor")
-    assert list(ratings.annotations["sys.b"][0] or ()) == [*twice, cut]
+    twice, cut = [ErrorSpan(1, 2, "minor")] * 2, ErrorSpan(2, 18, "minor")
+    assert list(ratings.annotations["B"][0] or ()) == [*twice, cut]
     assert test_set.notes == (
         "error spans of people, en-de in 2 translations: 1 end past the translation and are cut there, "
         "2 begin past it or have no characters and are no spans",
@@ -164,17 +149,17 @@ def test_a_span_past_the_end_is_cut_and_counted_once(folder: Path) -> None:
     path.with_name("en-de.mqm.merged.seg.rating").write_bytes(path.read_bytes())
     assert load(folder).notes == test_set.notes
     path = folder / "tiny" / "metric-ratings/en-de/good-src.seg.rating"
-    put(path, 4, "sys.b\t" + rated((1, 2), (1, 2), (0, 0), (2, 5)))
+    put(path, 4, "B\t" + rated((1, 2), (1, 2), (0, 0), (2, 99)))
     metric = load(folder).metric("good-src")
     assert metric.ratings is not None
-    assert list(metric.ratings.annotations["sys.b"][0] or ()) == [*twice, cut]
+    assert list(metric.ratings.annotations["B"][0] or ()) == [*twice, cut]
     assert "good-src, en-de in 6 translations: 1 end past" in metric.notes[0]
     assert any("1 repeat others" in note for note in metric.notes)
 
 
 def test_spans_of_a_system_that_is_not_evaluated_stop_nothing(folder: Path) -> None:
     with (folder / "tiny" / RATING).open("a", encoding="utf-8") as file:
-        file.write(f"refA\t{rated((0, 99))}\nrefA\tNone\nrefA\t{rated((1, 1))}\n")
+        file.write(f"refA\t{rated((0, 99))}\n" + "refA\tNone\n" * 2)
     assert load(folder).notes == ()
     assert load(folder, choice=SystemChoice(standard=True)).notes != ()
 
@@ -183,20 +168,20 @@ def test_the_choice_of_systems(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     def systems(**options: object) -> tuple[str, ...]:
         return load(folder, choice=SystemChoice(**options)).systems  # type: ignore[arg-type]
 
-    assert systems(standard=True) == ("a-sys", "refA", "sys.b")
-    assert systems(exclude=("sys.b",)) == ("a-sys",)
-    assert systems(only=("refA", "sys.b")) == ("refA", "sys.b")
-    assert load(folder, choice=SystemChoice(only=("sys.b",))).gold.shape == (1, 3)
-    with pytest.raises(InputError, match=r"gold score \(a-sys, refA, sys.b\) none is evaluated"):
+    assert systems(standard=True) == ("A", "B", "refA")
+    assert systems(exclude=("B",)) == ("A",)
+    assert systems(only=("refA", "B")) == ("B", "refA")
+    assert load(folder, choice=SystemChoice(only=("B",))).gold.shape == (1, 3)
+    with pytest.raises(InputError, match=r"gold score \(A, B, refA\) none is evaluated"):
         load(folder, choice=SystemChoice(only=("who",)))
     with pytest.raises(InputError, match="no reference 'refB'.*there are: refA"):
         load(folder, reference="refB")
     files.write_text(Layout(folder, "tiny", "en-de").reference("refB"), ["x", "y", "z"])
-    assert load(folder, reference="refB").systems == ("a-sys", "refA", "sys.b")
-    info = TestSetInfo("refA", "mqm", frozenset({"sys.b"}))
+    assert load(folder, reference="refB").systems == ("A", "B", "refA")
+    info = TestSetInfo("refA", "mqm", frozenset({"B"}))
     monkeypatch.setattr("mbr_esd_metric.adapters.wmt.test_set.info_of", lambda *_: info)
-    assert load(folder).systems == ("a-sys",)
-    assert systems(outliers=True) == ("a-sys", "sys.b")
+    assert load(folder).systems == ("A",)
+    assert systems(outliers=True) == ("A", "B")
 
 
 def test_a_usual_reference_that_is_missing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
