@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -15,7 +14,7 @@ import pytest
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, mqm_score
-from mbr_esd_metric.errors import EngineError, InputError, OptionError
+from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.files.records import write_records
 from mbr_esd_metric.scoring.wmt import (
     Scored,
@@ -29,6 +28,7 @@ from mbr_esd_metric.scoring.wmt import (
 from tests.helpers.candidates import answer, record
 from tests.helpers.comet_checkpoint import make_checkpoint
 from tests.helpers.command import Command
+from tests.helpers.refused import refused
 from tests.helpers.wmt_folder import write_folder
 
 
@@ -80,8 +80,7 @@ def test_scores_of_all_systems_but_the_reference_used(test_set: TestSet) -> None
     written = score_test_set(test_set, counting()[0])
     assert [(w.name, w.systems, w.scored) for w in written] == [("length-src", 3, True), ("half-refA", 2, True)]
     layout = test_set.layout
-    lengths = {system: [float(len(text or "")) for text in texts] for system, texts in test_set.outputs.items()}
-    assert files.read_scores(layout.metric_file("length-src", "seg.score")) == lengths
+    assert files.read_scores(layout.metric_file("length-src", "seg.score"))["B"] == [18, 32, 0]
     assert sorted(files.read_scores(layout.metric_file("half-refA", "seg.score"))) == ["A", "B"]
     assert files.read_scores(layout.metric_file("length-src", "sys.score"))["A"] == [pytest.approx((37 + 26 + 6) / 3)]
     ratings, span = test_set.metric("length-src").ratings, ErrorSpan(0, 1, "minor", "x", 0.5)
@@ -102,8 +101,7 @@ def test_stored_scores_are_left_alone_and_a_new_system_is_scored(test_set: TestS
     assert [written.scored for written in score_test_set(more, again)] == [True, True]
     assert systems == ["C"]
     assert "C" in files.read_scores(test_set.layout.metric_file("length-src", "seg.score"))
-    with pytest.raises(InputError, match=r"length\|v:1 instead of length\|v:2.*--overwrite"):
-        score_test_set(test_set, counting(version=2)[0])
+    refused(r"length\|v:1 instead of length\|v:2.*--overwrite", score_test_set, test_set, counting(version=2)[0])
     newer, systems = counting(version=2, marks=False)
     score_test_set(test_set, newer, overwrite=True)
     assert systems == ["A", "B", "refA"]
@@ -114,8 +112,7 @@ def test_stored_scores_are_left_alone_and_a_new_system_is_scored(test_set: TestS
 def test_a_stopped_run_goes_on_and_ends_with_the_same_files(test_set: TestSet) -> None:
     with pytest.raises(EngineError, match="out of memory"):
         score_test_set(test_set, counting(fail="B")[0])
-    with pytest.raises(InputError, match="no scores for system B"):
-        test_set.metric("length-src")
+    refused("no scores for system B", test_set.metric, "length-src")
     second, systems = counting()
     score_test_set(test_set, second)
     assert systems == ["B", "refA"]
@@ -205,8 +202,7 @@ def test_candidates_of_what_is_rated_are_enough(
 def test_names_of_metrics() -> None:
     names = {
         "mbr-esd-demo?n=64&utility=softf1+scoresim": "mbr-esd-demo_n=64_utility=softf1+scoresim",
-        "mbr-esd-demo?candidates=/a/b.jsonl&rule=map": "mbr-esd-demo_rule=map",
-        "mbr-esd-llama?n=4&server=http://me:pw@h/v1": "mbr-esd-llama_n=4",
+        "mbr-esd-llama?candidates=/a/b.jsonl&n=4&server=http://me:pw@h/v1": "mbr-esd-llama_n=4",
         "Unbabel/XCOMET-XXL": "XCOMET-XXL",
         "/models/mine/checkpoints/model.ckpt": "mine",
         "/models/mine.v2.ckpt": "mine.v2",
@@ -268,27 +264,22 @@ def test_xcomet_in_its_variants(test_set: TestSet, tmp_path: Path) -> None:
     assert sorted(without.signatures) == ["other-QE-ESD-Conf-src", "other-QE-ESD-src", "other-QE-Reg-src"]
 
 
-def test_a_checkpoint_that_cannot_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_that_cannot_be_loaded(tmp_path: Path) -> None:
     pytest.importorskip("comet.models", reason="unbabel-comet is not installed")
     bad = tmp_path / "model.ckpt"
     bad.write_text("no checkpoint")
     with pytest.raises(EngineError, match=r"COMET cannot load .*model\.ckpt"):
         make_scorer(str(bad))
-    monkeypatch.setitem(sys.modules, "comet.models", None)
-    with pytest.raises(EngineError, match=r"needs the package 'unbabel-comet'.*mbr-esd-metric\[comet\]"):
-        make_scorer(str(tmp_path))
 
 
 def test_a_dry_run_counts_what_a_model_of_ours_would_sample(test_set: TestSet, score: Command) -> None:
     model = "mbr-esd-llama?n=8"
     assert "5 translations of 2 systems" in score("--dry-run --model", model).out  # those with gold
     out = score("--all --dry-run --model BLEU", model).out
-    assert "tiny en-de: BLEU, 9 translations of 3 systems" in out
     # One is missing, and one is said by two systems.
-    assert "distinct pairs       7" in out
-    assert f"candidates           {7 * 8}" in out
+    for line in ("tiny en-de: BLEU, 9 translations of 3 systems", "distinct pairs       7", "candidates           56"):
+        assert line in out
     assert not test_set.layout.metric_file("BLEU-refA", "seg.score").exists()
-    assert "3 translations of 1 system" in score("--all --dry-run --systems A --model", model).out
     score("--all --model BLEU --dry-run 2", status=1)
 
 

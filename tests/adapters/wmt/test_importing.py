@@ -20,6 +20,7 @@ from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, MbrEsdError
 from mbr_esd_metric.scoring.wmt import make_scorer, score_test_set
 from tests.helpers.command import Command
+from tests.helpers.refused import refused
 
 
 def rating(system: str, segment: str, rater: str = "r1", doc: str = "d", **fields: object) -> Rating:
@@ -110,11 +111,7 @@ A = rating("A", "1")
             for ratings in ([rating("A", "1", name)], [A, rating(name, "2")])
         ),
         *(
-            (
-                [rating(s, n, **odd) for s in "AB" for n in "12"],
-                {},
-                r"cannot be kept in .*layout \(.*; nothing is imported",
-            )
+            ([rating(s, n, **odd) for s in "AB" for n in "12"], {}, r"cannot be kept in .*\(.*; nothing is imported")
             for odd in ({"source": "NUL \0"}, {"source": "\ufeffa mark at the beginning"}, {"doc": " "}, {"doc": ""})
         ),
     ],
@@ -134,8 +131,7 @@ def test_what_the_layout_cannot_carry_is_not_imported(
 
 def test_a_test_set_is_not_overwritten_unasked_or_beside_scores_of_its_texts(tmp_path: Path) -> None:
     imported(tmp_path, rating("B", "1", "r7"), rating("ref", "1"))
-    with pytest.raises(InputError, match="already there.*--overwrite"):
-        imported(tmp_path, A)
+    refused("already there.*--overwrite", imported, tmp_path, A)
     _, test_set = imported(tmp_path, A, overwrite=True)
     assert (set(test_set.outputs), test_set.references) == ({"A"}, {})
     assert [ratings.name for ratings in test_set.ratings] == ["mqm.merged", "mqm.r1"]
@@ -143,11 +139,9 @@ def test_a_test_set_is_not_overwritten_unasked_or_beside_scores_of_its_texts(tmp
     source, other = test_set.layout.source(), rating("A", "1", target="other")
     before = content(tmp_path)
     message = r"metric-scores/en-de and .*metric-ratings/en-de: scores of the texts .* \(empty-src.seg.score .*delete"
-    with pytest.raises(InputError, match=message):
-        imported(tmp_path, other, overwrite=True)
+    refused(message, imported, tmp_path, other, overwrite=True)
     source.unlink()  # as a stopped import leaves it
-    with pytest.raises(InputError, match="scores of the texts"):
-        imported(tmp_path, other)
+    refused("scores of the texts", imported, tmp_path, other)
     assert content(tmp_path) | {source: b"source 1\n"} == before
     for path in test_set.layout.metric_files():
         path.unlink()
@@ -199,8 +193,7 @@ def test_ratings_of_different_translations_are_refused(tmp_path: Path) -> None:
     header = "system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\n"
     lines = [f"A\td\t1\t1\tr{n}\tA dog.\t{text}\tno-error\tno-error\n" for n, text in enumerate(["Hund.", "Wir sind"])]
     (tmp_path / "m.tsv").write_text(header + "".join(lines), encoding="utf-8")
-    with pytest.raises(InputError, match=r"m.tsv, lines 2 and 3: two texts of system A"):
-        read_mqm(tmp_path / "m.tsv")
+    refused(r"m.tsv, lines 2 and 3: two texts of system A", read_mqm, tmp_path / "m.tsv")
 
 
 MAJOR = MqmError("major", "Accuracy/Mistranslation", "target", 0, 3)
@@ -224,8 +217,7 @@ def esa(*scores: tuple[float | None, ...], lp: str = "en-cs") -> EsaData:
 
 def test_one_annotation_a_translation(tmp_path: Path) -> None:
     human = esa((90.0,), (70.0,))
-    with pytest.raises(InputError, match="there are: en-cs"):
-        import_segments(human, Target(tmp_path, "made", "en-de"))
+    refused("there are: en-cs", import_segments, human, Target(tmp_path, "made", "en-de"))
     done = import_segments(human, Target(tmp_path, "made", "en-cs"))
     assert "3 systems (references: refA), 3 segments in 2 documents, 5 ratings by 2 raters" in done.summary
     assert done.notes == ("2 times: tutorial",)
@@ -264,8 +256,7 @@ def test_annotations_without_a_score_are_mqm(tmp_path: Path) -> None:
     test_set = load_test_set(tmp_path, "wmt25", "en-cs")
     assert test_set.info.gold == "mqm"
     assert test_set.gold[0, 0] == -6.0
-    with pytest.raises(InputError, match="some have none"):
-        import_segments(esa((90.0, None)), Target(tmp_path, "mixed", "en-cs"))
+    refused("some have none", import_segments, esa((90.0, None)), Target(tmp_path, "mixed", "en-cs"))
 
 
 def test_from_a_file_to_a_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command) -> None:
@@ -313,30 +304,32 @@ BEGINNINGS = [
 ]
 
 
+def kind_of(folder: Path, beginning: str, name: str | None = None) -> str:
+    (folder / "file").write_text(beginning, encoding="utf-8")
+    return kind_of_import(folder / "file", name)
+
+
 @pytest.mark.parametrize(("beginning", "kind"), BEGINNINGS)
 def test_a_file_says_what_it_is(beginning: str, kind: str, tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_text(beginning + "\n", encoding="utf-8")
-    assert kind_of_import(path) == kind
+    assert kind_of(tmp_path, beginning) == kind
+
+
+SPANS_OF_WMT25 = "\t".join((_WMT25, _TEXTS, _SPANS))
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ("some words\n", r"file: its first line is of no form that is known; give people's MQM"),
-        ("one\ntwo\nthree\nfour\n", "no form that is known"),
         ("", "file: the file is empty"),
         ("{]\n", "file, line 1"),
-        ("\t".join((_WMT25, _TEXTS, _SPANS)), "name the metric, NAME=.*people=.*file$"),
+        (SPANS_OF_WMT25, "name the metric, NAME=.*people=.*file$"),
     ],
 )
 def test_a_file_that_does_not_say_what_it_is(content: str, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_text(content, encoding="utf-8")
     with pytest.raises(MbrEsdError, match=message):
-        kind_of_import(path)
-    if content.startswith(_WMT25):
-        assert (kind_of_import(path, "GemSpanEval"), kind_of_import(path, "people")) == ("wmt25-task2", "esa")
+        kind_of(tmp_path, content)
+    assert [kind_of(tmp_path, SPANS_OF_WMT25, name) for name in ("GemSpanEval", "people")] == ["wmt25-task2", "esa"]
 
 
 @pytest.mark.parametrize(
