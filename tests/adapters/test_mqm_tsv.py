@@ -172,7 +172,7 @@ def test_marots_files(header: bool, tmp_path: Path) -> None:
     assert [item.reason for item in data.left_out] == ["row of metadata, not a rating"]
 
 
-def test_omissions_in_the_source_are_spans_of_its_side_and_stored_beside_the_others(tmp_path: Path) -> None:
+def test_omissions_in_the_source_are_spans_of_its_side(tmp_path: Path) -> None:
     """Errors of the source itself are not."""
     (rating,) = read(
         tmp_path,
@@ -186,9 +186,6 @@ def test_omissions_in_the_source_are_spans_of_its_side_and_stored_beside_the_oth
     assert omissions == [("source", 2, 5, "minor"), ("source", 10, 24, "major")]
     assert [(s.side, s.start, s.end) for s in rating.annotation] == [("translation", 4, 8)]
     assert rating.mqm() == -12.0  # of all rows, the source issue among them, as ever
-    write_ratings(tmp_path / "ratings", {"sys": [rating.errors]}, {"sys": ["r"]})
-    (stored,) = read_ratings(tmp_path / "ratings")["sys"]
-    assert list(stored or ()) == [*rating.annotation, *rating.both.on("source")]
 
 
 def test_omissions_of_a_metric_are_stored_and_read(tmp_path: Path) -> None:

@@ -113,12 +113,8 @@ def test_ends_three_characters_further(tmp_path: Path, rows: int) -> None:
 
 
 def test_import(tmp_path: Path, mbr_esd: Command) -> None:
-    table, where = write(tmp_path, "2022_en-de_dev.tsv.gz", ROWS), f"--test-set {tmp_path}/data/qe22"
-    out = mbr_esd("wmt import", table, where).out
-    assert "3 ratings" in out
-    assert "qe22 en-de" in out
-    assert "no ratings of en-ru; there are: en-de" in mbr_esd("wmt import", table, where, "--lp en-ru", status=1).err
+    where = f"--test-set {tmp_path}/data/qe22"
     assert "--lp" in mbr_esd("wmt import", write(tmp_path, "dev.tsv.gz", ROWS), where, status=1).err
     two = write(tmp_path, "two.tsv.gz", [*LAST, "en-de\t1\tdog\tHund\t-1\t-1\tno-error"])
-    mbr_esd("wmt import", two, f"--test-set {tmp_path}/data/two")
-    assert {path.stem for path in (tmp_path / "data" / "two" / "sources").iterdir()} == {"en-de", "en-ru"}
+    assert "2 ratings" in mbr_esd("wmt import", two, where).out
+    assert {path.stem for path in (tmp_path / "data" / "qe22" / "sources").iterdir()} == {"en-de", "en-ru"}

@@ -98,7 +98,6 @@ def test_messages(release: Path, mbr_esd: Command) -> None:
     left_out = read_wmt26_esa(release, "data").left_out[LP]
     assert left_out["score of a translation that was not shown"] == 1
     assert left_out["error span without a severity, or outside of its translation"] == 1
-    mbr_esd("wmt import annotations.json data --test-set out/wmt26")
     rated[0]["item"][0]["item_id"] = "news_###_elsewhere_###_0"
     Path("annotations.json").write_text(json.dumps(log), encoding="utf-8")
     refused("segment news_###_elsewhere_###_0 is not in data/wmt26-genmt.jsonl", read_wmt26_esa, release, "data")

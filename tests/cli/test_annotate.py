@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -180,11 +179,9 @@ class Person:
         element.click()
 
     def _until(self, script: str, *arguments: Any) -> None:
-        for _ in range(200):
-            if self.driver.execute_script(script, *arguments):
-                return
-            time.sleep(0.05)
-        raise AssertionError(f"never true in the browser: {script}")
+        from selenium.webdriver.support.wait import WebDriverWait
+
+        WebDriverWait(self.driver, 10, 0.05).until(lambda driver: driver.execute_script(script, *arguments), script)
 
 
 def test_what_people_click_comes_back(
