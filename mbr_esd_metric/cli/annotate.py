@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mbr_esd_metric.adapters.pearmut.campaign import Item, Output, Screen, attention_checks, campaign
 from mbr_esd_metric.cli.main import add_verbs
-from mbr_esd_metric.cli.score_inputs import read_document_names
+from mbr_esd_metric.cli.score_inputs import document_names
 from mbr_esd_metric.cli.shared_options import folder_and_name
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, unknown
@@ -157,7 +157,7 @@ def _documents(
             times[text.system, text.source] += 1
         labels = names = [str(n) for n in range(1, len(rows) + 1)]
     if args.documents is not None:
-        names = read_document_names(args.documents, "the campaign", len(rows))
+        names = document_names(args.documents, "the campaign", len(rows))
     grouped: dict[str, list[Item]] = defaultdict(list)
     segments = list(zip(names, labels, rows.values(), strict=True))
     if args.budget is not None and args.budget < len(segments):
@@ -239,7 +239,7 @@ def run_report(args: argparse.Namespace) -> int:
     from mbr_esd_metric.adapters.ratings import read_rating_lines
     from mbr_esd_metric.report.people import people_tables
 
-    check_distinct(args.ratings, "ratings")
+    check_distinct(args.ratings)
     ratings = [one for path in args.ratings for one in read_rating_lines(path)]
     print(render_all(people_tables(ratings, args.ratings), "text"), end="")
     return 0

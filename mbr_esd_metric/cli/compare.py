@@ -52,8 +52,8 @@ def run(args: argparse.Namespace) -> int:
     level = args.fail_if_worse
     if level is not None and not 0 < level < 1:
         raise OptionError(f"--fail-if-worse {level:g}: give a level between 0 and 1; put the files before the option")
-    check_gate(args, None if level is None else "--fail-if-worse")
-    check_distinct(args.files, "scores")
+    check_gate(args, level is not None)
+    check_distinct(args.files)
     systems = _systems(args.files)
     sampled = any(one.score.variance for system in systems.values() for one in system.values())
     tables = [_means(systems, sampled)]

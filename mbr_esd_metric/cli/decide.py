@@ -23,7 +23,6 @@ or the released code's *.gen.json; both may be compressed (.gz, .zst). The outpu
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb."""
     # The matrices of a segment are small, and threads inside a process would be slower. Set this before numpy loads.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
@@ -48,12 +47,10 @@ def option_help(name: str) -> str:
 
 
 def flag(name: str) -> str:
-    """The option of a field of `DecisionOptions`."""
     return f"--{name.replace('_', '-')}"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Decide every segment of the file."""
     from mbr_esd_metric.decoding.file import decide_file, file_options, workers_for
     from mbr_esd_metric.decoding.segment import FOUND_INEXACTLY
     from mbr_esd_metric.metric.signature import signature_of_file
@@ -70,19 +67,16 @@ def run(args: argparse.Namespace) -> int:
         progress=not args.quiet,
     )
     if not args.quiet:
-        line = f"{number_of(summary.segments, 'segment')} decided"
+        counts, said = summary.counts, [f"{number_of(summary.segments, 'segment')} decided"]
         if summary.skipped:
-            line += f", {number_of(len(summary.skipped), 'line')} left out"
-        counts = summary.counts
+            said[0] += f", {number_of(len(summary.skipped), 'line')} left out"
         if counts["invalid"]:
             candidates = number_of(counts["valid"] + counts["invalid"], "candidate")
             why = first_of([f"{count} {reason}" for reason, count in summary.reasons.most_common()], 3)
-            line += f"; {counts['invalid']} of {candidates} could not be read ({why})"
-        if counts["dropped"]:
-            line += f"; {number_of(counts['dropped'], 'error span')} not found in the translation, and dropped"
-        if counts["inexact"]:
-            line += f"; {number_of(counts['inexact'], 'error span')} {FOUND_INEXACTLY}"
-        lines = [line]
+            said.append(f"{counts['invalid']} of {candidates} could not be read ({why})")
+        spans = {"not found in the translation, and dropped": counts["dropped"], FOUND_INEXACTLY: counts["inexact"]}
+        said += [f"{number_of(count, 'error span')} {what}" for what, count in spans.items() if count]
+        lines = ["; ".join(said)]
         if summary.score is not None:
             advice = "; --score expected takes the mean over the candidates" if options.score == "chosen" else ""
             lines.append(f"all {summary.segments} segments have the score {summary.score:g}{advice}")
@@ -96,8 +90,7 @@ def run(args: argparse.Namespace) -> int:
         if changes:
             lines.append(signature_of_file(args.candidates, options))
         print(*lines, sep="\n", file=sys.stderr)
-    for reason in summary.skipped[:10]:
-        print(f"left out: {reason}", file=sys.stderr)
-    if len(summary.skipped) > 10:
-        print(f"left out: {len(summary.skipped) - 10} more", file=sys.stderr)
+    if summary.skipped:
+        lead = "\nleft out: "
+        print(lead.strip(), first_of(summary.skipped, 10, between=lead), file=sys.stderr)
     return 0

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The verbs below."""
     verbs = {
         "pairs": ("distill:pairs", "candidates -> preference pairs, chosen and rejected by MBR, for `trl dpo`"),
         "sft": ("distill:sft", "human annotations, or MBR's choices of candidates -> examples, for `trl sft`"),
@@ -30,7 +29,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def configure_pairs(parser: argparse.ArgumentParser) -> None:
-    """Candidates, the model to train, and the folder."""
     _add_common(parser, "candidates, JSON lines or .gen.json")
     parser.epilog = (
         "example:\n  mbr-esd distill pairs en-de.jsonl zh-en.jsonl --model mbr-esd-llama -o distilled\n"
@@ -40,7 +38,6 @@ def configure_pairs(parser: argparse.ArgumentParser) -> None:
 
 
 def configure_sft(parser: argparse.ArgumentParser) -> None:
-    """Annotations, which of them, the model to train, and the folder."""
     _add_common(parser, "Google's MQM TSV, a table of WMT's QE task, ratings as JSON lines; or candidates")
     parser.add_argument("--examples", type=int, metavar="N", help="at most so many human annotations a file")
     parser.add_argument(
@@ -117,19 +114,17 @@ def _checked(args: argparse.Namespace) -> tuple[ModelCard, list[tuple[str, str |
     from mbr_esd_metric.distill.training_rows import question_of
     from mbr_esd_metric.metric.cards import load_card
     from mbr_esd_metric.prompting.languages import language_pair
+    from mbr_esd_metric.report.inputs import Source
 
     card = load_card(args.model)
     question_of(card)
     inputs: list[tuple[str, str | None]] = []
-    for text in args.inputs:
-        lp, equals, path = text.partition("=")
-        if equals and not Path(text).exists():
-            language_pair(lp)
-            inputs.append((path, lp))
-        else:
-            inputs.append((text, card.lp))
+    for source in map(Source.parse, args.inputs):
+        if source.name is not None:
+            language_pair(source.name)
+        inputs.append((str(source.path), source.name or card.lp))
     paths = [path for path, _ in inputs]
-    check_distinct(paths, "files")
+    check_distinct(paths)
     check_folder(args.output)
     for part in ("train", "validation"):
         if (path := Path(args.output, f"{part}.jsonl")).exists():

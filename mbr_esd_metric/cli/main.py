@@ -19,36 +19,24 @@ from mbr_esd_metric._version import __version__
 from mbr_esd_metric.errors import RESUME, MbrEsdError, logger, notes, printable, show_log, unknown
 from mbr_esd_metric.plugins import PARTS
 
-#: Heading -> verb -> (what `functions_of` takes, one line of help). ``configure(parser)`` adds the verb's arguments,
-#: and sets ``parser.epilog`` to an example; ``run(args) -> int`` does the work.
-_GROUPS: dict[str, dict[str, tuple[str, str]]] = {
-    "score": {
-        "score": ("score", "score translations with any model of this package"),
-        "sample": ("sample", "sample candidates, and write them to a file"),
-        "decide": ("decide", "choose one annotation for each segment from stored candidates"),
-        "models": ("models", "the model names and what each needs; --check: what works on this machine"),
-        "serve": ("serve", "start a vLLM server for a model, for engine=server"),
-    },
-    "look": {
-        "show": ("show", "show segments with their error spans in the terminal"),
-        "report": ("show:report", "one HTML file to look at error spans"),
-    },
-    "evaluate": {
-        "annotate": ("annotate", "let people annotate: a campaign for Pearmut, what comes back, what it says"),
-        "wmt": ("wmt", "WMT data: import human annotations, score with any metric, submit"),
-        "leaderboard": (
-            "leaderboard",
-            "metrics by their agreement with people: scores, error spans, tasks, parts",
-        ),
-        "calibrate": ("calibrate", "how often do people confirm a span of a given confidence? recalibration"),
-        "oracle": ("oracle", "how good the best choice among the candidates would be, and what more candidates bring"),
-        "compare": ("compare", "systems by their mean scores, with intervals; a gate for a new system"),
-    },
-    "train": {
-        "distill": ("distill", "what TRL trains from, for one greedy pass: preference pairs, supervised examples")
-    },
+#: Verb -> (what `functions_of` takes, one line of help). ``configure(parser)`` adds the verb's arguments, and sets
+#: ``parser.epilog`` to an example; ``run(args) -> int`` does the work.
+VERBS: dict[str, tuple[str, str]] = {
+    "score": ("score", "score translations with any model"),
+    "sample": ("sample", "sample candidates, and write them to a file"),
+    "decide": ("decide", "choose one annotation for each segment from stored candidates"),
+    "models": ("models", "model names and what each needs; --check: what works on this machine"),
+    "serve": ("serve", "start a vLLM server for a model, for engine=server"),
+    "show": ("show", "show segments with their error spans in the terminal"),
+    "report": ("show:report", "one HTML file to look at error spans"),
+    "annotate": ("annotate", "let people annotate, with Pearmut, and read what they say"),
+    "wmt": ("wmt", "WMT's data: import people's annotations, score with any metric, submit"),
+    "leaderboard": ("leaderboard", "metrics by their agreement with people, on scores and on error spans"),
+    "calibrate": ("calibrate", "how often people confirm a span of a given confidence; recalibration"),
+    "oracle": ("oracle", "the best choice among the candidates, and what more candidates bring"),
+    "compare": ("compare", "systems by their mean scores, with intervals; a gate for a new one"),
+    "distill": ("distill", "what TRL trains from: preference pairs, supervised examples"),
 }
-VERBS = {verb: entry for group in _GROUPS.values() for verb, entry in group.items()}
 #: What may have sampled something if it ends early.
 _SAMPLING = ("mbr-esd score", "mbr-esd sample", "mbr-esd wmt score")
 
@@ -62,12 +50,12 @@ def functions_of(name: str) -> tuple[Callable[[argparse.ArgumentParser], None], 
 
 
 def add_verbs(parser: argparse.ArgumentParser, verbs: Mapping[str, tuple[str, str]], named: str | None = None) -> None:
-    """Add verb -> (what `functions_of` takes, one line of help), whose ``run`` is in the arguments then. If one is
-    `named`, it alone gets its arguments, and the modules of the others are not loaded."""
-    below = parser.add_subparsers(title="verbs", metavar="VERB", required=True, help="`VERB --help` says more")
+    """Add verb -> (what `functions_of` takes, one line of help), whose ``run`` is in the arguments then; without a verb
+    it shows the help. If one is `named`, it alone gets its arguments, and the modules of the others are not loaded."""
+    parser.set_defaults(run=None, verbs=parser)
+    below = parser.add_subparsers(title="verbs", metavar="VERB", help="`VERB --help` says more")
     for verb, (name, text) in verbs.items():
-        listed: dict[str, Any] = {"help": text} if named is None else {}
-        one = below.add_parser(verb, description=text, formatter_class=argparse.RawDescriptionHelpFormatter, **listed)
+        one = below.add_parser(verb, help=text, description=text, formatter_class=parser.formatter_class)
         if named in (None, verb):
             configure, run = functions_of(name)
             one.set_defaults(run=run, prog=one.prog)
@@ -85,11 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _Parser(
         prog="mbr-esd",
         description="Error span detection for machine translation by Minimum Bayes Risk decoding.",
-        epilog="".join(
-            f"{heading}:\n" + "".join(f"  {verb:<18}{text}\n" for verb, (_, text) in group.items()) + "\n"
-            for heading, group in _GROUPS.items()
-        )
-        + "example:\n  mbr-esd score -s src.txt -t mt.txt --model mbr-esd-small\n",
+        epilog="example:\n  mbr-esd score -s src.txt -t mt.txt --model mbr-esd-small",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"mbr-esd {__version__}")
@@ -99,6 +83,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             add_verbs(parser, VERBS, "".join(os.environ.get("COMP_LINE", "").split()[1:2]))
             argcomplete.autocomplete(parser)  # and ends
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by whoever started this, as some schedulers do
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A character that the terminal or UTF-8 has not is shown by its number; it would end the run.
@@ -108,12 +95,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with contextlib.redirect_stdout(cast("TextIO", _Output(sys.stdout))) as output, shown_log():
             add_verbs(parser, VERBS, named)
-            if not words:
-                parser.print_help(sys.stderr)
-                return 2
-            if named not in VERBS and not named.startswith("-"):
-                parser.error(str(unknown("verb", named, VERBS)))
             parser.parse_args(words, args)
+            if args.run is None:
+                args.verbs.print_help(sys.stderr)
+                return 2
             with notes(not getattr(args, "quiet", False)):
                 status = int(args.run(args))
             output.flush()
@@ -167,36 +152,40 @@ class _Output:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write, to nowhere once the reader has ended."""
-        with self._reader_may_end():
+        try:
             self._stream.write(text)
+        except BrokenPipeError:
+            self._to_nowhere()
         return len(text)
 
     def flush(self) -> None:
-        """Flush, to nowhere once the reader has ended."""
-        with self._reader_may_end():
-            self._stream.flush()
-
-    @contextlib.contextmanager
-    def _reader_may_end(self) -> Iterator[None]:
         try:
-            yield
+            self._stream.flush()
         except BrokenPipeError:
-            # The file itself, so that the interpreter finds nothing to complain of at its exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+            self._to_nowhere()
+
+    def _to_nowhere(self) -> None:
+        """The file itself, so that the interpreter finds nothing to complain of at its exit."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says where a missing argument went, and what an unknown option is called."""
+    """Says where a missing argument went, and what an unknown verb, option or value is called."""
+
+    def _check_value(self, action: argparse.Action, value: str) -> None:
+        """`OptionError` in place of argparse's list, for a verb, here or below one, and for a value."""
+        if action.choices is not None and value not in action.choices:
+            kind = "verb" if action.metavar == "VERB" else f"value of {'/'.join(action.option_strings)}"
+            self.error(str(unknown(kind, value, action.choices)))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuse what is not known here, where its options are, and not in the parser above."""
         parsed, rest = super().parse_known_args(args, namespace)
         if rest:
-            self.error(f"unrecognized arguments: {' '.join(rest)}")
+            self.error(f"unrecognized arguments: {' '.join(rest)}{self._hint(rest[0].partition('=')[0])}")
         return parsed, rest
 
     def error(self, message: str) -> NoReturn:
@@ -210,23 +199,18 @@ class _Parser(argparse.ArgumentParser):
             message += (
                 f"; {' and '.join(several)} {take} every word after: put {' '.join(missing)} first, or -- before it"
             )
-        wrong = message.partition("unrecognized arguments: ")[2].split()
-        if wrong and wrong[0].startswith("--"):
-            message += self._known(wrong[0].partition("=")[0])
-        elif wrong and "--sources" in self._option_string_actions:
-            message += "; plain texts are given as -s SRC -t MT"
         super().error(message)
 
-    def _known(self, option: str) -> str:
-        """A hint for an option that this verb does not have; "" where nothing is near."""
+    def _hint(self, word: str) -> str:
+        """What to write in place of an argument that this verb does not have; "" where nothing is near."""
         from mbr_esd_metric.decoding.options import FIELDS
         from mbr_esd_metric.metric.card import OPTIONS
 
-        options = [name for action in self._actions for name in action.option_strings]
-        name = option[2:].replace("-", "_")
-        if "--model" in options and (name in OPTIONS or name in FIELDS):
+        options = self._option_string_actions
+        if not word.startswith("--"):
+            return "; plain texts are given as -s SRC -t MT" if "--sources" in options else ""
+        name = word[2:].replace("-", "_")
+        if "--model" in options and name in (*OPTIONS, *FIELDS, "batch_size", "gpus"):
             return f"; {name} is an option of a model: --model 'NAME?{name}=...'"
-        if "--model" in options and name in ("batch_size", "gpus"):
-            return f"; of a model of COMET's own: --model 'NAME?{name}=...'"
-        near = difflib.get_close_matches(option, options, n=1, cutoff=0.7)
+        near = difflib.get_close_matches(word, options, n=1, cutoff=0.7)
         return f"; did you mean {near[0]}?" if near else ""

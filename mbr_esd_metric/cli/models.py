@@ -35,7 +35,6 @@ def packages() -> dict[str, tuple[str, str]]:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """A model, and whether to check."""
     parser.add_argument("name", nargs="?", help="show the options of this model, with their values and meanings")
     parser.add_argument(
         "--check", action="store_true", help="say what works on this machine, why the rest does not, and what to do"

@@ -35,9 +35,11 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Texts or a test set, the model, and the output."""
     parser.add_argument("-s", "--sources", metavar="SRC", help="source file, one segment a line")
-    parser.add_argument("-t", "--translations", nargs="+", metavar="MT", help="one file of translations a system")
+    parser.add_argument(
+        "-t", "--translations", nargs="+", default=[], metavar="MT", help="one file of translations a system"
+    )
     add_test_set(parser, optional=True)
-    parser.add_argument("--model", help=f"model name with options (default: {DEFAULT_MODEL})")
+    parser.add_argument("--model", default=DEFAULT_MODEL, help="model name with options (default: %(default)s)")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="JSON lines; .gz and .zst compress")
     add_dry_run(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -55,9 +57,9 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.metric.card import with_pair
     from mbr_esd_metric.metric.units import units_of
 
-    card = load_card(DEFAULT_MODEL if args.model is None else args.model)
+    card = load_card(args.model)
     card = with_pair(card, next(iter(args.lp), None), of_test_set=args.test_set is not None)
-    check_output(args.output, [args.sources, *(args.translations or ()), card.candidates, test_set_folder(args)])
+    check_output(args.output, [args.sources, *args.translations, card.candidates, test_set_folder(args)])
     if args.test_set and (option := used_option(args, "--sources", "--translations")):
         raise no_effect_error(option, "--test-set")
     test_set = load_optional_test_set(args)

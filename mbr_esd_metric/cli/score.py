@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.cli.score_inputs import Texts, read_texts, read_translations
+from mbr_esd_metric.cli.score_inputs import Texts, read_beside, read_texts
 from mbr_esd_metric.cli.shared_options import (
     DEFAULT_MODEL,
     Check,
@@ -63,7 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the document of each source, for ?context=document: one id a line, or WMT's file (.docs, JSON lines)",
     )
     parser.add_argument("--lp", metavar="LP", help="language pair, such as en-de; short for ?lp=...")
-    parser.add_argument("--model", help=f"model name with options (default: {DEFAULT_MODEL})")
+    parser.add_argument("--model", default=DEFAULT_MODEL, help="model name with options (default: %(default)s)")
     parser.add_argument(
         "-r", "--references", metavar="REF", help="reference file, for models of COMET's own; xCOMET needs none"
     )
@@ -96,20 +96,18 @@ def run(args: argparse.Namespace) -> int:
 
     if args.fail_under is not None and not 0 <= args.fail_under <= 1:
         raise OptionError(f"--fail-under {args.fail_under:g}: give a score in [0, 1], on which 1 is without an error")
-    outputs = args.to_json, args.to_csv, args.output, args.corrected
-    gate = None if args.fail_under is None and args.fail_share is None else "a gate"
-    if args.summary or args.junit or gate or any(outputs):
-        check_gate(args, gate, *outputs)
+    gate = args.fail_under is not None or args.fail_share is not None
+    check_gate(args, gate, args.to_json, args.to_csv, args.output, args.corrected)
     if args.fail_share is not None and not (args.error_free and 0 <= args.fail_share <= 1):
         raise OptionError(f"--fail-share {args.fail_share:g}: give a share from 0 to 1, and --error-free FILE")
-    if args.model is not None and not is_ours(args.model):
+    if not is_ours(args.model):
         from mbr_esd_metric.adapters.comet.checkpoints import looks_like_checkpoint
 
         if looks_like_checkpoint(args.model):
             return _score_by_comet(args)
     if args.references:
         raise no_effect_error("--references", "a model of this package")
-    card = with_pair(load_card(DEFAULT_MODEL if args.model is None else args.model), args.lp)
+    card = with_pair(load_card(args.model), args.lp)
     answers = (card if card.candidates is None else candidate_source(card).card).decision.format
     if args.corrected and not get_format(answers).corrections:
         raise OptionError(
@@ -178,8 +176,8 @@ def _score_by_comet(args: argparse.Namespace) -> int:
         raise no_effect_error(f"--lp {args.lp}", f"--model {args.model}, which names no languages")
     references: Sequence[Mapping[str, str]] = [{}] * len(texts.ids)
     if args.references is not None:
-        lines = read_translations(args.references, args.sources or args.document, len(texts.ids))
-        references = [{"ref": line} for line in lines]
+        beside = args.sources or args.document
+        references = [{"ref": line} for line in read_beside(args.references, beside, len(texts.ids))]
     checkpoint = CometCheckpoint(*CometOptions.parse(args.model))
     if checkpoint.needs_references and args.references is None:
         raise OptionError(f"{args.model} needs references; give them with -r FILE")
@@ -224,7 +222,10 @@ def _show(
     if args.to_json:
         names = [{} if texts.document is None else {"id": name} for name in texts.ids]
         content = {
-            path: [name | _without_nan(row) for name, row in zip(names, rows, strict=True)]
+            path: [
+                name | {key: None if value != value else value for key, value in row.items()}  # JSON has no NaN
+                for name, row in zip(names, rows, strict=True)
+            ]
             for path, rows in data.items()
         }
         write_whole(args.to_json, json_text(content, indent=4))
@@ -252,12 +253,6 @@ def _show(
     if note:
         print(printable(note))
     return status or int(any("refused" in row for rows in data.values() for row in rows))
-
-
-def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
-    """A row as JSON has it, which knows no NaN: the scores of a pair that was left out are null."""
-    missing = dict.fromkeys(("COMET", "mqm") if "mqm" in row else ("COMET",))
-    return row | missing if math.isnan(row["COMET"]) else row
 
 
 def write_errors_of(

@@ -65,9 +65,8 @@ class Texts:
 def read_texts(args: argparse.Namespace, lp: str | None, *inputs: str | Path | None) -> Texts:
     """The texts of `mbr-esd score`, of a file with several languages those of the pair `lp`; no output is one of them
     or of the other `inputs`. A note on standard error says which units are left out."""
-    for output in (args.to_json, args.to_csv, args.output, args.corrected):
-        if output:
-            check_output(output, [args.document, args.sources, args.changed_from, *args.translations, *inputs])
+    for output in filter(None, (args.to_json, args.to_csv, args.output, args.corrected)):
+        check_output(output, [args.document, args.sources, args.changed_from, *args.translations, *inputs])
     if args.document is not None:
         return _read_document(args, lp)
     for option, value in (("-o", args.output), ("--all", args.all), ("--changed-from", args.changed_from)):
@@ -80,12 +79,12 @@ def read_plain(sources_path: str | None, paths: Sequence[str], documents_path: s
     """The texts of plain files."""
     if not sources_path or not paths:
         raise OptionError("give a source file with -s and translations with -t, or a file such as project.xlf")
-    check_distinct(paths, "translations", "-t ")
+    check_distinct(paths, "-t ")
     sources = read_segments(sources_path)
-    systems = {path: read_translations(path, sources_path, len(sources)) for path in paths}
+    systems = {path: read_beside(path, sources_path, len(sources)) for path in paths}
     documents = [""] * len(sources)
     if documents_path:
-        documents = read_document_names(documents_path, sources_path, len(sources))
+        documents = document_names(documents_path, sources_path, len(sources))
     segments = {
         path: [
             Segment(source, translation, f"line {number} of {path}", system, document)
@@ -134,30 +133,27 @@ def _left_out(document: Document) -> str:
     return f"{number_of(len(left_out), 'unit')} left out ({each}), such as {next(iter(left_out))}{take}"
 
 
-def read_translations(path: str, source_path: str, count: int) -> list[str]:
-    """The translations in a file, one for each source."""
+def read_beside(path: str, source_path: str, count: int) -> list[str]:
+    """The lines of a file, one for each source."""
     if path == source_path == "-":
         raise OptionError("standard input is named twice (-s - -t -); give sources or translations as a file")
-    translations = read_segments(path)
-    if len(translations) != count:
+    lines = read_segments(path)
+    if len(lines) != count:
         raise InputError(
-            f"{path} has {number_of(len(translations), 'line')} and {source_path} has {count}; "
-            "line i of both is segment i"
+            f"{path} has {number_of(len(lines), 'line')} and {source_path} has {count}; line i of both is segment i"
         )
-    return translations
+    return lines
 
 
-def read_document_names(path: str, beside: str, count: int) -> list[str]:
-    """The document of each line of a file of sources: an id a line, mt-metrics-eval's domain and document, or the
-    doc_id or item_id of WMT's JSON lines. A document is in one piece.
-    """
+def document_names(path: str, source_path: str, count: int) -> list[str]:
+    """The document of each source: a line has an id, mt-metrics-eval's domain and document, or the doc_id or item_id of
+    WMT's JSON lines. A document is in one piece."""
     from mbr_esd_metric.files.untrusted import parse_strict_json, reading
 
     names: list[str] = []
     seen: set[str] = set()
-    for number, line in enumerate(read_segments(path), 1):
-        where = f"{path}, line {number}"
-        with reading(where):
+    for number, line in enumerate(read_beside(path, source_path, count), 1):
+        with reading(f"{path}, line {number}"):
             if not line:
                 raise InputError("no id of a document")
             name = _document_of(parse_strict_json(line)) if line.startswith("{") else line.split("\t")[:2][-1].strip()
@@ -165,8 +161,6 @@ def read_document_names(path: str, beside: str, count: int) -> list[str]:
                 raise InputError(f"document {name} is not in one piece; each segment follows the one before it")
         seen.add(name)
         names.append(name)
-    if len(names) != count:
-        raise InputError(f"the files differ in their number of lines: {beside} has {count}, {path} has {len(names)}")
     return names
 
 
@@ -175,5 +169,4 @@ def _document_of(item: Mapping[str, Any]) -> str:
 
     if "item_id" in item:  # WMT26: its last part is the place in the document
         return str(item["item_id"]).rpartition(SEPARATOR)[0] or str(item["item_id"])
-    key = next((key for key in ("doc_id", "document_id", "document", "doc") if key in item), "doc_id")
-    return str(item[key])
+    return str(item["doc_id"])

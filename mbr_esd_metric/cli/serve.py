@@ -13,7 +13,6 @@ from mbr_esd_metric.errors import require
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The model, then vLLM's own flags."""
     parser.usage = "mbr-esd serve NAME [--host HOST] [--port PORT] [any flag of vllm serve ...]"
     parser.add_argument("name", help="model name with options, as for mbr-esd score")
     parser.add_argument(

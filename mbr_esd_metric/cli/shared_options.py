@@ -26,12 +26,9 @@ if TYPE_CHECKING:
 DEFAULT_MODEL = "mbr-esd-small"
 #: The exit status of a gate that has failed; 1 is a failed run, and 2 wrong usage.
 FAILED_GATE = 3
-#: Characters of a line of text; a table of several language pairs is cut between them where it is wider.
-WIDTH = 130
 
 
 def add_table(parser: argparse.ArgumentParser) -> None:
-    """Add ``--table``."""
     from mbr_esd_metric.report.tables import TABLE_FORMATS
 
     parser.add_argument("--table", choices=list(TABLE_FORMATS), default="text", help="form of the table (%(default)s)")
@@ -54,7 +51,6 @@ def add_measures(parser: argparse.ArgumentParser, default: str) -> None:
 
 
 def add_metrics(parser: argparse.ArgumentParser) -> None:
-    """Add ``--metric``, of names and files."""
     parser.add_argument(
         "--metric",
         nargs="+",
@@ -74,11 +70,11 @@ def check_plot_of(args: argparse.Namespace, *inputs: str | Path) -> None:
 
 
 def print_tables(tables: Sequence[Table], form: str) -> None:
-    """Print tables, as text and LaTeX one block a language pair where they are wide."""
+    """Print tables, as text and LaTeX one block a language pair where they are wider than 130 characters."""
     from mbr_esd_metric.report.tables import blocks, render_all
 
     if form in ("text", "latex"):
-        tables = [block for table in tables for block in blocks(table, WIDTH)]
+        tables = [block for table in tables for block in blocks(table, width=130)]
     print(render_all(tables, form), end="")
 
 
@@ -97,7 +93,6 @@ def add_test_set(parser: argparse.ArgumentParser, *, optional: bool = False) -> 
 
 
 def add_systems(parser: argparse.ArgumentParser) -> None:
-    """Add --reference, --systems and --exclude."""
     parser.add_argument("--reference", metavar="NAME", help="standard reference, where it is not WMT's")
     parser.add_argument("--systems", nargs="+", default=[], metavar="NAME", help="only these systems")
     parser.add_argument("--exclude", nargs="+", default=[], metavar="NAME", help="leave these systems out")
@@ -260,19 +255,17 @@ class Check(NamedTuple):
 
 
 def add_gate(parser: argparse.ArgumentParser) -> None:
-    """Add ``--summary`` and ``--junit``."""
     parser.add_argument("--summary", metavar="FILE.md", help="the result as Markdown, for $GITHUB_STEP_SUMMARY")
     parser.add_argument("--junit", metavar="FILE.xml", help="the gate as JUnit XML")
 
 
-def check_gate(args: argparse.Namespace, option: str | None, *outputs: str | None) -> None:
+def check_gate(args: argparse.Namespace, gate: bool, *outputs: str | None) -> None:
     """Check, before any work, that the files of `add_gate` and other outputs can be written, each to a path of its
-    own, and that there is a gate, whose option is named."""
-    check_distinct([path for path in (args.summary, args.junit, *outputs) if path], "output")
-    for path in (args.summary, args.junit):
-        if path:
-            check_output(path)
-    if args.junit and option is None:
+    own, and that there is a gate where the JUnit XML is asked for."""
+    check_distinct([path for path in (args.summary, args.junit, *outputs) if path])
+    for path in filter(None, (args.summary, args.junit)):
+        check_output(path)
+    if args.junit and not gate:
         raise no_effect_error(f"--junit {args.junit}", "a run without a gate (such as --fail-under)")
 
 

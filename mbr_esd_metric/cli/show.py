@@ -33,7 +33,6 @@ _CHANGES = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Inputs as for `report`, and which segments."""
     add_inputs(parser)
     parser.add_argument("--id", action="append", default=[], metavar="ID", help="only segments of this name")
     parser.add_argument("--system", metavar="NAME", help="only this system")
@@ -46,7 +45,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the requested segments."""
     if args.limit is not None and args.limit < 1:
         raise OptionError(f"-n is a number from 1, not {args.limit}")
     table = read_inputs(args)
@@ -74,7 +72,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def configure_report(parser: argparse.ArgumentParser) -> None:
-    """Inputs, and where the page goes."""
     add_inputs(parser)
     parser.add_argument("-o", "--output", required=True, metavar="OUT.html", help="the page; one file, loads nothing")
     parser.epilog = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from collections import Counter
@@ -39,12 +40,15 @@ def file_name(name: str, what: str, ending: str = "") -> str:
 
 def check_output(path: str | Path, inputs: Iterable[str | Path | None] = ()) -> None:
     """Check, before any work, that a file can be written there and is none of the inputs, nor in an input's folder.
-    `InputError` if it is, if the folder does not exist, or if the path is a folder."""
+    `InputError` if it is, if the folder does not exist or may not be written, or if the path is a folder."""
     target = Path(path)
     if target.is_dir():
         raise InputError(f"{path} is a folder; give the name of a file to write")
-    if not target.absolute().parent.is_dir():
+    folder = target.absolute().parent
+    if not folder.is_dir():
         raise InputError(f"{path} cannot be written: the folder does not exist; make it first")
+    if not os.access(target if target.exists() and not target.is_file() else folder, os.W_OK):
+        raise InputError(f"{path} cannot be written: no permission to write there; name a file in another folder")
     if not target.exists():
         return
     for source in inputs:
@@ -62,12 +66,12 @@ def check_folder(path: str | Path) -> None:
         raise InputError(f"{path} cannot be a folder: {existing} is a file; give another name")
 
 
-def check_distinct(paths: Sequence[str], what: str, option: str = "") -> None:
+def check_distinct(paths: Sequence[str], option: str = "") -> None:
     """`OptionError`, with the second one, where a file is named twice. It would count twice."""
     files = [Path(path).resolve() for path in paths]
     for at, path in enumerate(paths):
         if files[at] in files[:at]:
-            raise OptionError(f"{option}{path} is given twice; name each file of {what} once")
+            raise OptionError(f"{option}{path} is given twice; name each file once")
 
 
 #: Endings that say what a file is. Any other one belongs to the name, such as that of a language.

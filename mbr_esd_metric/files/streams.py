@@ -127,8 +127,10 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
             mode = 0o666 & ~mask
         part.chmod(mode)
         part.replace(real)
-    except BaseException:
+    except BaseException as error:
         part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)  # a full disk names none
         raise
 
 

@@ -50,7 +50,7 @@ def language_pair(lp: str) -> tuple[str, str]:
 
         ways = [way for way in ways if all(map(tag_is_valid, way))]
         ways.sort(key=lambda way: not way[1][:2].islower())
-    if not ways or not all(re.match(r"([A-Za-z]{2,3}|x)(?![0-9A-Za-z])", code) for code in ways[0]):
+    if not ways or not all(re.fullmatch(r"([A-Za-z]{2,3}|x)([-_][0-9A-Za-z]+)*", code) for code in ways[0]):
         raise OptionError(f"a language pair is two language codes such as 'en-de', not {lp!r}")
     return ways[0]
 

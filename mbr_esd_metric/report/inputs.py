@@ -164,7 +164,7 @@ class Source:
     def parse(cls, text: str) -> Source:
         """``PATH`` or ``NAME=PATH``. If the whole text is the path of a file, it is that path."""
         name, equals, path = text.partition("=")
-        return cls(Path(text)) if not equals or Path(text).exists() else cls(Path(path), name)
+        return cls(Path(path), name) if equals and path and not Path(text).exists() else cls(Path(text))
 
     @property
     def label(self) -> str:
@@ -246,10 +246,10 @@ def kind_of_input(path: Path) -> Kind:
     if is_rating_format(head):
         return "mqm"
     if head.lstrip().startswith("{"):
-        if first is None and not _LIST_OF_SYSTEM.match(head + second):
+        if not _LIST_OF_SYSTEM.match(head + second):
             raise InputError(
-                f"{path}: its object over several lines is not that of comet-score --to_json, an object with a list "
-                f"of segments a system; other files have an object a line, for instance by: jq -c . {path} > NEW"
+                f"{path}: its first object is not that of comet-score --to_json, an object with a list of segments a "
+                'system, and has neither "candidates" nor "error_spans" in one line; jq -c . makes lines of a file'
             )
         return "comet"
     raise InputError(
@@ -258,7 +258,7 @@ def kind_of_input(path: Path) -> Kind:
     )
 
 
-#: How an indented file of comet-score begins.
+#: How a file of comet-score begins.
 _LIST_OF_SYSTEM = re.compile(r'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\[')
 #: A key of the first JSON line -> what such a file holds.
 _KEYS: Mapping[str, Kind] = {"candidates": "candidates", "error_spans": "decisions"}

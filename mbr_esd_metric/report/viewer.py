@@ -24,6 +24,7 @@ from typing import Any
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.scored_files import Text
 from mbr_esd_metric.core.annotation import weights_of
+from mbr_esd_metric.errors import encodable
 from mbr_esd_metric.report.inputs import AnnotationCount, CandidateInput, RatingInput, RatingTable
 
 
@@ -55,29 +56,26 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
-#: A lone surrogate is no character. Two of them would become one character in JavaScript, and offsets would move.
-_LONE = re.compile("[\ud800-\udfff]")
-
-
 def payload(table: RatingTable) -> dict[str, Any]:
-    """The page's data as plain lists."""
+    """The page's data as plain lists. Two halves of surrogate pairs would become one character in JavaScript, and
+    offsets would move; so texts are `encodable`."""
     system_at = {name: at for at, name in enumerate(dict.fromkeys(text.system for text in table.rows))}
     source_at = {source: at for at, source in enumerate(dict.fromkeys(text.source for text in table.rows))}
     categories: dict[str, int] = {"": 0}
     return {
         "weights": asdict(weights_of("paper")),
-        "systems": [_clean(name) for name in system_at],
-        "sources": [_clean(source) for source in source_at],
-        "ids": [_clean(text.id) for text in table.rows],
+        "systems": [encodable(name) for name in system_at],
+        "sources": [encodable(source) for source in source_at],
+        "ids": [encodable(text.id) for text in table.rows],
         "system": [system_at[text.system] for text in table.rows],
         "src": [source_at[text.source] for text in table.rows],
-        "mt": [_clean(text.translation) for text in table.rows],
+        "mt": [encodable(text.translation) for text in table.rows],
         "columns": [
             _column(column, categories) | {"intervals": _intervals(column, table.rows, system_at)}
             for column in table.columns
         ],
         "candidates": [_candidates(column) for column in table.candidates],
-        "categories": [_clean(category) for category in categories],
+        "categories": [encodable(category) for category in categories],
     }
 
 
@@ -98,10 +96,6 @@ def encode_payload(data: dict[str, Any]) -> str:
     return base64.b64encode(gzip.compress(text.encode("ascii"), compresslevel=6, mtime=0)).decode("ascii")
 
 
-def _clean(text: str) -> str:
-    return _LONE.sub("\ufffd", text)
-
-
 #: The numbers of a span, in their order.
 _SPAN = ("start", "length", "major", "category", "confidence", "source")
 
@@ -118,7 +112,11 @@ def _column(column: RatingInput, categories: dict[str, int]) -> dict[str, Any]:
         before = len(spans)
         for one in rating.annotation:
             if one.correction is not None:
-                optional["instead"][len(spans)] = [_clean(one.correction), _clean(one.reason or ""), one.agreement]
+                optional["instead"][len(spans)] = [
+                    encodable(one.correction),
+                    encodable(one.reason or ""),
+                    one.agreement,
+                ]
             category = categories.setdefault(one.category or "", len(categories))
             place = one.start, one.end - one.start
             spans.append((*place, int(one.severity == "major"), category, one.confidence, int(one.side == "source")))
@@ -129,11 +127,11 @@ def _column(column: RatingInput, categories: dict[str, int]) -> dict[str, Any]:
         if rating.parts:
             optional["parts"][row] = [(one.start, one.end, one.score) for one in rating.parts]
         if runs := rating.corrections:
-            optional["corrected"][row] = [(sign, _clean(run)) for sign, run in runs]
+            optional["corrected"][row] = [(sign, encodable(run)) for sign, run in runs]
     own = [rating and rating.input_score for rating in column.ratings]
     mqm = [rating and rating.stored_mqm for rating in column.ratings]
     return {
-        "name": _clean(column.name),
+        "name": encodable(column.name),
         "human": column.human,
         "count": count,
         **{name: values for name, values in optional.items() if values},
@@ -144,16 +142,13 @@ def _column(column: RatingInput, categories: dict[str, int]) -> dict[str, Any]:
 
 
 def _candidates(column: CandidateInput) -> dict[str, Any]:
-    each = column.distributions
+    each, counts = column.distributions, {"n": "valid", "distinct": "distinct", "invalid": "invalid"}
     return {
-        "name": _clean(column.name),
-        **{name: [getattr(d, of) if d else 0 for d in each] for name, of in _COUNTS.items()},
+        "name": encodable(column.name),
+        **{name: [getattr(d, of) if d else 0 for d in each] for name, of in counts.items()},
         "runs": [list(d.runs) if d else [] for d in each],
         "top": [[_counted(one) for one in d.annotations] if d else [] for d in each],
     }
-
-
-_COUNTS = {"n": "valid", "distinct": "distinct", "invalid": "invalid"}
 
 
 def _counted(one: AnnotationCount) -> list[Any]:

@@ -19,8 +19,9 @@ from tests.helpers.command import Command
 
 def test_help_is_shown_without_a_verb_and_is_a_word_too(mbr_esd: Command, capsys: pytest.CaptureFixture[str]) -> None:
     shown = mbr_esd(status=2).err
-    assert all(f"  {verb} " in shown for verb in VERBS)
-    for words, shown in (("help", "  leaderboard "), ("help wmt score", "usage: mbr-esd wmt score")):
+    assert all(f"    {verb}" in shown for verb in VERBS)
+    assert "    import " in mbr_esd("wmt", status=2).err
+    for words, shown in (("help", "    leaderboard"), ("help wmt score", "usage: mbr-esd wmt score")):
         with pytest.raises(SystemExit, match="^0$"):
             mbr_esd(words)
         assert shown in capsys.readouterr().out
@@ -67,6 +68,9 @@ def test_what_the_terminal_cannot_show_ends_no_run(module: Any, monkeypatch: pyt
         assert main(["models"]) == 0
         stream.flush()
         assert buffer.getvalue() == expected
+    for name in ("stdin", "stdout", "stderr"):  # closed, as some schedulers leave them
+        monkeypatch.setattr(sys, name, None)
+    assert main(["models"]) == 0
 
 
 @pytest.mark.parametrize(

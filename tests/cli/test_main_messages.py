@@ -29,9 +29,10 @@ FILES: dict[str, bytes] = {
     "utf16.txt": "Er ging.\n\n\n".encode("utf-16"),
     "utf16-le.txt": "Er ging.\n\n\n".encode("utf-16-le"),
     "utf16-be.txt": "Er ging.\n\n\n".encode("utf-16-be"),
-    "apart.docs": b"a\nb\na\n\nb\n",
+    "apart.docs": b"a\nb\na\nb\n",
     "unnamed.docs": b"a\n\nb\n\n",
-    "other.docs": b'{"x": 1}\n',
+    "other.docs": b'{"x": 1}\n' * 4,
+    "other.jsonl": b'{"x": 1}\n{"x": 2}\n',
     "project.xlf": XLIFF.encode(),
     "bare.xlf": XLIFF.replace(' target-language="de"', "").encode(),
     "prompt.txt": b"{source}\n{translation}",
@@ -104,7 +105,7 @@ def _contents(folder: Path) -> dict[Path, bytes]:
         ),
         ("score -s src.txt", "give a source file with -s and translations with -t"),
         (f"{SCORE} -o z", "-o changes nothing with plain texts"),
-        (f"{SCORE} --documents one.txt", "src.txt has 4, one.txt has 1"),
+        (f"{SCORE} --documents one.txt", "one.txt has 1 line and src.txt has 4"),
         (f"{SCORE} --documents apart.docs", "apart.docs, line 3: document a is not in one piece"),
         (f"{SCORE} --documents unnamed.docs", "unnamed.docs, line 2: no id of a document"),
         (f"{SCORE} --documents other.docs", "other.docs, line 1: no 'doc_id' in this line"),
@@ -115,12 +116,15 @@ def _contents(folder: Path) -> dict[Path, bytes]:
         (f"score bare.xlf {MODEL}", "names no one language pair (none); name it with --lp"),
         ("score bare.xlf --lp de-en", "bare.xlf: unit o/a is en-?, not de-en; give one that fits"),
         (f"score bare.xlf --lp de-en {MODEL}&prompt=prompt.txt", "not de-en"),
+        ("show other.jsonl", 'has neither "candidates" nor "error_spans" in one line'),
+        ("show A=", "A=: no such file"),
         ("sample -o out.jsonl", "say what to sample"),
         ("sample --test-set tiny -o out.jsonl", "give its language pair with --lp"),
         (f"sample -t mt.txt {TINY} -o out.jsonl", "--translations changes nothing with --test-set; leave it out"),
         # models and decisions
         (f"score {TEXTS} --model mbr-esd-demo?candidates=absent", "absent"),
         (f"score {TEXTS} --model mbr-esd-llama --dry-run --lp german", "not 'german'"),
+        (f"score {TEXTS} --model mbr-esd-llama --dry-run --lp en-de/x", "not 'en-de/x'"),
         (f"{SCORE}&engine=server", "engine=server changes nothing with candidates=candidates.jsonl"),
         (f"sample {TEXTS} -o out {MODEL.replace('n=8', 'n=auto')}", "a file has what it has: give n=N"),
         (f"{SCORE} --dry-run", "a dry run changes nothing with candidates=candidates.jsonl"),
@@ -158,6 +162,14 @@ def test_what_is_refused_is_one_line_and_touches_no_file(
     assert _contents(folder) == before
 
 
+def test_where_nothing_may_be_written_is_said_before_the_work(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command
+) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("os.access", lambda *_: False)
+    assert "out cannot be written: no permission" in mbr_esd("decide absent.jsonl -o out", status=1).err
+
+
 @pytest.mark.parametrize("words", ["oracle", "leaderboard --view lambda-sweep --metric"])
 def test_whether_a_plot_can_be_drawn_is_looked_at_first(
     folder: Path, words: str, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command
@@ -172,6 +184,8 @@ def test_whether_a_plot_can_be_drawn_is_looked_at_first(
     ("words", "message"),
     [
         ("scor -s src.txt", "unknown verb 'scor'; did you mean 'score'"),
+        ("wmt improt", "unknown verb 'improt'; did you mean 'import'?"),
+        ("compare x --table jsn", "unknown value of --table 'jsn'; did you mean 'json'?"),
         ("score -s s -t t --modle x", "unrecognized arguments: --modle; did you mean --model?"),
         ("sample -s s -t t -o o --seed 1", "--seed 1; seed is an option of a model: --model 'NAME?seed=...'"),
         ("score -s s -t t --rule map", "; rule is an option of a model: --model 'NAME?rule=...'"),

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mbr_esd_metric.cli.score_inputs import read_document_names
+from mbr_esd_metric.cli.score_inputs import document_names
 from mbr_esd_metric.files.records import write_records
 from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
@@ -85,7 +85,7 @@ def test_documents_are_read_from_every_file_of_wmt_and_counted_in_the_prompts(
     lines: list[str], mbr_esd: Command
 ) -> None:
     Path("documents").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    first, second, third = read_document_names("documents", "src.txt", 3)
+    first, second, third = document_names("documents", "src.txt", 3)
     assert first == second != third
     dry = "--dry-run --documents documents"
     alone, within = (mbr_esd(SCORE, f"mbr-esd-llama?context={what}", dry).out for what in ("segment", "document"))

@@ -79,9 +79,9 @@ def test_a_failure_keeps_the_old_file_and_its_permissions(tmp_path: Path) -> Non
     def stopped() -> None:
         with whole_file(path) as file:
             file.write(b"half")
-            raise KeyboardInterrupt
+            raise OSError(28, "No space left on device")
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(OSError, match=f"No space left on device: '{path}'"):
         stopped()
     assert [one.name for one in tmp_path.iterdir()] == ["out"]
     assert path.read_text(encoding="utf-8") == "old"

@@ -85,7 +85,7 @@ def test_output_of_comet_score(tmp_path: Path) -> None:
         ({"a": 3}, "an object with a list of segments a system"),
         ("just a sentence\n", "neither the output of comet-score"),
         ("", "is empty"),
-        ({"lp": "en-de", "rater": "r"}, "its object over several lines is not that of comet-score"),
+        ({"lp": "en-de", "rater": "r"}, "its first object is not that of comet-score"),
         (None, "no such file"),
     ],
 )
