@@ -176,7 +176,7 @@ class _Parser(argparse.ArgumentParser):
     """Says where a missing argument went, and what an unknown verb, option or value is called."""
 
     def _check_value(self, action: argparse.Action, value: str) -> None:
-        """`OptionError` in place of argparse's list, for a verb, here or below one, and for a value."""
+        """Name the nearest verb, here or below one, or value, in place of argparse's list."""
         if action.choices is not None and value not in action.choices:
             kind = "verb" if action.metavar == "VERB" else f"value of {'/'.join(action.option_strings)}"
             self.error(str(unknown(kind, value, action.choices)))
