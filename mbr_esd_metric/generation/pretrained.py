@@ -65,7 +65,7 @@ class PretrainedEngine(Engine):
         )
 
     def room(self) -> tuple[float, str, str]:
-        """The bytes that there are for weights, of what, and what helps; `EngineError` if a GPU is needed."""
+        """The bytes that there are for weights, of what, and what helps where they are too few."""
         if not self.options.weights_gb:
             return math.inf, "", ""
         import torch
@@ -219,12 +219,12 @@ def merged_folder(options: EngineOptions) -> Path:
 
 
 def wait_passively() -> None:
-    """Let torch's threads sleep while they wait, unless the user set a policy; called where a model is loaded.
+    """Let torch's threads sleep while they wait, unless the user set a policy.
 
     By default they spin, which made sampling ten times slower where another process used one of two cores (measured).
-    An environment variable changes it, but ``comet-score`` loads torch, and GNU's OpenMP library with it, before this
-    package. That library spins 300,000 rounds, but only 100 while a program has more OpenMP threads than cores (its
-    manual, under ``GOMP_SPINCOUNT``). So one more team of threads is started, which sleeps until the program ends.
+    ``comet-score`` loads torch before this package, too early for the environment variable. GNU's OpenMP library spins
+    less while a program has more threads than cores (``GOMP_SPINCOUNT`` in its manual), so one more team of threads is
+    started, which sleeps until the program ends.
     """
     if POLICY in os.environ:
         return

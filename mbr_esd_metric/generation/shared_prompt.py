@@ -1,12 +1,9 @@
-"""Attention of many samples over one prompt. The prompt's keys and values are kept once, not once for each sample.
+"""Attention of many samples over one prompt, for a transformers model with ``attn_implementation=NAME``.
 
-Load a transformers model with ``attn_implementation=NAME``, under which `attention` is registered, and give it a
-`SharedPromptCache`. It reads the prompt in blocks, and decodes a batch of samples that all continue it. For B samples
-of t tokens after a prompt of P tokens, keys and values take P + B t places instead of B (P + t), and one matrix product
-is enough for the prompt's part of all samples. A block is always read in the same shape, so that prompts with a common
-beginning share blocks, and their numbers are the same, bit by bit, as if each prompt was read alone.
-
-This module imports torch: import it inside functions.
+For B samples of t tokens after a prompt of P tokens, keys and values take P + B t places instead of B (P + t), and one
+matrix product is enough for the prompt's part of all samples. The prompt is read in blocks, always of the same shape,
+so that prompts with a common beginning share blocks, and their numbers are the same, bit by bit, as if each was read
+alone. This module imports torch: import it inside functions.
 """
 
 from __future__ import annotations
@@ -89,7 +86,6 @@ class SharedPromptCache:
         return logits
 
     def clear(self) -> None:
-        """Forget everything."""
         self.tokens = []
         self._layers.clear()
 

@@ -1,11 +1,9 @@
-"""The cache folder, and the candidate store: one SQLite file that keeps every sampled text, so that nothing is ever
-sampled twice.
+"""The cache folder, and the candidate store: one SQLite file that keeps every sampled text.
 
-A sample is found by its index and the key of its request. The key holds everything that can change a candidate, and
-nothing else. N is not in it, so asking for 64 after 16 leaves 48 to sample. Each `put` is one transaction: a process
-that is killed loses at most the part that it was writing. Several processes may use one file at once; the first to
-store an index wins. Each row has a checksum, so a bit that the disk lost is an error and never another score. The file
-may be read-only if everything is stored already.
+A sample is found by its index and the key of its request, which holds everything that can change a candidate, and
+nothing else, so that asking for 64 after 16 leaves 48 to sample. Each `put` is one transaction. Several processes may
+use one file at once; the first to store an index wins. Each row has a checksum, so a bit that the disk lost is an error
+and never another score. The file may be read-only if everything is stored already.
 """
 
 from __future__ import annotations
@@ -81,10 +79,8 @@ def store_path() -> Path:
 
 
 class CandidateStore(AbstractContextManager["CandidateStore"]):
-    """Samples by request key and index. Use as a context manager, in the thread that opened it.
-
-    On a network file system, give each machine a store of its own, because SQLite's locks do not work across machines.
-    No other code opens the file: where a process closes a file, the system forgets the locks that SQLite has there.
+    """Samples by request key and index. Use as a context manager, in the thread that opened it. On a network file
+    system, give each machine a store of its own, because SQLite's locks do not work across machines.
 
     Attributes:
         path: the file; None if the store is in memory.
@@ -125,13 +121,9 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
                     raise sqlite3.DatabaseError(f"sample {number!r} of request {key} is not as it was stored")
             text, logprob, tokens, truncated, by_token = json.loads(content)
             by_token = by_token and TokenLogprobs(*map(tuple, by_token))
+            withheld = truncated if isinstance(truncated, str) else None
             samples[number] = Candidate(
-                text,
-                logprob=logprob,
-                truncated=bool(truncated),
-                token_logprobs=by_token,
-                tokens=tokens,
-                withheld=truncated if isinstance(truncated, str) else None,
+                text, None, logprob, bool(truncated), by_token, tokens=tokens, withheld=withheld
             )
         return samples
 
@@ -155,11 +147,10 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
             connection.executemany("INSERT OR IGNORE INTO sample VALUES (?, ?, ?, ?)", rows)
 
     def servers(self, name: str) -> list[str]:
-        """The addresses of the servers that gave candidates of that name."""
         return [one.text for one in self.get(f"servers of {name}", _MOST_SERVERS) if one is not None and one.text]
 
     def add_servers(self, name: str, addresses: Sequence[str]) -> None:
-        """Note the addresses of servers that give candidates of that name."""
+        """Note the addresses of servers that give candidates of that name, for `servers`."""
         known = self.servers(name)
         if new := [Candidate(address) for address in addresses if address not in known]:
             self.put(f"servers of {name}", len(known), new[: _MOST_SERVERS - len(known)])
@@ -239,7 +230,6 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
 
     @contextmanager
     def _reported(self, doing: str) -> Iterator[None]:
-        """Turn errors of SQLite and the file system into a `StoreError` that says what to do."""
         try:
             yield
         except BaseException as error:

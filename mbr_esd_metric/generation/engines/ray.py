@@ -1,11 +1,8 @@
 """`engine=ray`: copies of the engine vllm or transformers on the machines of a Ray cluster.
 
-Each actor holds one copy of the model, in vLLM where it is installed, else in transformers. It gets batches of `ROWS`
-requests for up to `PART` samples, `AHEAD` of them at a time, and returns each as a whole: a run that is stopped loses
-no more. The samples are those of that engine on one machine. (Ray Data would read all requests first.)
-
-A copy for which the cluster has no room waits until a machine joins. If a machine or a process is lost, its batches go
-to the other copies, and a new copy takes its place when there is room.
+Each actor holds one copy of the model and gets batches of `ROWS` requests for up to `PART` samples, `AHEAD` of them at
+a time. (Ray Data would read all requests first.) A copy for which the cluster has no room waits until a machine joins.
+If one is lost, its batches go to the other copies, and a new copy takes its place when there is room.
 """
 
 from __future__ import annotations
@@ -43,7 +40,7 @@ class RayEngine(Engine):
 
     @cached_property
     def copy(self) -> Engine:
-        """The engine that each actor gets and loads."""
+        """The engine that each actor gets and loads, which draws the samples."""
         name = "vllm" if importlib.util.find_spec("vllm") is not None else "transformers"
         return ENGINES.get(name)(self.options)
 
@@ -62,11 +59,9 @@ class RayEngine(Engine):
 
     @property
     def identity(self) -> Mapping[str, str]:
-        """The identity of the engine in the actors, which draws the samples."""
         return self.copy.identity
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
-        """Connect to the cluster or start one, spread the requests over actors, and yield the parts as they come."""
         require("ray", "ray", "engine=ray")
         import ray
 
@@ -102,7 +97,6 @@ class _Copies:
         self._load: dict[Any, int] = {}
 
     def actors(self) -> set[Any]:
-        """All actors."""
         return {*self._load, *(actor for actor, _ in self._tasks.values())}
 
     def results(self, batches: Iterator[list[Request]], most: int) -> Iterator[Generated | Refused]:
@@ -156,7 +150,7 @@ class _Copies:
 
 
 class _Worker:
-    """One actor: it holds an engine and samples the batches that it is given."""
+    """One actor."""
 
     def __init__(self, engine: Engine, sampling: Sampling) -> None:
         self._engine, self._sampling = engine, sampling

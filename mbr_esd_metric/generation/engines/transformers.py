@@ -1,13 +1,11 @@
 """`engine=transformers`: a causal language model in this process, held to the grammar token by token.
 
 On one machine, sample i of a request depends only on (seed, request, i), down to the last bit. Its random numbers are
-hashes of these three. Samples are decoded in fixed groups (0 to 15, 16 to 63, then 64 at a time), and always in whole
-groups, so that floating point gives the same results whatever else is asked for. The prompt is read once for all
-samples (see `shared_prompt`).
+hashes of these three. Samples are decoded in whole groups (0 to 15, 16 to 63, then 64 at a time), so that floating
+point gives the same results whatever else is asked for. The prompt is read once for all (see `shared_prompt`).
 
-The grammar is an automaton over the vocabulary. outlines_core builds it (its `Index`) from the regular expression and
-the bytes of every token, so that the bytes of a character may be spread over several tokens. The answer is read back
-byte by byte: the text is exactly what the grammar allowed, whatever a tokenizer's own decoding would clean up.
+The grammar is an automaton over the bytes of the vocabulary, which outlines_core builds. The answer is read back byte
+by byte: the text is exactly what the grammar allowed, whatever a tokenizer's own decoding would clean up.
 """
 
 from __future__ import annotations
@@ -22,15 +20,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mbr_esd_metric.core.decision import Candidate, TokenLogprobs
 from mbr_esd_metric.errors import EngineError, no_effect_error
+from mbr_esd_metric.generation import pretrained
 from mbr_esd_metric.generation.embedded import with_weights
 from mbr_esd_metric.generation.engine import Generated, Request, Sampling
-from mbr_esd_metric.generation.pretrained import (
-    PretrainedEngine,
-    in_fast_type,
-    load_merged,
-    memory_errors,
-    prompt_tokens,
-)
+from mbr_esd_metric.generation.pretrained import PretrainedEngine, memory_errors, prompt_tokens
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -49,7 +42,6 @@ class TransformersEngine(PretrainedEngine):
     _model: Any = None
 
     def load(self) -> None:
-        """Load model and tokenizer, once; a model without a chat template is refused."""
         if self._model is not None:
             return
         options = self.options
@@ -59,15 +51,13 @@ class TransformersEngine(PretrainedEngine):
             )
         self.check()
         options = with_weights(options)
-        model, self._tokenizer = load_merged(options)
+        model, self._tokenizer = pretrained.load_merged(options)
         import torch
 
         if not self._tokenizer.chat_template:
-            raise EngineError(
-                f"the tokenizer of {options.model} has no chat template, so this is no instruction-tuned model; take "
-                "the model's instruct version, or add chat_template to its tokenizer_config.json"
-            )
-        self._model = in_fast_type(model, options)
+            fix = "take the model's instruct version, or add chat_template to its tokenizer_config.json"
+            raise EngineError(f"the tokenizer of {options.model} has no chat template, as tuned models have: {fix}")
+        self._model = pretrained.in_fast_type(model, options)
         self._vocabulary = Vocabulary(self._tokenizer)
         output = self._model.get_output_embeddings().weight
         width, device = output.shape[0], output.device
@@ -87,10 +77,10 @@ class TransformersEngine(PretrainedEngine):
             with memory_errors(label), self._no_grad():
                 tokens = prompt_tokens(self._tokenizer, request)
                 if len(tokens) + sampling.max_tokens > self._context:
+                    fix = "split the segment, lower max_tokens, or take a model with a longer context"
                     raise EngineError(
-                        f"{label}: its prompt has {len(tokens)} tokens, and with "
-                        f"max_tokens={sampling.max_tokens} that is more than the model's context of {self._context} "
-                        "tokens; split the segment, lower max_tokens, or take a model with a longer context"
+                        f"{label}: its prompt has {len(tokens)} tokens, which with max_tokens={sampling.max_tokens} do "
+                        f"not fit in the model's context of {self._context} tokens; {fix}"
                     )
                 grammar = self._grammar(request.grammar)
                 logits = self._cache.read(self._model, tokens)
@@ -102,7 +92,6 @@ class TransformersEngine(PretrainedEngine):
                 yield Generated(request.key, low, tuple(group[low - indices.start : high - indices.start]))
 
     def close(self) -> None:
-        """Free the model's memory."""
         if self._model is None:
             return
         import gc
@@ -170,8 +159,7 @@ class TransformersEngine(PretrainedEngine):
             text, by_token = self._vocabulary.text(tokens), None
             if request.token_logprobs:
                 by_token = TokenLogprobs.spelling(self._vocabulary.pieces(tokens), each, text)
-            sample = Candidate(text, logprob=sum(each), tokens=len(tokens), truncated=not done, token_logprobs=by_token)
-            samples.append(sample)
+            samples.append(Candidate(text, None, sum(each), not done, by_token, tokens=len(tokens)))
         return samples
 
 
@@ -209,12 +197,8 @@ def _choose(scores: Tensor, uniform: Sequence[float], sampling: Sampling) -> Ten
 
 
 class TokenGrammar:
-    """The automaton of one regular expression over one vocabulary. The numbers of its states have no meaning.
-
-    Attributes:
-        start: the first state.
-        eos: the token that closes an answer; it is allowed where the expression may end.
-    """
+    """The automaton of one regular expression over one vocabulary, which begins in the state `start`. The token `eos`,
+    which closes an answer, is allowed where the expression may end."""
 
     def __init__(self, index: Any, eos: int, width: int, device: Any) -> None:
         self.start: int = index.get_initial_state()
@@ -244,15 +228,13 @@ class Vocabulary:
     """The bytes of each token of a tokenizer; special tokens stand for no text and are left out."""
 
     def __init__(self, tokenizer: Any) -> None:
-        """Read the vocabulary of a transformers tokenizer, byte-level or made by SentencePiece."""
         if tokenizer.eos_token_id is None:
             raise EngineError("the model's tokenizer has no end token; set eos_token in its tokenizer_config.json")
         self.eos: int = tokenizer.eos_token_id
         self._tokenizer, self._to_bytes = tokenizer, _token_bytes(tokenizer)
 
     @cached_property
-    def _bytes(self) -> dict[int, bytes]:
-        """The bytes of each token; made where a grammar or a text needs them, which takes seconds."""
+    def _bytes(self) -> dict[int, bytes]:  # it takes seconds to make
         entries = self._tokenizer.added_tokens_decoder.values()
         special = {token.content for token in entries if token.special} | set(self._tokenizer.all_special_tokens)
         added = {token.content for token in entries}
@@ -267,7 +249,6 @@ class Vocabulary:
         return b"".join(self.pieces(tokens)).decode("utf-8", "ignore")
 
     def pieces(self, tokens: Iterable[int]) -> list[bytes]:
-        """The bytes of each of these tokens; the end token has none."""
         return [self._bytes.get(token, b"") for token in tokens]
 
     def grammar(self, expression: str, width: int, device: Any) -> TokenGrammar:

@@ -1,7 +1,5 @@
-"""`engine=vllm`: vLLM in this process; also the flags of `mbr-esd serve`.
-
-It is written for vLLM 0.32 and 0.33. Both use the same flags, so both write the same candidates.
-"""
+"""`engine=vllm`: vLLM (0.32 and 0.33) in this process; also the flags of `mbr-esd serve`, by which both write the same
+candidates."""
 
 from __future__ import annotations
 
@@ -20,13 +18,7 @@ from mbr_esd_metric.core.decision import Candidate, TokenLogprobs
 from mbr_esd_metric.errors import RESUME, EngineError, first_of
 from mbr_esd_metric.generation.embedded import with_weights
 from mbr_esd_metric.generation.engine import DEFAULT_CONTEXT, EngineOptions, Generated, Request, Sampling
-from mbr_esd_metric.generation.pretrained import (
-    POLICY,
-    PretrainedEngine,
-    memory,
-    merged_folder,
-    prompt_tokens,
-)
+from mbr_esd_metric.generation.pretrained import POLICY, PretrainedEngine, memory, merged_folder, prompt_tokens
 
 #: llguidance accepts every regular expression and builds it in milliseconds, also those of grounded spans.
 BACKEND = "guidance"
@@ -37,20 +29,16 @@ SEQUENCES = 4096
 
 
 class VllmEngine(PretrainedEngine):
-    """vLLM on the GPUs of this machine, or its CPU build.
-
-    Uses `model`, `adapter`, `revision`, `dtype` and `vllm`. For several copies of the model, use `mbr-esd serve` or
-    engine=ray.
-    """
+    """vLLM on the GPUs of this machine, or its CPU build."""
 
     name: ClassVar[str] = "vllm"
     description: ClassVar[str] = "vLLM in this process"
     packages: ClassVar[tuple[str, ...]] = ("vllm",)
     extra: ClassVar[str] = "vllm"
     _llm: Any = None
+    _lora: Any = None
 
     def load(self) -> None:
-        """Load the model, once."""
         if self._llm is not None:
             return
         self.check()
@@ -60,7 +48,12 @@ class VllmEngine(PretrainedEngine):
         options = merged_where_slow(with_weights(self.options))
         from vllm import LLM
 
-        lora = {"enable_lora": True, "max_lora_rank": lora_rank(options.adapter)} if options.adapter else {}
+        lora: dict[str, Any] = {}
+        if options.adapter is not None:
+            from vllm.lora.request import LoRARequest
+
+            lora = {"enable_lora": True, "max_lora_rank": lora_rank(options.adapter)}
+            self._lora = LoRARequest("adapter", 1, options.adapter)
         try:
             self._llm = LLM(**_engine_arguments(options), **lora)
         except (OSError, RuntimeError, TypeError, ValueError) as error:
@@ -69,7 +62,6 @@ class VllmEngine(PretrainedEngine):
                 f"vLLM cannot load {options.model}: {reason}. If memory is short: "
                 "vllm=tensor_parallel_size:GPUS, or another model"
             ) from error
-        self._adapter = options.adapter
         self._context = int(self._llm.llm_engine.model_config.max_model_len)
 
     def room(self) -> tuple[float, str, str]:
@@ -108,7 +100,7 @@ class VllmEngine(PretrainedEngine):
                         )
                         continue
                     name, prompt = str(next(numbers)), {"prompt_token_ids": tokens}
-                    engine.add_request(name, prompt, _parameters(request, sampling), lora_request=self._lora())
+                    engine.add_request(name, prompt, _parameters(request, sampling), lora_request=self._lora)
                     running[name] = request
                     sequences += request.n
                 if not running:
@@ -129,15 +121,7 @@ class VllmEngine(PretrainedEngine):
         if too_long:
             raise EngineError(f"{first_of(too_long, between='; ')}. {RESUME}")
 
-    def _lora(self) -> Any:
-        if self._adapter is None:
-            return None
-        from vllm.lora.request import LoRARequest
-
-        return LoRARequest("adapter", 1, self._adapter)
-
     def close(self) -> None:
-        """End vLLM's worker processes and free the memory."""
         if self._llm is not None:
             self._llm.llm_engine.engine_core.shutdown()
             self._llm = None
@@ -192,7 +176,6 @@ def _engine_arguments(options: EngineOptions) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """The value of an argument: a number, a truth value, or the text itself."""
     try:
         return json.loads(text)
     except ValueError:
@@ -222,13 +205,8 @@ def _sample(completion: Any, request: Request) -> Candidate:
         entries = [at[token] for token, at in zip(completion.token_ids, completion.logprobs, strict=True)]
         pieces = [(entry.decoded_token or "").encode("utf-8", "replace") for entry in entries]
         by_token = TokenLogprobs.spelling(pieces, [float(entry.logprob) for entry in entries], completion.text)
-    return Candidate(
-        text=completion.text,
-        logprob=float(completion.cumulative_logprob),
-        tokens=len(completion.token_ids),
-        truncated=completion.finish_reason == "length",
-        token_logprobs=by_token,
-    )
+    logprob, truncated = float(completion.cumulative_logprob), completion.finish_reason == "length"
+    return Candidate(completion.text, None, logprob, truncated, by_token, tokens=len(completion.token_ids))
 
 
 def lora_rank(adapter: str) -> int:

@@ -1,8 +1,5 @@
-"""One run of `engine=server`: sends the requests until every sample is in, in a thread of its own.
-
-The retries are no library's: a request may be tried again at another server or for the rest of its samples, and all
-requests wait together if the server says so.
-"""
+"""One run of `engine=server`: sends the requests until every sample is in. A request may be tried again at another
+server or for the rest of its samples, and all wait together if the server says so, as no library's retries do."""
 
 from __future__ import annotations
 
@@ -47,8 +44,8 @@ class RetryPolicy:
     """The tries of a run, and the waits between them, in seconds.
 
     Attributes:
-        timeout: after which a request counts as stalled; each further try has twice as long.
-        first_wait, longest_wait: before the second try, and the limit up to which waits double with each further try.
+        timeout: of a request; each further try has twice as long.
+        first_wait, longest_wait: before the second try, and the limit up to which waits double.
         tries: of one request. The defaults make about ten minutes, enough to restart a server with a 70B model.
         bad_replies: tries of a request whose replies are complete and wrong, or do not come in time.
         no_answer: after which a run ends that had no answer at all, where no server asked it to wait.
@@ -97,12 +94,11 @@ class _Server:
 @dataclass(slots=True, eq=False)
 class _Tries:
     """The tries of a part since its last answer, the first one at `since`: failures, and replies that were wrong or
-    late; `single` asks for one sample, as the server may take no more at once."""
+    late."""
 
     since: float = field(default_factory=time.monotonic)
     failures: int = 0
     bad_replies: int = 0
-    single: bool = False
 
 
 @dataclass(eq=False)
@@ -122,8 +118,6 @@ class Client:
         self._results: queue.SimpleQueue[Generated | Refused | None] = queue.SimpleQueue()
         self._servers: list[_Server] = []
         self._ended = asyncio.Event()
-        #: Whether a server answered with several samples, or refuses them and gives one.
-        self._takes_several = self._takes_one = False
         self._start, self._last_success, self._server_busy = time.monotonic(), -1.0, False
         self._in_progress: set[_Tries] = set()
         #: Keys of the first segments, and of those that are refused.
@@ -214,11 +208,10 @@ class Client:
         async with server.slots:
             if self._ended.is_set():
                 return None
-            sent = replace(part, n=1) if self._takes_one or tries.single else part
-            query, started = self.query(sent), time.monotonic()
+            query, started = self.query(part), time.monotonic()
             body = json.dumps(query.body).encode("ascii")
             # A token takes a few hundred bytes with its log-probability; this limit is several times that.
-            limit = (1 << 20) + 2048 * sent.n * self.sampling.max_tokens
+            limit = (1 << 20) + 2048 * part.n * self.sampling.max_tokens
             seconds = self.policy.timeout * 2**tries.bad_replies
             try:
                 response = await http.fetch(session, server.address, self.dialect.path, body, limit, seconds)
@@ -228,20 +221,15 @@ class Client:
                     raise failure_of(response, server.address)
                 reply = read_reply(query, response.json(), server.address)
             except http.RequestRejected as error:
-                if sent.n > 1 and not self._takes_several:
-                    tries.single = True
-                    return part
                 self._refuse(part, str(error))
                 return None
             except http.TransientError as error:
                 failure = error
-                progress.spent += self.cost(sent) if error.sent else 0.0
+                progress.spent += self.cost(part) if error.sent else 0.0
             else:
-                progress.spent += self.cost(sent, reply.billed)
+                progress.spent += self.cost(part, reply.billed)
                 progress.answered, self._last_success = True, time.monotonic()
                 server.guided |= any(not sample.truncated for sample in reply.samples)
-                self._takes_several |= sent.n > 1
-                self._takes_one |= tries.single and not self._takes_several
                 tries.failures = tries.bad_replies = 0
                 if reply.other_model and not progress.renamed:
                     progress.renamed, other = True, reply.other_model

@@ -1,17 +1,14 @@
 """The dialects of chat servers, as a table: what each can do, the fields of its requests, and how its replies differ.
 
-A setting that a dialect does not support is left out of the request; a message says so, and the store's key and the
-signature show it. The less obvious facts behind the table:
+A setting that a dialect does not support is left out of the request, and of signatures. Facts behind the table:
 
-- vLLM takes what a request lacks from the model's own generation settings, so all settings are always sent. Sample i
-  of a request is drawn with seed + i. Its log-probabilities are over the tokens that the grammar admits.
+- vLLM takes what a request lacks from the model's own generation settings, so all are sent. Sample i of a request is
+  drawn with seed + i. Its log-probabilities are over the tokens that the grammar admits.
 - SGLang uses a seed only in its deterministic mode, where all samples of a request are the same; none is sent. Its
   log-probabilities are taken after the temperature, and are not used.
-- llama.cpp applies the grammar only if it forbids a token that was drawn from the whole distribution, and its
-  log-probabilities are over the whole vocabulary. It samples by top-k and temperature alone only if `samplers` says so.
-  The grammar takes a token that is special to the model, such as ``<file_sep>``, for the characters of its name, and
-  the text then lacks them.
-- OpenAI promises no more than "best effort" of the seed. Models that reason first take no temperature.
+- llama.cpp's log-probabilities are over the whole vocabulary. It samples by top-k and temperature alone only if
+  `samplers` says so. Its grammar takes a token that is special to the model, such as ``<file_sep>``, for the characters
+  of its name, and the text then lacks them.
 - Ollama cuts a prompt that is longer than `num_ctx` in silence: one with room is always sent, and cutting forbidden.
 - ``transformers serve`` has no guidance. Without a `generation_config` it decodes by the model's own, mostly greedily.
   It lists the models of its cache, so the name cannot be checked.
@@ -49,17 +46,15 @@ class Query:
 
     @property
     def body(self) -> dict[str, Any]:
-        """The fields of the HTTP request."""
         body = {"model": self.model, "messages": self.request.messages, **self.dialect.fields(self)}
         return {name: value for name, value in body.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One row of the table, with the settings of a run.
+    """One row of the table; `reasoning_effort` is the run's, if it has one.
 
     Attributes:
-        name: in `dialect=NAME`.
         guidance: what holds answers to the format: the grammar itself ("regex"), the grammar written as GBNF ("gbnf"),
             a JSON schema, which leaves spacing to the server ("schema"), or nothing ("none").
         fields: of a request, besides the model and the messages. A value of None is left out.
@@ -69,9 +64,9 @@ class Dialect:
         logprobs: log-probabilities over the tokens that the grammar admits, at temperature 1, before top-k: the
             quantity that every engine reports. A server that gives others counts as giving none.
         temperature_while_reasoning: whether models that reason take a temperature. Services refuse it (OpenAI) or drop
-            it in silence (DeepSeek); servers that people run themselves honour it.
-        loses_tokens: whether a text may lack tokens that the grammar admitted. A candidate is then kept where it is not
-            in the form asked for, too, and counts as one that cannot be read.
+            it in silence (DeepSeek).
+        loses_tokens: whether a text may lack tokens that the grammar admitted. A candidate in another form is then
+            kept, and counts as one that cannot be read.
         owner: the value of `owned_by` in the model lists of servers that speak this dialect.
         path: of requests; a path with two slashes is below the host's root instead of the base URL.
         models: the path of the list of models, the list's field, and that of a name.
@@ -81,7 +76,6 @@ class Dialect:
         version: raised when requests or reading change in a way that changes candidates; part of the store's key.
         normalize: a reply in the form of OpenAI's chat completions.
         aliases: a name may stand for a model of another name, such as a deployment's; a note says so.
-        reasoning_effort: of the run, if it has one.
     """
 
     name: str
@@ -107,7 +101,6 @@ class Dialect:
 
     @property
     def takes_temperature(self) -> bool:
-        """Whether the temperature is honoured in this run."""
         return self.temperature_while_reasoning or self.reasoning_effort in (None, "none")
 
 

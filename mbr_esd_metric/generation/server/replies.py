@@ -34,8 +34,8 @@ _BEHIND = 4096
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Samples in order from the first, perhaps fewer than were asked for; the tokens that are billed of the prompt, and
-    of all samples with their reasoning, if the server says; the model that the server names, if it is another."""
+    """Samples in order from the first, perhaps fewer than were asked for; the tokens that are billed of the prompt and
+    of all samples, if the server says; the model that the server names, if it is another."""
 
     samples: tuple[Candidate, ...]
     billed: tuple[int, int] | None = None
@@ -45,7 +45,7 @@ class Reply:
 def read_reply(query: Query, value: object, address: Address) -> Reply:
     """The samples of a reply in the order of their index, up to the first that is missing or cut. Raises
     `InvalidResponse` if it is not what was asked for, `SchemaViolation` if a sample is not in the requested form, and
-    what `classify` says if it is an error in spite of its status 200, or says that the prompt is too long."""
+    what `failures.classify` says if it is an error in spite of its status 200."""
     dialect, n = query.dialect, query.request.n
     if not isinstance(value, Mapping) or value.get("error"):
         raise _failure(value, address)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import email.utils
 import json
 import re
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,7 +27,6 @@ from mbr_esd_metric.generation.server.http import (
     RequestRejected,
     Response,
     TransientError,
-    token_count,
 )
 from mbr_esd_metric.generation.server.replies import total_logprob
 from mbr_esd_metric.metric.cards import load_card
@@ -42,70 +39,50 @@ from tests.helpers.chat_server import Failure, FakeServer, first_two
 
 
 def test_every_setting_is_sent() -> None:
-    (request,), sampling = requests(1, 2), Sampling(top_k=0, seed=5, max_tokens=77)
     with FakeServer(MODEL) as server:
-        list(engine(server.url).generate([request], sampling))
-        (body,) = server.bodies
-    assert body["structured_outputs"] == {"regex": output_grammar()}
-    assert (body["temperature"], body["top_p"], body["top_k"], body["max_tokens"]) == (2.0, 1.0, 0, 77)
-    assert body["seed"] == sampling.seed_of(request) == 189196402770194
-    assert body["logprobs"] is True
-    assert body["chat_template_kwargs"]["enable_thinking"] is False
+        list(engine(server.url).generate(requests(1, 2), Sampling(top_k=0, seed=5, max_tokens=77)))
+    settings = {"temperature": 2.0, "top_p": 1.0, "min_p": 0.0, "top_k": 0, "max_tokens": 77, "seed": 189196402770194}
+    template = {"date_string": "26 Jul 2024", "enable_thinking": False}
+    more = {"model": MODEL, "n": 2, "logprobs": True, "chat_template_kwargs": template, **settings}
+    messages = [{"role": "user", "content": requests(1, 2)[0].prompt}]
+    assert server.bodies == [{**more, "messages": messages, "structured_outputs": {"regex": output_grammar()}}]
 
 
-def test_a_run_that_is_left_goes_on_with_new_samples() -> None:
-    left = threading.Event()
-
-    def spoil(value: Any, number: int) -> None:
-        if number > 16:  # at most 16 more are sent after the first 16
-            left.wait(60)
-
-    with FakeServer(MODEL, spoil=spoil) as server:
-        patient = engine(server.url, policy=replace(QUICK, timeout=60))
-        running = patient.generate(requests(20, 32), Sampling())
-        first = next(running)
+def test_a_run_that_is_left_stops_asking() -> None:
+    with FakeServer(MODEL, delay=0.1) as server:
+        running = engine(server.url).generate(requests(200, 1), Sampling())
+        next(running)
         running.close()
-        left.set()
-        rest = [r for r in requests(20, 32) if r.key != first.key]
-        assert len(collect(engine(server.url).generate(rest, Sampling()))) == 19 * 32
-        assert len(server.bodies) <= 2 * 16 + 2 * 19, "the run that was left went on asking"
+        asked = len(server.bodies)
+        time.sleep(0.5)
+    assert len(server.bodies) <= asked + 16 < 64
 
 
-def test_a_server_that_takes_or_returns_few_samples_gets_further_requests() -> None:
+def test_a_server_that_returns_few_samples_gets_further_requests() -> None:
     with FakeServer(MODEL) as server:
         whole = sampled(server, 2, 20)
-    with FakeServer(MODEL, most=3) as server:
-        assert sampled(server, 2, 20) == whole
     with FakeServer(MODEL, spoil=lambda reply, number: reply.update(choices=reply["choices"][:6])) as server:
         assert sampled(server, 2, 20) == whole
         assert sorted(body["n"] for body in server.bodies) == [4, 4, 4, 4, 10, 10, 16, 16]
 
 
 @pytest.mark.parametrize(
-    ("slots", "concurrency", "busiest"),
-    [(4, None, range(1, 6)), (1, None, range(1, 3)), (None, None, range(1, 33)), (1, 6, range(3, 7))],
+    ("slots", "concurrency", "busiest"), [(4, None, range(1, 6)), (None, None, range(1, 33)), (1, 6, range(3, 7))]
 )
 def test_a_server_gets_what_it_can_work_on_or_what_the_run_says(
     slots: int | None, concurrency: int | None, busiest: range
 ) -> None:
-    """One sample a request, so that each is stored when it is done; one request may wait, and no more."""
+    """One request may wait, and no more."""
     with FakeServer(MODEL, dialect="llamacpp", slots=slots, delay=0.05) as server:
-        samples = sampled(server, 12, 20, concurrency=concurrency)
-        assert not any("n" in body for body in server.bodies)
-        assert server.busiest in busiest
-        plain = sampled(server, 12, 20, concurrency=16)
-    assert len(samples) == 240
-    assert {key: one.text for key, one in samples.items()} == {key: one.text for key, one in plain.items()}
+        assert len(sampled(server, 12, 10, concurrency=concurrency)) == 120
+    assert server.busiest in busiest
 
 
-@pytest.mark.parametrize(
-    ("retry_after", "least"), [(None, (0.05, 0.1, 0.2, 0.2, 0.2)), ("soon", (0.05,)), ("0.4", (0.4,))]
-)
-def test_each_further_try_waits_twice_as_long_or_as_the_server_says(
-    retry_after: str | None, least: tuple[float, ...]
-) -> None:
+@pytest.mark.parametrize(("retry_after", "least"), [("", (0.05, 0.1, 0.2, 0.2, 0.2)), ("0.4", (0.4,))])
+def test_each_further_try_waits_twice_as_long_or_as_the_server_says(retry_after: str, least: tuple[float, ...]) -> None:
     policy = RetryPolicy(timeout=4.0, first_wait=0.1, longest_wait=0.4, tries=12)
-    with FakeServer(MODEL, turned_away=len(least), retry_after=retry_after) as server:
+    away = Failure(429, {"error": "slow down"}, {"Retry-After": retry_after})
+    with FakeServer(MODEL, spoil=lambda value, number: away if number <= len(least) else None) as server:
         sampled(server, 1, 1, policy=policy)
     waits = np.diff(server.arrivals)
     assert np.all(waits >= least)
@@ -176,11 +153,9 @@ ODD: dict[str, Callable[[dict[str, Any]], object]] = {
     "an aborted candidate": choice(finish_reason="abort"),
     "an unfinished candidate": choice(finish_reason=None),
     "an index twice": choice(1, index=0),
-    "an index too high": choice(1, index=99),
     "another model": lambda reply: reply.update(model="another-model"),
     "no choices": lambda reply: reply.update(choices=[]),
     "one choice too many": lambda reply: reply["choices"].append(reply["choices"][0] | {"index": 8}),
-    "only the first choice": lambda reply: reply.update(choices=reply["choices"][:1]),
     "all but the first choice": lambda reply: reply.update(choices=reply["choices"][1:]),
     "choices that are a list of null": lambda reply: reply.update(choices=[None]),
     "a message that is a list": choice(message=["x"]),
@@ -198,11 +173,10 @@ def test_an_odd_reply_is_requested_again(change: Callable[[dict[str, Any]], obje
         assert len(server.bodies) > asked + 2, "took the reply as it was"
 
 
-@pytest.mark.parametrize("name", ["another model", "an aborted candidate", "prose in place of one candidate"])
-def test_a_segment_with_odd_replies_alone_is_refused_and_stops_no_other(name: str) -> None:
+def test_a_segment_with_odd_replies_alone_is_refused_and_stops_no_other() -> None:
     def spoil(value: dict[str, Any], number: int) -> None:
         if "number 1 of" in server.bodies[-1]["messages"][0]["content"]:
-            ODD[name](value)
+            ODD["prose in place of one candidate"](value)
 
     with FakeServer(MODEL, spoil=spoil) as server:
         samples, refusals = outcome(engine(server.url, concurrency=1).generate(requests(3, 4), Sampling()))
@@ -213,15 +187,9 @@ def test_a_segment_with_odd_replies_alone_is_refused_and_stops_no_other(name: st
 
 def test_a_candidate_without_a_special_token_is_taken_where_the_server_loses_them() -> None:
     """llama.cpp's grammar takes `<file_sep>` for a span, and the text lacks it: the same seed lacks it again."""
-
-    def spoil(value: Any, number: int) -> None:
-        if number % 4 == 1:
-            value["choices"][0]["message"]["content"] = "minor  minor <a>"
-
-    with FakeServer(MODEL, dialect="llamacpp", spoil=spoil) as server:
-        samples = sampled(server, 3, 4, concurrency=1)
-        assert len(server.bodies) == 12
-    assert [sample.text for sample in samples.values()].count("minor  minor <a>") == 3
+    with FakeServer(MODEL, dialect="llamacpp", spoil=first_two(message(content="minor  <a>"))) as server:
+        assert [one.text for one in sampled(server, 3, 4).values()].count("minor  <a>") == 2
+    assert len(server.bodies) == 12
 
 
 def test_openais_key_goes_to_openai_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,20 +207,15 @@ def test_openais_key_goes_to_openai_alone(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_no_password_of_an_address_is_shown() -> None:
     """Passwords with a slash or question mark were taken for a path, and sent to a host with the user's name."""
-    malformed = """alice:hunter2@h:1/v1|http:/alice:hunter2@h/v1|http:alice:hunter2@h/v1|ftp://alice:hunter2@h/v1
-        |http://alice:hun@ter2@h:x/v1|http://alice:hunter2/@h:x/v1|http://alice:hunter2@h :1/v1
-        |http://alice hunter2@h/v1|http://alice:hunter2|http:/alice:hunter2|alice:hunter2|h:1/v1?key=hunter2|http://h:x/v1?key=hunter2#hunter2
-        |//alice:hunter2@h/v1|h:1/v1?key=hun@ter2|http://alice:12/ter2@h:1/v1|http://alice:12?ter2@h:1/v1
-        |http://h:1/v1?key=hun@ter2"""
+    malformed = """alice:hunter2@h:1/v1|http:alice:hunter2@h/v1|ftp://alice:hunter2@h/v1|http://alice:hun@ter2@h:x/v1
+        |http://alice:hunter2@h :1/v1|http://alice:hunter2|h:1/v1?key=hunter2|http://h:x/v1?key=hunter2#hunter2
+        |http://alice:12/ter2@h:1/v1|http://alice:12?ter2@h:1/v1|http://h:1/v1?key=hun@ter2"""
     for address in map(str.strip, malformed.split("|")):
         with pytest.raises(EngineError, match="is no server address; write for instance") as raised:
             Address.parse(address)
         assert not re.search("hun|ter2", str(raised.value)), address
-    with pytest.raises(EngineError, match="'localhost:8000/v1' is no server address"):
-        Address.parse("localhost:8000/v1")
     for text, safe in {
         "http://me:a@b@h:1/v1?key=x": "http://***@h:1/v1?***",
-        "http://one:8000/v1, http://two:8000/v1": "http://one:8000/v1, http://two:8000/v1",
         "see http://a:b@host/v1?key=c, and https://host/v1": "***@host/v1?***, and https://host/v1",
     }.items():
         assert shown(text) == safe
@@ -267,9 +230,7 @@ def test_netrc_is_not_read_and_proxies_are(tmp_path: Path, monkeypatch: pytest.M
     with FakeServer(MODEL) as server:
         sampled(server, 1, 1)
         monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
-        asked = len(server.keys)
         assert "404 Not Found" in str(engine("http://outside:8000").problem), "not by the proxy"
-        assert len(server.keys) > asked
         monkeypatch.setenv("no_proxy", "outside")
         assert "no server answers" in str(engine("http://outside:8000").problem)
         assert set(server.keys) == {None}
@@ -291,7 +252,6 @@ def hosted(url: str, most: float | None, concurrency: int) -> ServerEngine:
 
 
 def test_a_run_stops_when_its_money_is_spent_and_keeps_what_was_paid_for() -> None:
-    """Requests under way come in, so the limit may be passed by their cost."""
     most, parts, message = 0.004, list[Generated](), r"max_cost=0\.004 is reached: 0\.00\d+ were spent.*is kept"
     with FakeServer(MODEL, dialect="openai") as server, pytest.raises(EngineError, match=message):
         parts.extend(hosted(server.url, most, 4).generate(requests(60, 16), Sampling(max_tokens=16)))
@@ -315,16 +275,19 @@ def test_replies_that_were_lost_are_counted_as_paid() -> None:
 
 def test_what_is_under_way_comes_in_before_an_error_ends_the_run() -> None:
     """One request is told to come back in two hours, while the others are being answered."""
-
     parts: list[Generated] = []
-    slowly = lambda reply, number: time.sleep(0.5)  # noqa: E731
-    with FakeServer(MODEL, dialect="openai", turned_away=1, retry_after="7200", spoil=slowly) as server:
+
+    def spoil(value: Any, number: int) -> Failure | None:
+        time.sleep(0.5 * (number > 1))
+        return Failure(429, {}, {"Retry-After": "7200"}) if number == 1 else None
+
+    with FakeServer(MODEL, dialect="openai", spoil=spoil) as server:
         begun = time.monotonic()
         with pytest.raises(EngineError, match="asks to be left alone for 7200 s"):
             parts.extend(hosted(server.url, None, 4).generate(requests(40, 4), Sampling()))
         assert time.monotonic() - begun < 60
-        assert len(parts) == len(server.bodies) == 3
-        assert len(server.arrivals) == 4, "more was asked for after the error"
+        assert len(parts) == 3
+        assert len(server.bodies) == 4, "more was asked for after the error"
 
 
 def test_keys_and_passwords_are_used_and_never_shown_or_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -388,12 +351,11 @@ def test_status_and_documented_codes_decide_and_the_servers_words_are_shown(
 @pytest.mark.parametrize("place", ["status", "error", "choice"])
 def test_a_lasting_refusal_is_of_one_segment_wherever_it_stands(place: str) -> None:
     error = {"code": 451, "message": "words of the server"}
-    choice = {"index": 0, "error": error, "message": {"content": ""}}
-    bodies = {"status": {"error": error}, "error": {"error": error}, "choice": {"choices": [choice]}}
+    body: Any = {"choices": [{"index": 0, "error": error}]} if place == "choice" else {"error": error}
 
     def spoil(value: Any, number: int) -> Failure | None:
         second = "number 2 of" in server.bodies[-1]["messages"][0]["content"]
-        return Failure(451 if place == "status" else 200, bodies[place]) if second else None
+        return Failure(451 if place == "status" else 200, body) if second else None
 
     with FakeServer(MODEL, spoil=spoil) as server:
         samples, refusals = outcome(engine(server.url, concurrency=1).generate(requests(6, 40), Sampling()))
@@ -415,25 +377,19 @@ def test_a_run_in_which_all_is_refused_ends_after_twenty_segments() -> None:
 @pytest.mark.parametrize(
     ("failure", "patient"),
     [
-        (Failure(500, {"error": {"message": "out of luck"}}), False),
+        (Failure(500, {"error": "out of luck"}), False),
         (Failure(200, b"<html>out of luck</html>"), False),
-        (Failure(503, {"error": {"message": "out of luck"}}), True),
-        (Failure(500, {"error": {"message": "out of luck"}}, {"Retry-After": "0"}), True),
-        (Failure(429, {"error": {"message": "out of luck"}}), True),
+        (Failure(503, {"error": "out of luck"}), True),
+        (Failure(500, {"error": "out of luck"}, {"Retry-After": "0"}), True),
     ],
 )
 def test_a_run_without_an_answer_ends_soon_unless_it_is_told_to_wait(
     failure: Failure, patient: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     policy = RetryPolicy(first_wait=0.05, longest_wait=0.4, tries=8, no_answer=0.5)
-    with (
-        FakeServer(MODEL, spoil=lambda value, number: failure) as server,
-        pytest.raises(
-            EngineError, match="failed . times in a row, .*out of luck.*start it again.*sampled is kept"
-        ) as raised,
-    ):
+    message = f"failed {'8' if patient else '[2-7]'} times in a row, .*out of luck.*start it again.*sampled is kept"
+    with FakeServer(MODEL, spoil=lambda *_: failure) as server, pytest.raises(EngineError, match=message):
         collect(engine(server.url, policy=policy).generate(requests(3, 1), Sampling()))
-    assert ("failed 8 times" in str(raised.value)) is patient
     assert caplog.text.count("tried again in") == 1
     assert "out of luck" in caplog.text
 
@@ -445,35 +401,21 @@ def test_a_run_that_has_had_answers_waits_on() -> None:
         assert len(collect(engine(server.url, concurrency=1, policy=policy).generate(requests(6, 1), Sampling()))) == 6
 
 
-@pytest.mark.parametrize(
-    "value", [-(10**400), 10**400, float("nan"), float("-inf"), -1e300, 0.5, True, "-1", None, [-1]]
-)
+@pytest.mark.parametrize("value", [-(10**400), float("nan"), float("-inf"), -1e300, 0.5, True, "-1", None])
 def test_what_is_no_log_probability(value: object) -> None:
-    def content(*values: object) -> dict[str, object]:
-        return {"content": [{"logprob": one} for one in values]}
-
     for values in ([value], [value, -1.0], [-1.0, value]):
         with pytest.raises(InvalidResponse, match="not a finite number"):
-            total_logprob(content(*values), "text")
-    assert total_logprob(content(-9999, 1e-4), "text") == (-9999 + 1e-4, 2)
-
-
-@pytest.mark.parametrize("value", [10**30, 10**400, -1, 1.5, True, "7"])
-def test_what_is_no_count_of_tokens(value: object) -> None:
-    assert token_count(value) is None
+            total_logprob({"content": [{"logprob": one} for one in values]}, "text")
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
         (" 12.5 ", 12.5),
-        ("2", 2.0),
         ("Mon, 01 Jan 0001 00:00:00 +0000", 0.0),
-        *((text, None) for text in ("9" * 400, "1" * 8000 + "x", "\u0663", "-5", "nan", "inf", "soon", "")),
+        *((text, None) for text in ("9" * 400, "1" * 8000 + "x", "\u0663", "-5", "nan", "soon", "")),
         *((f"Fri, 31 Dec {end}", None) for end in ("99999 23:59:59 GMT", "9999 23:59:59 -9999")),
     ],
 )
 def test_waits(text: str, seconds: float | None) -> None:
     assert retry_after({"retry-after": text}) == seconds
-    soon = email.utils.formatdate(time.time() + 100, usegmt=True)
-    assert retry_after({"retry-after": soon}) == pytest.approx(97.5, abs=2.5)

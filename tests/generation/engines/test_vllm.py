@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-import json
 import os
 import pickle
 import re
@@ -28,7 +27,6 @@ from mbr_esd_metric.generation.engines.transformers import TransformersEngine
 from mbr_esd_metric.generation.server import client
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.sources import Segment
-from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.formats.json import output_grammar
 from mbr_esd_metric.prompting.parse import JsonParser, Parsed
 from mbr_esd_metric.prompting.prompt import load_prompt
@@ -81,16 +79,6 @@ engine.close()
 with open(sys.argv[1], "wb") as file:
     pickle.dump((parts, tokens), file)
 """
-#: The stock command, with a vLLM that does not compile first: that takes minutes on a processor.
-COMET_SCORE = """
-import functools, sys
-sys.argv[0] = "comet-score"  # before torch is imported, as in the command
-import vllm
-from comet.cli.score import score_command
-
-vllm.LLM = functools.partial(vllm.LLM, enforce_eager=True)
-score_command()
-"""
 
 
 def serve(port: int) -> list[str]:
@@ -106,13 +94,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
         yield running
 
 
-def requests(n: int, grounded: bool = False, of: Sequence[Segment] = SEGMENTS) -> list[Request]:
-    prompt = load_prompt()
+def requests(n: int) -> list[Request]:
     made = []
-    for source, translation, label in ((segment.source, segment.translation, segment.label) for segment in of):
-        grammar = get_format("json").grammar(translation, True) if grounded else output_grammar()
-        text = prompt.render(source, translation, "en-de")
-        made.append(Request(label, text, grammar, n, 0, label, source, translation))
+    for one in SEGMENTS:
+        text = load_prompt().render(one.source, one.translation, "en-de")
+        made.append(Request(one.label, text, output_grammar(), n, 0, one.label, one.source, one.translation))
     return made
 
 
@@ -239,27 +225,6 @@ def _shares(texts: Sequence[str | None], translation: str) -> dict[str, float]:
         "empty": sum(text == '{"errors": []}' for text in texts) / len(texts),
         "located": sum(bool(annotation.spans) for annotation in valid) / len(texts),
     }
-
-
-def test_grounded_spans_are_in_the_translation(server: RealServer) -> None:
-    request = requests(8, grounded=True)[2]
-    (part,) = engine(server).generate([request], PAPER)
-    whole = [sample.text for sample in part.samples if not sample.truncated]
-    spans = [error["error_span"] for text in whole for error in json.loads(text)["errors"]]
-    assert spans
-    assert all(span in request.translation for span in spans)
-
-
-def test_comet_score_with_vllm_in_its_process_goes_on_after_a_kill(
-    ted_pairs: list[tuple[str, str]], tmp_path: Path
-) -> None:
-    """One environment for COMET and vLLM, and no server."""
-    if importlib.util.find_spec("vllm") is None:
-        pytest.skip("vLLM is in another environment than COMET")
-    command = [sys.executable, "-c", COMET_SCORE]
-    environment = {**ENVIRONMENT, "VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
-    model = f"{CARD}&engine=vllm&lp=en-de"
-    comet_score_goes_on_after_kills(model, ted_pairs[:4], 4, tmp_path, command=command, environment=environment)
 
 
 def test_comet_score_goes_on_after_kills(server: RealServer, ted_pairs: list[tuple[str, str]], tmp_path: Path) -> None:
