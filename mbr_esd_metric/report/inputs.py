@@ -111,8 +111,11 @@ def join(inputs: Sequence[RatingInput], candidates: Sequence[CandidateInput] = (
         raise InputError(f"two inputs are named {name!r}; name them apart with NAME=FILE")
     for one in inputs:
         for rating in filter(None, one.ratings):
-            with labelled(f"{one.name}, segment {rating.text.id}"):
-                _check(rating)
+            annotation, text = rating.annotation or Annotation(), rating.text
+            with labelled(f"{one.name}, segment {text.id}"):
+                annotation.on("translation").check_length(len(text.translation))
+                if any(span.end > len(text.source) for span in annotation.on("source")):
+                    raise InputError("an omission ends past the source")
     rows: list[Text] = []
     placed = [_place(one.ratings, rows) for one in inputs]
     sampled = [_place(one.distributions, rows) for one in candidates]
@@ -130,15 +133,6 @@ def join(inputs: Sequence[RatingInput], candidates: Sequence[CandidateInput] = (
         [replace(one, distributions=[of.get(row) for row in at]) for one, of in zip(candidates, sampled, strict=True)],
         notes,
     )
-
-
-def _check(rating: SegmentRating) -> None:
-    if rating.annotation is None:
-        return
-    rating.annotation.on("translation").check_length(len(rating.text.translation))
-    for span in rating.annotation.on("source"):
-        if span.end > len(rating.text.source):
-            raise InputError(f"the omission [{span.start}, {span.end}) ends past the source")
 
 
 def _place(entries: Sequence[_Entry | None], rows: list[Text]) -> dict[int, _Entry]:

@@ -57,12 +57,13 @@ def read_po(path: Path, every: bool = False) -> Document:
         line = content.count(b"\n", 0, getattr(error, "start", 0)) + 1
         raise InputError(f"{path}, line {line}: not {encoding}; is the charset of the header right?") from None
     messages = _messages(path, text)
-    fields = next((one.texts.get("msgstr", "") for one in messages if _is_header(one)), "").split("\n")
+    headers = (one.texts for one in messages if not one.texts["msgid"] and "msgctxt" not in one.texts)
+    fields = next(headers, {}).get("msgstr", "").split("\n")
     header = {name.strip().lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)}
     languages = (header.get("x-source-language", ""), header.get("language", ""))
     alone = _form_of_one(header.get("plural-forms", ""))
     units, places, empty, unready, names, notes = list[TranslationUnit](), list[_Place](), [], {}, Names(), set()
-    for number, message in enumerate((one for one in messages if one.texts["msgid"] and not _is_header(one)), 1):
+    for number, message in enumerate((one for one in messages if one.texts["msgid"]), 1):
         context, plural = message.texts.get("msgctxt", ""), message.texts.get("msgid_plural")
         name = names.unique(context or str(number))
         forms = [(key, text) for key, text in message.texts.items() if key.startswith("msgstr")]
@@ -108,10 +109,6 @@ def _messages(path: Path, text: str) -> list[_Message]:
             )
         messages[-1].texts[keyword] += re.sub(r"\\(.)", lambda one: _ESCAPED.get(one[1], one[1]), found[2])
     return [message for message in messages if "msgid" in message.texts]
-
-
-def _is_header(message: _Message) -> bool:
-    return not message.texts["msgid"] and "msgctxt" not in message.texts
 
 
 def _form_of_one(rule: str) -> int | None:
