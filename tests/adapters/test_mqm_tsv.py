@@ -15,6 +15,7 @@ from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import write_whole
 from tests.helpers.refused import refused
 
+BIO = Path(__file__).parents[1] / "data" / "ratings" / "bio_mqm.jsonl"
 HEADER = "system doc doc_id seg_id rater source target category severity"
 
 
@@ -119,20 +120,13 @@ def test_problems_are_errors_that_name_the_place(tmp_path: Path) -> None:
 
 
 def test_bio_mqm_is_one_rating_a_line(tmp_path: Path) -> None:
-    line = (
-        '{"lp": "de-en", "system": "A", "doc": "d", "seg_id": "3", "rater": "9", "src": "Hallo", '
-        '"mt": "Hello ", "errors": [{"start": 0, "end": 6, "severity": "Critical", "category": "x"}]}\n'
-    )
-    path = tmp_path / "bio.jsonl.gz"
-    write_whole(path, line + line.replace('"lp"', '"direction"'))
-    rating, same = read_mqm(path)
+    rating, same = read_mqm(BIO)
     assert rating == same
     assert (rating.lp, rating.system, rating.rater, rating.target) == ("de-en", "A", "9", "Hello")
     assert [(s.start, s.end, s.severity) for s in rating.annotation] == [(0, 5, "major")]
-    write_whole(path, line + line.replace('"end": 6', '"end": 7'))
-    refused(r"line 2: error span \[0, 7\)", read_mqm, path)
-    write_whole(path, line.replace('"mt"', '"target"'))
-    refused("line 1: no 'mt'", read_mqm, path)
+    for old, new, message in (('"end": 6', '"end": 7', r"line 1: error span \[0, 7\)"), ('"mt"', '"tgt"', "no 'mt'")):
+        write_whole(tmp_path / "bio.jsonl.gz", BIO.read_text(encoding="utf-8").replace(old, new))
+        refused(message, read_mqm, tmp_path / "bio.jsonl.gz")
 
 
 @pytest.mark.parametrize("header", [True, False])

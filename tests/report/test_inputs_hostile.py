@@ -49,12 +49,7 @@ READERS: dict[str, tuple[str, str, Callable[[Path], object]]] = {
             [{"start": 0, "end": 2, "severity": "major", "category": "x", "confidence": 0.5, "text": "ab"}]}]}""",
         lambda path: (kind_of_input(path), read_comet_json(path)),
     ),
-    "bio-MQM": (
-        "jsonl",
-        """{"lp": "en-de", "system": "A", "doc": "d", "seg_id": "1", "rater": "r", "src": "s", "mt": "ab",
-            "errors": [{"start": 0, "end": 1, "severity": "major", "category": "x"}]}""",
-        read_rating_lines,
-    ),
+    "bio-MQM": ("jsonl", _line("bio_mqm.jsonl"), read_rating_lines),
     "ESA of WMT25": ("jsonl", _line("wmt25-genmt-humeval.jsonl"), lambda path: read_esa([path])),
     "ESA of WMT24": ("jsonl", _line("wmt24_esa.jsonl"), lambda path: read_esa([path])),
     "WMT26": (
