@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from pathlib import Path
@@ -24,7 +25,6 @@ from mbr_esd_metric.metaeval.correlation import (
 from tests.helpers.metaeval_cases import Case, cases, real_cases
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "correlations.json").read_text(encoding="utf-8"))
-CASES = cases()
 
 
 def exactly(value: float) -> object:
@@ -32,17 +32,16 @@ def exactly(value: float) -> object:
 
 
 def check_numbers(case: Case) -> None:
-    golden = GOLDEN["correlations"][case.name]
-    for coefficient in COEFFICIENTS:
-        for by in GROUPINGS:
-            assert correlation(case.gold, case.metric, coefficient, by) == exactly(golden[f"{coefficient} {by}"])
+    for coefficient, by in itertools.product(COEFFICIENTS, GROUPINGS):
+        golden = GOLDEN["correlations"][case.name][f"{coefficient} {by}"]
+        assert correlation(case.gold, case.metric, coefficient, by) == exactly(golden)
     agree, pairs = GOLDEN["agreement"][case.name]
     gold = system_means(case.gold)
     metric = system_means(np.where(np.isnan(case.gold), np.nan, case.metric))
     assert pairwise_accuracy([(gold, metric)]) == exactly(agree / pairs)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_numbers_are_the_toolkits(case: Case) -> None:
     check_numbers(case)
 
@@ -65,7 +64,6 @@ def test_numbers_are_scipys(coefficient: Coefficient, peer: Any) -> None:
     assert correlation(gold, metric, coefficient) == exactly(peer(gold[rated], metric[rated]).statistic)
     systems = [peer(g[r], m[r]).statistic for g, m, r in zip(gold, metric, rated, strict=True)]
     assert correlation(gold, metric, coefficient, "system") == exactly(float(np.mean(systems)))
-    assert correlation(gold, np.zeros_like(gold), coefficient, "item") == 0.0
 
 
 def test_systems_are_compared_by_one_score_each() -> None:
@@ -81,7 +79,6 @@ def test_systems_are_compared_by_one_score_each() -> None:
 
 def test_one_system_has_correlations_over_its_segments_alone() -> None:
     gold, metric = [[0.0, -1.0, -5.0, math.nan]], [[-1.0, -2.0, -3.0, 0.0]]
-    assert correlation(gold, metric, "spearman") == pytest.approx(1)
     assert correlation(gold, metric, "pearson", "system") == correlation(gold, metric)
     with pytest.raises(InputError, match=r"seg-spearman-none"):
         correlation(gold, metric, "spearman", "item")

@@ -10,8 +10,7 @@ import pytest
 
 from mbr_esd_metric import Annotation
 from mbr_esd_metric.errors import OptionError
-from mbr_esd_metric.metaeval.leaderboard import SpanContest, paired_bootstrap
-from mbr_esd_metric.metaeval.matrices import percentile_interval
+from mbr_esd_metric.metaeval.leaderboard import UNITS, SpanContest, Units, paired_bootstrap
 from mbr_esd_metric.metaeval.significance import assign_ranks, rank_contest
 from mbr_esd_metric.metaeval.span_measures import span_measure
 from mbr_esd_metric.metaeval.spans import SpanEvaluator, SpanScores
@@ -39,13 +38,8 @@ def scores() -> dict[str, SpanScores]:
 
 def plain_sums(one: SpanScores, measure: str) -> list[npt.NDArray[np.float64]]:
     """The statistics of each rated segment, added up over the systems."""
-    sums = []
-    for j in range(SEGMENTS):
-        cells = [one.statistics[measure][i, j] for i in range(SYSTEMS)]
-        rated = [cell for cell in cells if not np.isnan(cell).any()]
-        if rated:
-            sums.append(np.sum(rated, axis=0))
-    return sums
+    cells = [[cell for cell in column if not np.isnan(cell).any()] for column in one.statistics[measure].swapaxes(0, 1)]
+    return [np.sum(rated, axis=0) for rated in cells if rated]
 
 
 def heads(k: int, seed: int, segments: int) -> npt.NDArray[np.bool_]:
@@ -73,29 +67,20 @@ def test_p_values_are_those_of_a_plain_permutation_test(scores: dict[str, SpanSc
     assert ranking.ranks == assign_ranks(ranking.p_values)
 
 
-def test_instances_are_drawn_as_in_the_paper(scores: dict[str, SpanScores]) -> None:
-    resamples = paired_bootstrap(scores, "softf1", 20_000, 1, "instance")
-    values = {name: one.statistics["softf1"][..., 0] for name, one in scores.items()}
-    gains = (values["good"] - values["poor"])[~np.isnan(values["good"])]
-    deltas = gains[np.random.default_rng(0).integers(0, len(gains), (20_000, len(gains)))].mean(axis=1)
-    assert percentile_interval(resamples["good"] - resamples["poor"]) == pytest.approx(
-        np.quantile(deltas, [0.025, 0.975]), abs=0.01
-    )
-    with pytest.raises(OptionError, match="at least one resample"):
-        paired_bootstrap(scores, "softf1", 0)
-
-
+@pytest.mark.parametrize("units", UNITS)
 @pytest.mark.parametrize("measure", ["softf1", "mpp-corpus", "f1-corpus"])
-def test_resamples_are_those_of_a_plain_bootstrap(scores: dict[str, SpanScores], measure: str) -> None:
-    k, seed = 200, 3
-    resamples = paired_bootstrap(scores, measure, k, seed)
+def test_resamples_are_those_of_a_plain_bootstrap(scores: dict[str, SpanScores], measure: str, units: Units) -> None:
+    """Of segments, or of translations as in the paper."""
+    value, counts = span_measure(measure).value, np.random.default_rng(3)
     sums = {name: plain_sums(one, measure) for name, one in scores.items()}
-    segments = len(sums["good"])
-    value = span_measure(measure).value
-    rng = np.random.default_rng(seed)
-    drawn: dict[str, list[float]] = {name: [] for name in scores}
-    for times in rng.multinomial(segments, np.full(segments, 1 / segments), size=k):
-        for name, rows in sums.items():
-            drawn[name].append(float(value(np.sum([n * row for n, row in zip(times, rows, strict=True)], axis=0))))
-    for name, values in drawn.items():
-        assert resamples[name] == pytest.approx(values, abs=1e-12)
+    if units == "instance":
+        every = {name: one.statistics[measure].reshape(SYSTEMS * SEGMENTS, -1) for name, one in scores.items()}
+        sums = {name: [row for row in rows if not np.isnan(row).any()] for name, rows in every.items()}
+    count = len(sums["good"])
+    drawn = counts.multinomial(count, np.full(count, 1 / count), size=200)
+    resamples = paired_bootstrap(scores, measure, 200, 3, units)
+    for name, rows in sums.items():
+        plain = [float(value(np.sum([n * row for n, row in zip(times, rows, strict=True)], axis=0))) for times in drawn]
+        assert resamples[name] == pytest.approx(plain, abs=1e-12)
+    with pytest.raises(OptionError, match="at least one resample"):
+        paired_bootstrap(scores, measure, 0)

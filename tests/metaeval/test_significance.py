@@ -6,16 +6,15 @@ import itertools
 import json
 import math
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.metaeval import EarlyStop, Ranking, acc_eq, assign_ranks, average_ranking, perm_both, rank_metrics
 from mbr_esd_metric.metaeval.significance import STATISTICS, prepare
-from mbr_esd_metric.metaeval.spa import pairwise_p_values, spa_of_p_values
+from mbr_esd_metric.metaeval.spa import pairwise_p_values, spa, spa_of_p_values
 from tests.helpers.metaeval_cases import Matrix, pair, plain_credits, real_cases
 
 FOLDER = Path(__file__).parents[1] / "golden"
@@ -51,34 +50,18 @@ def test_p_values_of_real_raters_are_the_toolkits(mqm_folder: Path, statistic: S
         assert standard_errors(test.p_value, golden[statistic]["p_value"], 1000, REAL["p_values"]["k"]) < 3.9
 
 
-def verdicts(gold: Matrix, metric: Matrix) -> list[tuple[int, int, int]]:
-    return plain_credits(gold, metric, acc_eq(gold, metric).epsilon)
-
-
-def test_acc_eq_swaps_every_pair_of_systems_apart() -> None:
-    """With the same number of pairs a segment the null distribution is binomial, so the exact p-value is known."""
-    for number in range(12):
-        gold, a, b = pair(number, systems=5, segments=30)
-        gains = [y[2] - x[2] for x, y in zip(verdicts(gold, a), verdicts(gold, b), strict=True)]
-        differing = sum(map(abs, gains))
-        # Swapped draws give 2 * heads - differing; it reaches sum(gains) from (differing + sum(gains)) / 2 heads on.
-        exact = binom.sf((differing + sum(gains)) // 2 - 1, differing, 0.5)
-        test = perm_both(gold, a, b, "acc_eq", k=100_000)
-        assert test.delta == pytest.approx(sum(gains) / len(gains), abs=1e-12)
-        assert abs(test.p_value - exact) < 4.5 * math.sqrt(max(exact * (1 - exact), 1e-5) / 100_000)
-
-
-def test_acc_eq_weighs_pairs_by_segment_where_ratings_are_missing() -> None:
+@pytest.mark.parametrize("rated", [1.0, 0.7])
+def test_acc_eq_swaps_every_pair_of_systems_apart(rated: float) -> None:
+    """Where ratings are missing, a pair weighs by its segment."""
     gold, a, b = pair(2, systems=5, segments=30)
     rng = np.random.default_rng(0)
-    gold[rng.random(gold.shape) < 0.3] = np.nan
-    pairs_a, pairs_b = verdicts(gold, a), verdicts(gold, b)
+    gold[rng.random(gold.shape) > rated] = np.nan
+    pairs_a, pairs_b = (plain_credits(gold, metric, acc_eq(gold, metric).epsilon) for metric in (a, b))
     segments = len({segment for segment, _, _ in pairs_a})
     weighted = [(y[2] - x[2]) / (x[1] * segments) for x, y in zip(pairs_a, pairs_b, strict=True)]
     signs = rng.choice([-1.0, 1.0], size=(20_000, len(weighted)))
     plain = float((signs @ weighted >= sum(weighted) - 1e-12).mean())
     test = perm_both(gold, a, b, "acc_eq", k=20_000)
-    assert test.delta == pytest.approx(acc_eq(gold, b).accuracy - acc_eq(gold, a).accuracy, abs=1e-12)
     assert test.delta == pytest.approx(sum(weighted), abs=1e-12)
     assert standard_errors(test.p_value, plain, 20_000, 20_000) < 4
 
@@ -144,11 +127,9 @@ def test_early_stopping_looks_at_the_end_of_each_block(statistic: Statistic) -> 
 def test_arguments_are_checked() -> None:
     gold, a, b = pair(0)
     with pytest.raises(OptionError, match="did you mean 'acc_eq'"):
-        perm_both(gold, a, b, "acceq")  # type: ignore[arg-type]
+        perm_both(gold, a, b, "acceq")
     with pytest.raises(OptionError, match="at least one draw"):
         perm_both(gold, a, b, k=0)
-    with pytest.raises(InputError, match="b is 6 x 59"):
-        perm_both(gold, a, b[:, 1:])
 
 
 def test_clusters_are_the_toolkits() -> None:
@@ -163,14 +144,11 @@ def test_clusters_are_the_toolkits() -> None:
 
 
 def test_the_average_of_tasks_is_the_toolkits() -> None:
-    golden = GOLDEN["average"]
-    rankings = []
+    golden, rankings = GOLDEN["average"], []
     for task in golden["tasks"]:
-        draws = {tuple(names.split()): np.array(drawn) for names, drawn in task["draws"].items()}
-        values = task["values"]
-        none = np.zeros((len(values), len(values)))
-        ones = (1,) * len(values)
-        rankings.append(Ranking(tuple(values), tuple(values.values()), ones, none, draws))  # type: ignore[arg-type]
+        draws: Any = {tuple(names.split()): np.array(drawn) for names, drawn in task["draws"].items()}
+        names, values = zip(*task["values"].items(), strict=True)
+        rankings.append(Ranking(names, values, (1,) * len(names), np.zeros((len(names), len(names))), draws))
     mean = average_ranking(rankings)
     assert list(mean.names) == list(golden["values"])
     np.testing.assert_allclose(mean.values, list(golden["values"].values()), atol=1e-12)
@@ -183,17 +161,17 @@ def test_a_ranking_is_its_single_tests(statistic: Statistic) -> None:
     gold, a, b = pair(4)
     metrics = {"b": b, "a": a, "copy of a": a, "gold": np.nan_to_num(gold)}
     ranking = rank_metrics(gold, metrics, statistic, k=200, seed=3, stop=None)
-    assert (ranking.names[0], ranking.rank("gold")) == ("gold", 1)
     # Equal values in the order of names.
-    assert ranking.names.index("a") + 1 == ranking.names.index("copy of a")
+    assert [name for name in ranking.names if name != "b"] == ["gold", "a", "copy of a"]
     test = perm_both(gold, metrics[ranking.names[3]], metrics["gold"], statistic, k=200, seed=3)
     assert ranking.p_values[0, 3] == test.p_value
     np.testing.assert_array_equal(ranking.draws["gold", ranking.names[3]], test.draws)
+    assert ranking.ranks == assign_ranks(ranking.p_values)
+    assert ranking.value("b") == (spa(gold, b) if statistic == "spa" else acc_eq(gold, b).accuracy)
     untested = rank_metrics(gold, metrics, statistic, k=0)
     assert (untested.ranks, untested.draws) == ((1, 2, 3, 4), {})
     assert average_ranking([untested, untested]).values == untested.values
     assert not np.array_equal(*(perm_both(gold, a, b, statistic, k=200, seed=seed).draws for seed in (3, 4)))
-    assert ranking.ranks == assign_ranks(ranking.p_values)
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
@@ -215,4 +193,3 @@ def test_all_pairs_at_once_are_the_single_tests(statistic: Statistic, exact: boo
             np.testing.assert_array_equal(together[a, b].draws, alone.draws)
             assert together[a, b] == alone
     assert len({len(test.draws) for test in together.values()}) > 1
-    assert contest.tests([], 10, 0, None) == {}
