@@ -24,17 +24,15 @@ TEXT = "one two three four five six seven eight"
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
     """xCOMET's output, too sure of itself, and the ratings of 60 translations."""
-    rng = random.Random(1)
-    rows, ratings = [], ["system\tdoc\tdoc_seg_id\tglobal_seg_id\trater\tsource\ttarget\tcategory\tseverity"]
+    rng, rows = random.Random(1), []
+    ratings = ["system\tdoc\tdoc_seg_id\tglobal_seg_id\trater\tsource\ttarget\tcategory\tseverity"]
     for number in range(60):
-        confidence = rng.uniform(0.3, 1.0)
-        text = f"{TEXT} {number}"
+        text, confidence = f"{TEXT} {number}", rng.uniform(0.3, 1.0)
         errors = [{"text": "two", "start": 4, "end": 7, "severity": "minor", "confidence": confidence}]
         rows.append({"src": f"source {number}", "mt": text, "COMET": 0.5, "errors": errors})
-        wrong = rng.random() < confidence / 2
-        marked = text.replace("two", "<v>two</v>") if wrong else text
-        kind = "Accuracy/Mistranslation\tMinor" if wrong else "No-error\tNo-error"
-        ratings.append(f"A\td\t1\t{number}\tr\tsource {number}\t{marked}\t{kind}")
+        marked, kind = (text.replace("two", "<v>two</v>"), "Accuracy\tMinor"), (text, "No-error\tNo-error")
+        place = f"A\td\t1\t{number}\tr\tsource {number}"
+        ratings.append("\t".join([place, *(marked if rng.random() < confidence / 2 else kind)]))
     metric, human = tmp_path / "xcomet.json", tmp_path / "human.tsv"
     metric.write_text(json.dumps({"A": rows}))
     human.write_text("\n".join(ratings) + "\n")
@@ -59,11 +57,9 @@ def test_a_metric_looks_the_same_in_each_panel_of_the_plot(
     files: tuple[Path, Path], tmp_path: Path, mbr_esd: Command
 ) -> None:
     figure = calibration_plot(read_table([Source.parse(str(path)) for path in files]))
-    assert [(axis.get_title(), axis.get_xlabel()) for axis in figure.axes] == [
-        ("confirmed, per span", "confidence"),
-        ("precision, per span", "recall"),
-        ("risk, per span", "coverage"),
-    ]
+    axes = {axis.get_title(): axis.get_xlabel() for axis in figure.axes}
+    of = {"confirmed": "confidence", "precision": "recall", "risk": "coverage"}
+    assert axes == {f"{name}, per span": label for name, label in of.items()}
     guide, first = figure.axes[0].lines
     assert (guide.get_label(), guide.get_marker()) == ("calibrated", "None")
     looks = {(line.get_label(), line.get_color(), line.get_linestyle()) for axis in figure.axes for line in axis.lines}
@@ -98,12 +94,10 @@ def test_guides_of_two_language_pairs_look_apart() -> None:
     assert len(set(looks[0].values())) == 2
 
 
-def test_plot(tmp_path: Path) -> None:
-    panels = {"loss": [Curve("training", (1.0, 2.0), (0.7, 0.6))]}
-    save(plot_curves(panels, "step"), tmp_path / "n.svg")
-    assert (tmp_path / "n.png").read_bytes()[:4] == b"\x89PNG"
-    first = (tmp_path / "n.svg").read_text(encoding="utf-8")
-    assert first.rstrip().endswith("</svg>")
-    assert "training" in first
-    save(plot_curves(panels, "step"), tmp_path / "n.svg")
-    assert (tmp_path / "n.svg").read_text(encoding="utf-8") == first
+def test_a_plot_is_the_same_in_every_run(tmp_path: Path) -> None:
+    texts = []
+    for _ in range(2):
+        save(plot_curves({"loss": [Curve("training", (1.0, 2.0), (0.7, 0.6))]}, "step"), tmp_path / "n.svg")
+        texts.append((tmp_path / "n.svg").read_text(encoding="utf-8"))
+    assert texts[0] == texts[1]
+    assert "training" in texts[0]

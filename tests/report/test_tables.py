@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mbr_esd_metric.report.tables import Cell, Column, Table, blocks, render_all, with_status
+from mbr_esd_metric.report.tables import Cell, Column, Table, blocks, render_all, table_of, with_status
 
 TABLE = Table(
     "wmt24 en-de",
@@ -71,23 +71,18 @@ none			0			{nothing}
 """.format(nothing="")
 
 
-def render_table(table: Table, form: str = "text") -> str:
-    return render_all([table], form)
-
-
 @pytest.mark.parametrize(("form", "expected"), [("text", TEXT), ("markdown", MARKDOWN), ("latex", LATEX), ("tsv", TSV)])
 def test_formats(form: str, expected: str) -> None:
-    assert render_table(TABLE, form) == expected
-    if form == "tsv":
-        cells = ((Cell(value),) for value in ("a\tb\nc", 0.1 + 0.2, 2 / 3, 1e-9, 15500.0))
-        assert (
-            render_table(Table("", (Column("x", "x"),), tuple(cells)), form)
-            == "x\na b c\n0.3\n0.666667\n1e-09\n15500\n"
-        )
+    assert render_all([TABLE], form) == expected
+
+
+def test_six_digits_and_no_line_end_in_a_cell_of_tsv() -> None:
+    rows = [{Column("x", "x"): value} for value in ("a\tb\nc", 0.1 + 0.2, 2 / 3, 1e-9, 15500.0)]
+    assert render_all([table_of("", rows)], "tsv") == "x\na b c\n0.3\n0.666667\n1e-09\n15500\n"
 
 
 def test_json_holds_everything_and_several_tables_are_one_document() -> None:
-    content = json.loads(render_table(TABLE, "json"))
+    content = json.loads(render_all([TABLE], "json"))
     assert (content["title"], content["notes"]) == ("wmt24 en-de", ["100% checked"])
     assert content["rows"][0] == {
         "metric": "a_b|c",
@@ -101,52 +96,40 @@ def test_json_holds_everything_and_several_tables_are_one_document() -> None:
 
 def test_nothing_is_best_where_all_are_alike() -> None:
     column = Column("x", "x", best="max")
-    same = Table("", (column,), ((Cell(0.50001),), (Cell(0.50002),)))
-    assert "**" not in render_table(same, "markdown")
-    different = Table("", (column,), ((Cell(0.501),), (Cell(0.502),), (Cell(0.502),)))
-    assert render_table(different, "markdown").count("**") == 4
+    for values, marks in (((0.50001, 0.50002), 0), ((0.501, 0.502, 0.502), 4)):
+        assert render_all([table_of("", [{column: value} for value in values])], "markdown").count("**") == marks
 
 
 def test_the_status_of_metrics_is_shown_in_every_format() -> None:
     """The marks are mt-metrics-eval's; people are no metric."""
-    columns = (Column("metric", "metric"), Column("input", "input"), Column("spa", "SPA"))
-    rows = [
-        (Cell(name), Cell(source), Cell(0.5)) for name, source in (("Ours", "src"), ("ours_2", "src"), ("chrF", "x"))
-    ]
-    known: dict[str, Any] = {"Ours": "primary", "ours_2": "contrastive", "chrF": "baseline"}
-    table = with_status(Table("t", columns, (*rows, (Cell("human"), Cell(), Cell(0.5))), ("n",)), known.__getitem__)
-    note = "*: contrastive submission, or none; _: baseline"
-    assert table.notes == (note, "n")
-    text = render_table(table)
-    assert [line.split()[0] for line in text.splitlines()[4:8]] == ["Ours", "*ours_2", "_chrF", "human"]
-    assert [row["metric_status"] for row in json.loads(render_table(table, "json"))["rows"]] == [*known.values(), None]
-    assert render_table(table, "tsv").splitlines()[2] == "ours_2\tcontrastive\tsrc\t0.5"
+    known: dict[str, Any] = {"Ours": "primary", "ours_2": "contrastive", "chrF": "baseline", "human": None}
+    columns = [Column("metric", "metric"), Column("input", "input"), Column("spa", "SPA")]
+    cells = [(name, "src" if status else None, 0.5) for name, status in known.items()]
+    rows = [dict(zip(columns, row, strict=True)) for row in cells]
+    table = with_status(table_of("t", rows, ["n"]), known.__getitem__)
+    assert table.notes == ("*: contrastive submission, or none; _: baseline", "n")
+    lines = render_all([table]).splitlines()
+    assert [line.split()[0] for line in lines[4:8]] == ["Ours", "*ours_2", "_chrF", "human"]
+    assert [row["metric_status"] for row in json.loads(render_all([table], "json"))["rows"]] == [*known.values()]
+    assert render_all([table], "tsv").splitlines()[2] == "ours_2\tcontrastive\tsrc\t0.5"
 
 
-def lps(*names: str) -> Table:
-    """Two rows with a label, three columns a language pair, and a remark behind them."""
-    columns = [Column("metric", "metric")]
-    for name in names:
-        columns += [Column("spa", "SPA", name), Column("f1", "F1", name), Column("major", "major", name, digits=0)]
-    columns.append(Column("remark", "remark"))
-    rows = [
-        (Cell("one"), *[cell for _ in names for cell in (Cell(0.5), Cell(0.25), Cell(12.0))], Cell("said")),
-        (Cell("human"), *[Cell(), Cell(), Cell(7.0)], *[Cell()] * 3 * (len(names) - 1), Cell()),
-    ]
-    return Table("board", tuple(columns), tuple(rows), ("a note",))
+def wide(*lps: str) -> Table:
+    """Two rows with a label, three columns a language pair, and a remark behind them; people have one value."""
+    keys = [Column(key, key, lp, digits=1) for lp in lps for key in ("SPA", "F1", "major")]
+    metric, remark = Column("metric", "metric"), Column("remark", "remark")
+    one = {metric: "one", **dict.fromkeys(keys, 0.5), remark: "said"}
+    return table_of("board", [one, {metric: "human", keys[2]: 7.0}], ["a note"])
 
 
 def test_a_wide_table_is_cut_between_language_pairs() -> None:
-    table = lps("en-de", "en-es", "ja-zh")
-    narrow = [render_table(block) for block in blocks(table, 50)]
+    table = wide("en-de", "en-es", "ja-zh")
+    narrow = [render_all([block]) for block in blocks(table, 50)]
     assert max(len(line) for text in narrow for line in text.splitlines()) <= 50
     assert all(text.count("SPA") == 1 and "one" in text for text in narrow)
-    assert [("board" in text, "a note" in text, "remark" in text) for text in narrow] == [
-        (True, False, False),
-        (False, False, False),
-        (False, True, True),
-    ]
     # The humans have nothing in the last language pairs.
-    assert [text.count("human") for text in narrow] == [1, 0, 0]
+    marks = {word: [word in text for text in narrow] for word in ("board", "human", "remark", "a note")}
+    first, last = [True, False, False], [False, False, True]
+    assert marks == {"board": first, "human": first, "remark": last, "a note": last}
     assert blocks(table, 500) == [table]
-    assert len(blocks(lps("en-de"), 10)) == 1
+    assert len(blocks(wide("en-de"), 10)) == 1
