@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.main import add_verbs
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError, OptionError, number_of
 from mbr_esd_metric.files.paths import check_distinct, check_folder, check_output
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def run_pairs(args: argparse.Namespace) -> int:
     for first in islice(_records(inputs), 1):
         card = replace(card, decision=replace(card.decision, format=first.columns.format or card.decision.format))
     pairs = make_pairs(_records(inputs), card)
-    print(pairs.report())
+    print(pairs.report)
     return _write(args, "dpo", pairs.rows, card, pairs_signature(card), greedy=True)
 
 
@@ -104,7 +104,12 @@ def run_sft(args: argparse.Namespace) -> int:
             if r.annotation or not r.errors  # errors without a place are none to be taught as "no error"
         ]
         parts.append(select(annotations, card, args.examples, args.clean_share))
-    print(*(part.report() for part in parts), sep="\n")
+    for part in parts:
+        print(
+            f"{number_of(len(part.rows), 'annotation')} to learn from; {part.clean} of them without an error; "
+            f"{number_of(part.inexpressible, 'error')} without a place, or whose text occurs earlier in the "
+            "translation, left out"
+        )
     rows = [row for part in parts for row in part.rows]
     return _write(args, "sft", rows, card, examples_signature(card), greedy=not by_people)
 

@@ -54,8 +54,7 @@ class ErrorSpan:
     a span's identity.
 
     Attributes:
-        start: first character, from 0; any whole number, such as numpy's, becomes an `int`.
-        end: one past the last character, ``end > start``.
+        start, end: the first character, from 0, and one past the last; whole numbers such as numpy's become an `int`.
         severity: "major" or "minor"; "critical" is taken in as "major".
         category: error category such as "accuracy", or None.
         confidence: in [0, 1], or None if unknown.
@@ -79,9 +78,9 @@ class ErrorSpan:
     agreement: float | None = None
 
     def __post_init__(self) -> None:
-        if type(self.start) is not int or type(self.end) is not int:
-            for name in ("start", "end"):
-                object.__setattr__(self, name, _whole(getattr(self, name)))
+        for name in ("start", "end"):
+            if type(offset := getattr(self, name)) is not int:
+                object.__setattr__(self, name, _whole(offset))
         if not 0 <= self.start < self.end:
             raise InputError(
                 f"an error span needs whole numbers 0 <= start < end, not start={self.start!r}, end={self.end!r}"
@@ -125,11 +124,10 @@ _ATTRIBUTES = tuple(ErrorSpan.__dataclass_fields__)
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Annotation:
-    """An immutable set of error spans over one translation, in canonical order (side, start, end, severity).
+    """An immutable set of error spans over one translation, ordered by side, start, end and severity.
 
-    Two annotations are equal, and have the same hash, if their keys and `unplaced` are. Of spans with the same key the
-    first is kept; only `of_rater` keeps all of them, and `spans` is then longer than `key`. Length and truth value are
-    those of `spans`; `clean` says whether there is no error at all.
+    Annotations are equal if their keys and `unplaced` are. Of spans with the same key the first is kept; only
+    `of_rater` keeps all of them. Length and truth value are those of `spans`.
 
     Args:
         spans: `ErrorSpan` values, or mappings with "start", "end", "severity" and optionally the other attributes;
@@ -150,40 +148,37 @@ class Annotation:
         by_key: dict[SpanKey, ErrorSpan] = {}
         for span in _spans(spans):
             by_key.setdefault(span.key, span)
-        key = tuple(sorted(by_key))
-        _fill(self, key, tuple(by_key[k] for k in key))
+        _fill(self, by_key)
+
+    @classmethod
+    def of_keys(cls, by_key: Mapping[SpanKey, ErrorSpan]) -> Annotation:
+        """The annotation of these spans by key, for code that makes many annotations and knows the keys."""
+        return _fill(cls.__new__(cls), by_key)
 
     @classmethod
     def of_rater(cls, spans: AnnotationLike) -> Annotation:
         """The spans of a rater, or of a submission, with several errors of one severity on the same characters. Each
         counts in the score, in span counts and in MPP; measures of characters and equality see the set of spans."""
-        return spans if isinstance(spans, Annotation) else _in_order(_spans(spans))
-
-    @classmethod
-    def of_keys(cls, by_key: Mapping[SpanKey, ErrorSpan]) -> Annotation:
-        """The annotation of these spans by key, for code that makes many annotations and knows the keys."""
-        key = tuple(sorted(by_key)) if len(by_key) > 1 else tuple(by_key)
-        return _fill(cls.__new__(cls), key, tuple(map(by_key.__getitem__, key)))
+        return spans if isinstance(spans, Annotation) else _with(_spans(spans))
 
     def with_points(self, points: Iterable[Point]) -> Annotation:
         """The same spans, and these errors without characters."""
-        return _in_order(self.spans, points, self.unplaced)
+        return _with(self.spans, points, self.unplaced)
 
     def with_unplaced(self, unplaced: Iterable[Severity]) -> Annotation:
         """The same spans, and omissions of these severities that have no place."""
-        severities = tuple(sorted(unplaced))
-        return self if severities == self.unplaced else _in_order(self.spans, self.points, severities)
+        return _with(self.spans, self.points, sorted(unplaced))
 
     def with_spans(self, spans: Iterable[ErrorSpan]) -> Annotation:
         """Other spans; what has no span stays."""
-        return _in_order(Annotation(spans), self.points, self.unplaced)
+        return _with(Annotation(spans), self.points, self.unplaced)
 
     def on(self, side: Side) -> Annotation:
         """The spans of one side alone; `points` are in the translation, and `unplaced` on no side."""
         if not self.unplaced and not self.sided:
             return self if side == "translation" else EMPTY
         points = self.points if side == "translation" else ()
-        return _in_order((span for span in self.spans if span.side == side), points)
+        return _with((span for span in self.spans if span.side == side), points)
 
     @property
     def sided(self) -> bool:
@@ -235,28 +230,23 @@ class Annotation:
 AnnotationLike: TypeAlias = "Annotation | Iterable[ErrorSpan | Mapping[str, Any]]"
 
 
-def _fill(
-    annotation: Annotation,
-    key: tuple[SpanKey, ...],
-    spans: tuple[ErrorSpan, ...],
-    points: Iterable[Point] = (),
-    unplaced: Iterable[Severity] = (),
-) -> Annotation:
+def _fill(annotation: Annotation, by_key: Mapping[SpanKey, ErrorSpan]) -> Annotation:
     put = object.__setattr__  # thousands are made a second
+    key = tuple(sorted(by_key)) if len(by_key) > 1 else tuple(by_key)
     put(annotation, "key", key)
-    put(annotation, "spans", spans)
-    put(annotation, "points", tuple(points))
-    put(annotation, "unplaced", tuple(unplaced))
+    put(annotation, "spans", tuple(map(by_key.__getitem__, key)))
+    put(annotation, "points", ())
+    put(annotation, "unplaced", ())
     return annotation
 
 
-def _in_order(
-    spans: Iterable[ErrorSpan], points: Iterable[Point] = (), unplaced: Iterable[Severity] = ()
-) -> Annotation:
-    """The annotation of exactly these spans, repeats included, and what it has beside them."""
-    ordered = tuple(sorted(spans, key=lambda span: span.key))
-    key = tuple(dict.fromkeys(span.key for span in ordered))
-    return _fill(Annotation.__new__(Annotation), key, ordered, points, unplaced)
+def _with(spans: Iterable[ErrorSpan], points: Iterable[Point] = (), unplaced: Iterable[Severity] = ()) -> Annotation:
+    """The annotation of exactly these spans, repeats included, and of what it has beside them."""
+    ordered = sorted(spans, key=lambda span: span.key)
+    annotation = Annotation.of_keys({span.key: span for span in ordered})
+    for name, value in (("spans", ordered), ("points", points), ("unplaced", unplaced)):
+        object.__setattr__(annotation, name, tuple(value))
+    return annotation
 
 
 def as_annotation(spans: AnnotationLike) -> Annotation:
@@ -287,9 +277,8 @@ def _spans(items: AnnotationLike) -> Iterator[ErrorSpan]:
             continue
         if not isinstance(item, Mapping):
             raise InputError(f"error span {number} is {type(item).__name__}; give an ErrorSpan or a dict")
-        for name in ("start", "end", "severity"):
-            if name not in item:
-                raise InputError(f"error span {number} has no {name!r}")
+        if missing := [name for name in ("start", "end", "severity") if name not in item]:
+            raise InputError(f"error span {number} has no {missing[0]!r}")
         severity = item["severity"]
         if not isinstance(severity, str):
             raise InputError(f"error span {number}: severity is {severity!r}; give 'major' or 'minor'")
@@ -299,9 +288,8 @@ def _spans(items: AnnotationLike) -> Iterator[ErrorSpan]:
             except InputError as error:
                 raise InputError(f"error span {number}: {error}") from None
         elif severity.strip().lower() not in NO_PENALTY:
-            known = ", ".join((*SEVERITIES, *NO_PENALTY))
-            message = f"error span {number} is left out: its severity {severity!r} is none of {known}"
-            warnings.warn(message, stacklevel=3)
+            known = f"its severity {severity!r} is none of {', '.join((*SEVERITIES, *NO_PENALTY))}"
+            warnings.warn(f"error span {number} is left out: {known}", stacklevel=3)
 
 
 #: No error at all.
@@ -310,8 +298,8 @@ EMPTY = Annotation()
 
 @dataclass(frozen=True, slots=True)
 class MqmWeights:
-    """Penalties of a span, w_maj and w_min, and alpha, the worst score; all are <= 0. A minor span whose category names
-    punctuation, and a major one whose category is non-translation, have their own."""
+    """Penalties of a span, w_maj and w_min, and alpha, the worst score; all <= 0. Minor spans whose category names
+    punctuation, and major ones of a non-translation, have their own."""
 
     major: float
     minor: float

@@ -1,8 +1,4 @@
-"""What a decision is made of and what it is: candidates of a segment, and the annotation chosen, with facts about it.
-
-The rules that choose are in `core.rules`. Ties (within `core.decision_problem.TIE` of the best) go to the
-higher log-probability, then to the lower index.
-"""
+"""What a decision is made of, the candidates of a segment, and what it is: an annotation, and facts about it."""
 
 from __future__ import annotations
 
@@ -65,8 +61,8 @@ class Candidate:
     Attributes:
         text: what the model wrote; parsed against the translation when a decision is made.
         annotation: an annotation that needs no parsing; used instead of `text`.
-        logprob: sum over the generated tokens (the closing one included) of log M at temperature 1 over the tokens that
-            the grammar admits, before temperature and top-k; None if unknown.
+        logprob: sum over the generated tokens (the closing one included) of log M at temperature 1 over those that the
+            grammar admits, before top-k; None if unknown.
         truncated: cut by the length limit, or refused or cut by a hosted service; invalid.
         token_logprobs: of each token of the text; a single answer's confidences come from them. None if unknown.
         format: name of the answer format of the text; None: the one that the decision's options name.
@@ -86,8 +82,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class CandidateColumns:
-    """The candidates of one segment as columns, which are faster than N objects. `annotations` is None if no candidate
-    has one, `token_logprobs` are those of the only candidate, and `format` is that of all texts."""
+    """The candidates of one segment as columns. `annotations` is None if no candidate has one, `token_logprobs` are
+    those of the only candidate, and `format` is that of all texts."""
 
     texts: Sequence[str | None]
     logprobs: Sequence[float | None]
@@ -151,13 +147,11 @@ class Decision:
     Attributes:
         index: of the chosen candidate; if it has duplicates, of the likeliest, then of the first. None if the answer
             is no candidate.
-        annotation: its error spans; each one's confidence is the mean over its characters of the weighted
-            share of supports that mark the character as an error, in [0, 1]; of a single answer whose tokens'
-            log-probabilities are known, the probability of its words and severity (see `decoding.segment`).
+        annotation: its error spans; each one's confidence, in [0, 1], is the mean over its characters of the weighted
+            share of supports that mark the character, or for a single answer its probability (`decoding.segment`).
         score: `mqm` on the scale of [0, 1], ``(25 + mqm) / 25``; NaN where a translation is left out.
         mqm: MQM score of the annotation, in [-25, 0]; or the mean of the supports' scores, where that was asked for.
-        expected_utilities: the expected utility of each candidate; NaN for an invalid one. `mbr` and `oracle` choose by
-            it, and the other rules report it.
+        expected_utilities: the expected utility of each candidate; NaN for an invalid one.
         expected_utility: that of the annotation.
         valid, distinct, invalid: numbers of valid candidates, of different annotations among them, and of invalid
             candidates.

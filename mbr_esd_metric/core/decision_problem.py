@@ -1,7 +1,6 @@
 """One segment as a decision rule sees it: hypotheses, weighted supports, and the utility that compares them.
 
-Candidates with the same spans are one *hypothesis* with a weight. *Supports* are what hypotheses are compared with: the
-candidates themselves, unless others are given.
+Candidates with the same spans are one *hypothesis* with a weight. *Supports* are what hypotheses are compared with.
 """
 
 from __future__ import annotations
@@ -54,10 +53,9 @@ class Hypotheses:
         self._scores = self_reported_scores or unknown
         by_object: dict[int, int] = {id(None): -1}
         by_spans: dict[object, int] = {}
-        # Each object is compared only once; a parser returns the same object for the same spans.
+        # Each object is compared only once; a parser returns the same object for the same text.
         for one in {id(one): one for one in annotations if one is not None}.values():
-            same = (one.key, one.unplaced) if one.unplaced else one.key
-            by_object[id(one)] = by_spans.setdefault(same, len(by_spans))
+            by_object[id(one)] = by_spans.setdefault((one.key, one.unplaced), len(by_spans))
         self.hypothesis_of_candidate: list[int] = [by_object[id(one)] for one in annotations]
         n = len(by_spans)
         if not n:
@@ -134,15 +132,11 @@ class Hypotheses:
 
 
 class DecisionProblem:
-    """The folded candidates of one segment, and the supports that they are compared with.
-
-    Args:
-        length: L, the translation's characters, and those of the source where both texts are compared.
-        utility: similarity u.
-        weighting: of the supports; raises as `Hypotheses.weights`.
-        supports: hypotheses beside the candidates; None if the candidates are the supports.
+    """The folded candidates of one segment, and the supports that they are compared with, which are the candidates
+    where none are given; raises as `Hypotheses.weights`.
 
     Attributes:
+        length: L, the translation's characters, and those of the source where both texts are compared.
         table: the hypotheses in its first rows, and the supports in `columns`; `InputError` for a span past its end.
         weights: of the supports, shape (m,), of sum 1.
     """

@@ -1,8 +1,8 @@
 """A monotone map from confidences to how often they are confirmed, learnt by isotonic regression.
 
-    minimise  sum_i w_i (y_i - f(c_i))^2   over all f that never fall,
+    minimise  sum_i (y_i - f(c_i))^2   over all f that never fall,
 
-c the confidences, y in [0, 1] how far each was confirmed, w weights. f is constant on blocks of confidences; between
+c the confidences, y in [0, 1] how far each was confirmed. f is constant on blocks of confidences; between
 blocks it is interpolated linearly, outside them it stays as at the nearest.
 """
 
@@ -36,26 +36,18 @@ class Recalibration:
             raise InputError("a recalibration is two lists of one length, neither of which falls, within [0, 1]")
 
     @classmethod
-    def fit(
-        cls,
-        confidence: npt.ArrayLike,
-        confirmed: npt.ArrayLike,
-        weight: npt.ArrayLike | None = None,
-        learnt_on: str = "",
-    ) -> Recalibration:
-        """Learn f from c and y in [0, 1], and w > 0 (1 each where none are given), shape (n,) each. Raises `InputError`
-        for no confidence at all, and for values outside [0, 1]."""
+    def fit(cls, confidence: npt.ArrayLike, confirmed: npt.ArrayLike, learnt_on: str = "") -> Recalibration:
+        """Learn f from c and y, shape (n,) each. Raises `InputError` for none, and for values outside [0, 1]."""
         from scipy.optimize import isotonic_regression
 
         c, y = np.asarray(confidence, dtype=np.float64), np.asarray(confirmed, dtype=np.float64)
-        w = np.ones(len(c)) if weight is None else np.asarray(weight, dtype=np.float64)
         if not len(c):
             raise InputError("there is no span to learn a recalibration on")
         if not ((c >= 0) & (c <= 1) & (y >= 0) & (y <= 1)).all():
             raise InputError("a recalibration is learnt from numbers in [0, 1]")
         x, of = np.unique(c, return_inverse=True)
-        mass = np.bincount(of, w)
-        fitted = isotonic_regression(np.bincount(of, w * y) / mass, weights=mass)
+        mass = np.bincount(of).astype(np.float64)
+        fitted = isotonic_regression(np.bincount(of, y) / mass, weights=mass)
         points: list[tuple[float, float]] = []
         for start, end in pairwise(fitted.blocks.tolist()):
             value = min(max(float(fitted.x[start]), 0.0), 1.0)

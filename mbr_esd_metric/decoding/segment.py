@@ -272,8 +272,7 @@ def read_annotations(
 def _parsed(columns: CandidateColumns, parser: AnswerParser) -> list[Parsed | Invalid]:
     """Each candidate as it was read; the same object for the same text."""
     if columns.annotations is None and True not in columns.truncated and None not in columns.texts:
-        by_text = {text: parser.parse(text) for text in set(columns.texts)}
-        return [by_text[text] for text in columns.texts]
+        return [parser.parse(text) for text in columns.texts if text is not None]
     parsed: list[Parsed | Invalid] = []
     annotations = columns.annotations or [None] * len(columns)
     for number, (text, cut, spans) in enumerate(zip(columns.texts, columns.truncated, annotations, strict=True), 1):

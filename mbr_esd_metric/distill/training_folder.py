@@ -58,19 +58,14 @@ def write_training_folder(
     *,
     greedy: bool = True,
 ) -> list[Path]:
-    """Write data set, configurations and model folders.
+    """Write ``train.jsonl``, ``validation.jsonl``, ``METHOD.yaml``, ``METHOD-lora.yaml``, and the folders ``model`` and
+    ``lora`` with the ``hparams.yaml`` of what is trained into them. Returns the files.
 
     Args:
-        folder: gets ``train.jsonl``, ``validation.jsonl``, ``METHOD.yaml``, ``METHOD-lora.yaml``, and the folders
-            ``model`` and ``lora`` with the ``hparams.yaml`` of what is trained into them.
-        method: of TRL.
         rows, held: of the data set, and which of them are for validation.
         card: the model to train.
         signature: what the rows are; it becomes the first line of the configurations.
         greedy: whether the result is to answer greedily, as one that learnt MBR's choices.
-
-    Returns:
-        Data set and configurations.
 
     Raises:
         EngineError: the weights of the model must be merged or fetched, and cannot be.

@@ -1,18 +1,17 @@
 """Rows that TRL trains from: preference pairs of stored candidates, and examples of answers.
 
-Pairs (paper, Section 6) are the best MBR candidate of a segment against the worst. Of N candidates with expected
-utilities U under MBR,
+Pairs (paper, Section 6) are the best MBR candidate of a segment against the worst. Of the valid candidates with
+expected utilities U under MBR,
 
     chosen = argmax U,    rejected = argmin U
 
 Ties go to the likelier candidate, then to the lower index, on both sides. A segment gives no pair where the two are
-the same annotation or their utilities are equal (within `core.decision_problem.TIE`): neither is better. Invalid
-candidates are neither chosen nor rejected.
+the same annotation or their utilities are equal (within `core.decision_problem.TIE`).
 
 Examples are people's annotations, or MBR's choices, in the words of the answer. Most of them carry errors: with the
-natural share of clean translations, a small model learns that "no error" is the safest answer. And only errors that the
-answer can express are taught: the place of an error is the first occurrence of its text (see
-`mbr_esd_metric.prompting`), so if the third of several commas is wrong, no answer can say so.
+natural share of clean translations, a small model learns that "no error" is the safest answer. Only errors that the
+answer can express are taught: the place of an error is the first occurrence of its text, so if the third of several
+commas is wrong, no answer can say so.
 """
 
 from __future__ import annotations
@@ -63,10 +62,6 @@ def _question(prompt: Prompt, source: str, translation: str, lp: str | None) -> 
     return [{"role": role, "content": content} for role, content in turns]
 
 
-def _answer(text: str) -> list[dict[str, str]]:
-    return [{"role": "assistant", "content": text}]
-
-
 def question_of(card: ModelCard) -> Prompt:
     """The prompt of a model that can be trained.
 
@@ -90,39 +85,11 @@ def question_of(card: ModelCard) -> Prompt:
 
 @dataclass(frozen=True, slots=True)
 class PreferenceData:
-    """The pairs of a corpus, in the order of the segments.
-
-    Attributes:
-        without: why segments gave none, and how many for each reason.
-        unread: why candidates of segments with a valid one could not be read, and how many for each reason.
-        example: what is wrong with the first segment without a valid candidate.
-    """
+    """The pairs of a corpus, in the order of the segments; `report` has their numbers, and why segments gave none and
+    candidates were not read, as lines of text."""
 
     rows: Sequence[TrainingRow]
-    without: Mapping[str, int]
-    unread: Mapping[str, int]
-    example: str
-
-    def report(self) -> str:
-        """Pairs, language pairs, why segments gave none and candidates were not read, utility gap and lengths, as lines
-        of text."""
-        pairs = [row.content for row in self.rows]
-        segments = number_of(len(pairs) + sum(self.without.values()), "segment")
-        lines = [f"{number_of(len(pairs), 'pair')} of {segments}"]
-        lps = Counter(pair["lp"] or "no language pair" for pair in pairs)
-        if len(lps) > 1:
-            lines.append("  " + ", ".join(f"{lp}: {count}" for lp, count in sorted(lps.items())))
-        for reason, count in sorted(self.without.items()):
-            lines.append(f"  {count:>6}  no pair: {reason}{f' ({self.example})' if reason == NO_VALID else ''}")
-        lines += [f"  {number_of(n, 'candidate')} not read: {why}" for why, n in Counter(self.unread).most_common()]
-        columns = {"utility gap": [pair["chosen_utility"] - pair["rejected_utility"] for pair in pairs]}
-        columns |= {f"characters {of}": [len(p[of][0]["content"]) for p in pairs] for of in ("chosen", "rejected")}
-        for name, values in columns.items():
-            mean, middle = statistics.fmean(values), statistics.median(values)
-            lines.append(
-                f"  {name}: mean {mean:.4g}, min {min(values):.4g}, median {middle:.4g}, max {max(values):.4g}"
-            )
-        return "\n".join(lines)
+    report: str
 
 
 def make_pairs(records: Iterable[CandidateRecord], card: ModelCard) -> PreferenceData:
@@ -145,7 +112,6 @@ def make_pairs(records: Iterable[CandidateRecord], card: ModelCard) -> Preferenc
     unread: Counter[str] = Counter()
     example = ""
     for record in records:
-        row: TrainingRow | str = NO_VALID
         if record.columns.format not in (None, card.decision.format):
             raise InputError(
                 f"{record.label}: its candidates are in the format {record.columns.format}, and the pairs are in "
@@ -155,9 +121,10 @@ def make_pairs(records: Iterable[CandidateRecord], card: ModelCard) -> Preferenc
             decision = _decision(record, card)
         except NoValidCandidateError as error:
             example = example or str(error)
-        else:
-            unread.update(decision.reasons)
-            row = preference(record, decision, prompt)
+            without[NO_VALID] += 1
+            continue
+        unread.update(decision.reasons)
+        row = preference(record, decision, prompt)
         if isinstance(row, str):
             without[row] += 1
         else:
@@ -168,7 +135,17 @@ def make_pairs(records: Iterable[CandidateRecord], card: ModelCard) -> Preferenc
             f"there is no preference pair ({', '.join(why)}{example and f'; {example}'}); sample more candidates, at a "
             "higher temperature, or check that the candidates belong to these translations"
         )
-    return PreferenceData(rows, without, unread, example)
+    pairs = [row.content for row in rows]
+    lines = [f"{number_of(len(pairs), 'pair')} of {number_of(len(pairs) + without.total(), 'segment')}"]
+    lps = Counter(pair["lp"] or "no language pair" for pair in pairs)
+    lines += ["  " + ", ".join(f"{lp}: {count}" for lp, count in sorted(lps.items()))] if len(lps) > 1 else []
+    for reason, count in sorted(without.items()):
+        lines.append(f"  {count:>6}  no pair: {reason}{f' ({example})' if reason == NO_VALID else ''}")
+    lines += [f"  {number_of(n, 'candidate')} not read: {why}" for why, n in unread.most_common()]
+    gap = statistics.fmean(pair["chosen_utility"] - pair["rejected_utility"] for pair in pairs)
+    chosen, rejected = (statistics.fmean(len(p[of][0]["content"]) for p in pairs) for of in ("chosen", "rejected"))
+    lines.append(f"  means: utility gap {gap:.4g}; {chosen:.4g} characters chosen, {rejected:.4g} rejected")
+    return PreferenceData(rows, "\n".join(lines))
 
 
 def _decision(record: CandidateRecord, card: ModelCard) -> Decision:
@@ -193,8 +170,8 @@ def preference(record: CandidateRecord, decision: Decision, prompt: Prompt) -> T
     rejected = max((i for i, value in enumerate(utilities) if value <= lowest + TIE), key=logprobs.__getitem__)
     content = {
         "prompt": _question(prompt, record.src, record.mt, record.lp),
-        "chosen": _answer(record.texts[decision.index]),
-        "rejected": _answer(record.texts[rejected]),
+        "chosen": [{"role": "assistant", "content": record.texts[decision.index]}],
+        "rejected": [{"role": "assistant", "content": record.texts[rejected]}],
         "chosen_utility": decision.expected_utility,
         "rejected_utility": utilities[rejected],
         "id": record.id,
@@ -237,14 +214,6 @@ class Examples:
     rows: Sequence[TrainingRow]
     clean: int
     inexpressible: int
-
-    def report(self) -> str:
-        """The numbers of examples, as a line of text."""
-        return (
-            f"{number_of(len(self.rows), 'annotation')} to learn from; {self.clean} of them without an error; "
-            f"{number_of(self.inexpressible, 'error')} without a place, or whose text occurs earlier in the "
-            "translation, left out"
-        )
 
 
 def choices(records: Iterable[CandidateRecord], card: ModelCard) -> list[HumanAnnotation]:
@@ -300,7 +269,8 @@ def select(
         if lost == len(item.annotation) and not item.annotation.clean:
             continue  # do not teach that a translation with errors is clean
         question = _question(prompt, item.source, item.translation, item.lp or None)
-        row = TrainingRow(item.source, {"prompt": question, "completion": _answer(text), "lp": item.lp or None})
+        answer = [{"role": "assistant", "content": text}]
+        row = TrainingRow(item.source, {"prompt": question, "completion": answer, "lp": item.lp or None})
         digest = hashlib.sha256(f"{question}\0{text}".encode()).hexdigest()
         (with_errors if item.annotation else clean).append((digest, row))
     if not with_errors and not clean:

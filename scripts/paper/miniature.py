@@ -238,8 +238,8 @@ def run_pairs(run: Run) -> None:
     """pairs.txt: preferences among the candidates of translations that are not tested on."""
     _candidates(run, "paired", run.card("sft/lora", n=run.size.pair_n), run.corpus.paired)
     pairs = make_pairs(_records(run, "paired"), run.card("sft/lora"))
-    run.path("pairs.txt").write_text(pairs.report() + "\n", encoding="utf-8")
-    print(pairs.report())
+    run.path("pairs.txt").write_text(pairs.report + "\n", encoding="utf-8")
+    print(pairs.report)
 
 
 def run_dpo(run: Run) -> None:

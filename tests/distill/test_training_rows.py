@@ -121,7 +121,7 @@ def test_rows_and_their_report() -> None:
     items = corpus(3, 2)
     pairs = make_pairs([*items, record(a, a, "y"), record("x")], CARD)
     unread = "no candidate is valid (1 not JSON); the first answer is 'x'"
-    assert pairs.report().splitlines()[:4] == [
+    assert pairs.report.splitlines()[:4] == [
         "6 pairs of 8 segments",
         "       1  no pair: all candidates are one annotation",
         f"       1  no pair: no valid candidate (segment '1': {unread})",

@@ -23,8 +23,8 @@ class CorrectionsParser(JsonParser):
 
     def _error(self, item: object) -> Written:
         error = super()._error(item)
-        said = {key: text and _UNFIT.sub("\ufffd", text) for key in self.more_keys if (text := getattr(error, key))}
-        return error._replace(**said)
+        correction, reason = (text and _UNFIT.sub("\ufffd", text) for text in (error.correction, error.reason))
+        return error._replace(correction=correction, reason=reason)
 
 
 class JsonCorrectionsFormat(JsonFormat):
