@@ -26,17 +26,19 @@ from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.report.tables import Table
 from tests.helpers.candidates import record
-from tests.helpers.wmt_folder import WORDS, spans, write_folder, write_texts
+from tests.helpers.wmt_folder import spans, write_folder, write_texts
 
 SETTINGS = LeaderboardSettings(measures=("softf1", "f1", "softdice-corpus"))
-SEGMENTS = 6
+SEGMENTS, WORDS = 6, "alpha beta gamma delta epsilon zeta eta theta iota kappa"
 
 
 @pytest.fixture(scope="module")
 def test_set(tmp_path_factory: pytest.TempPathFactory) -> TestSet:
     """Three systems, six segments, one rater."""
     layout, rng = Layout(tmp_path_factory.mktemp("paper"), "tiny", "en-de"), random.Random(3)
-    texts = {name: [" ".join(rng.sample(WORDS, 7)) for _ in range(SEGMENTS)] for name in ("one", "two", "three")}
+    texts = {
+        name: [" ".join(rng.sample(WORDS.split(), 7)) for _ in range(SEGMENTS)] for name in ("one", "two", "three")
+    }
     human = {name: [spans(rng, text, 1) for text in row] for name, row in texts.items()}
     write_texts(layout, [f"source {number}" for number in range(SEGMENTS)], texts)
     write_ratings(layout.human_file("mqm.merged", "seg.rating"), human)
