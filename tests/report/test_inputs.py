@@ -16,8 +16,6 @@ from mbr_esd_metric.adapters.scored_files import SegmentRating as Rating
 from mbr_esd_metric.adapters.scored_files import Text
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.importing import kind_of_import
-from mbr_esd_metric.adapters.wmt.layout import Layout, write_scores
-from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.decoding.decide import decide
@@ -29,10 +27,10 @@ from mbr_esd_metric.report.viewer import payload
 from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
 from tests.helpers.refused import refused
-from tests.helpers.wmt_folder import write_texts
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 CANDIDATES = EXAMPLES / "candidates.jsonl"
+TINY = Path(__file__).parents[1] / "data" / "wmt" / "tiny"
 
 
 def comet_file(path: Path, data: Any) -> Path:
@@ -169,34 +167,29 @@ def test_real_raters(mqm_folder: Path) -> None:
     assert all(re.search(r"\(rater\d+\)$", category or "") for category in signed)
 
 
-def test_stored_metrics_of_a_layout_without_human_spans(tmp_path: Path, mbr_esd: Command) -> None:
-    layout = Layout(tmp_path, "tiny", "en-de")
-    write_texts(layout, ["one", "two"], {"A": ["eins", "zwei"], "B": ["ein", None]})
-    span = Annotation([ErrorSpan(0, 3, "major", "accuracy", 0.25)])
-    spans = {"A": [span, Annotation()], "B": [span, None]}
-    write_ratings(layout.metric_file("spans-src", "seg.rating"), spans)
-    write_scores(layout.human_file("mqm", "seg.score"), {"A": [-1, 0], "B": [-5, None]})
-    write_scores(layout.metric_file("spans-src", "seg.score"), {"A": [0.8, 1], "B": [0.5, 1]})
-    write_scores(layout.metric_file("plain-src", "seg.score"), {"A": [3, 4], "B": [5, 6]})
-    sheet = read_table([], load_test_set(tmp_path, "tiny", "en-de"))
-    assert sheet.rows == [
-        Text("1", "A", "one", "eins"), Text("2", "A", "two", "zwei"), Text("1", "B", "one", "ein"),
-    ]  # fmt: skip
-    assert [(column.name, column.human) for column in sheet.columns] == [("spans-src", False)]
-    assert annotations(sheet, "spans-src") == [span, Annotation(), span]
-    assert [o.input_score for o in sheet.columns[0].ratings if o] == [0.8, 1, 0.5]
-    arguments = f"show --test-set {tmp_path}/tiny --lp en-de"
-    shown = mbr_esd(arguments).out
-    assert "[ein](major)s" in shown
-    assert "accuracy  confidence 0.25" in shown
-    assert "unknown metric of tiny en-de 'mqm.merged'" in mbr_esd(arguments, "--metric mqm.merged", status=1).err
-    write_ratings(layout.human_file("mqm.merged", "seg.rating"), spans)
-    columns = read_table([], load_test_set(tmp_path, "tiny", "en-de")).columns
-    assert [(column.name, column.human) for column in columns] == [("mqm.merged", True), ("spans-src", False)]
-    shown = mbr_esd(arguments, "--metric mqm.merged plain").out
-    assert re.findall("^(mqm.merged|plain-src)  score (.*)$", shown, re.MULTILINE)[:2] == [
-        ("mqm.merged", "0.8000  MQM -5"), ("plain-src", "3.0000"),
-    ]  # fmt: skip
+def test_a_test_set_has_people_and_the_metrics_with_spans_or_those_named(mbr_esd: Command) -> None:
+    """A translation that nobody supplied is no row."""
+    sheet = read_table([], load_test_set(TINY.parent, "tiny", "en-de"))
+    assert [(column.name, column.human) for column in sheet.columns] == [("mqm.rater1", True), ("good-src", False)]
+    assert [(text.system, text.id) for text in sheet.rows] == [
+        ("B", "1"),
+        ("B", "2"),
+        ("A", "1"),
+        ("A", "2"),
+        ("A", "3"),
+    ]
+    assert [o.input_score for o in sheet.columns[1].ratings if o] == [0.25, 1, 0.25, 1, 2]
+    assert mbr_esd("show --lp en-de --metric BLEU good -n 1 --test-set", TINY).out.splitlines()[2:] == [
+        "mqm.rater1  score 0.8000  MQM -5",
+        "  [Die](major) Katze schläft.",
+        "  major  [0, 3)  Accuracy/Mistranslation  Die",
+        "BLEU-refA  score 0.3333",
+        "good-src  score 0.2500  MQM -1",
+        "  D[ie](minor) Katze schläft.",
+        "  minor  [1, 3)  confidence 0.75  ie",
+    ]
+    message = mbr_esd("show --lp en-de --metric mqm.merged --test-set", TINY, status=1).err
+    assert "unknown metric of tiny en-de 'mqm.merged'" in message
 
 
 def test_an_error_without_characters_counts(tmp_path: Path, mbr_esd: Command) -> None:
