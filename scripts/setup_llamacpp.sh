@@ -28,7 +28,7 @@ import tempfile
 from pathlib import Path
 
 from mbr_esd_metric.generation.embedded import embedded_file
-from mbr_esd_metric.generation.model_files import model_name
+from mbr_esd_metric.generation.pretrained import model_name
 from mbr_esd_metric.metric.cards import load_card
 
 card = load_card("mbr-esd-demo")

@@ -32,8 +32,7 @@ import sys
 from pathlib import Path
 
 from mbr_esd_metric.generation.embedded import with_weights
-from mbr_esd_metric.generation.model_files import model_name
-from mbr_esd_metric.generation.pretrained import merged_folder
+from mbr_esd_metric.generation.pretrained import merged_folder, model_name
 from mbr_esd_metric.metric.cards import load_card
 
 options = load_card("mbr-esd-demo").engine_options

@@ -47,7 +47,7 @@ def serve_command(name: str, host: str, port: int, flags: Sequence[str] = ()) ->
     """
     from mbr_esd_metric.generation.embedded import with_weights
     from mbr_esd_metric.generation.engines.vllm import is_cpu_build, lora_rank, merged_where_slow, server_flags
-    from mbr_esd_metric.generation.model_files import model_name
+    from mbr_esd_metric.generation.pretrained import model_name
     from mbr_esd_metric.metric.cards import load_card
     from mbr_esd_metric.metric.sources import choose_engine
 
@@ -70,7 +70,7 @@ def serve_command(name: str, host: str, port: int, flags: Sequence[str] = ()) ->
 
 def answer_flags(flags: Sequence[str]) -> tuple[str, ...]:
     """The flags of vLLM that change candidates, each as KEY:VALUE."""
-    from mbr_esd_metric.generation.model_files import ANSWER_ARGUMENTS
+    from mbr_esd_metric.generation.pretrained import ANSWER_ARGUMENTS
 
     arguments = []
     for word, following in zip(flags, [*flags, "--"][1:], strict=True):

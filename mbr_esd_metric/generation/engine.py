@@ -244,7 +244,7 @@ class Engine(ABC):
         return None
 
 
-#: The engines by name: those in `generation/engines/`, and entry points of other packages, ``mbr_esd_metric.engines``.
+#: Those in `generation/engines/`, and entry points of other packages, ``mbr_esd_metric.engines``.
 ENGINES = Catalog("engine", "engines", "mbr_esd_metric.generation.engines", Engine)  # type: ignore[type-abstract]
 #: What `engine=auto` tries, in this order, for a format that names no engine.
 AUTOMATIC = ("server", "vllm", "transformers")

@@ -1,4 +1,4 @@
-"""Loading a causal language model by transformers, with its adapter merged in; and why that cannot be."""
+"""A causal language model: its identity, and loading it by transformers, with its adapter merged in."""
 
 from __future__ import annotations
 
@@ -18,12 +18,24 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from mbr_esd_metric.errors import EngineError, require
+from mbr_esd_metric.files.streams import file_digest
 from mbr_esd_metric.generation.embedded import made_folder, with_weights
 from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, Engine, EngineOptions, Request
-from mbr_esd_metric.generation.model_files import check_adapter, model_identity, model_name
+from mbr_esd_metric.generation.store import read_cache, write_cache
 
 #: Environment variable of OpenMP, read when torch loads its OpenMP library.
 POLICY = "OMP_WAIT_POLICY"
+#: vLLM's arguments that change candidates: part of the store's key and of the name of a server's model.
+ANSWER_ARGUMENTS = frozenset(
+    {
+        *("calculate_kv_scales", "kv_cache_dtype", "kv_cache_dtype_skip_layers", "quantization", "quantization_config"),
+        *("dtype", "hf_overrides", "load_format", "model_impl", "revision", "code_revision", "speculative_config"),
+        *("chat_template", "tokenizer", "tokenizer_mode", "tokenizer_revision", "reasoning_parser"),
+        *("generation_config", "override_generation_config", "logits_processors", "logprobs_mode"),
+    }
+)
+#: Files of a model or adapter folder that can change what the model writes.
+_SUFFIXES = {".safetensors", ".bin", ".json", ".model", ".txt", ".jinja"}
 
 
 class PretrainedEngine(Engine):
@@ -85,6 +97,58 @@ class PretrainedEngine(Engine):
         return {"engine": self.name, **model_identity(with_weights(self.options))}
 
 
+def model_identity(options: EngineOptions) -> dict[str, str]:
+    """Model, revision, adapter and dtype. A folder is identified by its content, so it may be moved."""
+    folder = Path(options.model)
+    identity = {"model": _digest(folder) if folder.is_dir() else options.model, "dtype": options.dtype}
+    if options.revision is not None:
+        identity["revision"] = options.revision
+    if options.adapter is not None:
+        check_adapter(options.adapter)
+        identity["adapter"] = _digest(Path(options.adapter))
+    if arguments := [one for one in options.vllm if one.partition(":")[0].partition(".")[0] in ANSWER_ARGUMENTS]:
+        identity["vllm"] = ",".join(arguments)
+    return identity
+
+
+def model_name(options: EngineOptions) -> str:
+    """A name that tells models apart. `mbr-esd serve` offers the model under it, and signatures contain it.
+
+    It is the hub id, with ``@REVISION`` if one is given, or a folder's name and eight digits of its content's SHA-256.
+    An adapter is added in the same way, as ``+ADAPTER``, and vLLM's arguments that change candidates as ``@KEY:VALUE``.
+    """
+    identity = model_identity(options)
+    name = options.model
+    if name != identity["model"]:
+        name = f"{Path(name).resolve().name}-{identity['model'][:8]}"
+    if options.revision:
+        name += f"@{options.revision}"
+    if options.adapter:
+        name += f"+{Path(options.adapter).resolve().name}-{identity['adapter'][:8]}"
+    if "vllm" in identity:
+        name += f"@{identity['vllm']}"
+    return name
+
+
+def check_adapter(path: str) -> None:
+    if not Path(path).is_dir():
+        raise EngineError(f"adapter={path} is no folder; give the folder that holds adapter_config.json")
+
+
+def _digest(folder: Path) -> str:
+    """SHA-256 of a folder's model files and their names; remembered until the size or date of a file changes."""
+    files = sorted(p for p in folder.iterdir() if p.suffix in _SUFFIXES and p.is_file())
+    seen = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
+    memory = f"digests/{hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]}.json"
+    if (entry := read_cache(memory)).get("files") == seen:
+        return str(entry["digest"])
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.name.encode() + b"\0" + file_digest(file))
+    write_cache(memory, {"files": seen, "digest": digest.hexdigest()})
+    return digest.hexdigest()
+
+
 def prompt_tokens(tokenizer: Any, request: Request) -> list[int]:
     """The tokens of a request in the model's chat template."""
     tokens: list[int] = tokenizer.apply_chat_template(
@@ -94,7 +158,6 @@ def prompt_tokens(tokenizer: Any, request: Request) -> list[int]:
 
 
 def load_merged(options: EngineOptions) -> tuple[Any, Any]:
-    """Model, with its adapter merged in, and tokenizer."""
     wait_passively()
     import torch
     from transformers import AttentionInterface, AutoModelForCausalLM, AutoTokenizer
@@ -148,7 +211,6 @@ def bf16_works(device: str) -> bool:
 
 @contextmanager
 def loading(options: EngineOptions) -> Iterator[None]:
-    """No progress bars of transformers; its errors say what to do."""
     import transformers
 
     quiet = transformers.utils.logging.is_progress_bar_enabled()

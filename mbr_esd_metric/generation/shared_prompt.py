@@ -128,13 +128,12 @@ class _Layer:
     """
 
     def __init__(self) -> None:
-        self.prompt: Tensor | None = None
+        self.prompt = torch.empty(0)
         self.length = 0
         self.samples: Tensor | None = None
         self.grown = 0
 
     def start(self, samples: int) -> None:
-        assert self.prompt is not None
         _, heads, _, width = self.prompt.shape
         self.samples, self.grown = self.prompt.new_zeros(2, samples, heads, BLOCK, width), 0
 
@@ -144,7 +143,7 @@ class _Layer:
         both = torch.stack([key, value]).to(dtype)
         new = key.shape[2]
         if self.samples is None:
-            if self.prompt is None:
+            if not self.prompt.numel():
                 self.prompt = both.new_empty(2, key.shape[1], 0, key.shape[3])
             self.prompt = _with_room(self.prompt, self.length + new)
             self.prompt[..., self.length : self.length + new, :] = both[:, 0]
@@ -156,7 +155,6 @@ class _Layer:
 
     def attend_prompt(self, query: Tensor, scale: float, softcap: float | None, window: int | None) -> Tensor:
         """The newest tokens of the prompt over all up to each of them: (1, H, m, d) -> (1, m, H, d)."""
-        assert self.prompt is not None
         keys, values = self.prompt[:, :, : self.length]
         _, total_heads, new, width = query.shape
         heads = keys.shape[0]
@@ -173,7 +171,6 @@ class _Layer:
 
     def attend_samples(self, query: Tensor, scale: float, softcap: float | None, window: int | None) -> Tensor:
         """The newest token of each sample over the prompt and itself: (B, H, 1, d) -> (B, 1, H, d)."""
-        assert self.prompt is not None
         assert self.samples is not None
         keys, values = self.prompt[:, :, : self.length]
         sample_keys, sample_values = self.samples[:, :, :, : self.grown]

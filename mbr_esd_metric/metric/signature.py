@@ -106,6 +106,6 @@ def _joined(
 
 
 def _digest(path: str) -> str:
-    from mbr_esd_metric.generation.model_files import file_digest
+    from mbr_esd_metric.files.streams import file_digest
 
     return file_digest(Path(path)).hex()[:8]

@@ -61,7 +61,7 @@ def test_loss_is_that_of_the_bootstrap_written_out() -> None:
 
 def test_the_pipeline_stops_early_and_comes_to_the_same_again() -> None:
     pytest.importorskip("aiohttp")
-    from mbr_esd_metric.generation.model_files import model_name
+    from mbr_esd_metric.generation.pretrained import model_name
     from tests.helpers.chat_server import FakeServer
 
     segments = [Segment(f"source {i}", f"ein Satz mit {i} Fehlern", f"segment {i}") for i in range(6)]

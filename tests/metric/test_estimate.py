@@ -12,7 +12,7 @@ pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.generation.engines import vllm
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine
-from mbr_esd_metric.generation.model_files import model_name
+from mbr_esd_metric.generation.pretrained import model_name
 from mbr_esd_metric.metric.cards import CARDS, load_card
 from mbr_esd_metric.metric.estimate import estimate, timed
 from mbr_esd_metric.metric.run import annotate

@@ -18,7 +18,7 @@ pytest.importorskip("aiohttp")
 from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.errors import EngineError, InputError, OptionError
 from mbr_esd_metric.generation.engine import Refused
-from mbr_esd_metric.generation.model_files import model_name
+from mbr_esd_metric.generation.pretrained import model_name
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.engine_problems import engine_problems

@@ -87,10 +87,8 @@ class BatchEngine(ServerEngine):
                         yield from self._results(client, state, waiting[batch], failed)
                         ledger.remove(batch, waiting[batch])
                     except _NotFoundError as error:
-                        failed.append(
-                            f"{batch} is gone ({error}): it expired, or belongs to another account's key; the same "
-                            "command submits its requests again"
-                        )
+                        fix = "or belongs to another account's key; the same command submits its requests again"
+                        failed.append(f"{batch} is gone ({error}): it expired, {fix}")
                         ledger.remove(batch)
                     del waiting[batch]
                 if waiting:
@@ -132,12 +130,8 @@ class BatchEngine(ServerEngine):
         for group, lines in _groups(client, left):
             token = secrets.token_hex(8)
             ledger.enter(token, "", group)
-            order = {
-                "input_file_id": self._object("/files", lines)["id"],
-                "endpoint": "/v1/chat/completions",
-                "completion_window": "24h",
-                "metadata": {"mbr_esd": token},
-            }
+            order = {"input_file_id": self._object("/files", lines)["id"], "metadata": {"mbr_esd": token}}
+            order |= {"endpoint": "/v1/chat/completions", "completion_window": "24h"}
             # One try only: after a lost reply, a second one would submit and bill the batch twice. The ledger finds it.
             submitted = self._object("/batches", order, tries=1)["id"]
             ledger.enter(token, submitted, group)
@@ -212,10 +206,8 @@ class BatchEngine(ServerEngine):
                 reason = str(error)
             if number < tries:
                 time.sleep(self.policy.wait(number))
-        raise EngineError(
-            f"{where} failed {tries} times, the last time by: {reason}. What was submitted is noted; run the same "
-            "command again"
-        )
+        fix = "What was submitted is noted; run the same command again"
+        raise EngineError(f"{where} failed {tries} times, the last time by: {reason}. {fix}")
 
 
 class _Ledger:

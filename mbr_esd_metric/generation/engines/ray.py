@@ -80,15 +80,13 @@ class RayEngine(Engine):
 
 
 def _batches(requests: Iterable[Request]) -> Iterator[list[Request]]:
-    """The requests in parts of `PART` samples, `ROWS` parts together; read as they are needed."""
+    """Parts of `PART` samples, `ROWS` together; requests are read as they are needed."""
     parts = (part for request in requests for part in request.parts(PART))
     while batch := list(islice(parts, ROWS)):
         yield batch
 
 
 class _Copies:
-    """The actors and their tasks."""
-
     def __init__(self, worker: Any, arguments: tuple[Any, ...]) -> None:
         self._worker, self._arguments = worker, arguments
         #: Reference of a result -> the actor at work, and the batch that it samples; None: it loads the model.

@@ -36,7 +36,6 @@ class ServerEngine(Engine):
 
     @cached_property
     def _servers(self) -> Servers:
-        """What asks the servers; it is loaded when there is something to ask."""
         from mbr_esd_metric.generation.server.detection import Servers
 
         return Servers(self.addresses)
@@ -60,7 +59,7 @@ class ServerEngine(Engine):
             return self._servers.serving("", self.dialect)
         if not (options.revision or options.adapter or options.vllm or Path(options.model).is_dir()):
             return options.model
-        from mbr_esd_metric.generation.model_files import model_name
+        from mbr_esd_metric.generation.pretrained import model_name
 
         return model_name(options)
 
@@ -87,8 +86,7 @@ class ServerEngine(Engine):
 
     @cached_property
     def identity(self) -> Mapping[str, str]:
-        """The name under which the server offers the model (see `model_name`), and the dialect."""
-        # How a request travels changes no candidate, so `engine=batch` has the same.
+        """The name under which the server offers the model, and the dialect; `engine=batch` has the same."""
         identity, dialect = {"engine": "server", "model": self.model, "dtype": self.options.dtype}, self.dialect
         if dialect.name != "vllm":  # of which the engine's name is enough
             identity |= {"dialect": dialect.name, "dialect_version": str(dialect.version)}
@@ -97,7 +95,6 @@ class ServerEngine(Engine):
         return identity
 
     def confirm(self) -> None:
-        """Ask what dialect the servers speak now, where it is that of an earlier run."""
         dialect = self.dialect
         if self._assumed and (spoken := self._servers.dialect()) != dialect.name:
             self.dialect = replace(get_dialect(spoken), reasoning_effort=dialect.reasoning_effort)
@@ -143,8 +140,6 @@ class ServerEngine(Engine):
         self._servers.serving(self.model, self.dialect)
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
-        """Sample every request, in order and many at a time; a part is yielded as soon as its reply is in, or refused
-        for good. `EngineError` is raised only if no request can succeed."""
         self.load()
         yield from self.client(sampling).generate(requests)
 

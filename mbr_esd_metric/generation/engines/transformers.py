@@ -46,9 +46,7 @@ class TransformersEngine(PretrainedEngine):
             return
         options = self.options
         if options.vllm:
-            raise no_effect_error(
-                f"vllm={','.join(options.vllm)}", "engine=transformers; it is for engine=vllm and mbr-esd serve"
-            )
+            raise no_effect_error("vllm=", "engine=transformers; it is for engine=vllm and mbr-esd serve")
         self.check()
         options = with_weights(options)
         model, self._tokenizer = pretrained.load_merged(options)
@@ -164,7 +162,6 @@ class TransformersEngine(PretrainedEngine):
 
 
 def _groups(first: int, last: int) -> Iterator[range]:
-    """The groups that hold samples `first` to `last` - 1."""
     start = 0
     for end in itertools.chain(_FIRST_GROUPS, itertools.count(_FIRST_GROUPS[-1] + _GROUP, _GROUP)):
         if start >= last:

@@ -57,10 +57,9 @@ class VllmEngine(PretrainedEngine):
         try:
             self._llm = LLM(**_engine_arguments(options), **lora)
         except (OSError, RuntimeError, TypeError, ValueError) as error:
-            reason = " ".join(str(error).split())[:300]
+            fix = "If memory is short: vllm=tensor_parallel_size:GPUS, or another model"
             raise EngineError(
-                f"vLLM cannot load {options.model}: {reason}. If memory is short: "
-                "vllm=tensor_parallel_size:GPUS, or another model"
+                f"vLLM cannot load {options.model}: {' '.join(str(error).split())[:300]}. {fix}"
             ) from error
         self._context = int(self._llm.llm_engine.model_config.max_model_len)
 
@@ -94,10 +93,8 @@ class VllmEngine(PretrainedEngine):
                 while sequences < SEQUENCES and (request := next(waiting, None)) is not None:
                     tokens = prompt_tokens(self._llm.get_tokenizer(), request)
                     if (length := len(tokens) + sampling.max_tokens) > self._context:
-                        too_long.append(
-                            f"{request.label}: prompt and answer may have {length} tokens, which do not fit in "
-                            f"{self._context}; give vllm=max_model_len:{length}"
-                        )
+                        fix = f"which do not fit in {self._context}; give vllm=max_model_len:{length}"
+                        too_long.append(f"{request.label}: prompt and answer may have {length} tokens, {fix}")
                         continue
                     name, prompt = str(next(numbers)), {"prompt_token_ids": tokens}
                     engine.add_request(name, prompt, _parameters(request, sampling), lora_request=self._lora)
@@ -168,10 +165,8 @@ def _engine_arguments(options: EngineOptions) -> dict[str, Any]:
     if is_cpu_build():
         # The CPU build (0.32) crashes on a seeded request whose prompt is read in pieces ("CPU Generator does not use
         # offset"). So prompts are read in one piece.
-        arguments |= {
-            "enable_chunked_prefill": False,
-            "max_num_batched_tokens": max(arguments["max_model_len"], DEFAULT_CONTEXT),
-        }
+        most = max(arguments["max_model_len"], DEFAULT_CONTEXT)
+        arguments |= {"enable_chunked_prefill": False, "max_num_batched_tokens": most}
     return arguments
 
 

@@ -119,12 +119,11 @@ class Client:
         self._servers: list[_Server] = []
         self._ended = asyncio.Event()
         self._start, self._last_success, self._server_busy = time.monotonic(), -1.0, False
-        self._in_progress: set[_Tries] = set()
+        self._in_progress = set[_Tries]()
         #: Keys of the first segments, and of those that are refused.
         self._first, self._refused = set[str](), set[str]()
 
     def query(self, part: Request) -> Query:
-        """The HTTP request of a part of a request."""
         return Query(part, self.model, self.sampling, self.dialect)
 
     def cost(self, part: Request, billed: tuple[int, int] | None = None) -> float:
@@ -172,7 +171,6 @@ class Client:
             self._results.put(None)
 
     async def _limit(self, session: ClientSession, address: Address) -> int:
-        """The number of requests that a server gets at once."""
         concurrency, slots = self.options.concurrency, self.dialect.slots
         if concurrency is not None or slots is None:
             return concurrency or CONCURRENCY

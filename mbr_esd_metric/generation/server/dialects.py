@@ -105,7 +105,6 @@ class Dialect:
 
 
 def _usual(query: Query) -> _Value:
-    """The fields that all servers with chat completions take."""
     return {
         "max_tokens": query.sampling.max_tokens,
         "temperature": query.sampling.temperature if query.dialect.takes_temperature else None,
@@ -136,9 +135,9 @@ def _gbnf(expression: str) -> str:
 
 def _from_ollama(value: _Value, query: Query) -> _Value:
     """One sample. A reply whose prompt fills the whole context is refused."""
-    usage = {"prompt_tokens": value.get("prompt_eval_count"), "completion_tokens": value.get("eval_count")}
     from mbr_esd_metric.generation.server.http import RequestRejected, token_count
 
+    usage = {"prompt_tokens": value.get("prompt_eval_count"), "completion_tokens": value.get("eval_count")}
     context, prompt = _ollama_context(query), token_count(usage["prompt_tokens"])
     if prompt is not None and prompt >= context:
         raise RequestRejected(f"too long for the context of {context} tokens; split the segment")

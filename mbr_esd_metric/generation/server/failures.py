@@ -26,7 +26,6 @@ def failure_of(response: Response, address: Address) -> Exception:
 
 
 def reason_of(response: Response) -> str:
-    """The status and the server's message."""
     return f"{response.status} {describe(_value(response))[0]}"
 
 
@@ -61,7 +60,6 @@ def classify(status: int, value: object, address: Address, wait: float | None = 
 
 
 def key_refused(address: Address, reason: str) -> EngineError:
-    """The error of a server that wants another key."""
     return EngineError(f"{address} refuses the key ({reason}); set MBR_ESD_API_KEY to a valid one")
 
 

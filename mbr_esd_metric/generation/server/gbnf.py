@@ -71,7 +71,6 @@ def _in_rules(pieces: list[str]) -> str:
 
 
 def _character(text: str) -> str:
-    """The character that a literal or escape stands for."""
     if not text.startswith("\\") or len(text) == 1:
         return text
     if text[1] in "xu" and len(text) > 2:
@@ -82,7 +81,6 @@ def _character(text: str) -> str:
 
 
 def _class(text: str) -> str:
-    """A class with every escape in GBNF's spelling."""
     inside = text[2:-1] if text.startswith("[^") else text[1:-1]
     out = []
     for piece in re.findall(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)|.", inside, re.DOTALL):

@@ -78,7 +78,6 @@ class Response:
 
 @asynccontextmanager
 async def connections() -> AsyncIterator[ClientSession]:
-    """Connections to servers."""
     require("aiohttp", "server", "engine=server")
     import aiohttp
 

@@ -43,9 +43,8 @@ class Reply:
 
 
 def read_reply(query: Query, value: object, address: Address) -> Reply:
-    """The samples of a reply in the order of their index, up to the first that is missing or cut. Raises
-    `InvalidResponse` if it is not what was asked for, `SchemaViolation` if a sample is not in the requested form, and
-    what `failures.classify` says if it is an error in spite of its status 200."""
+    """The samples of a reply in the order of their index, up to the first that is missing or cut; `InvalidResponse` if
+    it is not what was asked for, or what `failures.classify` says if it is an error in spite of its status 200."""
     dialect, n = query.dialect, query.request.n
     if not isinstance(value, Mapping) or value.get("error"):
         raise _failure(value, address)
