@@ -15,20 +15,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-#: The end of torch's own `__init__`.
+#: What torch's own `__init__` does at its end.
 TORCH = """
 import os
+from importlib.metadata import entry_points
 class nn:
     class Module: pass
-def _import_device_backends():
-    from importlib.metadata import entry_points
-    for extension in entry_points(group="torch.backends"):
-        try:
-            extension.load()()
-        except Exception as err:
-            raise RuntimeError(f"Failed to load the backend extension: {extension.name}.") from err
 if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "1":
-    _import_device_backends()
+    for extension in entry_points(group="torch.backends"):
+        extension.load()()
 """
 #: The part of COMET that matters here, in its order: torch is imported while `comet.models` is half imported.
 MODELS = """
@@ -46,16 +41,9 @@ print("mbr_esd_metric" in comet.models.str2model, waits, "mbr_esd_metric" in sys
 NOTHING = "False False False\n"
 
 
-def entry_point() -> str:
-    setup = configparser.ConfigParser()
-    setup.read(ROOT / "setup.cfg")
-    return setup["options.entry_points"]["torch.backends"].strip()
-
-
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def site(tmp_path: Path) -> Path:
     """A folder of installed packages: ours, and stand-ins of torch and COMET."""
-    monkeypatch.chdir(tmp_path)  # away from the source tree
     site = tmp_path / "site"
     site.mkdir()
     (site / "mbr_esd_metric").symlink_to(ROOT / "mbr_esd_metric")
@@ -63,7 +51,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     metadata = site / "mbr_esd_metric-9.9.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: mbr-esd-metric\nVersion: 9.9\n")
-    (metadata / "entry_points.txt").write_text(f"[torch.backends]\n{entry_point()}\n")
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    (metadata / "entry_points.txt").write_text(f"[torch.backends]{setup['options.entry_points']['torch.backends']}\n")
     for name, text in {"torch": TORCH, "comet": "from .models import load_from_checkpoint\n"}.items():
         (site / name).mkdir()
         (site / name / "__init__.py").write_text(text)
@@ -78,7 +68,7 @@ def run(site: Path, code: str = LOOK, program: str = "train", **environment: str
     start += f"sys.path[:] = [{str(site)!r}, *(path for path in sys.path if path not in ('', {str(ROOT)!r}))]\n"
     env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "TORCH_DEVICE_BACKEND_AUTOLOAD")}
     env |= {"MBR_ESD_CACHE": str(site / "cache"), **environment}
-    return subprocess.run([sys.executable, "-c", start + code], env=env, capture_output=True, text=True, check=False)
+    return subprocess.run([sys.executable, "-c", start + code], env=env, cwd=site, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("content", ["", '"""Error span'], ids=["no model class", "a cut file"])

@@ -89,8 +89,6 @@ def test_span_measures_on_an_eval_set(evs: EvalSet) -> None:
 
 
 def test_problems(evs: EvalSet, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(OptionError, match="did you mean 'spans-src'"):
-        metric_set_of(load_eval_set(evs), ["span-src"])
     evs.metric_names = evs.human_rating_names = frozenset()
     refused("read_stored_metric_scores=True", load_eval_set, evs)
     monkeypatch.setattr(EvalSet, "StdHumanScoreName", lambda *_: None)

@@ -52,13 +52,11 @@ def make_checkpoint(folder: str | Path, kind: str = "xcomet") -> Path:
     ).save_pretrained(encoder)
 
     options = {"pretrained_model": str(encoder), "hidden_sizes": [16, 8], "load_pretrained_weights": False}
-    model: Any
-    if kind == "regression":
-        model = RegressionMetric(**options, layer="mix")
-    elif kind == "unified":
-        model = UnifiedMetric(**options, word_layer=2, input_segments=["mt", "src"])
-    else:
-        model = XCOMETMetric(**options, word_layer=2)
+    model: Any = {
+        "regression": lambda: RegressionMetric(**options, layer="mix"),
+        "unified": lambda: UnifiedMetric(**options, word_layer=2, input_segments=["mt", "src"]),
+        "xcomet": lambda: XCOMETMetric(**options, word_layer=2),
+    }[kind]()
     _fill(model)
     trainer = ptl.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False)
     trainer.strategy.connect(model)

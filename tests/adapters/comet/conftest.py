@@ -16,16 +16,15 @@ from tests.helpers.command import Command
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def files(workdir: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder, which is the current one, with src.txt, mt.txt and candidates.jsonl."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MBR_ESD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MBR_ESD_CACHE", str(workdir / "cache"))
     write("src.txt", *SOURCES)
     write("mt.txt", *TRANSLATIONS)
     answers = [[answer(*errors)] * 3 for errors in ERRORS]
     texts = zip(SOURCES, TRANSLATIONS, answers, strict=True)
     write_records("candidates.jsonl", [record(s, t, *each, number=n) for n, (s, t, each) in enumerate(texts)])
-    return tmp_path
+    return workdir
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment
+from mbr_esd_metric.adapters.esa_files import EsaData, read_esa
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmError, Rating, RatingData
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
@@ -196,54 +196,40 @@ def test_ratings_of_different_translations_are_refused(tmp_path: Path) -> None:
     refused(r"m.tsv, lines 2 and 3: two texts of system A", read_mqm, tmp_path / "m.tsv")
 
 
-MAJOR = MqmError("major", "Accuracy/Mistranslation", "target", 0, 3)
-MISSING = MqmError("minor", "")
+@pytest.fixture(scope="module")
+def esa() -> EsaData:
+    """Three segments in two documents; C has 50 for each, and "A B" two annotations in en-uk, no score in en-de."""
+    return read_esa([DATA / "wmt24-genmt-humeval.jsonl"])
 
 
-def esa(*scores: tuple[float | None, ...], lp: str = "en-cs") -> EsaData:
-    """Three segments in two documents; system "A B" has these annotations, "C" one of 50, "refA" none."""
-    segments = []
-    for number, (document, domain) in enumerate([("d1", "news"), ("d2", "social"), ("d1", "news")]):
-        texts = {"A B": f"alpha {number}", "C": f"gamma {number}", "refA": f"reference {number}"}
-        segment = RatedSegment(lp, domain, document, str(number), f"source {number}", texts)
-        segment.ratings["C"] = [segment.rating("C", "x", (), 50.0 if scores[0][0] is not None else None)]
-        if number < len(scores):
-            segment.ratings["A B"] = [
-                segment.rating("A B", f"r{i}", (MAJOR, MISSING), score) for i, score in enumerate(scores[number])
-            ]
-        segments.append(segment)
-    return EsaData(tuple(segments), {"en-cs": {"tutorial": 2}, "en-de": {"another": 1}})
-
-
-def test_one_annotation_a_translation(tmp_path: Path) -> None:
-    human = esa((90.0,), (70.0,))
-    refused("there are: en-cs", import_segments, human, Target(tmp_path, "made", "en-de"))
-    done = import_segments(human, Target(tmp_path, "made", "en-cs"))
+def test_one_annotation_a_translation(esa: EsaData, tmp_path: Path) -> None:
+    refused("there are: cs-uk_UA, en-cs", import_segments, esa, Target(tmp_path, "made", "en-fr"))
+    done = import_segments(esa, Target(tmp_path, "made", "en-cs"))
     assert "3 systems (references: refA), 3 segments in 2 documents, 5 ratings by 2 raters" in done.summary
-    assert done.notes == ("2 times: tutorial",)
+    assert done.notes == ("2 times: error that is missing from the translation: has no span",)
     test_set = load_test_set(tmp_path, "made", "en-cs")
     assert test_set.info.gold == "esa"
     assert "esa take their place" in test_set.notes[0]
     assert test_set.documents == (("news", "d1"), ("news", "d1"), ("social", "d2"))
-    assert np.array_equal(test_set.gold, [[90.0, np.nan, 70.0], [50.0, 50.0, 50.0]], equal_nan=True)
+    assert np.array_equal(test_set.gold, [[90.0, 70.0, np.nan], [50.0, 50.0, 50.0]], equal_nan=True)
     (ratings,) = test_set.human_ratings()
     assert ratings.name == "esa.merged"
-    assert [None if a is None else len(a) for a in ratings.annotations["A_B"]] == [1, None, 1]
+    assert [None if a is None else len(a) for a in ratings.annotations["A_B"]] == [1, 1, None]
     lines = done.layout.human_file("esa.merged", "seg.rating").read_text(encoding="utf-8").splitlines()
-    assert [line.split("\t")[2:] for line in lines if line.startswith("A_B")] == [["r0"], [], ["r0"]]  # for the toolkit
+    assert [line.split("\t")[2:] for line in lines if line.startswith("A_B")] == [["r0"], ["r0"], []]  # for the toolkit
     assert read_scores(done.layout.human_file("esa", "sys.score"))["A_B"][0] == 80.0
 
 
-def test_several_annotations_count_their_mean_and_each_by_itself(tmp_path: Path) -> None:
-    done = import_segments(esa((90.0, 70.0), (60.0,)), Target(tmp_path, "wmt24", "en-cs"))
+def test_several_annotations_count_their_mean_and_each_by_itself(esa: EsaData, tmp_path: Path) -> None:
+    done = import_segments(esa, Target(tmp_path, "wmt24", "en-uk"))
     assert "up to 2 annotations a translation" in done.notes
-    mean = load_test_set(tmp_path, "wmt24", "en-cs")
+    mean = load_test_set(tmp_path, "wmt24", "en-uk")
     assert mean.gold[0, 0] == 80.0
     assert [ratings.name for ratings in mean.human_ratings()] == ["esa-human1.merged", "esa-human2.merged"]
-    second = load_test_set(tmp_path, "wmt24", "en-cs", gold="esa-human2")
+    second = load_test_set(tmp_path, "wmt24", "en-uk", gold="esa-human2")
     assert second.systems == ("A_B",)
     assert np.array_equal(second.gold, [[70.0, np.nan, np.nan]], equal_nan=True)
-    import_segments(esa((90.0,), (70.0,), lp="cs-uk_UA"), Target(tmp_path, "wmt25", "cs-uk_UA"))
+    import_segments(esa, Target(tmp_path, "wmt25", "cs-uk_UA"))
     first = load_test_set(tmp_path, "wmt25", "cs-uk_UA")  # the standard gold of WMT25 is the first annotation
     assert (first.info.gold, first.notes) == ("esa-human1", ())
     assert [ratings.name for ratings in first.human_ratings()] == ["esa-human1.merged"]
@@ -251,12 +237,11 @@ def test_several_annotations_count_their_mean_and_each_by_itself(tmp_path: Path)
         assert choose_ratings(["esa.merged", "mqm.rater1.merged"], gold) == [name]
 
 
-def test_annotations_without_a_score_are_mqm(tmp_path: Path) -> None:
-    import_segments(esa((None,)), Target(tmp_path, "wmt25", "en-cs"))
-    test_set = load_test_set(tmp_path, "wmt25", "en-cs")
-    assert test_set.info.gold == "mqm"
-    assert test_set.gold[0, 0] == -6.0
-    refused("some have none", import_segments, esa((90.0, None)), Target(tmp_path, "mixed", "en-cs"))
+def test_annotations_without_a_score_are_mqm(esa: EsaData, tmp_path: Path) -> None:
+    import_segments(esa, Target(tmp_path, "wmt25", "en-de"))
+    test_set = load_test_set(tmp_path, "wmt25", "en-de")
+    assert (test_set.info.gold, test_set.gold[0, 0]) == ("mqm", -6.0)
+    refused("some have none", import_segments, esa, Target(tmp_path, "mixed", "en-zh"))
 
 
 def test_from_a_file_to_a_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command) -> None:
@@ -292,7 +277,6 @@ _TEXTS = "source_segment\thypothesis_segment\treference_segment\tdomain_name\tme
 _SPANS = "start_indices\tend_indices\terror_types"
 #: What a file begins with -> its kind, where no other test imports one.
 BEGINNINGS = [
-    ("system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\tcomment", "mqm"),
     (json.dumps({"lp": "de-en", "system": "A", "rater": "1", "src": "a", "mt": "b", "errors": []}), "mqm"),
     ("mt_system\tdoc_id\tseg_id\tannotator_id\tsource\ttarget\tstart_ids\tend_ids\terrors", "qe"),
     ("A\td\t1\tr\tdog\tHund\t-1\t-1\tno-error", "qe"),
@@ -304,32 +288,25 @@ BEGINNINGS = [
 ]
 
 
+SPANS_OF_WMT25 = "\t".join((_WMT25, _TEXTS, _SPANS))
+
+
 def kind_of(folder: Path, beginning: str, name: str | None = None) -> str:
     (folder / "file").write_text(beginning, encoding="utf-8")
     return kind_of_import(folder / "file", name)
 
 
-@pytest.mark.parametrize(("beginning", "kind"), BEGINNINGS)
-def test_a_file_says_what_it_is(beginning: str, kind: str, tmp_path: Path) -> None:
-    assert kind_of(tmp_path, beginning) == kind
-
-
-SPANS_OF_WMT25 = "\t".join((_WMT25, _TEXTS, _SPANS))
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("some words\n", r"file: its first line is of no form that is known; give people's MQM"),
-        ("", "file: the file is empty"),
-        ("{]\n", "file, line 1"),
-        (SPANS_OF_WMT25, "name the metric, NAME=.*people=.*file$"),
-    ],
-)
-def test_a_file_that_does_not_say_what_it_is(content: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(MbrEsdError, match=message):
-        kind_of(tmp_path, content)
+def test_a_file_says_what_it_is_or_the_name_does(tmp_path: Path) -> None:
+    assert [kind_of(tmp_path, beginning) for beginning, _ in BEGINNINGS] == [kind for _, kind in BEGINNINGS]
     assert [kind_of(tmp_path, SPANS_OF_WMT25, name) for name in ("GemSpanEval", "people")] == ["wmt25-task2", "esa"]
+    for content, message in {
+        "some words\n": r"file: its first line is of no form that is known; give people's MQM",
+        "": "file: the file is empty",
+        "{]\n": "file, line 1",
+        SPANS_OF_WMT25: "name the metric, NAME=.*people=.*file$",
+    }.items():
+        with pytest.raises(MbrEsdError, match=message):
+            kind_of(tmp_path, content)
 
 
 @pytest.mark.parametrize(
@@ -342,8 +319,6 @@ def test_a_file_that_does_not_say_what_it_is(content: str, message: str, tmp_pat
     ],
 )
 def test_what_does_not_belong_to_a_kind_is_refused(words: str, message: str, tmp_path: Path, mbr_esd: Command) -> None:
-    path = tmp_path / "mqm.tsv"
-    rows = [BEGINNINGS[0][0], "A\td\t1\t1\tr\tdog\tHund\tNo-error\tNo-error\t"]
-    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    path = Path(__file__).parents[3] / "docs" / "examples" / "human.tsv"
     err = mbr_esd("wmt import", words.format(path, path), f"--test-set {tmp_path}/data/t", status=1).err
     assert message.format(path) in err

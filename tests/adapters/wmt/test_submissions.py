@@ -167,9 +167,6 @@ def test_lines_are_as_the_tasks_say(data: Path, tmp_path: Path) -> None:
         "official_###_en_###_de_###_news_###_n1_###_7",
         "official_###_en_###_de_###_news_###_n2_###_0",
     ]
-    for system in ("A of the task", *SYSTEMS[1:]):
-        clean = items[0]["task1_pred"][system]["errors"] == []
-        assert (items[0]["task3_pred"][system], items[0]["task2_pred"][system] == 100.0) == (int(clean), clean)
 
 
 def test_spans_of_a_task() -> None:
@@ -215,32 +212,20 @@ def test_what_cannot_be_submitted_is_refused(data: Path, tmp_path: Path, mbr_esd
         assert message in mbr_esd(submit, words, status=1).err
 
 
-def test_wmt26_from_the_test_set_to_a_submission(tmp_path: Path, mbr_esd: Command) -> None:
-    path, where = tmp_path / "out.jsonl", f"--test-set {tmp_path}/wmt26 --lp eng_Latn-deu_Latn"
-    written = mbr_esd("wmt import", DATA / "mteval-test26.jsonl", f"--test-set {tmp_path}/wmt26").out
-    assert "3 systems (references: refA), 5 segments in 2 documents" in written
-    refused("no such gold scores", load_test_set, tmp_path, "wmt26", "eng_Latn-deu_Latn")
-    blind = load_test_set(tmp_path, "wmt26", "eng_Latn-deu_Latn", blind=True)
-    assert blind.systems == ("Gemini_3.1_Pro", "ONLINE_B")
-    assert np.isnan(blind.gold).all()
-    mbr_esd("wmt score", where, "--model empty --quiet")
-    mbr_esd("wmt submit", where, "--task wmt26 --metric empty -o", path)
-    items = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    # White space in a document's name cannot be kept in the layout.
-    assert [item["item_id"] for item in items] == [one.replace("d1 x", "d1_x") for one in ITEMS]
-    assert items[0]["task2_pred"] == dict.fromkeys(BLIND, 100.0)
-    assert "10 translations by 2 systems" in mbr_esd(f"wmt import back={path}", where).out
-
-
 def spans26(*errors: tuple[int, int, str, str], omission: str | None = None, fault: str | None = None) -> Any:
     """Error spans of one translation, and the severity of what it leaves out, and of an instruction not followed."""
     marked = [dict(zip(("start", "end", "severity", "category"), error, strict=True)) for error in errors]
     return {"errors": marked, "omission": omission, "instruction_fault": fault}
 
 
-def test_spans_of_wmt26_come_back(tmp_path: Path, mbr_esd: Command) -> None:
+def test_wmt26_from_the_test_set_to_a_submission(tmp_path: Path, mbr_esd: Command) -> None:
     where = f"--test-set {tmp_path}/wmt26 --lp eng_Latn-deu_Latn"
-    mbr_esd("wmt import", DATA / "mteval-test26.jsonl", where)
+    written = mbr_esd("wmt import", DATA / "mteval-test26.jsonl", f"--test-set {tmp_path}/wmt26").out
+    assert "3 systems (references: refA), 5 segments in 2 documents" in written
+    refused("no such gold scores", load_test_set, tmp_path, "wmt26", "eng_Latn-deu_Latn")
+    blind = load_test_set(tmp_path, "wmt26", "eng_Latn-deu_Latn", blind=True)
+    assert blind.systems == ("Gemini_3.1_Pro", "ONLINE_B")
+    assert np.isnan(blind.gold).all()
     faults = (0, 2, "minor", "instruction_fault"), (2, 3, "major", "instruction fault/register")
     each = [
         spans26((0, 3, "minor", "style"), (4, 4, "major", "other"), omission="minor"),
@@ -250,6 +235,7 @@ def test_spans_of_wmt26_come_back(tmp_path: Path, mbr_esd: Command) -> None:
     ]
     items = [
         {
+            # White space in a document's name cannot be kept in the layout.
             "item_id": name.replace("d1 x", "d1_x"),
             "task1_pred": dict(zip(BLIND, (spans, spans26()), strict=True)),
             "task2_pred": dict(zip(BLIND, (60.0, 0.0), strict=True)),
@@ -259,9 +245,12 @@ def test_spans_of_wmt26_come_back(tmp_path: Path, mbr_esd: Command) -> None:
     ]
     path, back = tmp_path / "theirs.jsonl", tmp_path / "back.jsonl"
     path.write_text("".join(json.dumps(item) + "\n" for item in items), encoding="utf-8")
-    mbr_esd(f"wmt import theirs={path}", where)
+    assert "10 translations by 2 systems" in mbr_esd(f"wmt import theirs={path}", where).out
     mbr_esd("wmt submit", where, "--task wmt26 --metric theirs --range 0 100 -o", back)
     assert [json.loads(line) for line in back.read_text(encoding="utf-8").splitlines()] == items
+    mbr_esd("wmt score", where, "--model empty --quiet")
+    mbr_esd("wmt submit", where, "--task wmt26 --metric empty -o", back)
+    assert json.loads(back.read_text(encoding="utf-8").splitlines()[0])["task2_pred"] == dict.fromkeys(BLIND, 100.0)
 
 
 def test_wmt25_keeps_the_tasks_numbers(tmp_path: Path, mbr_esd: Command) -> None:
