@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions
 from tests.helpers.comet_checkpoint import make_checkpoint
-from tests.helpers.comet_commands import SOURCES, TRANSLATIONS, write
+from tests.helpers.comet_commands import DATA, SOURCES, TRANSLATIONS, write
 from tests.helpers.command import Command
 
 pytestmark = pytest.mark.comet
@@ -18,8 +19,8 @@ pytestmark = pytest.mark.comet
 @pytest.fixture
 def files(workdir: Path) -> Path:
     pytest.importorskip("comet.models", reason="unbabel-comet is not installed")
-    for name, lines in (("src.txt", SOURCES), ("mt.txt", TRANSLATIONS), ("ref.txt", TRANSLATIONS)):
-        write(name, *lines)
+    for name in ("src.txt", "mt.txt", "ref.txt"):
+        shutil.copy(DATA / name.replace("ref", "mt"), name)
     return workdir
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-SOURCES = ("The shop is closed on Monday.", "She eats an apple.", "Good morning!")
-TRANSLATIONS = ("Der Laden ist am Montag geöffnet.", "Sie isst ein Apfel.", "Guten Morgen!")
+DATA = Path(__file__).parents[1] / "data" / "comet"
+SOURCES, TRANSLATIONS = ((DATA / name).read_text(encoding="utf-8").splitlines() for name in ("src.txt", "mt.txt"))
 #: What the model answered: the errors of each translation, three times each; and the scores of these.
 ERRORS = ([("geöffnet", "major")], [("ein", "minor")], [])
 SCORES = [0.8, 0.96, 1.0]

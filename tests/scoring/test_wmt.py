@@ -15,7 +15,6 @@ from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, mqm_score
 from mbr_esd_metric.errors import EngineError, OptionError
-from mbr_esd_metric.files.records import write_records
 from mbr_esd_metric.scoring.wmt import (
     Scored,
     ScoredText,
@@ -25,11 +24,10 @@ from mbr_esd_metric.scoring.wmt import (
     score_test_set,
     xcomet_annotation,
 )
-from tests.helpers.candidates import answer, record
 from tests.helpers.comet_checkpoint import make_checkpoint
 from tests.helpers.command import Command
 from tests.helpers.refused import refused
-from tests.helpers.wmt_folder import write_folder
+from tests.helpers.wmt_folder import DATA, write_folder
 
 
 @pytest.fixture
@@ -45,20 +43,6 @@ def test_set(tmp_path: Path) -> TestSet:
 def score(test_set: TestSet, tmp_path: Path, mbr_esd: Command) -> Command:
     """`mbr-esd wmt score` of the test set."""
     return partial(mbr_esd, f"wmt score --test-set {tmp_path}/tiny --lp en-de --quiet")
-
-
-def replayed(test_set: TestSet, systems: str, *answers: Sequence[str] | None) -> str:
-    """A model with these answers, each the words of its errors or no JSON, to every translation of these systems."""
-    texts = ["no JSON" if words is None else answer(*words) for words in answers]
-    records = [
-        record(source, text, *texts, number=n, system=system)
-        for system in systems
-        for n, (source, text) in enumerate(zip(test_set.sources, test_set.outputs[system], strict=True), 1)
-        if text
-    ]
-    path = test_set.layout.data / "candidates.jsonl"
-    write_records(path, records)
-    return f"mbr-esd-demo?candidates={path}&n={len(texts)}"
 
 
 def counting(version: int = 1, fail: str | None = None, marks: bool = True) -> tuple[Scorer, list[str]]:
@@ -161,8 +145,8 @@ def test_sacrebleu_is_sacrebleu(test_set: TestSet) -> None:
     assert (test_set.signature("BLEU-refA") or "").startswith("BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|")
 
 
-def test_invalid_and_missing_candidates(test_set: TestSet, score: Command) -> None:
-    model = replayed(test_set, "AB", None, ["nirgends"])
+def test_invalid_and_missing_candidates(score: Command) -> None:
+    model = f"mbr-esd-demo?candidates={DATA}/tiny-nowhere.jsonl&n=2"
     assert "; to score the other systems: --exclude refA" in score("--all --model", model, status=1).err
     first, _ = score("--all --exclude refA --model", model, "empty").err.splitlines()  # --quiet leaves warnings
     assert first.startswith("most error spans that candidates marked are not in the translation")
@@ -184,15 +168,15 @@ def test_candidates_of_what_is_rated_are_enough(
     test_set: TestSet, score: Command, tmp_path: Path, mbr_esd: Command
 ) -> None:
     """`sample --test-set`, `wmt score` and `decide` are of the translations with gold; a board takes each."""
-    words = ("--model", "ours=" + replayed(test_set, "AB", ["schläft"]))
-    assert "ours-src scored for 2 systems, on the 5 of 6 translations with gold" in score(*words).out
+    words = f"--model ours=mbr-esd-demo?candidates={DATA}/tiny-sleeps.jsonl&n=1"
+    assert "ours-src scored for 2 systems, on the 5 of 6 translations with gold" in score(words).out
     stored = files.read_scores(test_set.layout.metric_file("ours-src", "seg.score"))["B"]
     assert [one is None for one in stored] == [False, False, True]
     # What is there is scored again where all is wanted.
-    assert "ours-src is there already, on the 5 of 6" in score(*words).out
-    score(*words, "--all", status=1)
+    assert "ours-src is there already, on the 5 of 6" in score(words).out
+    score(words, "--all", status=1)
     decisions = tmp_path / "d.jsonl"
-    mbr_esd("decide", tmp_path / "candidates.jsonl", "-o", decisions, "--quiet")
+    mbr_esd("decide", DATA / "tiny-sleeps.jsonl", "-o", decisions, "--quiet")
     board = f"leaderboard --test-set {tmp_path}/tiny --lp en-de --k 0 --metric ours theirs={decisions}"
     assert "theirs covers 5 of 6 translations of en-de, all that have gold" in mbr_esd(board, "--table json").out
     decisions.write_text(decisions.read_text().replace("schläft", "wacht"))

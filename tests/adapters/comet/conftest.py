@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.files.records import write_records
-from tests.helpers.candidates import answer, record
-from tests.helpers.comet_commands import ERRORS, MODEL, SOURCES, TRANSLATIONS, write
+from tests.helpers.comet_commands import DATA, MODEL
 from tests.helpers.command import Command
 
 
@@ -19,12 +18,7 @@ from tests.helpers.command import Command
 def files(workdir: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder, which is the current one, with src.txt, mt.txt and candidates.jsonl."""
     monkeypatch.setenv("MBR_ESD_CACHE", str(workdir / "cache"))
-    write("src.txt", *SOURCES)
-    write("mt.txt", *TRANSLATIONS)
-    answers = [[answer(*errors)] * 3 for errors in ERRORS]
-    texts = zip(SOURCES, TRANSLATIONS, answers, strict=True)
-    write_records("candidates.jsonl", [record(s, t, *each, number=n) for n, (s, t, each) in enumerate(texts)])
-    return workdir
+    return Path(shutil.copytree(DATA, workdir, dirs_exist_ok=True))
 
 
 @pytest.fixture

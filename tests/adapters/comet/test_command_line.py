@@ -51,13 +51,9 @@ def test_the_json_has_the_shape_of_xcomets(comet_command: Command, tmp_path_fact
 
 
 def test_corrections_and_data_warnings_are_in_the_json(comet_command: Command) -> None:
-    error = {"error_span": "ein", "category": "fluency", "sub_category": "", "severity": "minor"}
-    text = json.dumps({"errors": [{**error, "correction": "einen", "reason": "accusative"}]})
-    record = {"id": "1", "src": SOURCES[1], "mt": TRANSLATIONS[1], "format": "json-corrections"}
-    write("candidates.jsonl", json.dumps({**record, "candidates": [{"text": text, "logprob": -1.0}] * 3}))
     write("src.txt", *SOURCES[1:])
     write("mt.txt", TRANSLATIONS[1], "")
-    comet_command("score --to_json out.json")
+    comet_command("score --to_json out.json --model mbr-esd-demo?n=3&candidates=corrections.jsonl")
     [[row, blank]] = written().values()
     assert row["corrected"] == "Sie isst einen Apfel."
     assert "data_warning" not in row

@@ -190,10 +190,7 @@ def test_ratings_of_different_translations_are_refused(tmp_path: Path) -> None:
     assert "1 rating of another spelling of a translation: the first one is kept" in done.notes
     with pytest.raises(InputError, match=r"some.tsv, lines 0 and 2: two texts of system A for segment 1 of d"):
         imported(tmp_path, *texts, test_set="b")
-    header = "system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\n"
-    lines = [f"A\td\t1\t1\tr{n}\tA dog.\t{text}\tno-error\tno-error\n" for n, text in enumerate(["Hund.", "Wir sind"])]
-    (tmp_path / "m.tsv").write_text(header + "".join(lines), encoding="utf-8")
-    refused(r"m.tsv, lines 2 and 3: two texts of system A", read_mqm, tmp_path / "m.tsv")
+    refused(r"two-texts.tsv, lines 2 and 3: two texts of system A", read_mqm, DATA / "two-texts.tsv")
 
 
 @pytest.fixture(scope="module")

@@ -74,11 +74,8 @@ def test_texts_with_line_ends_and_json_lines(folder: Path) -> None:
     assert test_set.outputs["B"][1] == "Zwei."
 
 
-def test_gold_by_another_name(folder: Path) -> None:
-    scores = {"A": [1, 2, 3], "B": [None, None, None]}
-    files.write_scores(Layout(folder, "tiny", "en-de").human_file("esa", "seg.score"), scores)
-    assert load(folder, gold="esa").systems == ("A",)
-    refused("there are: esa, mqm; .*--gold", load, folder, gold="da")
+def test_gold_that_is_not_there(folder: Path) -> None:
+    refused("there are: mqm; .*--gold", load, folder, gold="da")
     for path in (folder / "tiny" / "human-scores").glob("*.score"):
         path.unlink()
     refused("there are: none; import human ratings first: mbr-esd wmt import", load, folder)
