@@ -13,7 +13,7 @@ import pytest
 from mbr_esd_metric.cli.main import VERBS, add_verbs
 from mbr_esd_metric.decoding.options import FIELDS
 from mbr_esd_metric.metric.card import OPTIONS
-from tests.helpers.document import ROOT, Block, DocumentError, Session, blocks_of, documents
+from tests.helpers.document import ROOT, Block, Session, blocks_of, documents
 
 #: Where the repository's files are on the web, as absolute links name them; setup.cfg has the address.
 REPOSITORY_URLS = tuple(
@@ -175,15 +175,3 @@ def _prose(document: Path) -> str:
 def _anchors(document: Path) -> set[str]:
     headings = re.findall(r"^#+ (.*)$", document.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower().replace("`", "")).strip().replace(" ", "-") for heading in headings}
-
-
-def test_what_the_convention_says(tmp_path: Path) -> None:
-    session, page = Session(tmp_path), ROOT / "docs" / "none.md"
-    text = "$ export WORD=one\n$ echo \\\n    $WORD two\none two\n$ printf 'a\\nb\\nc 0.123 s\\n'\n...\nc ... s"
-    good = [("console", text), ("console", "$ test $WORD = one"), ("python", "x = 1"), ("python", ">>> x + 1\n2")]
-    for one in good:  # one shell throughout
-        session.run(Block(page, 1, *one))
-    for one in (("console", "$ false"), ("console", "$ echo one\ntwo"), ("python", ">>> x + 1\n3")):
-        with pytest.raises(DocumentError):
-            session.run(Block(page, 1, *one))
-    session.close()

@@ -115,6 +115,7 @@ def test_broken_released_code_files(tmp_path: Path, content: str, message: str) 
         (RECORD | {"src": 3}, '"src" is a number'),
         (RECORD | {"system": 3}, '"system" is a number'),
         (RECORD | {"candidates": {}}, '"candidates" is an object'),
+        (RECORD | {"format": "compct"}, "unknown format .compct.; did you mean .compact."),
         (RECORD | {"candidates": ["x"]}, "candidate 1 is a string"),
         (RECORD | {"candidates": [{"text": "x"}, {"text": None}]}, 'candidate 2: "text" is null'),
         (RECORD | {"candidates": [{"logprob": 1}]}, 'candidate 1: no "text"'),

@@ -110,16 +110,6 @@ class Page:
         )
         self.frame()
 
-    def hover(self, selector: str) -> None:
-        """Move the mouse to the middle of an element, as a user would."""
-        box = self.js(
-            "const e = document.querySelector(arguments[0]); e.scrollIntoView({block: 'nearest'});"
-            "const box = e.getClientRects()[0]; return [box.x + box.width / 2, box.y + box.height / 2]",
-            selector,
-        )
-        self.driver.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": box[0], "y": box[1]})
-        self.frame()
-
     def numbers(self) -> dict[str, Any]:
         """Numbers that the page computed; None for NaN."""
         return json.loads(self.js("return JSON.stringify(mbrEsd.numbers())"))

@@ -64,10 +64,5 @@ def test_another_text_is_refused_and_nothing_of_it_stays(mirror: str, tmp_path: 
     assert not (tmp_path / "data").exists()
 
 
-def test_without_a_network_the_address_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"cannot fetch file:///nowhere/google/.*/mqm_ted_ende\.tsv"):
-        human_data.main([str(tmp_path), "--base", "file:///nowhere"])
-
-
 def test_the_pinned_sums_are_those_of_the_tables_that_the_tests_use(mqm_folder: Path) -> None:
     human_data.fetch(mqm_folder.parent, "file:///nowhere")
