@@ -50,13 +50,6 @@ def error(start: int, end: int, severity: str, confidence: float = 0.5) -> dict[
     return {"text": "?", "confidence": confidence, "severity": severity, "start": start, "end": end}
 
 
-@pytest.fixture
-def decisions(tmp_path: Path) -> Path:
-    path = tmp_path / "decisions.jsonl"
-    write_records(path, [DecisionRecord.of(r, decide(r.candidates, r.mt)) for r in read_candidates(CANDIDATES)])
-    return path
-
-
 def annotations(sheet: RatingTable, name: str) -> list[Annotation | None]:
     column = next(column for column in sheet.columns if column.name == name)
     return [opinion.annotation if opinion else None for opinion in column.ratings]
@@ -94,11 +87,12 @@ def test_what_is_none_of_these_files(tmp_path: Path, content: Any, message: str)
     refused(message, sheet_of, path)
 
 
-def test_decisions_belong_to_their_candidates(decisions: Path, tmp_path: Path) -> None:
+def test_decisions_belong_to_their_candidates(tmp_path: Path) -> None:
     """Without them, beside others', beside a copy, and beside other texts of the same names."""
+    decisions, other, records = tmp_path / "decisions.jsonl", tmp_path / "other.jsonl", [*read_candidates(CANDIDATES)]
+    write_records(decisions, [DecisionRecord.of(r, decide(r.candidates, r.mt)) for r in records])
     message = "segment 1 is in no file of candidates and no test set.*give the candidates file"
     refused(message, sheet_of, decisions)
-    other, records = tmp_path / "other.jsonl", list(read_candidates(CANDIDATES))
     write_records(other, [replace(record, mt=f"Anders: {record.mt}") for record in records])
     refused(r"decisions.jsonl: segment 1: the error span 'Ufer' does not stand at 4 of", sheet_of, decisions, other)
     write_records(other, records)
@@ -171,13 +165,7 @@ def test_a_test_set_has_people_and_the_metrics_with_spans_or_those_named(mbr_esd
     """A translation that nobody supplied is no row."""
     sheet = read_table([], load_test_set(TINY.parent, "tiny", "en-de"))
     assert [(column.name, column.human) for column in sheet.columns] == [("mqm.rater1", True), ("good-src", False)]
-    assert [(text.system, text.id) for text in sheet.rows] == [
-        ("B", "1"),
-        ("B", "2"),
-        ("A", "1"),
-        ("A", "2"),
-        ("A", "3"),
-    ]
+    assert [f"{text.system}{text.id}" for text in sheet.rows] == ["B1", "B2", "A1", "A2", "A3"]
     assert [o.input_score for o in sheet.columns[1].ratings if o] == [0.25, 1, 0.25, 1, 2]
     assert mbr_esd("show --lp en-de --metric BLEU good -n 1 --test-set", TINY).out.splitlines()[2:] == [
         "mqm.rater1  score 0.8000  MQM -5",

@@ -28,13 +28,7 @@ from mbr_esd_metric.adapters.pearmut.campaign import (
     utf16_units,
 )
 from mbr_esd_metric.adapters.rating_formats import read_mqm
-from mbr_esd_metric.adapters.ratings import (
-    MqmError,
-    Rating,
-    check_comparable,
-    read_rating_lines,
-    write_rating_lines,
-)
+from mbr_esd_metric.adapters.ratings import MqmError, Rating, check_comparable, read_rating_lines, write_rating_lines
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import OptionError
 from tests.helpers.refused import refused
@@ -100,12 +94,12 @@ def test_times_of_all_visits_since_a_reset_count_and_a_pause_at_most_a_minute() 
 
 def test_mqm_has_the_categories_that_scores_weigh() -> None:
     ours = (
-        ("minor", "fluency/punctuation"),
-        ("major", "Non-translation"),
-        ("major", "accuracy/other"),
-        ("minor", "beauty"),
+        ("fluency/punctuation", "minor"),
+        ("Non-translation", "major"),
+        ("accuracy/other", "major"),
+        ("beauty", "minor"),
     )
-    spans = Annotation(ErrorSpan(at, at + 1, *kind) for at, kind in enumerate(ours))  # type: ignore[arg-type]
+    spans = Annotation(ErrorSpan(at, at + 1, severity, kind) for at, (kind, severity) in enumerate(ours))
     made = _made("MQM", Output(TEXT, spans))
     before = made["data"][0][0][0]["error_spans"]["system1"]
     categories = ["Fluency/Punctuation", "Non-translation/Non-translation", "Accuracy", None]
