@@ -34,8 +34,8 @@ def hide(*secrets: str) -> None:
 
 
 def masked(text: str) -> str:
-    """The words of a server or a library with ``***`` in place of each key and password in use; of a short one only
-    where it stands alone, and not of one of up to three characters, such as that of a server that wants none."""
+    """The text with ``***`` in place of each key and password in use: of a short one where it stands alone, and never
+    of one of up to three characters, such as that of a server that wants none."""
     keys = {*_secrets, *(os.environ.get(name, "").strip() for name in _KEY_VARIABLES)}
     for key in sorted((key for key in keys if len(key) > 3 and key in text), key=len, reverse=True):
         text = text.replace(key, "***") if len(key) > 11 else re.sub(rf"(?<!\w){re.escape(key)}(?!\w)", "***", text)
@@ -112,8 +112,8 @@ def show_log() -> None:
 
 
 def progress_bar(doing: str, unit: str = "it", *, done: int = 0, shown: bool = True, **options: Any) -> tqdm[Any]:
-    """A bar of `tqdm`, which begins with those `done` before; `options` are tqdm's, such as `iterable` or `total`. In a
-    log file or a pipe it is a line now and then."""
+    """A bar of `tqdm` that begins with those `done` before; `options` are tqdm's. In a log file or a pipe it is a line
+    now and then."""
     from tqdm import tqdm
 
     to: TextIO = sys.stderr
@@ -124,7 +124,7 @@ def progress_bar(doing: str, unit: str = "it", *, done: int = 0, shown: bool = T
 
 
 class _Lines(io.StringIO):
-    """Where a bar is written that nobody sees move: each picture of it is a line of standard error."""
+    """Where a bar that nobody sees move is written: a line of standard error each time."""
 
     def write(self, text: str) -> int:
         if text.strip():
@@ -133,11 +133,7 @@ class _Lines(io.StringIO):
 
 
 class MbrEsdError(Exception):
-    """Base of every error that this package raises on purpose.
-
-    The command line prints it as one line and exits with a non-zero status; a library user catches this one class.
-    Its text is fit for a terminal, whatever data or a server's reply are quoted in it.
-    """
+    """Base of every error that this package raises on purpose; its text is one line, fit for a terminal."""
 
     def __str__(self) -> str:
         return printable(masked(super().__str__()))
@@ -199,8 +195,8 @@ def labelled(label: str) -> Iterator[None]:
 
 
 def unknown(kind: str, value: str, valid: Iterable[str], listed: str | None = None) -> OptionError:
-    """An `OptionError` for an unknown value of a kind such as "rule", with the nearest valid names first, in any letter
-    case. `listed` is the command that lists them, where they are too many for a message."""
+    """An `OptionError` for an unknown value of a kind such as "rule", with the nearest valid names. `listed` is the
+    command that lists them, where they are too many for a message."""
     names = sorted(valid)
     close = difflib.get_close_matches(value.lower(), {name.lower(): None for name in names}, n=3, cutoff=0.5)
     near = [name for lowered in close for name in names if name.lower() == lowered]

@@ -1,10 +1,7 @@
 """Classes by name. A new class is one new file, in this package or in another one that is installed.
 
-In this package, the file is named like the class's ``name``: ``gemba_mqm.py`` defines the format ``gemba-mqm``. So the
-names are known before anything is imported, and a class is loaded when it is needed. Rules, which are short, are all in
-one file.
-
-Another package offers a class by an entry point with the class's ``name``::
+In this package, the file is named like the class: ``gemba_mqm.py`` defines the format with ``name = "gemba-mqm"``. So
+names are known before a class is loaded. Another package offers a class by an entry point with the class's ``name``::
 
     [options.entry_points]
     mbr_esd_metric.rules =
@@ -31,9 +28,7 @@ PARTS: dict[str, str] = {}
 
 
 class Catalog(Generic[_T]):
-    """Classes of one kind by name: those in a folder of this package, and those that other packages offer.
-
-    Another package cannot replace a name of this package.
+    """Classes of one kind by name: those of this package, and those of other packages under other names.
 
     Args:
         kind, plural: such as "engine"; the entry points' group is ``mbr_esd_metric.`` and the plural.
@@ -82,12 +77,7 @@ class Catalog(Generic[_T]):
                 if hasattr(module, "__path__") or name in self._beside:
                     file = self._beside.get(name, name).replace("-", "_")
                     module = importlib.import_module(f"{module.__package__}.{file}")
-                try:
-                    self._loaded[name] = self._classes(module)[name]
-                except KeyError:
-                    raise PluginError(
-                        f"{module.__file__} has no {self._base.__name__} with name = {name!r}, as its file name says"
-                    ) from None
+                self._loaded[name] = self._classes(module)[name]
             elif name in self._offered:
                 self._loaded[name] = self._load(self._offered[name])
             else:
@@ -120,23 +110,20 @@ class Catalog(Generic[_T]):
         return {name: value for value in every if (name := vars(value).get("name")) is not None}
 
     def _load(self, point: EntryPoint) -> type[_T]:
-        part, cause, value = f"the {self.kind} {point.name!r} of {_package_of(point)}", None, None
+        part = f"the {self.kind} {point.name!r} of {_package_of(point)}"
         try:
             value = point.load()
-        # A package of somebody else may raise anything on import.
-        except Exception as error:
-            why, cause = f"{type(error).__name__}: {error}", error
-        else:
-            if isinstance(value, type) and issubclass(value, self._base):
-                if getattr(value, "name", None) == point.name and not inspect.isabstract(value):
-                    module = sys.modules[value.__module__.partition(".")[0]]
-                    PARTS[(module.__file__ or inspect.getfile(value)).removesuffix("__init__.py")] = part
-                    return value
-                lacking = ", ".join(sorted(getattr(value, "__abstractmethods__", ())))
-                why = f"it lacks {lacking}" if lacking else f"the class calls itself {getattr(value, 'name', None)!r}"
-            else:
-                why = f"{point.value} is no subclass of {self._base.__name__}"
-        raise PluginError(f"{part} cannot be used: {why}; update or uninstall that package") from cause
+            lacking = ", ".join(sorted(getattr(value, "__abstractmethods__", ())))
+            if not (isinstance(value, type) and issubclass(value, self._base)):
+                raise TypeError(f"{point.value} is no subclass of {self._base.__name__}")
+            if lacking or getattr(value, "name", None) != point.name:
+                raise TypeError(f"it lacks {lacking}" if lacking else f"the class is not called {point.name!r}")
+        except Exception as error:  # a package of somebody else may raise anything on import
+            why = f"{type(error).__name__}: {error}"
+            raise PluginError(f"{part} cannot be used: {why}; update or uninstall that package") from error
+        module = sys.modules[value.__module__.partition(".")[0]]
+        PARTS[(module.__file__ or inspect.getfile(value)).removesuffix("__init__.py")] = part
+        return value
 
     def _warn(self, message: str) -> None:
         if message not in self._warned:

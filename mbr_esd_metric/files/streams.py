@@ -8,8 +8,8 @@ import hashlib
 import io
 import json
 import os
+import secrets
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
@@ -116,17 +116,12 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
             yield content
         return
     real = Path(os.path.realpath(target))
-    handle, name = tempfile.mkstemp(prefix=".mbr-esd-", suffix=".part", dir=real.parent)
-    part = Path(name)
+    part = real.with_name(f".mbr-esd-{secrets.token_hex(8)}.part")
     try:
-        with os.fdopen(handle, "wb") as file, _compressed(file, target.suffix) as content:
+        with part.open("xb") as file, _compressed(file, target.suffix) as content:
             yield content
         if real.exists():
-            mode = real.stat().st_mode & 0o7777
-        else:  # the system tells the mask of new files only by setting it
-            os.umask(mask := os.umask(0o077))
-            mode = 0o666 & ~mask
-        part.chmod(mode)
+            part.chmod(real.stat().st_mode & 0o7777)
         part.replace(real)
     except BaseException as error:
         part.unlink(missing_ok=True)
@@ -152,14 +147,9 @@ def write_whole(path: str | Path, text: str) -> None:
 
 
 def json_text(value: object, indent: int | None = None) -> str:
-    """JSON that UTF-8 can hold; characters stand as they are, but lone surrogates, which UTF-8 has not, are escaped.
-    `ValueError` for a number that JSON has not (NaN, infinity)."""
+    """JSON that UTF-8 can hold: lone surrogates, which it has not, are escaped. `ValueError` for NaN and infinity."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(value, allow_nan=False, indent=indent)
-    return text
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _decompressed(file: IO[bytes], suffix: str) -> IO[bytes]:

@@ -256,12 +256,10 @@ def _equal_scores(card: ModelCard, decisions: Sequence[Decision], candidates: in
     judged = [one for one in decisions if one.valid]
     if len(judged) < 2 or len({one.score for one in judged}) > 1 or math.isnan(judged[0].score):
         return []
-    clean = sum(not one.annotation for one in judged)
-    line = f"all {len(judged)} segments have the score {judged[0].score:.4f}: {clean} "
-    if clean == len(judged):
-        line += f"decisions have no error span, and {unmarked} of {candidates} candidates say that there is no error"
-    else:
-        line += f"of the decisions and {unmarked} of {candidates} candidates mark no error"
+    line = (
+        f"all {len(judged)} segments have the score {judged[0].score:.4f}: {sum(not one.annotation for one in judged)} "
+        f"decisions have no error span, and {unmarked} of {candidates} candidates say that there is no error"
+    )
     means = [one.located / one.valid for one in judged]
     if card.samples == 1:
         line += "; several candidates tell more than one: rule=mbr&n=16&temperature=1&score=expected"

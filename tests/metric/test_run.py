@@ -241,7 +241,7 @@ NOT_FOUND = "not found in the translation"
             [[answer(mt[:3], severity="minor")] * 2 for mt in TRANSLATIONS],
             False,
             "",
-            ["all 3 segments have the score 0.9600: 0 of the decisions and 0 of 6 candidates mark no error"],
+            ["all 3 segments have the score 0.9600: 0 decisions have no error span, and 0 of 6 candidates say"],
         ),
         (
             [[answer("Hund\u00a0schlief"), answer("Wolf")], [CLEAN] * 2, [CLEAN] * 2],
