@@ -28,7 +28,7 @@ from mbr_esd_metric import (
 )
 from mbr_esd_metric.cli.decide import configure, flag
 from mbr_esd_metric.decoding.options import FIELDS as OPTIONS
-from mbr_esd_metric.errors import InputError, MissingDependencyError, OptionError
+from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metric.card import settings
 from mbr_esd_metric.metric.cards import load_card
 
@@ -108,6 +108,8 @@ def test_options_and_fields_are_the_same() -> None:
         decide(items, MT, rul="map")  # type: ignore[call-arg]
     with pytest.raises(OptionError, match="unknown rule 'foo'; valid: (?!.*oracle)"):
         decide(items, MT, rule="foo")
+    with pytest.raises(OptionError, match="decide_corpus, or `mbr-esd decide --rule mbr-corpus`"):
+        decide(items, MT, rule="mbr-corpus")
 
 
 @pytest.mark.parametrize("name", [name for name, one in OPTIONS.items() if one.metadata["valid"] is not None])
@@ -198,13 +200,3 @@ WORD: Any = "high"
 def test_wrong_kinds_are_input_errors(call: Callable[[], object], part: str) -> None:
     with pytest.raises(InputError, match=part):
         call()
-
-
-def test_mbr_corpus_of_one_segment_names_the_way() -> None:
-    with pytest.raises(OptionError, match=r"decide_corpus, or `mbr-esd decide --rule mbr-corpus`"):
-        decide([Candidate(annotation=())], "text", rule="mbr-corpus")
-
-
-def test_what_leaves_comets_requirements_says_so() -> None:
-    assert str(MissingDependencyError("vllm", "vllm", "x")).endswith('[vllm]" (beside COMET: docs/comet.md)')
-    assert str(MissingDependencyError("aiohttp", "server", "x")).endswith('[server]"')

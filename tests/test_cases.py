@@ -6,8 +6,6 @@ for `leaderboard_same_name` (`cli/test_leaderboard_views.py`) and `batch_subset`
 
 from __future__ import annotations
 
-import csv
-import itertools
 import json
 import os
 import subprocess
@@ -18,11 +16,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from mbr_esd_metric import InputError, load_metric
-from tests.helpers.chat_server import Failure, FakeServer
+from mbr_esd_metric import load_metric
+from tests.helpers.chat_server import FakeServer
 from tests.helpers.command import Command
 
 FOLDER = Path(os.environ.get("MBR_ESD_CASES", Path(__file__).parents[2] / "shared" / "cases")) / "reports"
@@ -97,19 +94,26 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return list(system)
 
 
-@pytest.mark.parametrize("name", ["01-429-names-a-quota-page", "04-finish-reason-eos-token"])
-def test_a_server_is_asked_again_and_its_whole_answers_count(
-    name: str, replayed: Callable[[str], str], texts: str, workdir: Path, mbr_esd: Command
+@pytest.mark.parametrize(
+    ("name", "options", "scores"),
+    [
+        ("01-429-names-a-quota-page", "", [1, 1, 1]),
+        ("02-answer-in-parts", "", [1, 0.8, 1]),
+        ("04-finish-reason-eos-token", "", [1, 1, 1]),
+        ("09-azure-deployment-name", "&dialect=openai", [1, 1, 1]),
+    ],
+)
+def test_whole_answers_count(
+    name: str,
+    options: str,
+    scores: list[float],
+    replayed: Callable[[str], str],
+    texts: str,
+    workdir: Path,
+    mbr_esd: Command,
 ) -> None:
-    mbr_esd(texts, f"'{replayed(f'{name}.json')}'")
-    assert [row["COMET"] for row in rows(workdir / "o.json")] == [1, 1, 1]
-
-
-def test_02_an_answer_in_parts_is_joined(
-    replayed: Callable[[str], str], texts: str, workdir: Path, mbr_esd: Command
-) -> None:
-    mbr_esd(texts, f"'{replayed('02-answer-in-parts.json')}'")
-    assert rows(workdir / "o.json")[1]["COMET"] == 0.8
+    mbr_esd(texts, f"'{replayed(f'{name}.json')}{options}'")
+    assert [row["COMET"] for row in rows(workdir / "o.json")] == scores
 
 
 def test_05_tool_calls_in_place_of_text_are_named(replayed: Callable[[str], str], texts: str, mbr_esd: Command) -> None:
@@ -139,21 +143,32 @@ def test_08_an_empty_answer_without_thinking_names_the_setting(
     mbr_esd(texts, f"'{model}&reasoning_effort=low'")
 
 
-def test_09_a_deployment_has_a_name_of_its_own(
-    replayed: Callable[[str], str], texts: str, workdir: Path, mbr_esd: Command
+DOOR = ("The door is open.", "Die Tür ist offen.")
+CAT = [("The bank closed last week.", "Die Bank schloss letzte Woche."), DOOR]
+PLURAL = [("You have {count} new messages from {name}.", "{name} さんから {count} 件の新しいメッセージがあります。")]
+
+
+@pytest.mark.parametrize(
+    ("name", "lp", "pairs"),
+    [
+        ("10-several-segments.sdlxliff", "", CAT),
+        ("14-four-languages.tmx", "--lp en-de", [("Yes", "Ja"), DOOR]),
+        ("15-one-plural-form.po", "--lp en-ja", PLURAL),
+        ("17-filipino.xlf", "", [("The door is open.", "Bukas ang pinto.")]),
+        ("21-comma-in-a-header-cell.csv", "--lp en-de", [DOOR]),
+    ],
+)
+def test_the_units_of_a_file(
+    name: str, lp: str, pairs: list[tuple[str, str]], case: Callable[[str], Path], workdir: Path, mbr_esd: Command
 ) -> None:
-    mbr_esd(texts, f"'{replayed('09-azure-deployment-name.json')}&dialect=openai'")
-    assert rows(workdir / "o.json")[0]["COMET"] == 1
-
-
-def test_10_segments_of_cat_tools_are_units(case: Callable[[str], Path], workdir: Path, mbr_esd: Command) -> None:
-    pairs = (
-        ("The bank closed last week.", "Die Bank schloss letzte Woche."),
-        ("The door is open.", "Die Tür ist offen."),
-    )
     model = candidates(workdir / "c.jsonl", *pairs)
-    mbr_esd("score", case("10-several-segments.sdlxliff"), f"--quiet --to_json o.json --model '{model}'")
-    assert [(row["src"], row["mt"]) for row in rows(workdir / "o.json")] == list(pairs)
+    mbr_esd("score", case(name), f"--quiet --to_json o.json --model '{model}' {lp}")
+    assert [(row["src"], row["mt"]) for row in rows(workdir / "o.json")] == pairs
+
+
+def test_14_a_file_of_several_languages_names_them(case: Callable[[str], Path], mbr_esd: Command) -> None:
+    refused = mbr_esd("score", case("14-four-languages.tmx"), status=1).err
+    assert all(code in refused for code in ("ar", "de", "fr"))
 
 
 def test_12_elements_have_their_parents_prefix(case: Callable[[str], Path], workdir: Path, mbr_esd: Command) -> None:
@@ -181,31 +196,8 @@ def test_13_a_line_break_divides_words_and_a_lost_placeholder_is_named(
     assert "placeholder" not in json.dumps(scored[0])
 
 
-def test_14_the_variant_of_a_tmx_is_chosen_by_the_languages(
-    case: Callable[[str], Path], workdir: Path, mbr_esd: Command
-) -> None:
-    model = candidates(workdir / "c.jsonl", ("Yes", "Ja"), ("The door is open.", "Die Tür ist offen."))
-    command = ("score", case("14-four-languages.tmx"), f"--quiet --to_json o.json --model '{model}'")
-    refused = mbr_esd(*command, status=1).err
-    assert all(code in refused for code in ("ar", "de", "fr"))
-    mbr_esd(*command, "--lp en-de")
-    assert [row["mt"] for row in rows(workdir / "o.json")] == ["Ja", "Die Tür ist offen."]
-
-
-def test_15_the_only_plural_form_belongs_to_the_plural(
-    case: Callable[[str], Path], workdir: Path, mbr_esd: Command
-) -> None:
-    pytest.importorskip("translate", reason="translate-toolkit (extra documents) is not installed")
-    source = "You have {count} new messages from {name}."
-    target = "{name} さんから {count} 件の新しいメッセージがあります。"
-    model = candidates(workdir / "c.jsonl", (source, target))
-    mbr_esd("score", case("15-one-plural-form.po"), f"--quiet --lp en-ja --to_json o.json --model '{model}'")
-    assert [row["src"] for row in rows(workdir / "o.json")] == [source]
-
-
 def test_17_any_language_code_is_taken(case: Callable[[str], Path], workdir: Path, mbr_esd: Command) -> None:
     model = candidates(workdir / "c.jsonl", ("The door is open.", "Bukas ang pinto."))
-    mbr_esd("score", case("17-filipino.xlf"), f"--quiet --model '{model}'")
     (workdir / "s.txt").write_text("The door is open.\n")
     (workdir / "t.txt").write_text("Bukas ang pinto.\n")
     for lp in ("en-fil", "en-ckb", "en-yue", "iw-en", "en-zh-CN", "eng_Latn-lld_Latn"):
@@ -237,12 +229,6 @@ def test_20_spans_copied_with_plain_characters_have_their_places(
         assert text[span["start"] : span["end"]] == span["text"]
 
 
-def test_21_the_delimiter_is_that_of_the_header(case: Callable[[str], Path], workdir: Path, mbr_esd: Command) -> None:
-    model = candidates(workdir / "c.jsonl", ("The door is open.", "Die Tür ist offen."))
-    mbr_esd("score", case("21-comma-in-a-header-cell.csv"), f"--quiet --lp en-de --to_json o.json --model '{model}'")
-    assert len(rows(workdir / "o.json")) == 1
-
-
 def test_23_a_date_in_other_digits_is_the_same(case: Callable[[str], Path], workdir: Path, mbr_esd: Command) -> None:
     pair = case("23-eastern-digits.tsv").read_text(encoding="utf-8").splitlines()[1].split("\t")
     model = candidates(workdir / "c.jsonl", (pair[0], pair[1]))
@@ -263,96 +249,6 @@ def test_two_runs_of_one_model_share_a_store(texts: str, workdir: Path) -> None:
         for run in runs:
             _, shown = run.communicate(timeout=100)
             assert run.returncode == 0, shown
-
-
-def test_systems_of_two_files_never_share_a_name(workdir: Path, mbr_esd: Command) -> None:
-    def scored(score: float) -> list[dict[str, object]]:
-        return [{"src": f"s{i}", "mt": f"t{i}{score}", "COMET": score - 0.01 * (i % 2)} for i in range(6)]
-
-    (workdir / "old.json").write_text(json.dumps({"base.txt": scored(0.9), "new.txt": scored(0.5)}))
-    (workdir / "new.json").write_text(json.dumps({"base.txt": scored(0.8)}))
-    shown = mbr_esd("compare old.json new.json").out
-    assert all(mean in shown for mean in ("0.895", "0.495", "0.795"))
-
-
-def test_a_carriage_return_is_quoted_in_a_csv(workdir: Path, mbr_esd: Command) -> None:
-    record = {"src": "Hello world", "mt": "Hallo\rWelt", "candidates": [{"text": error("Hallo")}]}
-    (workdir / "c.jsonl").write_text(json.dumps({"id": "1", **record}))
-    (workdir / "d.xlf").write_text(
-        '<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"><file original="f" source-language="en" '
-        'target-language="de" datatype="x"><body><trans-unit id="1"><source>Hello world</source>'
-        "<target>Hallo&#13;Welt</target></trans-unit></body></file></xliff>"
-    )
-    model = "--quiet --lp en-de --model 'mbr-esd-llama?candidates=c.jsonl&n=1'"
-    mbr_esd(f"score d.xlf --to_csv o.csv {model}")
-    mbr_esd(f"score o.csv --to_json o.json {model}")
-    assert [row["mt"] for row in rows(workdir / "o.json")] == ["Hallo\rWelt"]
-
-
-def test_columns_of_the_user_stay(workdir: Path, mbr_esd: Command) -> None:
-    (workdir / "human.csv").write_text('id,source,target,Score,Errors\n1,Hello world,Hallo Welt,77,"by Anna: tone"\n')
-    model = candidates(workdir / "c.jsonl", ("Hello world", "Hallo Welt"))
-    mbr_esd(f"score human.csv -o o.csv --quiet --lp en-de --model '{model}'")
-    mbr_esd(f"score o.csv -o twice.csv --quiet --lp en-de --model '{model}'")
-    for name in ("o.csv", "twice.csv"):
-        with open(workdir / name, newline="", encoding="utf-8-sig") as file:
-            [row] = csv.DictReader(file)
-        assert (row["Score"], row["Errors"]) == ("77", "by Anna: tone")
-        assert len(row) == 7 if name == "o.csv" else len(row) <= 7
-
-
-def test_names_of_documents_have_blanks(texts: str, workdir: Path, mbr_esd: Command) -> None:
-    """With `context=document` the first of "sport article" is not shown the text of "news article"."""
-    (workdir / "docs.txt").write_text("news article\nnews article\nsport article\n")
-    with FakeServer() as server:
-        server.spoil = always(CLEAN)
-        model = f"mbr-esd-server?server={server.url}&n=1&context=document"
-        mbr_esd(texts, f"'{model}' --documents docs.txt")
-        [prompt] = [str(body) for body in server.bodies if "The train is late." in str(body)]
-        assert "The bank closed." not in prompt
-
-
-def test_an_empty_omitted_span_is_read_in_any_spacing() -> None:
-    from mbr_esd_metric.prompting.formats import get_format
-
-    one = {"omitted_span": "", "category": "accuracy", "sub_category": "omission", "severity": "minor"}
-    read = [
-        str(get_format("json-omissions").parser("mt", "first", "src").parse(json.dumps({"errors": [one]}, **how)))
-        for how in ({}, {"separators": (",", ":")})
-    ]
-    assert read[0] == read[1]
-
-
-@pytest.mark.parametrize("ratio", [30, 1000, 100_000])
-def test_exact_p_values_hold_with_one_large_difference(ratio: float) -> None:
-    from mbr_esd_metric.metaeval.spa import exact_p_values
-
-    signs = np.array(list(itertools.product((1, -1), repeat=18)), dtype=np.int8)
-    for seed in range(2):
-        d = np.concatenate([[ratio], np.random.default_rng(seed).normal(size=17)])
-        sums, observed = signs @ d, d.sum()
-        tie = np.abs(sums - observed) <= 1e-9 * np.sqrt((d * d).sum())
-        expected = ((sums > observed) & ~tie).mean() + tie.mean() / 2
-        assert exact_p_values(np.stack([d, np.zeros(18)]))[0, 1] == pytest.approx(expected, abs=2e-3)
-
-
-def test_a_model_folder_makes_vllm_run_no_code(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text("{}")
-    for setting in ("trust_remote_code:true", "worker_extension_cls:evil.Code", "hf_overrides:x"):
-        (tmp_path / "hparams.yaml").write_text(f"class_identifier: mbr_esd_metric\nengine: vllm\nvllm: {setting}\n")
-        with pytest.raises(InputError, match="for the user of a model to say"):
-            load_metric(str(tmp_path))
-
-
-def test_a_key_is_in_no_message(texts: str, workdir: Path, mbr_esd: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    key = "sk-SECRETKEY123456"
-    monkeypatch.setenv("MBR_ESD_API_KEY", key)
-    with FakeServer() as server:
-        error = {"message": f"Incorrect API key provided: {key}", "type": "invalid_request_error"}
-        server.spoil = lambda value, number: Failure(400, {"error": error})
-        shown = mbr_esd(texts, f"'mbr-esd-server?server={server.url}&n=2'", status=1)
-    assert "Incorrect API key" in shown.err
-    assert key not in shown.err
 
 
 def test_files_of_odd_names_are_scored(workdir: Path) -> None:
@@ -378,34 +274,6 @@ def test_pairs_of_one_prompt_are_two_decisions() -> None:
             metric = load_metric(f"mbr-esd-llama?model=test-model&server={server.url}&n=4&lp=en-de")
             scores = metric.predict(batch, progress_bar=False).scores
             assert [score for score, pair in zip(scores, batch, strict=True) if pair is b] == [0.8]
-
-
-def test_sentences_of_a_text_without_stops_take_linear_time() -> None:
-    from mbr_esd_metric.prompting.sentences import parts, sentences
-
-    began = time.process_time()
-    assert len(sentences("a" * 100_000, "en")) >= 1
-    parts("A b. " * 2000, "C d. " * 1000, "en-de")
-    assert time.process_time() - began < 5
-
-
-def test_a_second_server_of_one_served_name_is_noticed(texts: str, mbr_esd: Command) -> None:
-    for text in (CLEAN, error("Ufer")):
-        with FakeServer("default") as server:
-            server.spoil = always(text)
-            shown = mbr_esd(texts, f"'mbr-esd-server?server={server.url}&n=4'")
-    assert "MBR_ESD_STORE=" in shown.err
-
-
-@pytest.mark.parametrize(
-    "verb", ["decide x.jsonl -o y.jsonl", "decide x.jsonl -o y.jsonl --rule mbr", "compare x.jsonl"]
-)
-def test_what_is_sampled_with_a_corpus_rule_is_read(verb: str, texts: str, workdir: Path, mbr_esd: Command) -> None:
-    model = candidates(workdir / "c.jsonl", ("Hello world", "Hallo Welt"), ("A door", "Eine Tür"))
-    (workdir / "s.txt").write_text("Hello world\nA door\n")
-    (workdir / "t.txt").write_text("Hallo Welt\nEine Tür\n", encoding="utf-8")
-    mbr_esd(f"sample -s s.txt -t t.txt --model '{model}&rule=mbr-corpus' -o x.jsonl --quiet")
-    mbr_esd(verb)
 
 
 def test_a_lone_surrogate_ends_no_run(texts: str) -> None:

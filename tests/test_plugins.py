@@ -81,22 +81,6 @@ def test_models_list_what_was_added(installed: Path) -> None:
     assert "  example-first-word works here" in checked
 
 
-def test_decide_by_the_rule_and_by_the_similarity(installed: Path, tmp_path: Path) -> None:
-    assert "example-longest: the most error spans" in " ".join(mbr_esd(installed, "decide", "--help").split())
-    rows = {}
-    for name, words in (
-        ("example-longest", ["--rule", "example-longest"]),
-        ("example-jaccard", ["--utility", "example-jaccard+softf1"]),
-    ):
-        out = tmp_path / name
-        mbr_esd(installed, "decide", str(CANDIDATES), "-o", str(out), "--quiet", *words)
-        rows[name] = records(out)
-    for record, row in zip(records(CANDIDATES), rows["example-longest"], strict=True):
-        answers = [json.loads(candidate["text"])["errors"] for candidate in record["candidates"]]
-        assert len(row["error_spans"]) == max(len({error["error_span"] for error in errors}) for errors in answers)
-    assert all(0 <= row["expected_utility"] <= 1 for row in rows["example-jaccard"])
-
-
 #: What is done with a file of candidates, in one process; every word is split at blanks.
 READING = """\
 wmt import human.tsv --test-set data/tiny --lp en-de

@@ -75,17 +75,6 @@ def test_confidence_is_the_probability_of_the_tokens_also_from_the_store_and_cal
         assert confidences(f"{tmp_path}{query}") == pytest.approx([PROBABILITY / 2] * 2, rel=1e-6)
 
 
-def test_tokens_that_spell_another_text_are_not_taken(caplog: pytest.LogCaptureFixture) -> None:
-    def odd(value: dict[str, object], number: int) -> dict[str, object]:
-        value = spelt(value, number)
-        value["choices"][0]["logprobs"]["content"][2]["bytes"] = [1, 2]  # type: ignore[index]
-        return value
-
-    with FakeServer(MODEL, spoil=odd) as server:
-        assert confidences(f"mbr-esd-llama-distill?server={server.url}") == [1.0, 1.0]
-    assert caplog.text.count("2 of 2 answers come without their tokens' log-probabilities") == 1
-
-
 WORDS = ("alte", "alter", "junge", "neue")
 TEXTS = [f"Die {word} Bank{end}" for word in WORDS for end in ("", "en", "!", " da")]
 
