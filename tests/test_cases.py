@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 import time
-import xml.dom.minidom
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -249,19 +248,6 @@ def test_two_runs_of_one_model_share_a_store(texts: str, workdir: Path) -> None:
         for run in runs:
             _, shown = run.communicate(timeout=100)
             assert run.returncode == 0, shown
-
-
-def test_files_of_odd_names_are_scored(workdir: Path) -> None:
-    model = candidates(workdir / "c.jsonl", ("Hello world", "Hallo Welt"))
-    (workdir / "s.txt").write_text("Hello world\n")
-    for name in (b"bad\xff.txt", "u\uffff.txt".encode(), b"esc\x1b[31mred.txt"):
-        Path(os.fsdecode(name)).write_text("Hallo Welt\n")
-        outputs = ["--junit", "j.xml", "--summary", "s.md", "--to_json", "o.json", "--fail-under", "0"]
-        command = [MBR_ESD, "score", "-s", "s.txt", "-t", name, "--model", model, "--quiet", *outputs]
-        done = subprocess.run(command, capture_output=True)
-        assert done.returncode == 0, done.stderr
-        xml.dom.minidom.parse(str(workdir / "j.xml"))
-        assert b"\x1b" not in done.stdout + (workdir / "s.md").read_bytes()
 
 
 def test_pairs_of_one_prompt_are_two_decisions() -> None:

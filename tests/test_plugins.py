@@ -153,22 +153,6 @@ def offer(folder: Path, package: str, group: str, *lines: str) -> None:
     (info / "entry_points.txt").write_text("\n".join([f"[{group}]", *lines]) + "\n", encoding="utf-8")
 
 
-def test_a_broken_plugin_is_one_warning(tmp_path: Path) -> None:
-    (tmp_path / "broken_plugin.py").write_text("import not_installed_anywhere\n", encoding="utf-8")
-    offer(tmp_path, "broken", "mbr_esd_metric.rules", "shortest = broken_plugin:Shortest")
-    out = tmp_path / "out.jsonl"
-    decide = ["-m", "mbr_esd_metric", "decide", str(CANDIDATES), "-o", str(out), "--quiet"]
-    done = command(tmp_path, *decide)
-    assert done.returncode == 0
-    assert done.stderr.splitlines() == [
-        "the rule 'shortest' of broken 1.0 cannot be used: ModuleNotFoundError: No module named "
-        "'not_installed_anywhere'; update or uninstall that package"
-    ]
-    done = command(tmp_path, *decide, "--rule", "shortest")
-    assert done.returncode == 1
-    assert "error: the rule 'shortest' of broken 1.0 cannot be used" in done.stderr
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_exception_of_a_plugin_names_it(tmp_path: Path, workers: int) -> None:
     (tmp_path / "raising_plugin.py").write_text(
@@ -200,7 +184,7 @@ def test_a_wrong_offer_is_an_error_by_name_and_a_warning_in_all(
         encoding="utf-8",
     )
     others = (f"{name} = wrong_plugin:Other" for name in ("renamed", "mbr", "other"))
-    offered = ("lacking = wrong_plugin:Lacking", "module = json:dumps", *others)
+    offered = ("lacking = wrong_plugin:Lacking", "module = json:dumps", "absent = no_such_package:Rule", *others)
     offer(tmp_path, "wrong", "mbr_esd_metric.rules", *offered)
     monkeypatch.syspath_prepend(str(tmp_path))
     catalog = Catalog("rule", "rules", "mbr_esd_metric.core.rules", Rule)
@@ -216,8 +200,8 @@ def test_a_wrong_offer_is_an_error_by_name_and_a_warning_in_all(
     with pytest.raises(OptionError, match="did you mean 'lacking'"):
         catalog.get("laking")
     rules = catalog.all()
-    assert len(caplog.messages) == 4
+    assert len(caplog.messages) == 5
     assert (rules["other"].name, rules["mbr"].__module__) == ("other", "mbr_esd_metric.core.rules")
     assert "renamed" not in rules
     assert catalog.all() == rules
-    assert len(caplog.messages) == 4, "and warns no second time"
+    assert len(caplog.messages) == 5, "and warns no second time"

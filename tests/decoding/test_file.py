@@ -12,25 +12,8 @@ import pytest
 
 from mbr_esd_metric.decoding.file import decide_file, decided_records
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import read_decisions, write_records
 from tests.helpers.candidates import answer, record
-
-
-def test_the_summary_counts_candidates_whether_they_can_be_read_or_not(tmp_path: Path) -> None:
-    path = tmp_path / "candidates.jsonl"
-    good, bad = answer(), "none"
-    write_records(path, [record("a", "b", good, good, bad), record("c", "d", good, bad, bad, good, good)])
-    summary = decide_file(path, tmp_path / "out.jsonl", DecisionOptions())
-    assert (summary.segments, summary.counts["valid"], summary.counts["invalid"]) == (2, 5, 3)
-    assert not summary.skipped
-
-
-def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "scores.json"
-    path.write_text('{\n    "mt.txt": [\n    ]\n}\n', encoding="utf-8")
-    with pytest.raises(InputError, match=r"scores\.json: one JSON value over several lines"):
-        decide_file(path, tmp_path / "out.jsonl", DecisionOptions())
 
 
 @pytest.mark.parametrize("rule", ["mbr", "mbr-corpus"])

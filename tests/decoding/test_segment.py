@@ -49,18 +49,6 @@ def test_both_sides_are_one_text(rule: str, utility: str) -> None:
     assert replace(both, annotation=whole.annotation) == whole
 
 
-def test_rules_over_the_whole_set_see_one_text_too() -> None:
-    for rule in ("mbr-corpus", "consensus-corpus"):
-        options = DecisionOptions(rule)
-        pairs = [([Candidate(annotation=s) for s in ANSWERS], MT)] * 2
-        both = decide_corpus(pairs, options, sources=[SRC, SRC])
-        whole = decide_corpus([([Candidate(annotation=one_text(s)) for s in ANSWERS], MT + SRC)] * 2, options)
-        assert both.ratios == whole.ratios
-        for decision, expected in zip(both.decisions, whole.decisions, strict=True):
-            assert concatenate_sides(decision.annotation, len(MT)) == expected.annotation
-            assert (decision.expected_utility, decision.mqm) == (expected.expected_utility, expected.mqm)
-
-
 def omissions(*omitted: str) -> Candidate:
     errors = [
         {"omitted_span": words, "category": "accuracy", "sub_category": "omission", "severity": "major"}

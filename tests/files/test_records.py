@@ -91,7 +91,6 @@ def test_released_code_files(tmp_path: Path) -> None:
         ('{"A": [[["t", -1, "m", "s"]], []]}', "system 'A', segment 2: give a list"),
         ('{"A": [[["t", "x", "m", "s"]]]}', "logprob"),
         ('{"A": [[["t", -1, "m", "s"]', "not JSON"),
-        ('{"A": 3}', "give the released code's"),
         ("[]", "give the released code's"),
     ],
 )
@@ -112,15 +111,12 @@ def test_broken_released_code_files(tmp_path: Path, content: str, message: str) 
         ({"id": 1, "index": 0, "error_spans": []}, "this is a decision; give the file of the candidates"),
         (RECORD | {"id": None}, '"id" is null'),
         ({k: v for k, v in RECORD.items() if k != "mt"}, 'no "mt"'),
-        (RECORD | {"src": 3}, '"src" is a number'),
         (RECORD | {"system": 3}, '"system" is a number'),
         (RECORD | {"candidates": {}}, '"candidates" is an object'),
         (RECORD | {"format": "compct"}, "unknown format .compct.; did you mean .compact."),
         (RECORD | {"candidates": ["x"]}, "candidate 1 is a string"),
         (RECORD | {"candidates": [{"text": "x"}, {"text": None}]}, 'candidate 2: "text" is null'),
-        (RECORD | {"candidates": [{"logprob": 1}]}, 'candidate 1: no "text"'),
         (RECORD | {"candidates": [{"text": "x", "logprob": "1"}]}, "logprob is a number"),
-        (RECORD | {"candidates": [{"text": "x", "logprob": True}]}, "logprob is a number"),
         (RECORD | {"candidates": [{"text": "x", "truncated": 1}]}, "true or false"),
         (b'{"id": 1, "src": "", "mt": "", "candidates": [{"text": "", "logprob": NaN}]}\n', "NaN is no number of JSON"),
         *(

@@ -36,12 +36,7 @@ GAMES = "We lost the first game, but we won the second."
         (GAMES, "最初の試合は負けた。", None),
         ("Hier.", "Here is the address of the hotel that I told you of.", "much longer than its source"),
         ("Restart to apply.", "Starten Sie neu, um die Änderungen zu übernehmen.", None),
-        ("The letter arrived on 5 May 2021.", "وصلت الرسالة في ٥ مايو ٢٠٢١.", None),
         ("It costs 15 euros.", "Es kostet 51 Euro.", "with other numbers"),
-        ("See https://example.com/a now.", "Siehe https://example.com/b jetzt.", "with another URL"),
-        ("Write to info@example.com.", "Schreib an info@beispiel.com.", "with another e-mail address"),
-        ("Press <b>Save</b> now.", "Klicken Sie auf Speichern.", "with other tags"),
-        ("Hello {name}, welcome.", "Hallo {Name}, willkommen.", "with other placeholders"),
         (
             "We lost all <b>15</b> games of the last year.",
             "Wir verloren 51.",

@@ -212,14 +212,6 @@ def collected(path: Path, options: str, *translations: str) -> dict[int, list[Ca
     return {number: found for numbers, found in source.collect(segments, False) for number in numbers}
 
 
-def test_segments_are_looked_up_by_source_and_translation(candidates: Path) -> None:
-    found = collected(candidates, "n=1", "b", "a", "a ", "a")
-    assert found[0] == [Candidate("b0", truncated=True)]
-    assert found[1] == [Candidate("a0", logprob=-0.0)]
-    assert found[2] == found[3] == [Candidate("a second time", logprob=0)], "the last record is for all further ones"
-    assert collected(candidates, "n=1") == {}
-
-
 @pytest.mark.parametrize(
     ("options", "translations", "message"),
     [
