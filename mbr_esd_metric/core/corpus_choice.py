@@ -158,9 +158,7 @@ def level_spans(
     by_severity: dict[Severity, npt.NDArray[np.bool_]] = {"major": levels >= 2, "minor": levels % 2 == 1}
     for severity, reached in by_severity.items():
         goes_on = reached[:-1] & reached[1:] & joined[1:-1]
-        begins, ends = reached.copy(), reached.copy()
-        begins[1:] &= ~goes_on
-        ends[:-1] &= ~goes_on
+        begins, ends = reached & ~np.append(False, goes_on), reached & ~np.append(goes_on, False)
         for start, end in zip(begins.nonzero()[0].tolist(), ends.nonzero()[0].tolist(), strict=True):
             spans.append((bounds[start], bounds[end + 1], severity))
     return tuple(sorted(spans))

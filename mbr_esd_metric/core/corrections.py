@@ -50,30 +50,27 @@ def proposals(
 
 
 def with_corrections(annotation: Annotation, proposed: Mapping[Place, Sequence[Proposal]]) -> Annotation:
-    """The annotation with the chosen correction of each span, its reason and its share of the proposals."""
+    """The annotation, each span with the correction of highest expected utility, the reason of the likeliest candidate
+    with it, and as `agreement` the share of the weights with it. In a tie the likelier one wins, then the lower index.
+    """
     spans = []
     for span in annotation:
         some = proposed.get((span.side, span.start, span.end))
-        spans.append(span if some is None else replace(span, **chosen(some)))
+        spans.append(span if some is None else replace(span, **_chosen(some)))
     return annotation.with_spans(spans)
 
 
-def chosen(some: Sequence[Proposal]) -> dict[str, Any]:
-    """The correction of highest expected utility, the reason of the likeliest candidate with it, and `agreement`, the
-    share of the weights with it. In a tie the likelier one wins, then the lower index."""
+def _chosen(some: Sequence[Proposal]) -> dict[str, Any]:
     likeliest: dict[str, Proposal] = {}
     weights: dict[str, float] = {}
     for one in sorted(some, key=lambda one: (-one.logprob, one.index)):
         likeliest.setdefault(one.correction, one)
         weights[one.correction] = weights.get(one.correction, 0.0) + one.weight
     total = sum(weights.values()) or 1.0
-    values = {
-        text: sum(weight / total * _utility(*sorted((text, other))) for other, weight in weights.items())
-        for text in weights
-    }
-    best = max(values.values())
+    values = [sum(w / total * _utility(*sorted((text, other))) for other, w in weights.items()) for text in weights]
+    best = max(values)
     # As `likeliest` is in the order of ties, the first one wins.
-    one = next(one for text, one in likeliest.items() if values[text] >= best - TIE)
+    one = next(one for one, value in zip(likeliest.values(), values, strict=True) if value >= best - TIE)
     return {"correction": one.correction, "reason": one.reason, "agreement": weights[one.correction] / total}
 
 

@@ -6,10 +6,9 @@ Severity vectors (paper, Section 4.2) say how bad each character of a translatio
 
 so that a character is worth 0, gamma, beta or, where a major and a minor span overlap, beta + gamma.
 
-Every batched similarity is computed from a table. No loop runs over characters or over pairs of annotations. The
-characters of a translation fall into *elementary intervals*, between two neighbouring span boundaries, inside which
-nothing changes: K of them instead of L characters. On them a sum over characters of a function of two annotations that
-is a sum of products of indicators becomes one matrix product. The minimum of two severity vectors is such a sum (its
+Batched similarities are computed from a table, without a loop over characters or pairs. The characters of a translation
+fall into K *elementary intervals* between neighbouring span boundaries, inside which nothing changes. On them a sum
+over characters of products of indicators is one matrix product. The minimum of two severity vectors is such a sum (its
 threshold decomposition):
 
     min(vc, vs) = gamma 1[vc >= gamma] 1[vs >= gamma] + (beta - gamma) 1[vc >= beta] 1[vs >= beta]
@@ -42,14 +41,20 @@ EPS = 1.0
 _SINGLE_LENGTH = 5_000_000
 
 
-@lru_cache(maxsize=4)
-def covered(annotation: Annotation, length: int, severity: Severity) -> npt.NDArray[np.bool_]:
-    """Whether each of the `length` characters is in a span of this severity; `InputError` if a span ends past them."""
+def span_counts(annotation: Annotation, length: int, severity: Severity) -> npt.NDArray[np.int64]:
+    """The number of spans of this severity over each of the `length` characters; `InputError` if one ends past them."""
     annotation.check_length(length)
-    mask = np.zeros(length, dtype=bool)
+    counts = np.zeros(length, dtype=np.int64)
     for span in annotation:
         if span.severity == severity:
-            mask[span.start : span.end] = True
+            counts[span.start : span.end] += 1
+    return counts
+
+
+@lru_cache(maxsize=4)
+def covered(annotation: Annotation, length: int, severity: Severity) -> npt.NDArray[np.bool_]:
+    """Whether each of the `length` characters is in a span of this severity; raises as `span_counts`."""
+    mask = np.greater(span_counts(annotation, length, severity), 0)
     mask.flags.writeable = False
     return mask
 

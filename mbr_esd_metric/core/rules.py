@@ -26,8 +26,7 @@ class Rule(ABC):
     name: ClassVar[str]
     #: A few words for `--help`.
     description: ClassVar[str]
-    #: What it chooses from: "samples" of a model, "one" candidate decoded at temperature 0, or "none" if it ignores
-    #: the candidates.
+    #: What it chooses from: "samples" of a model, "one" candidate decoded at temperature 0, or "none" of them.
     candidates: ClassVar[Literal["samples", "one", "none"]] = "samples"
     #: Whether it needs the candidates' log-probabilities.
     needs_logprobs: ClassVar[bool] = False
@@ -53,9 +52,6 @@ class Rule(ABC):
         if self.needs_logprobs and not (problem.hypotheses.logprobs > -math.inf).any():
             raise InputError(f"the rule {self.name!r} needs the candidates' log-probabilities; choose another")
 
-    def __str__(self) -> str:
-        return self.name
-
 
 class SegmentRule(Rule):
     """A rule that looks at one segment at a time."""
@@ -67,9 +63,9 @@ class SegmentRule(Rule):
 
 
 class Mbr(SegmentRule):
-    """Minimum Bayes risk: the candidate with the highest expected utility (paper, Section 3),
+    """Minimum Bayes risk: the candidate h with the highest expected utility (paper, Section 3),
 
-        argmax over h of U(h),    U(h) = sum over supports s of w(s) u(h, s),    sum of w = 1
+        U(h) = sum over supports s of w(s) u(h, s),    sum of w = 1
 
     where u is a similarity and the supports are the candidates themselves, h included, unless others are given.
     """

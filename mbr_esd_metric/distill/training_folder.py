@@ -29,11 +29,7 @@ _INHERITED = ("format", "location", "prompt", "grounded", "temperature", "top_k"
 
 def held_out(sources: Sequence[str]) -> list[bool]:
     """Whether each row belongs to the validation part: whole sources, in a random order, until a tenth of the rows is
-    reached, so that no source is in both parts.
-
-    Raises:
-        InputError: there is only one source, so nothing would be left for the other part.
-    """
+    reached. Raises `InputError` if there is only one source."""
     sizes = Counter(sources)
     if len(sizes) < 2:
         raise InputError("all rows have the same source, so none can be held out; give more")

@@ -63,11 +63,8 @@ def _question(prompt: Prompt, source: str, translation: str, lp: str | None) -> 
 
 
 def question_of(card: ModelCard) -> Prompt:
-    """The prompt of a model that can be trained.
-
-    Raises:
-        OptionError: a model without weights, one whose answers tag given words, or one with examples.
-    """
+    """The prompt of a model that can be trained. Raises `OptionError` for a model without weights, one whose answers
+    tag given words, or one with examples."""
     if not card.model:
         raise OptionError(f"--model {card.name} has no weights to train; give one with weights, such as mbr-esd-llama")
     if card.shots is not None:
@@ -218,10 +215,7 @@ class Examples:
 
 def choices(records: Iterable[CandidateRecord], card: ModelCard) -> list[HumanAnnotation]:
     """The annotation that the model's rule chooses for each segment. A segment without a valid candidate is left out.
-
-    Raises:
-        InputError: as `decide`, with the segment; or no segment at all has a valid candidate.
-    """
+    Raises as `decide`, with the segment; and `InputError` if no segment at all has a valid candidate."""
     chosen, why = [], ""
     for record in records:
         try:
@@ -242,18 +236,14 @@ def select(
     clean_share: float | None = 0.1,
     max_characters: int = MAX_CHARACTERS,
 ) -> Examples:
-    """Choose the examples to learn from. The choice is deterministic, whatever the order of the annotations.
+    """Choose the examples to learn from, in the prompt and format of the model that is to learn. The choice is
+    deterministic, whatever the order of the annotations. Raises `InputError` if nothing fits the limits, and as
+    `question_of`.
 
     Args:
-        annotations: of human raters, or of MBR.
-        card: the model that is to learn; its prompt and format are those of the examples.
         examples: most examples; None takes all.
         clean_share: share of examples without an error, in [0, 1); None takes them as they come.
         max_characters: of a translation; longer ones are left out.
-
-    Raises:
-        InputError: nothing fits the limits.
-        OptionError: the model cannot be trained.
     """
     prompt, answers = question_of(card), get_format(card.decision.format)
     with_errors: list[tuple[str, TrainingRow]] = []

@@ -110,8 +110,7 @@ _Located: TypeAlias = "tuple[SpanKey, ErrorSpan, bool]"
 
 @dataclass(eq=False)
 class AnswerParser(ABC):
-    """The reader of the candidates of one segment; each different text is read once. A text that is no answer gives a
-    value (`Invalid`), not an error.
+    """The reader of the candidates of one segment; each different text is read once.
 
     Args:
         translation: t, in which spans are located; `InputError` if it is no text.

@@ -24,9 +24,9 @@ _UNWRITABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def pieces(text: str) -> list[str]:
-    """The text cut where a span may begin or end: words, punctuation marks and white space; joined they are the text. A
-    word is a run of letters, digits and combining marks, with single apostrophes and hyphens inside; in a script that
-    writes no spaces, one character with its combining marks."""
+    """The text cut where a span may begin or end: at words, punctuation marks and white space. A word is a run of
+    letters, digits and combining marks, with single apostrophes and hyphens inside; in a script that writes no spaces,
+    one character with its combining marks."""
     cut: list[str] = []
     position = 0
     while position < len(text):

@@ -1,9 +1,8 @@
 """The question to the model: a template, which is a file, ours (`prompts/FORMAT/VERSION.txt`) or the user's
 (`prompt=PATH`). Each placeholder in it is replaced once; all other braces stay as they are.
 
-Ours are zero-shot, in the manner of GEMBA-MQM; `automqm-v1` is in the manner of AutoMQM (Fernandes et al. 2023, arXiv
-2308.07286), and `eaprompt-v1` of EAPrompt (Lu et al. 2024, arXiv 2303.13809), in our own words. A text never changes
-once released: a better one gets a new version.
+Ours are zero-shot, in our own words, in the manner of GEMBA-MQM, `automqm-v1` of AutoMQM (Fernandes et al. 2023, arXiv
+2308.07286), `eaprompt-v1` of EAPrompt (Lu et al. 2024, arXiv 2303.13809). A released text never changes.
 """
 
 from __future__ import annotations
@@ -67,10 +66,7 @@ def load_prompt(name: str = "v1", templates: Mapping[str, str] | None = None) ->
     """The built-in prompt of that version among the templates of an answer format (by default those of `format=json`),
     or the template file at that path.
 
-    Raises:
-        OptionError: neither a version nor a file.
-        InputError: a file that is not UTF-8, or that has no field for the source or the translation.
-    """
+    Raises `OptionError` for neither, and `InputError` for a file that is not UTF-8 or does not show both texts."""
     templates = built_in("json") if templates is None else templates
     if name in templates:
         return Prompt(name, templates[name])

@@ -1,9 +1,9 @@
 """Parts of a segment that are marked one by one: its sentences, each with the source sentences that it translates; and
 the text around a part, in prompts.
 
-Sentences are those of the package `sentencex`. They are aligned by their lengths: Gale and Church, "A Program for
-Aligning Sentences in Bilingual Corpora" (Computational Linguistics 19(1), 1993), whose constants are below. With l_s
-and l_t the characters of a pair of groups of sentences, those of the text that has fewer in all stretched to the other,
+Sentences are those of the package `sentencex`. They are aligned by their lengths, as by Gale and Church (Computational
+Linguistics 19(1), 1993), whose constants are below. With l_s and l_t the characters of a pair of groups of sentences,
+those of the text that has fewer in all stretched to the other,
 
     delta = (l_t - l_s) / sqrt(6.8 (l_s + l_t) / 2)
     cost  = -log(P(sizes of the groups) * 2 (1 - Phi(|delta|))) - 2 (shared numbers and names)
@@ -47,15 +47,14 @@ _TIE = -2.0
 IMPLAUSIBLE = 3.0
 #: The most sentences of the translation that one block of implausible pairs has.
 _BLOCK = 4
-#: Pairs this far from the diagonal of both texts are not looked at, nor farther than the difference of their numbers of
-#: sentences. In long texts the band gets narrower, down to its least, so that not more than about so many are.
+#: How far pairs may be from the diagonal of both texts, beside the difference of their numbers of sentences. In long
+#: texts the band gets narrower, down to this, so that about so many pairs are looked at.
 _BAND, _MOST_PAIRS = 12, 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Sentences of a translation and of its source that belong together, half-open offsets without white space around
-    them."""
+    """Sentences of a translation and of its source that belong together, half-open offsets without white space."""
 
     start: int
     end: int
@@ -165,13 +164,11 @@ Cut = tuple[int, int]
 
 
 def align(source: Sequence[str], translation: Sequence[str]) -> list[tuple[Cut, Cut]]:
-    """Groups of sentences that belong together, in order, each from one cut to the next and with both sides. Both texts
-    have at least one sentence."""
+    """Groups of sentences that belong together, in order, each from one cut to the next. No text is empty."""
     costs = PairCosts(source, translation)
-    if len(source) == len(translation):
-        places = [(i, i) for i in range(len(source) + 1)]
-        if all(costs.plausible(*pair) for pair in pairwise(places)):
-            return list(pairwise(places))
+    diagonal = [*pairwise((i, i) for i in range(len(source) + 1))]
+    if len(source) == len(translation) and all(costs.plausible(*pair) for pair in diagonal):
+        return diagonal
     return _blocks(cheapest_path(costs), costs)
 
 
@@ -222,13 +219,9 @@ def cheapest_path(costs: PairCosts) -> list[Cut]:
     for i in range(n + 1):
         middle = round(i * m / n)
         for j in range(max(0, middle - band), min(m, middle + band) + 1):
-            ways = [
-                (best[before][0] + costs.cost(before, (i, j)), before)
-                for a, b in _KINDS
-                if (before := (i - a, j - b)) in best
-            ]
-            if ways:
-                best[i, j] = min(ways)
+            befores = [before for a, b in _KINDS if (before := (i - a, j - b)) in best]
+            if befores:
+                best[i, j] = min((best[before][0] + costs.cost(before, (i, j)), before) for before in befores)
     path = [(n, m)]
     while path[-1] != (0, 0):
         path.append(best[path[-1]][1])

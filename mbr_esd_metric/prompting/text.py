@@ -1,8 +1,7 @@
 """The characters of a text: what is blank, and the search for words that a model did not copy exactly.
 
-A model often writes plain blanks, straight quotation marks and hyphens, another normal form, or no soft hyphens. So
-words that do not stand in a text as they are written are searched in the *folded* text: in normal form C, with each run
-of white space as one blank, quotation marks straight, all dashes as hyphens, without soft hyphens and other format
+Words that do not stand in a text as a model writes them are searched in the *folded* text: in normal form C, with each
+run of white space as one blank, quotation marks straight, all dashes as hyphens, without soft hyphens and other format
 characters. Letter case is never folded. What is found has exact offsets into the text itself.
 """
 

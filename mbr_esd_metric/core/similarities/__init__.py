@@ -20,8 +20,7 @@ from mbr_esd_metric.plugins import Catalog
 if TYPE_CHECKING:
     from mbr_esd_metric.core.kernels import AnnotationTable, Floats
 
-#: Pairs of annotations in a block of `Similarity.expected`: arrays of 128 kB stay in the processor's cache, and glibc
-#: takes them from its heap. Larger ones are mapped again each time (measured: twice as slow).
+#: Pairs of annotations in a block of `Similarity.expected`: larger arrays are mapped anew each time (twice as slow).
 _BLOCK = 16_000
 
 
@@ -38,19 +37,16 @@ class Similarity(ABC):
 
     @abstractmethod
     def scalar(self, candidate: Annotation, support: Annotation, length: int) -> float:
-        """The similarity of two annotations of a translation of `length` characters, by its definition.
-
-        Raises:
-            InputError: a span ends past the translation.
-        """
+        """The similarity of two annotations of a translation of `length` characters, by its definition. Raises
+        `InputError` if a span ends past the translation."""
 
     @abstractmethod
     def matrix(self, table: AnnotationTable, rows: slice, columns: slice) -> Floats:
         """The same of every pair of candidates `rows` and supports `columns` of the table, shape (R, C)."""
 
     def precision_recall(self, candidate: Annotation, support: Annotation, length: int) -> tuple[float, float] | None:
-        """Precision and recall of one pair, in [0, 1], if the similarity is made of these two; else None: how much of
-        the candidate is right, and how much of the support is found. Arguments as for `scalar`."""
+        """How much of the candidate is right, and how much of the support is found, in [0, 1] each; None if the
+        similarity is not made of these two."""
         return None
 
     def expected(self, table: AnnotationTable, rows: slice, columns: slice, weights: Floats) -> Floats:
@@ -105,12 +101,8 @@ SIMILARITIES = Catalog("similarity", "similarities", __name__, Similarity, {"sco
 
 @cache
 def get_similarity(expression: str | Similarity) -> Similarity:
-    """The similarity of a name ("softf1"), or a weighted mean of several ("softf1+scoresim",
-    "0.7*softf1+0.3*scoresim"). A `Similarity` is returned as it is.
-
-    Raises:
-        OptionError: an unknown name (with the nearest ones), or a weight that is not a number above 0.
-    """
+    """The similarity of a name ("softf1"), or a weighted mean of several ("0.7*softf1+0.3*scoresim"); a `Similarity` as
+    it is. Raises `OptionError` for an unknown name, and for a weight that is not a number above 0."""
     if isinstance(expression, Similarity):
         return expression
     parts = tuple((weight, SIMILARITIES.get(name)()) for weight, name in _terms(expression))
@@ -125,7 +117,6 @@ def check_similarity(expression: str | Similarity) -> None:
 
 
 def _terms(expression: str) -> list[tuple[float, str]]:
-    """Pairs of weight and name."""
     terms = []
     for term in expression.split("+"):
         number, star, name = term.strip().rpartition("*")
@@ -134,7 +125,6 @@ def _terms(expression: str) -> list[tuple[float, str]]:
         except ValueError:
             weight = math.nan
         if not 0 < weight < math.inf:
-            example = "'0.7*softf1+0.3*scoresim'"
-            raise OptionError(f"similarity {expression!r}: {number!r} is no weight; write such as {example}")
+            raise OptionError(f"similarity {expression!r}: {number!r} is no weight, as in '0.7*softf1+0.3*scoresim'")
         terms.append((weight, name.strip()))
     return terms

@@ -24,10 +24,9 @@ from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, Severity, as_annotation
-from mbr_esd_metric.core.kernels import BETA, GAMMA, AnnotationTable, Floats, covered, products
+from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, as_annotation
+from mbr_esd_metric.core.kernels import BETA, GAMMA, AnnotationTable, Floats, covered, products, span_counts
 from mbr_esd_metric.core.similarities import Similarity
 
 
@@ -85,8 +84,8 @@ def wmt23_counts(candidate: Annotation, support: Annotation, length: int) -> tup
 
 def wmt25_counts(candidate: Annotation, support: Annotation, length: int) -> tuple[float, float, float]:
     """C, S(Ec) and S(Es) of one segment as WMT25's script sums them; `InputError` as for `f1`."""
-    major_c, minor_c = _covers(candidate, length, "major"), _covers(candidate, length, "minor")
-    major_s, minor_s = _covers(support, length, "major"), _covers(support, length, "minor")
+    major_c, minor_c = span_counts(candidate, length, "major"), span_counts(candidate, length, "minor")
+    major_s, minor_s = span_counts(support, length, "major"), span_counts(support, length, "minor")
     same = np.minimum(major_c, major_s) + np.minimum(minor_c, minor_s)
     left = np.minimum(major_c + minor_c - same, major_s + minor_s - same)
     credit = BETA * float(same.sum()) + GAMMA * float(left.sum())
@@ -95,13 +94,3 @@ def wmt25_counts(candidate: Annotation, support: Annotation, length: int) -> tup
 
 def _points_as_spans(annotation: Annotation) -> Annotation:
     return Annotation([*annotation, *(ErrorSpan(at, at + 1, severity) for at, severity in annotation.points)])
-
-
-def _covers(annotation: Annotation, length: int, severity: Severity) -> npt.NDArray[np.int64]:
-    """The number of spans of this severity over each character, shape (length,)."""
-    annotation.check_length(length)
-    covers = np.zeros(length, dtype=np.int64)
-    for span in annotation:
-        if span.severity == severity:
-            covers[span.start : span.end] += 1
-    return covers

@@ -23,12 +23,8 @@ def soft_f1(
     candidate: AnnotationLike, support: AnnotationLike, length: int, *, clip: bool = True, eps: float = EPS
 ) -> float:
     """SoftF1 in [0, 1] for a translation of `length` characters; symmetric, and 1 only for equal severity vectors.
-    `InputError` if a span ends past the translation.
-
-    Args:
-        clip: False gives the formula without the clipping, as the authors' released code has it (0 where P + R <= 0).
-        eps: in both denominators; 0 gives the formula as the paper prints it.
-    """
+    Without `clip` it is that of the authors' released code (0 where P + R <= 0), and with eps = 0 that of the paper.
+    Raises `InputError` if a span ends past the translation."""
     precision, recall = _precision_recall(as_annotation(candidate), as_annotation(support), length, eps)
     if precision == recall == 1:
         return 1.0

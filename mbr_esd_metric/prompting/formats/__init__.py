@@ -1,7 +1,6 @@
 """Answer formats: prompt, grammar and parser under one name.
 
-Each format has its own file here, named like it, and its prompts in `prompts/`, so a new one needs no edit elsewhere.
-Other packages offer formats by entry points.
+Each has its own file here, named like it, and its prompts in `prompts/`. Other packages offer formats by entry points.
 """
 
 from __future__ import annotations
@@ -41,8 +40,7 @@ class AnswerFormat(ABC):
     engine: ClassVar[str] = ""
     #: Whether a model that nothing holds to the grammar answers in this form often enough.
     free: ClassVar[bool] = False
-    #: Whether an answer also says what the translation leaves out, as spans of the source. Annotations are then always
-    #: compared over both texts.
+    #: Whether an answer also says what the translation leaves out, as spans of the source.
     both_sides: ClassVar[bool] = False
     #: Whether errors have corrections.
     corrections: ClassVar[bool] = False

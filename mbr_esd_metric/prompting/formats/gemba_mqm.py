@@ -45,8 +45,7 @@ class GembaMqmParser(AnswerParser):
     """The reader of lists of errors, in any letter case and with any white space at the ends of lines."""
 
     def read(self, text: str) -> Parsed | Invalid:
-        """The range of a span is its line; the severity is that of its list. Texts that cannot be read have GEMBA's
-        score as well."""
+        """The range of a span is its line. Texts that cannot be read have GEMBA's score as well."""
         errors = self._errors(text)
         parsed = errors if isinstance(errors, Invalid) else self.located(errors)
         return replace(parsed, self_reported_score=gemba_score(text))
@@ -89,8 +88,8 @@ class GembaMqmFormat(AnswerFormat):
         if grounded:
             spans = [some for text in (translation, source) if (some := grounded_spans(text, _ESCAPES)) is not None]
             words = f"({'|'.join(spans)})" if spans else None
-        error = None if words is None else f'{_CATEGORY} - "{words}"'
-        listed = NO_ERROR if error is None else f"({NO_ERROR}|{error}(\\n{error})*)"
+        error = f'{_CATEGORY} - "{words}"'
+        listed = NO_ERROR if words is None else f"({NO_ERROR}|{error}(\\n{error})*)"
         return "\\n".join(f"{name.capitalize()}:\\n{listed}" for name in _LISTS)
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
@@ -132,9 +131,8 @@ def gemba_score(text: str) -> float:
 
         max(-25, -sum of the penalties of the first five errors)
 
-    The penalty of a critical error is 25, of a major one 5, of a minor one 1; critical errors come first. An error is
-    any line of a list that does not hold "no-error" or "no error", also one without quoted words. A line that names
-    non-translation is critical in every list. Lines outside of the lists count nothing.
+    A critical error costs 25, a major one 5, a minor one 1; critical errors come first. Any line of a list without
+    "no-error" or "no error" is one, also without quoted words; one that names non-translation is critical.
     """
     counts = dict.fromkeys(_LISTS, 0)
     for listed, words, _ in _lines(text.lower()):
@@ -145,13 +143,9 @@ def gemba_score(text: str) -> float:
 
 
 def gemba_mqm_prompt() -> Prompt:
-    """The question of GEMBA-MQM, from the user's installation of the package `gemba`: its system message and its three
-    examples as earlier turns, then its template. Its wording is not ours to ship (CC BY-SA).
-
-    Raises:
-        MissingDependencyError: the package is not installed.
-        InputError: this version of the package has the question in another form.
-    """
+    """The question of GEMBA-MQM, with its system message and three examples as earlier turns. Its wording is not ours
+    to ship (CC BY-SA), so it is read from the package `gemba`. Raises `MissingDependencyError` if that is not
+    installed, and `InputError` for another version of it."""
     spec = find_spec("gemba")
     if spec is None or spec.origin is None:
         raise MissingDependencyError("gemba", "gemba", "prompt=gemba-mqm")

@@ -1,8 +1,7 @@
 """`format=json`: the error list of the paper, in exactly the spacing of Python's ``json.dumps``.
 
-A grammar with free white space lets a model at temperature 2.0 wander for hundreds of tokens; a fully compact one makes
-models close the list at once. Both would bias what is sampled, so the spacing is fixed to what models write by habit.
-`json-omissions` also says what is left out.
+With free white space a model at temperature 2.0 wanders for hundreds of tokens, and without any it closes the list at
+once: so the spacing is what models write by habit. `json-omissions` also says what is left out.
 """
 
 from __future__ import annotations
