@@ -224,8 +224,7 @@ def make_scorer(model: str, *, name: str | None = None, reference: str | None = 
         lp: language pair, for prompts and BLEU's tokeniser.
 
     Raises:
-        OptionError: unknown names, with the nearest ones; a `name` that no file can have; a metric that needs a
-            reference without one.
+        OptionError: unknown names, a `name` that no file can have, or no reference where the metric needs one.
         EngineError: a checkpoint that cannot be loaded.
     """
     if name is not None and not re.fullmatch(rf"[{_NAME}]+", name):

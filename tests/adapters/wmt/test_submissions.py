@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
-from mbr_esd_metric.adapters.wmt.importing import Target, import_segments, read_task
+from mbr_esd_metric.adapters.wmt.importing import read_task
 from mbr_esd_metric.adapters.wmt.layout import read_scores, write_lines
 from mbr_esd_metric.adapters.wmt.rating_files import fit_to_text
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, import_submission, read_spans, write_submission
@@ -163,10 +163,8 @@ def test_lines_are_as_the_tasks_say(data: Path, tmp_path: Path) -> None:
     assert segments[13].split("\t")[:8] == ["t1", "13", "en", "de", "official", "A of the task", "talks", "MQM"]
     write_submission(tmp_path / "all.jsonl", "wmt26", [test_set], "spans")
     items = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [item["item_id"] for item in items[7:9]] == [
-        "official_###_en_###_de_###_news_###_n1_###_7",
-        "official_###_en_###_de_###_news_###_n2_###_0",
-    ]
+    places = [item["item_id"].removeprefix("official_###_en_###_de_###_") for item in items[7:9]]
+    assert places == ["news_###_n1_###_7", "news_###_n2_###_0"]
 
 
 def test_spans_of_a_task() -> None:
@@ -267,8 +265,6 @@ def test_wmt25_keeps_the_tasks_numbers(tmp_path: Path, mbr_esd: Command) -> None
 
 
 def test_what_is_no_test_set_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there are: eng_Latn-deu_Latn"):
-        import_segments(read_task(DATA / "mteval-test26.jsonl"), Target(tmp_path, "wmt26", "en-de"))
     for line, message in (('{"src": "x"}', "no 'item_id'"), ("", "no official segment")):
         (tmp_path / "bad.jsonl").write_text(f"{line}\n", encoding="utf-8")
         refused(message, read_task, tmp_path / "bad.jsonl")
