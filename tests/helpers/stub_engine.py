@@ -17,7 +17,6 @@ class StubEngine(Engine):
 
     name: ClassVar[str] = "stub"
     requests: ClassVar[list[Request]]
-    temperatures: ClassVar[list[float]]
     loads: ClassVar[int]
     fail_after: ClassVar[int | None]
     text: ClassVar[Callable[[Request, Sampling], str]]
@@ -44,7 +43,6 @@ class StubEngine(Engine):
             if number == self.fail_after:
                 raise EngineError(f"{request.label}: out of memory; use a smaller n")
             self.requests.append(request)
-            self.temperatures.append(sampling.temperature)
             for index in request.indices:
                 text = type(self).text(request, sampling)
                 yield Generated(request.key, index, (Candidate(text, logprob=-1.0 - index, tokens=3),))
@@ -52,7 +50,7 @@ class StubEngine(Engine):
 
 def run_stub(monkeypatch: pytest.MonkeyPatch, text: Callable[[Request, Sampling], str]) -> None:
     """Whatever engine a card names, candidates come from a new `StubEngine` with these texts."""
-    state = {"requests": [], "temperatures": [], "loads": 0, "fail_after": None, "text": staticmethod(text)}
+    state = {"requests": [], "loads": 0, "fail_after": None, "text": staticmethod(text)}
     for name, value in state.items():
         monkeypatch.setattr(StubEngine, name, value, raising=False)
     monkeypatch.setattr("mbr_esd_metric.metric.sources.choose_engine", lambda card: StubEngine(card.engine_options))
