@@ -40,8 +40,7 @@ _COLUMNS = ("doc_id", "segment_id", "source_lang", "target_lang", "system_id", "
 
 @dataclass(slots=True)
 class RatedSegment:
-    """One source segment; system or reference -> translation, rated or not; system -> its ratings, in the file's
-    order."""
+    """One source segment; system or reference -> translation; system -> its ratings, in the file's order."""
 
     lp: str
     domain: str

@@ -71,8 +71,7 @@ def unquoted(cell: str) -> str:
 
 
 class _Row(NamedTuple):
-    """Its rating, without errors; the target with its quotes of CSV; start, end and severity of each error, as they
-    stand."""
+    """Its rating without errors, the target with its quotes of CSV, and start, end and severity of each error."""
 
     rating: Rating
     target: str

@@ -137,8 +137,7 @@ class Rating:
         return self.both.on("translation")
 
     def mqm(self, weights: str = "google") -> float:
-        """WMT's gold score: minus the sum of the penalties of all errors, source side and repeats included; 0 is best,
-        and there is no lowest score."""
+        """WMT's gold score: minus the penalties of all errors, those of the source and repeats too; 0 is best."""
         errors = [(fold_severity(error.severity), error.category) for error in self.errors]
         return weights_of(weights).total(ErrorSpan(0, 1, severity, kind) for severity, kind in errors if severity)
 

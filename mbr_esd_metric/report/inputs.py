@@ -91,8 +91,7 @@ _Entry = TypeVar("_Entry", SegmentRating, Distribution)
 
 @dataclass(frozen=True, slots=True)
 class RatingTable:
-    """Translations as rows, metrics and raters as columns; and what was repaired in the inputs, and which share only a
-    part of their rows with the rest."""
+    """Translations as rows, metrics and raters as columns; `notes` say what was repaired and what stands alone."""
 
     rows: Sequence[Text]
     columns: Sequence[RatingInput]
@@ -294,8 +293,7 @@ def distribution(
 
 
 def _runs(hypotheses: Hypotheses, length: int) -> list[tuple[int, int, int]]:
-    """(width, candidates that mark these characters, candidates that mark them as major), over all L characters of the
-    translation."""
+    """(width, candidates that mark these characters, candidates that mark them as major), over the translation."""
     table = AnnotationTable([annotation.on("translation") for annotation in hypotheses.annotations], length)
     counts = hypotheses.counts.astype(np.float64)
     # No candidate marks anything before the first bound or after the last.
@@ -372,8 +370,7 @@ def _rated(
 
 
 def scored_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[list[ScoredTranslation], list[bool]]:
-    """The translations of the files of one metric (``--to_json``) that people rated, in any format of `read_mqm`; the
-    ratings of `annotate import` with their scores."""
+    """The translations of one metric's files (``--to_json``) that people rated, in any format of `read_mqm`."""
     people: dict[SegmentKey, list[Rating]] = defaultdict(list)
     for path in ratings:
         for one in read_mqm(path, marked=False):

@@ -114,8 +114,7 @@ def issue_type(span: ErrorSpan) -> str:
 
 
 def issue_comment(span: ErrorSpan, text: str) -> str:
-    """A comment for people: severity, category, the whole words, however the markup divides them, and the correction
-    with its reason, on one line."""
+    """A comment for people on one line: severity, category, the whole words, and the correction with its reason."""
     kind = ", ".join(filter(None, (span.severity, span.category)))
     confidence = "" if span.confidence is None else f", confidence {span.confidence:.2f}"
     correction = "" if span.correction is None else f' -> "{span.correction}"'
