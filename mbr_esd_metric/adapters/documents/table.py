@@ -124,7 +124,7 @@ def _delimiter(path: Path) -> str:
 
 
 def _cells(one: Checked | None) -> tuple[str, str]:
-    """Score and errors of a row; no score of a blank translation that was left out (blank=skip); neither without `one`."""
+    """Score and errors of a row, "" both without `one`; a blank translation left out (blank=skip) has no score."""
     if one is None:
         return "", ""
     keys = ("start", "end", "severity", "category", "side")
