@@ -48,11 +48,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "submit": ("wmt:submit", "write a metric, or people's gold, in the format of one of WMT's tasks"),
         },
     )
-    parser.epilog = (
-        "examples:\n"
-        "  mbr-esd wmt import mqm_ted_ende.tsv --test-set data/wmt21.tedtalks --lp en-de\n"
-        "  mbr-esd wmt score --test-set data/wmt21.tedtalks --lp en-de --model BLEU empty"
-    )
 
 
 def configure_import(parser: argparse.ArgumentParser) -> None:

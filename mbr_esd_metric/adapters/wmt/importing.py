@@ -184,7 +184,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A test set that was written; `notes` are changes and omissions, in addition to those that the reader reports."""
+    """A test set that was written; `notes` are changes and omissions beside those that the reader reports."""
 
     layout: Layout
     references: tuple[str, ...]
@@ -249,12 +249,8 @@ def import_segments(human: EsaData, target: Target) -> Imported:
 
 
 def read_task(path: str | Path) -> EsaData:
-    """The official segments of a task's test set, in the file's order; rows of challenge sets are left out.
-
-    Args:
-        path: mteval-task*-test25.tsv of WMT25, a row a segment and system, or mteval-test26.jsonl of WMT26, a segment a
-            line with item_id, src, ref and hyps; plain or compressed.
-    """
+    """The official segments of a task's test set, in the file's order: of mteval-task*-test25.tsv (WMT25), a row a
+    segment and system, or mteval-test26.jsonl (WMT26), a segment a line; plain or compressed."""
     path = Path(path)
     of_wmt26 = plain_name(path).endswith(".jsonl")
     segments = tuple(read_items(path, _wmt26) if of_wmt26 else read_esa([path], rated=False).segments)
@@ -329,8 +325,6 @@ def _rater_names(segments: Sequence[RatedSegment]) -> dict[str, str]:
     raters = dict.fromkeys(one.rater for s in segments for each in s.ratings.values() for one in each)
     for rater in raters:
         name = "_".join(rater.split())
-        if not name:
-            raise InputError("a rating has no name of its rater; write one into the table")
         file_name(name, "rater", ".seg.rating")
         if name == _MERGED or name in names.values():
             raise InputError(f"rater {rater!r} has the same file as others, {name!r}; change the name in the table")
@@ -343,9 +337,7 @@ def ordered(segments: Iterable[RatedSegment]) -> list[RatedSegment]:
     listed = list(segments)
     if all(segment.number.isdecimal() for segment in listed):
         listed.sort(key=lambda segment: int(segment.number))
-    first: dict[str, int] = {}
-    for segment in listed:
-        first.setdefault(segment.document, len(first))
+    first = {name: at for at, name in enumerate(dict.fromkeys(segment.document for segment in listed))}
     return sorted(listed, key=lambda segment: first[segment.document])
 
 

@@ -104,7 +104,7 @@ A = rating("A", "1")
         ([rating("a b", "1"), rating("a_b", "1")], {}, "change it with --rename"),
         ([rating("A", "1", "a b"), rating("A", "2", "a_b")], {}, "rater 'a_b' has the same file"),
         ([rating("A", "1", "merged"), rating("A", "2", "b")], {}, "rater 'merged' has the same file"),
-        ([rating("A", "1", " ")], {}, "no name of its rater"),
+        ([rating("A", "1", " ")], {}, "rater '' becomes a file's name"),
         *(
             (ratings, {}, "becomes a file's name")
             for name in (".hidden", "a\\b", "\x1b[2J", "x" * 300, "\ud800")
