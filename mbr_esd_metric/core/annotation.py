@@ -1,7 +1,9 @@
 """Error spans, annotations and their MQM score: immutable values with half-open character offsets.
 
 An annotation of a translation t is a set of error spans. Offsets count Python characters (code points) of t: ``0 <=
-start < end <= len(t)``. What t leaves out has its place in the source s, so a span has a *side* (`core.sides`).
+start < end <= len(t)``. What t leaves out has its place in the source s, so a span has a *side*. To be compared, both
+sides are joined: over one text, t first, a source-side span ``[a, b)`` is ``[len(t) + a, len(t) + b)``. Kernels,
+similarities and rules see joined annotations only.
 
 The MQM score (paper, Section 2) is the weighted count of the spans of both sides, with a floor:
 
@@ -15,7 +17,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from numbers import Real
 from typing import Any, Literal, TypeAlias
@@ -184,6 +186,27 @@ class Annotation:
     def sided(self) -> bool:
         """Whether it has a source-side span; such come last."""
         return bool(self.spans) and self.spans[-1].side == "source"
+
+    def concatenate_sides(self, length: int) -> Annotation:
+        """The same, joined, with a translation of this length. Raises `InputError` if a span ends past it."""
+        self.on("translation").check_length(length)
+        if not self.sided:
+            return self
+        spans = [
+            replace(span, start=length + span.start, end=length + span.end, side="translation")
+            for span in self.on("source")
+        ]
+        return _with([*self.on("translation"), *spans], self.points, self.unplaced)
+
+    def split_sides(self, length: int) -> Annotation:
+        """The inverse of `concatenate_sides`; a span over both texts becomes one on each side."""
+        spans: list[ErrorSpan] = []
+        for span in self.spans:
+            if span.start < length:
+                spans.append(span if span.end <= length else replace(span, end=length))
+            if span.end > length:
+                spans.append(replace(span, start=max(span.start - length, 0), end=span.end - length, side="source"))
+        return _with(spans, self.points, self.unplaced)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Annotation):

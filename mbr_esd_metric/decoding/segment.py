@@ -155,9 +155,7 @@ class Counts:
         sides."""
         annotation = decision.annotation
         if self.sides is not None:
-            from mbr_esd_metric.core.sides import split_sides
-
-            annotation = split_sides(annotation, self.sides)
+            annotation = annotation.split_sides(self.sides)
         if self.probabilities:
             spans = [replace(one, confidence=self.probabilities.get(one.key, one.confidence)) for one in annotation]
             annotation = annotation.with_spans(spans)
@@ -207,9 +205,7 @@ def _hypotheses(
     annotations: list[Annotation | None] = [None if isinstance(one, Invalid) else one.annotation for one in parsed]
     own = annotations
     if source is not None:
-        from mbr_esd_metric.core.sides import concatenate_sides
-
-        joined = {id(a): concatenate_sides(a, len(translation)) for a in annotations if a is not None}
+        joined = {id(a): a.concatenate_sides(len(translation)) for a in annotations if a is not None}
         annotations = [None if a is None else joined[id(a)] for a in annotations]
     if invalid and options.invalid == "empty":
         annotations = [EMPTY if a is None else a for a in annotations]

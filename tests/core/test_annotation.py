@@ -10,7 +10,6 @@ import pytest
 
 from mbr_esd_metric import Annotation, ErrorSpan, mqm_score, soft_f1
 from mbr_esd_metric.core.annotation import Severity, unit_score
-from mbr_esd_metric.core.sides import concatenate_sides, split_sides
 from mbr_esd_metric.errors import InputError
 
 SPANS = (ErrorSpan(0, 2, "major"), ErrorSpan(3, 5, "minor"), ErrorSpan(4, 6, "major"))
@@ -38,16 +37,16 @@ def test_the_side_is_part_of_a_span() -> None:
 def test_both_sides_are_joined_into_one_text_and_split_again() -> None:
     spans = [ErrorSpan(2, 4, "minor", "fluency", 0.5), ErrorSpan(0, 3, "major", "omission", 0.25, "source")]
     both = Annotation(spans).with_unplaced(["minor"])
-    joined = concatenate_sides(both, 10)
+    joined = both.concatenate_sides(10)
     assert joined.key == ((2, 4, "minor"), (10, 13, "major"))
-    back = split_sides(joined, 10)
+    back = joined.split_sides(10)
     assert (back, list(back)) == (both, spans) == (pickle.loads(pickle.dumps(both)), spans)
     assert [list(back.on("translation")), list(back.on("source"))] == [spans[:1], spans[1:]]
     # A span over the seam, which only a rule of another package could make, is one on each side.
-    seam = split_sides(Annotation([ErrorSpan(8, 12, "minor")]), 10)
+    seam = Annotation([ErrorSpan(8, 12, "minor")]).split_sides(10)
     assert [*seam] == [ErrorSpan(8, 10, "minor"), ErrorSpan(0, 2, "minor", side="source")]
     with pytest.raises(InputError, match=r"\[2, 4\) ends past the translation, which has 3"):
-        concatenate_sides(both, 3)
+        both.concatenate_sides(3)
     with pytest.raises(InputError, match="is in the source; join both sides first"):
         soft_f1(back.on("source"), both, 10)
 

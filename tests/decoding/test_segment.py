@@ -13,7 +13,6 @@ import pytest
 from mbr_esd_metric import Annotation, Candidate, Decision, ErrorSpan, decide
 from mbr_esd_metric.core.decision import TokenLogprobs
 from mbr_esd_metric.core.rules import SegmentRule, rules
-from mbr_esd_metric.core.sides import concatenate_sides
 from mbr_esd_metric.core.similarities import SIMILARITIES
 from mbr_esd_metric.decoding.decide import decide_corpus
 from mbr_esd_metric.decoding.options import DecisionOptions
@@ -44,7 +43,7 @@ def test_both_sides_are_one_text(rule: str, utility: str) -> None:
     options = DecisionOptions(rule, utility)
     both = decide_segment([Candidate(annotation=s, logprob=-1.0) for s in answers], MT, options, source=SRC)
     whole = decide_segment([Candidate(annotation=one_text(s), logprob=-1.0) for s in answers], MT + SRC, options)
-    assert concatenate_sides(both.annotation, len(MT)) == whole.annotation
+    assert both.annotation.concatenate_sides(len(MT)) == whole.annotation
     assert [s.confidence for s in both.annotation] == [s.confidence for s in whole.annotation]
     assert replace(both, annotation=whole.annotation) == whole
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, Severity
-from mbr_esd_metric.prompting.categories import answer_category
 from mbr_esd_metric.prompting.formats import FORMATS, get_format
 from mbr_esd_metric.prompting.formats.compact import MOST
+from mbr_esd_metric.prompting.formats.json import answer_category
 from mbr_esd_metric.prompting.formats.tags import words_of
 from mbr_esd_metric.prompting.parse import LONGEST_ANSWER, TOO_LONG, Invalid, Parsed
 

@@ -24,8 +24,8 @@ from typing import Any
 
 from mbr_esd_metric.core.annotation import Annotation, Severity, Side
 from mbr_esd_metric.errors import InputError, MissingDependencyError
-from mbr_esd_metric.prompting.categories import answer_category
 from mbr_esd_metric.prompting.formats import AnswerFormat, spans_by_text
+from mbr_esd_metric.prompting.formats.json import answer_category
 from mbr_esd_metric.prompting.parse import AnswerParser, Invalid, Parsed, Written, is_omission
 from mbr_esd_metric.prompting.pieces import grounded_spans, writable
 from mbr_esd_metric.prompting.prompt import Prompt

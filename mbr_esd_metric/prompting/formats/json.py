@@ -7,6 +7,7 @@ once: so the spacing is what models write by habit. `json-omissions` also says w
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -22,6 +23,15 @@ _ANY_TEXT = ANY_WORDS.removesuffix("+") + "*"
 #: Escapes of `json.dumps` in its short form; other control characters cannot be in a span.
 _ESCAPES = {'"': r"\"", "\\": r"\\", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _SUB_CATEGORY = r"[a-zA-Z][a-zA-Z /-]*"
+#: Second-level names of published MQM typologies -> the prompt's category. First-level names are found by themselves.
+_PARENTS = {
+    **dict.fromkeys(("mistranslation", "untranslated", "addition", "omission"), "accuracy"),
+    **dict.fromkeys(("wrong term", "inconsistent use of terminology"), "terminology"),
+    **dict.fromkeys(("grammar", "spelling", "punctuation", "register", "non fluent", "unintelligible"), "fluency"),
+    **dict.fromkeys(("linguistic conventions", "character encoding"), "fluency"),
+}
+_IN_BRACKETS = re.compile(r"\([^()]*\)")
+_NOT_LETTERS = re.compile(r"[^a-z]+")
 
 
 def output_grammar(
@@ -84,8 +94,6 @@ class JsonFormat(AnswerFormat):
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
         """The errors in the order of the text, without those whose words also stand earlier in it."""
-        from mbr_esd_metric.prompting.categories import answer_category
-
         errors = []
         annotation = Annotation(annotation if self.both_sides else annotation.on("translation"))
         for span, text in spans_by_text(annotation, translation, source):
@@ -108,3 +116,17 @@ class JsonOmissionsFormat(JsonFormat):
     name = "json-omissions"
     schema = json.dumps(output_schema(omissions=True))
     both_sides = True
+
+
+def answer_category(published: str | None) -> tuple[str, str]:
+    """Category and sub-category, in the answer's vocabulary, of a published MQM category.
+
+    >>> answer_category("Accuracy/Omission (Translation 2)")
+    ('accuracy', 'omission')
+    """
+    names = [_NOT_LETTERS.sub(" ", part.lower()).strip() for part in _IN_BRACKETS.sub("", published or "").split("/")]
+    top, sub = names[0], names[-1]
+    if top.startswith("non translation"):
+        return "non-translation", "non-translation"
+    category = top if top in CATEGORIES else _PARENTS.get(top, "other")
+    return category, sub or category
