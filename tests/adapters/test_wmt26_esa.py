@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric.adapters.wmt import load_test_set
+from mbr_esd_metric.adapters.wmt.layout import read_scores
 from mbr_esd_metric.adapters.wmt26_esa import read_wmt26_esa
 from tests.helpers.command import Command
 from tests.helpers.refused import refused
@@ -40,17 +41,10 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_means_and_users_are_those_of_the_tasks_scripts(release: Path) -> None:
+def test_users_are_those_of_the_tasks_scripts(release: Path) -> None:
     data = read_wmt26_esa(release, "data")
     raters = {one.rater for s in data.segments for each in s.ratings.values() for one in each}
     assert sorted(filter(None, raters)) == GOLDEN["theirs"]["users"]
-    means: dict[str, list[float]] = {}
-    for segment in data.segments:
-        for system, each in segment.ratings.items():
-            means.setdefault(system, []).append(float(np.mean([one.score or 0.0 for one in each])))
-    theirs = {name.replace("Human (from scratch)", "refA"): row for name, row in GOLDEN["theirs"]["systems"].items()}
-    assert {system: len(scores) for system, scores in means.items()} == {name: row[1] for name, row in theirs.items()}
-    assert {s: np.mean(scores) for s, scores in means.items()} == pytest.approx({n: r[0] for n, r in theirs.items()})
     assert data.lps == (LP,)
     left_out = data.left_out[LP]
     assert left_out["user who agrees with the others too little"] == 1
@@ -60,20 +54,19 @@ def test_means_and_users_are_those_of_the_tasks_scripts(release: Path) -> None:
     assert left_out["screen that was reset"] > 0
 
 
-def test_it_becomes_a_test_set(release: Path, mbr_esd: Command) -> None:
+def test_it_becomes_a_test_set_with_the_means_of_the_tasks_scripts(release: Path, mbr_esd: Command) -> None:
     out = mbr_esd("wmt import annotations.json data --test-set out/wmt26").out
     assert f"wmt26 {LP} in out: 5 systems (references: refA)" in out
     test_set = load_test_set("out", "wmt26", LP)
     assert (test_set.info.gold, test_set.info.standard_reference) == ("esa", "refA")
     assert {domain for domain, _ in test_set.documents} == {"news", "software", "speech"}
-    data = read_wmt26_esa(release, "data")
-    for row, segment in enumerate(data.segments):
-        assert test_set.sources[row] == segment.source.replace("\n", " ").rstrip()
-        for column, system in enumerate(test_set.systems):
-            old = {"Bob_2_-_9B": "Bob 2 - 9B"}.get(system, system)
-            each = segment.ratings.get(old, [])
-            gold = test_set.gold[column, row]
-            assert gold == pytest.approx(np.mean([one.score or 0.0 for one in each])) if each else np.isnan(gold)
+    gold = read_scores(test_set.layout.human_file("esa", "seg.score"))
+    for name, theirs in GOLDEN["theirs"]["systems"].items():
+        system = {"Human (from scratch)": "refA", "Bob 2 - 9B": "Bob_2_-_9B"}.get(name, name)
+        scores = [score for score in gold[system] if score is not None]
+        assert [np.mean(scores), len(scores)] == pytest.approx(theirs)
+    segments = read_wmt26_esa(release, "data").segments
+    assert list(test_set.sources) == [segment.source.replace("\n", " ").rstrip() for segment in segments]
     rated = [one for each in test_set.human_ratings()[0].both.values() for one in each if one is not None]
     assert any(len(one) for one in rated)
     assert any(one.unplaced for one in rated)
