@@ -6,11 +6,13 @@ import os
 import platform
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from mbr_esd_metric.errors import logger
 from tests.helpers.command import Command
 
 # Rounding decides ties of SPA's permutation test, here as in mt-metrics-eval, and OpenBLAS's kernels for different
@@ -49,11 +51,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _store_and_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test has a store of its own. A port may come again, and with it an address whose dialect is remembered."""
+def _store_servers_and_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Each test has a store of its own. A port may come again, and with it an address whose dialect is remembered. A
+    command shows the log for good."""
     monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
     if (files := sys.modules.get("mbr_esd_metric.generation.store")) is not None:
         (files.cache_folder() / "dialects.json").unlink(missing_ok=True)
+    before = logger.handlers, logger.propagate, logger.level
+    yield
+    logger.handlers, logger.propagate, level = before
+    logger.setLevel(level)
 
 
 @pytest.fixture(scope="session")

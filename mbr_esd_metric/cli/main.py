@@ -11,12 +11,12 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from traceback import walk_tb
 from typing import Any, NoReturn, TextIO, cast
 
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.errors import RESUME, MbrEsdError, logger, notes, printable, show_log, unknown
+from mbr_esd_metric.errors import RESUME, MbrEsdError, notes, printable, show_log, unknown
 from mbr_esd_metric.plugins import PARTS
 
 #: Verb -> (what `functions_of` takes, one line of help). ``configure(parser)`` adds the verb's arguments, and sets
@@ -93,7 +93,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     named = "".join(words[:1])
     args = argparse.Namespace(prog=f"mbr-esd {named}")  # until a verb below it says its own
     try:
-        with contextlib.redirect_stdout(cast("TextIO", _Output(sys.stdout))) as output, shown_log():
+        show_log()
+        with contextlib.redirect_stdout(cast("TextIO", _Output(sys.stdout))) as output:
             add_verbs(parser, VERBS, named)
             parser.parse_args(words, args)
             if args.run is None:
@@ -119,18 +120,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         if argv is None:
             # All is written, and the interpreter ends: Ctrl-C has nothing left to stop, and would be a traceback.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-@contextlib.contextmanager
-def shown_log() -> Iterator[None]:
-    """`show_log` for a while."""
-    before = logger.handlers, logger.level, logger.propagate
-    show_log()
-    try:
-        yield
-    finally:
-        logger.handlers, level, logger.propagate = before
-        logger.setLevel(level)
 
 
 def _part_at_fault(error: BaseException | None) -> str | None:

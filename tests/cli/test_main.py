@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from mbr_esd_metric.cli.main import VERBS, main, shown_log
-from mbr_esd_metric.errors import EngineError, logger, unknown
+from mbr_esd_metric.cli.main import VERBS, main
+from mbr_esd_metric.errors import EngineError, unknown
 from tests.helpers.command import Command
 
 
@@ -93,15 +93,3 @@ def test_ctrl_c_after_the_work_is_no_traceback() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "mbr-esd-demo" in done.stdout or "mbr-esd-small" in done.stdout
-
-
-def test_notes_are_printed_after_the_library_was_used_without_a_program(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(logger, "handlers", [])  # whatever a command of COMET in an earlier test left there
-    logger.info("not printed")
-    for _ in range(2):
-        with shown_log():
-            logger.info("a note")
-        logger.info("not printed")
-    assert capsys.readouterr().err == "a note\na note\n"
