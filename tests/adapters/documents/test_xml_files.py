@@ -13,11 +13,6 @@ from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from tests.adapters.test_documents import FILES, _mark, _read
 from tests.helpers.refused import refused
 
-ROOT = (
-    '<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"><file original="f" source-language="en" '
-    'target-language="de"><header/><body>{}</body></file></xliff>'
-)
-
 ITS = ' xmlns:its="http://www.w3.org/2005/11/its" its:version="2.0"'
 
 
@@ -74,68 +69,41 @@ def test_units_that_are_not_ready() -> None:
     assert (len(every.units), every.units[5].translation, dict(every.unready)) == (12, "Er", {})
 
 
-@pytest.mark.parametrize(
-    ("raw", "text"),
-    [
-        ('First<x id="LINE_BREAK" ctype="lb" equiv-text="&lt;br/&gt;"/>second', "First\nsecond"),
-        ('First<ph id="1" ctype="x-lb">{}</ph>second', "First\nsecond"),
-        ('First<ph id="1" type="fmt" subType="xlf:lb"/>second', "First\nsecond"),
-        ('First<ph x="1" type="lb"/>second', "First\nsecond"),
-        ('First<ph id="1">&lt;br /&gt;</ph>second', "First\nsecond"),
-        ('First<ph id="1">\\n</ph>second', "First\nsecond"),
-        ('First.<ph id="1">&lt;/p&gt; &lt;p class="a"&gt;</ph>Second', "First.\nSecond"),
-        ('First<ut>{\\par }</ut>second', "First\nsecond"),
-        ('First<ph id="1"> </ph>second', "First second"),
-        ('First<ph id="1">&lt;mq:ch val="&#10;" /&gt;</ph>second', "First\nsecond"),
-        ('10<ph id="1">&lt;mq:ch val="&#160;" /&gt;</ph>km', "10\u00a0km"),
-        ('First<it pos="begin" id="1">&lt;br&gt;</it>second', "First\nsecond"),
-        ('First<ph id="7" dataRef="d1"/>second', "First\nsecond"),
-        ('You have <x id="1" equiv-text="{{count}}"/> new', "You have {{count}} new"),
-        ('You have <ph id="1" disp="{n}"/> new', "You have {n} new"),
-        ('You have <ph id="1">%1$s</ph> new', "You have %1$s new"),
-        ('You have <ph id="1" dataRef="d2"/> new', "You have ${n} new"),
-        ('an <x id="1" ctype="x-b" equiv-text="&lt;b&gt;"/>un<x id="2" equiv-text="&lt;/b&gt;"/>happy', "an unhappy"),
-        ('an <bpt id="1">&lt;b&gt;</bpt>un<ept id="1">&lt;/b&gt;</ept>happy', "an unhappy"),
-        ('an <g id="1">un</g>happy <bx id="1"/>e<ex id="1"/>nd', "an unhappy end"),
-        ('an <g id="1" ctype="x-lb">un</g>happy end', "an unhappy end"),
-        ('First<x id="1"/>second', "First second"),
-        ('First<x id="1"/>, second <x id="2"/> third<ph id="3">{\\b}</ph>', "First, second  third"),
-        ('A <ph id="1">&lt;img src="a>b"/&gt;<sub>not text</sub></ph>picture', "A picture"),
-    ],
-)  # fmt: skip
-def test_inline_codes_show_what_they_stand_for(tmp_path: Path, raw: str, text: str) -> None:
+def test_inline_codes_show_what_they_stand_for(tmp_path: Path) -> None:
     """A mark round each character divides none of them."""
-    tags = "".join(f'<tag id="{id_}"><ph>{code}</ph></tag>' for id_, code in (("d1", "&lt;br/>"), ("d2", "${n}")))
-    unit = f'<trans-unit id="1"><source>Yes</source><target>{raw}</target></trans-unit>'
-    content = ROOT.format(f"<tag-defs>{tags}</tag-defs>{unit}")
-    document = _read(tmp_path, "p.xlf", content)
-    assert document.units[0].translation == text
-    spans = [ErrorSpan(at, at + 1, "minor") for at in range(len(text))]
-    ElementTree.fromstring(_mark(document, tmp_path / "o.xlf", Annotation(spans)))
+    document = read_document(FILES / "codes.xlf")
+    texts = [unit.translation for unit in document.units]
+    assert texts == [
+        *["First\nsecond"] * 10,
+        "First.\nSecond",
+        *["First second"] * 2,
+        "10\xa0km",
+        "You have {{count}} new",
+        "You have {n} new",
+        "You have %1$s new",
+        "You have ${n} new",
+        *["an unhappy"] * 2,
+        *["an unhappy end"] * 2,
+        "First, second  third",
+        "A picture",
+    ]
+    spans = [Annotation(ErrorSpan(at, at + 1, "minor") for at in range(len(text))) for text in texts]
+    ElementTree.fromstring(_mark(document, tmp_path / "o.xlf", *spans))
     again = read_document(tmp_path / "o.xlf")
     assert again.units == document.units
-    assert _mark(again, tmp_path / "c.xlf").decode().replace(ITS, "") == content
+    assert _mark(again, tmp_path / "c.xlf").decode().replace(ITS, "") == document.path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("source", "target", "warning"),
-    [
-        ('<x id="1"/> new from <x id="2"/>', '<x id="2"/> neue', "with other placeholders"),
-        ('<x id="1"/> new from <x id="2"/>', 'von <x id="2"/> neue <x id="1"/>', None),
-        ('<x id="1" equiv-text="{n}"/> new', '<x id="a" equiv-text="{n}"/> neue', None),
-        ('<x id="1" equiv-text="{n}"/> new', '<x id="1"/> neue', None),
-        ('<ph x="1">{0}</ph> new', "<ph x='1'>{0}</ph> neue", None),
-        ("<ph>{0}</ph> new", "<ph>{1}</ph> neue", "with other placeholders"),
-        ('One<ph type="lb"/>two', "Eins zwei", "with other placeholders"),
-        ('<g id="1">new</g> one', "neu", "with other tags"),
-        ('<g id="1">new one</g>', '<g id="1">neu</g> und <g id="1">eins</g>', None),
-        ('<bpt i="1">&lt;b></bpt>new<ept i="1">&lt;/b></ept>', "neu", "with other tags"),
-    ],
-)
-def test_codes_that_differ_are_a_data_warning(tmp_path: Path, source: str, target: str, warning: str | None) -> None:
-    unit = f'<trans-unit id="1"><source>{source}</source><target>{target}</target></trans-unit>'
-    (one,) = _read(tmp_path, "p.xlf", ROOT.format(unit)).units
-    assert one.data_warning == warning
+def test_codes_that_differ_are_a_data_warning() -> None:
+    document = read_document(FILES / "other_codes.xlf")
+    assert len(document.units) == 10
+    assert {unit.id: unit.data_warning for unit in document.units if unit.data_warning} == {
+        "lost placeholder": "with other placeholders",
+        "another placeholder": "with other placeholders",
+        "lost line break": "with other placeholders",
+        "lost tag": "with other tags",
+        "lost pair": "with other tags",
+    }
 
 
 def _tmx(*units: dict[str, str], header: str = "en") -> str:
