@@ -15,7 +15,8 @@ from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import write_whole
 from tests.helpers.refused import refused
 
-BIO = Path(__file__).parents[1] / "data" / "ratings" / "bio_mqm.jsonl"
+FILES = Path(__file__).parents[1] / "data" / "ratings"
+BIO = FILES / "bio_mqm.jsonl"
 HEADER = "system doc doc_id seg_id rater source target category severity"
 
 
@@ -131,13 +132,7 @@ def test_bio_mqm_is_one_rating_a_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("header", [True, False])
 def test_marots_files(header: bool, tmp_path: Path) -> None:
-    """Its columns; the header may be missing, segments may have no number of their own, rows may have no rater."""
-    lines = [
-        "system\tdoc\tdocSegId\tglobalSegId\trater\tsource\ttarget\tcategory\tseverity\tmetadata",
-        'A\td\t1\t0\tr1\tone\t<v>eins</v>\tAccuracy/Mistranslation\tMajor\t{"timestamp": 1}',
-        "A\td\t2\t0\tr1\ttwo\tzwei\tNo-error\tNo-error\t{}",
-        'A\td\t2\t0\t\ttwo\tzwei\t\t\t{"segment": {"metrics": {"BLEURT-X": 0.5}}}',
-    ]
+    lines = (FILES / "marot.tsv").read_text(encoding="utf-8").splitlines()
     path = tmp_path / "marot.tsv"
     path.write_text("\n".join(lines[not header :]) + "\n", encoding="utf-8")
     data = read_mqm(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,16 +14,7 @@ from mbr_esd_metric.adapters.ratings import MqmError
 from tests.helpers.command import Command
 from tests.helpers.refused import refused
 
-ROWS = [
-    'A\tdoc\t1\tr1\tThe "dog" barks.\tDer "Hund" bellt. \t4 0\t10 3\tmajor minor',
-    "A\tdoc\t2\tr1\tx\tKatze\t-1\t-1\tno-error",
-    "A\tdoc\t3\tr2\tx\tKatze\t3 5 2 0\t6 9 2 1\tcritical minor major neutral",
-    "A\tdoc\t4\tr2\tx\tKatze\t0 1\t2\tmajor",
-    "A\tdoc\t5\tr2\tx\tKatze\t\t\t",
-    "A\tdoc\t6\tr2\tx\tKatze\t0\t2",
-    "A\tdoc\t7\tr2\tx\t \t0\t2\tmajor",
-]
-HEADER = "mt_system\tdoc_id\tseg_id\tannotator_id\tsource\ttarget\tstart_ids\tend_ids\terrors"
+TABLE = Path(__file__).parents[1] / "data" / "ratings" / "2022_en-de_dev.tsv"
 LAST = ["lp\tsid\tsource\ttarget\tstart_ids\tend_ids\terrors", "en-ru\t0\tdog\tпёс\t0\t3\tminor"]
 
 
@@ -33,9 +25,10 @@ def write(folder: Path, name: str, lines: list[str]) -> Path:
     return path
 
 
-@pytest.mark.parametrize("header", [[], [HEADER]])
-def test_nine_fields(tmp_path: Path, header: list[str]) -> None:
-    data = read_mqm(write(tmp_path, "2022_en-de_dev.tsv.gz", header + ROWS))
+@pytest.mark.parametrize("header", [True, False])
+def test_nine_fields(tmp_path: Path, header: bool) -> None:
+    lines = TABLE.read_text(encoding="utf-8").splitlines()
+    data = read_mqm(write(tmp_path, "2022_en-de_dev.tsv.gz", lines[not header :]))
     first, clean, third = data.ratings
     assert {rating.lp for rating in data} == {"en-de"}
     assert (first.system, first.doc, first.segment, first.rater) == ("A", "doc", "1", "r1")
@@ -114,7 +107,7 @@ def test_ends_three_characters_further(tmp_path: Path, rows: int) -> None:
 
 def test_import(tmp_path: Path, mbr_esd: Command) -> None:
     where = f"--test-set {tmp_path}/data/qe22"
-    assert "--lp" in mbr_esd("wmt import", write(tmp_path, "dev.tsv.gz", ROWS), where, status=1).err
+    assert "--lp" in mbr_esd("wmt import", shutil.copy(TABLE, tmp_path / "dev.tsv"), where, status=1).err
     two = write(tmp_path, "two.tsv.gz", [*LAST, "en-de\t1\tdog\tHund\t-1\t-1\tno-error"])
     assert "2 ratings" in mbr_esd("wmt import", two, where).out
     assert {path.stem for path in (tmp_path / "data" / "qe22" / "sources").iterdir()} == {"en-de", "en-ru"}
