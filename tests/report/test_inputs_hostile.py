@@ -21,44 +21,17 @@ from mbr_esd_metric.files.untrusted import parse_strict_json
 from mbr_esd_metric.report.inputs import kind_of_input
 from tests.helpers.refused import refused
 
-
-def _line(name: str) -> str:
-    """The second line of a file of the tests."""
-    file = Path(__file__).parents[1] / "data" / "ratings" / name
-    return file.read_text(encoding="utf-8").splitlines()[1]
-
-
-#: What a reader takes: its name, the suffix of the file, one line, and the reader.
-READERS: dict[str, tuple[str, str, Callable[[Path], object]]] = {
-    "candidates": (
-        "jsonl",
-        """{"id": "1", "system": "A", "src": "s", "mt": "ab", "candidates":
-            [{"text": "none", "logprob": -1.0, "expected": [0.5, 1.0], "model": "m"}]}""",
-        lambda path: [list(record.candidates) for record in read_candidates(path)],
-    ),
-    "decisions": (
-        "jsonl",
-        """{"id": "1", "system": "A", "index": 0, "score": 0.8, "mqm": -5.0, "mqm_sd": 1.0, "error_spans":
-            [{"start": 0, "end": 2, "severity": "major", "category": "accuracy", "confidence": 0.5, "text": "ab"}],
-            "expected_utility": 0.5, "valid": 1, "distinct": 1, "invalid": 0}""",
-        lambda path: [record.to_json() for record in read_decisions(path)],
-    ),
-    "comet": (
-        "json",
-        """{"A": [{"src": "s", "mt": "ab", "COMET": 0.5, "errors":
-            [{"start": 0, "end": 2, "severity": "major", "category": "x", "confidence": 0.5, "text": "ab"}]}]}""",
-        lambda path: (kind_of_input(path), read_comet_json(path)),
-    ),
-    "bio-MQM": ("jsonl", _line("bio_mqm.jsonl"), read_rating_lines),
-    "ESA of WMT25": ("jsonl", _line("wmt25-genmt-humeval.jsonl"), lambda path: read_esa([path])),
-    "ESA of WMT24": ("jsonl", _line("wmt24_esa.jsonl"), lambda path: read_esa([path])),
-    "WMT26": (
-        "jsonl",
-        """{"item_id": "official_#_en_#_de_#_news_#_d_#_1", "task2_pred": {"A": 0.5}, "task1_pred": {"A":
-            {"errors": [{"start": 0, "end": 1, "severity": "major", "category": "x"}]}}}""",
-        lambda path: SUBMISSION_FORMATS["wmt26"].read(path),
-    ),
-    "texts": ("jsonl", '{"source": "s"}', lambda path: read_text(path, "source")),
+FILES = Path(__file__).parents[1] / "data" / "ratings"
+#: A file, of which the second line is taken if it has several, and its reader.
+READERS: dict[str, Callable[[Path], object]] = {
+    "candidates.jsonl": lambda path: [list(record.candidates) for record in read_candidates(path)],
+    "decisions.jsonl": lambda path: [record.to_json() for record in read_decisions(path)],
+    "comet.json": lambda path: (kind_of_input(path), read_comet_json(path)),
+    "bio_mqm.jsonl": read_rating_lines,
+    "wmt25-genmt-humeval.jsonl": lambda path: read_esa([path]),
+    "wmt24_esa.jsonl": lambda path: read_esa([path]),
+    "wmt26-submission.jsonl": lambda path: SUBMISSION_FORMATS["wmt26"].read(path),
+    "sources.jsonl": lambda path: read_text(path, "source"),
 }
 #: JSON texts that stand in for a value.
 HOSTILE = {
@@ -105,8 +78,8 @@ def spoilt(value: dict[str, Any], place: tuple[Any, ...], text: str) -> str:
 
 @pytest.mark.parametrize("name", READERS)
 def test_whatever_stands_in_a_line_is_read_or_an_input_error(name: str, tmp_path: Path) -> None:
-    suffix, line, read = READERS[name]
-    path, value = tmp_path / f"data.{suffix}", json.loads(line)
+    read, lines = READERS[name], (FILES / name).read_text(encoding="utf-8").splitlines()
+    path, value = tmp_path / name, json.loads(lines[:2][-1])
     path.write_text(json.dumps(value) + "\n")
     read(path)
     for place in places(value):
