@@ -106,7 +106,6 @@ def _check(name: str | None) -> int:
     """Print what works here, and what to do about the rest. Returns 1 if the named model cannot run here."""
     from mbr_esd_metric.metric.card import ANY_MODEL
     from mbr_esd_metric.metric.cards import load_card
-    from mbr_esd_metric.metric.engine_problems import engine_problems
 
     if not name:
         _print_machine()
@@ -117,6 +116,23 @@ def _check(name: str | None) -> int:
             print(f"  {engine:<13} {problem or 'works here'}")
             works |= problem is None
     return int(not works)
+
+
+def engine_problems(card: ModelCard) -> dict[str, str | None]:
+    """Each engine that could run the card -> the problem on this machine and its remedy; None if it can run. Those that
+    `engine=auto` tries come first. What loads weights is left out for a model on a server of the user's."""
+    from mbr_esd_metric.generation.engine import AUTOMATIC, ENGINES
+    from mbr_esd_metric.metric.card import ANY_MODEL
+    from mbr_esd_metric.metric.sources import engine_problem
+
+    engines = ENGINES.all()
+    names = [*AUTOMATIC, *(name for name in engines if name not in AUTOMATIC)]
+    made = [engines[name](card.engine_options) for name in names]
+    return {
+        engine.name: engine_problem(card, engine)
+        for engine in made
+        if card.format_problem(engine) is None and not (card.name == ANY_MODEL and engine.loads_weights)
+    }
 
 
 def _print_machine() -> None:

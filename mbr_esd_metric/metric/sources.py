@@ -10,10 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from mbr_esd_metric.core.decision import Candidate
-from mbr_esd_metric.errors import OptionError, logger
+from mbr_esd_metric.errors import EngineError, MbrEsdError, OptionError, logger
 from mbr_esd_metric.generation.engine import AUTOMATIC, ENGINES, Engine, Refused, Request
 from mbr_esd_metric.generation.store import CandidateStore, store_path
-from mbr_esd_metric.metric.card import ModelCard
+from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, ModelCard
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.text import is_blank
 
@@ -157,9 +157,7 @@ def choose_engine(card: ModelCard) -> Engine:
     """
     decision, answers = card.decision, get_format(card.decision.format)
     if card.engine == "auto" and not (card.engine_options.server and not answers.engine):
-        from mbr_esd_metric.metric.engine_problems import first_that_works
-
-        engine = first_that_works(card, (answers.engine,) if answers.engine else AUTOMATIC)
+        engine = _first_that_works(card, (answers.engine,) if answers.engine else AUTOMATIC)
     else:
         engine = ENGINES.get("server" if card.engine == "auto" else card.engine)(card.engine_options)
     if card.adaptive:
@@ -175,3 +173,37 @@ def choose_engine(card: ModelCard) -> Engine:
     if grammar and (reason := engine.missing_capability(logprobs=False, grammar=True)):
         raise OptionError(f"{'grounded=true' if card.grounded else f'format={answers.name}'}: {reason}")
     return engine
+
+
+def _first_that_works(card: ModelCard, names: Sequence[str]) -> Engine:
+    """The first of these engines that works here; one that starts late comes last. `EngineError` if none does."""
+    problems: list[str] = []
+    late = None
+    for number, name in enumerate(names, 1):
+        engine = ENGINES.get(name)(card.engine_options)
+        problem = engine_problem(card, engine)
+        if problem is None and not engine.starts_late:
+            return engine
+        late = late or (engine if problem is None else None)
+        problems.append(f"[{number}] engine={name}: {problem}.")
+    if late is not None:
+        return late
+    fix = "`mbr-esd models --check` shows what works on this machine."
+    raise EngineError(f"{card.name} cannot run here. {' '.join(problems)} {fix}")
+
+
+def engine_problem(card: ModelCard, engine: Engine) -> str | None:
+    """Why the engine cannot run the card on this machine, and what helps; None if it can."""
+    if not engine.options.server and engine.name in ("server", "batch"):
+        if card.name == ANY_MODEL:
+            return f"name your server: {card.name}?server=URL, with &model=NAME where it serves several"
+        if engine.name == "server":
+            name = f"'{card.name}?model={card.model}'" if card.name == LOCAL_MODEL else card.name
+            return (
+                f"start a server on a machine with GPUs (mbr-esd serve {name}), then here: "
+                "export MBR_ESD_SERVER=http://HOST:8000/v1"
+            )
+    try:
+        return engine.problem
+    except MbrEsdError as error:
+        return str(error)

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric import load_metric
+from mbr_esd_metric.cli.models import engine_problems
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.generation.embedded import EMBEDDED
 from mbr_esd_metric.generation.engine import Sampling
 from mbr_esd_metric.metric.card import with_options
 from mbr_esd_metric.metric.cards import CARDS, load_card
-from mbr_esd_metric.metric.engine_problems import engine_problems
 
 SMALL = Path(__file__).parents[2] / "mbr_esd_metric" / "small"
 HEAD = "class_identifier: mbr_esd_metric\n"

@@ -50,7 +50,7 @@ def test_it_counts_what_a_run_then_samples(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [name for name, card in CARDS.items() if card.model])
 def test_every_card_is_counted_without_an_engine(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MBR_ESD_SERVER", raising=False)
-    monkeypatch.setattr("mbr_esd_metric.metric.engine_problems.engine_problem", lambda card, engine: "not here")
+    monkeypatch.setattr("mbr_esd_metric.metric.sources.engine_problem", lambda card, engine: "not here")
     one = estimated(name)
     assert one["candidates"] == f"{5 * load_card(name).samples:,}"
     assert one["requests"].endswith("(engine=server)")

@@ -15,13 +15,13 @@ import pytest
 
 pytest.importorskip("aiohttp")
 
+from mbr_esd_metric.cli.models import engine_problems
 from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.errors import EngineError, InputError, OptionError
 from mbr_esd_metric.generation.engine import Refused
 from mbr_esd_metric.generation.pretrained import model_name
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.engine_problems import engine_problems
 from mbr_esd_metric.metric.estimate import estimate
 from mbr_esd_metric.metric.run import annotate, candidate_source
 from mbr_esd_metric.metric.sampler import Sampler
