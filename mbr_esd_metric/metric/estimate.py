@@ -10,6 +10,7 @@ import importlib.util
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from mbr_esd_metric.errors import EngineError, no_effect_error
 from mbr_esd_metric.generation.server.client import cost
@@ -26,17 +27,6 @@ MEASURED = {"mbr-esd-small": "about 40 s for 1,000 on two cores"}
 BYTES_A_TOKEN = 3.5
 
 
-def _in_words(seconds: float) -> str:
-    """
-    >>> _in_words(59), _in_words(3700), _in_words(200_000)
-    ('about 59 s', 'about 1 h 2 min', 'about 55 h 33 min')
-    """
-    if seconds < 120:
-        return f"about {seconds:.0f} s"
-    hours, minutes = divmod(round(seconds / 60), 60)
-    return f"about {hours} h {minutes} min" if hours else f"about {minutes} min"
-
-
 @dataclass(frozen=True, slots=True)
 class Timing:
     """The seconds to load the model and sample a first segment (0 where a server has loaded it); then the segments and
@@ -48,11 +38,11 @@ class Timing:
     seconds: float
 
     def of(self, candidates: int) -> str:
-        """The time that so many candidates take, in words, and how it was measured."""
+        """The time that so many candidates take, and how it was measured."""
         loading = f"; {self.loading:,.0f} s to load the model and sample one" if self.loading else ""
         rate = f"at {self.candidates / self.seconds:,.2f} candidates/s, as in {self.segments} segments"
-        seconds = self.loading + candidates * self.seconds / self.candidates
-        return f"{_in_words(seconds)} ({rate} sampled just now and kept{loading})"
+        time = timedelta(seconds=round(self.loading + candidates * self.seconds / self.candidates))
+        return f"about {time} h ({rate} sampled just now and kept{loading})"
 
 
 def timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing | None:
@@ -102,12 +92,8 @@ def estimate(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> di
             samples = {at: one for at, one in enumerate(store.get(request.key, request.n)) if one is not None}
             stored += len(samples)
             lengths += [one.tokens for one in samples.values() if one.tokens]
-            # A prompt is paid for once a request.
-            sizes = [
-                min(per_request, part.n - done)
-                for part in request.only(set(range(request.n)) - set(samples))
-                for done in range(0, part.n, per_request)
-            ]
+            missing = request.only(set(range(request.n)) - set(samples))
+            sizes = [part.n for one in missing for part in one.parts(per_request)]  # a prompt is paid for in each
             if sizes:
                 guess += sum(sizes) * min(answers.usual_tokens(request.translation), card.max_tokens)
                 prompts += 1

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from mbr_esd_metric.core.annotation import Annotation
@@ -36,29 +35,25 @@ class Shot:
     annotation: Annotation
 
 
-@dataclass(frozen=True)
 class Shots:
-    """The examples of a run, in the order of their file, and their answer format. `nearest` is the number of those with
-    the nearest sources that are shown; 0 shows all."""
+    """The examples in the file of an option (see `shots_file`): JSON lines with "src", "mt" and "spans" (start, end,
+    severity, and category or side).
 
-    shots: Sequence[Shot]
-    answers: AnswerFormat
-    nearest: int = 0
+    Raises:
+        OptionError: a format whose answers are no free texts (`tags`).
+        InputError: no line, or one that is no example or whose errors the format cannot say.
+    """
 
-    @classmethod
-    def read(cls, option: str, answers: AnswerFormat) -> Shots:
-        """The examples in the file of an option (see `shots_file`): JSON lines with "src", "mt" and "spans" (start,
-        end, severity, and category or side). `OptionError` for a format whose answers are no free texts (`tags`),
-        `InputError` for no line, or one that is no example or whose errors the format cannot say."""
-        path, nearest = shots_file(option)
+    def __init__(self, option: str, answers: AnswerFormat) -> None:
+        path, self.nearest = shots_file(option)
         if answers.engine:
             raise OptionError(
                 f"shots={path}: answers of format={answers.name} take no examples; train the model instead"
             )
-        shots = [_shot(where, value, answers) for where, _, value in json_objects(path)]
-        if not shots:
+        self.answers, self.shots = answers, [_shot(where, value, answers) for where, _, value in json_objects(path)]
+        if not self.shots:
             raise InputError(f"{path} has no example; give JSON lines with src, mt and spans")
-        return cls(shots, answers, nearest)
+        self._grams = {shot.source: _grams(_plain(shot.source)) for shot in self.shots}
 
     def for_source(self, source: str) -> list[Shot]:
         """The examples for a source, the nearest last; never one of that source itself. Sources are compared by the
@@ -69,7 +64,7 @@ class Shots:
         if not self.nearest:
             return others
         grams = _grams(text)
-        order = sorted(others, key=lambda shot: -_cosine(grams, self._grams_by_source[shot.source]))
+        order = sorted(others, key=lambda shot: -_cosine(grams, self._grams[shot.source]))
         return order[: self.nearest][::-1]
 
     def turns(self, prompt: Prompt, source: str, lp: str | None) -> tuple[tuple[str, str], ...]:
@@ -79,10 +74,6 @@ class Shots:
             answer, _ = self.answers.answer(shot.annotation, shot.translation, shot.source)
             turns += [("user", prompt.render(shot.source, shot.translation, lp)), ("assistant", answer)]
         return tuple(turns)
-
-    @cached_property
-    def _grams_by_source(self) -> Mapping[str, Counter[str]]:
-        return {shot.source: _grams(_plain(shot.source)) for shot in self.shots}
 
 
 def _shot(where: str, value: Mapping[str, Any], answers: AnswerFormat) -> Shot:

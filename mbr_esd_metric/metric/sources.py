@@ -59,7 +59,7 @@ def build_requests(card: ModelCard, identity: Mapping[str, str], segments: Seque
     if card.shots is not None:
         from mbr_esd_metric.metric.shots import Shots
 
-        shots = Shots.read(card.shots, answers)
+        shots = Shots(card.shots, answers)
     fixed = [dict(identity), asdict(card.sampling)]
     requests: dict[Pair, Request] = {}
     for segment in segments:

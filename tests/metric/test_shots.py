@@ -31,14 +31,14 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_nearest_come_last_and_never_the_source_itself(file: Path) -> None:
-    shots = Shots.read(f"{file}:2", get_format("json"))
+    shots = Shots(f"{file}:2", get_format("json"))
     assert [shot.source for shot in shots.for_source("The bank opened.")] == [
         "The bank closed.",
         "The bank opened at nine.",
     ]
     others = ["He left early today.", "The bank opened at nine."]
     assert [shot.source for shot in shots.for_source("the  BANK closed.")] == others
-    assert len(Shots.read(str(file), get_format("json")).for_source("Something else")) == 3
+    assert len(Shots(str(file), get_format("json")).for_source("Something else")) == 3
 
 
 def test_they_are_turns_before_the_question_and_part_of_key_and_signature(file: Path) -> None:
@@ -74,9 +74,9 @@ def test_an_error_names_the_line(tmp_path: Path, line: str, message: str) -> Non
     path = tmp_path / "shots.jsonl"
     path.write_text(line + "\n", encoding="utf-8")
     with pytest.raises(InputError, match=message):
-        Shots.read(str(path), get_format("json"))
+        Shots(str(path), get_format("json"))
 
 
 def test_tags_take_no_examples(file: Path) -> None:
     with pytest.raises(OptionError, match="answers of format=tags take no examples"):
-        Shots.read(str(file), get_format("tags"))
+        Shots(str(file), get_format("tags"))
