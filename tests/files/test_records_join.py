@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -105,13 +104,3 @@ def test_replay_does_not_depend_on_the_batch(tmp_path: Path) -> None:
     unnamed = [{key: value for key, value in sample.items() if key != "system"} for sample in samples]
     spans = metric.predict(unnamed, progress_bar=False).metadata.error_spans
     assert [errors[0]["text"] for errors in spans] == ["eins", "drei", "zwei"]
-
-
-def test_a_layer_does_not_take_the_row_of_a_system_that_it_names(tmp_path: Path) -> None:
-    first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
-    write_records(first, [record("A", 0, "eins"), record("B", 0, "zwei")])
-    write_records(second, [replace(record("A", 0, "drei"), system="C"), record("A", 0, "eins")])
-    sheet = read_table([Source(first), Source(second)])
-    assert [text.system for text in sheet.rows] == ["A", "B"]
-    column = [d.annotations[0].annotation for d in sheet.candidates[1].distributions if d]
-    assert [a.spans[0].start for a in column] == [0, 10]

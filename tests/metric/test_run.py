@@ -103,9 +103,7 @@ def test_segments_without_valid_candidate_are_all_named_after_all_is_sampled(
     assert len(StubEngine.requests) == 4
 
 
-def test_the_note_on_languages_is_logged_once(
-    card: ModelCard, caplog: pytest.LogCaptureFixture, tmp_path: Path
-) -> None:
+def test_the_note_on_languages_is_logged_once(card: ModelCard, caplog: pytest.LogCaptureFixture) -> None:
     def notes(card: ModelCard, segments: list[Segment], progress: bool = True) -> int:
         caplog.clear()
         annotate(card, segments, progress=progress)
@@ -114,9 +112,7 @@ def test_the_note_on_languages_is_logged_once(
     caplog.set_level("INFO", "mbr_esd_metric")
     assert notes(card, SEGMENTS[:2]) == 1
     assert notes(card, SEGMENTS[:2]) == 0, "nothing is sampled"
-    (tmp_path / "plain.txt").write_text("{source} {translation}", encoding="utf-8")
-    for change in ({"lp": "en-de"}, {"prompt": str(tmp_path / "plain.txt")}):
-        assert notes(with_options(card, change), SEGMENTS[2:]) == 0
+    assert notes(with_options(card, {"lp": "en-de"}), SEGMENTS[2:]) == 0
     assert notes(card, SEGMENTS[2:], progress=False) == 0
     assert [one.levelname for one in caplog.records] == ["WARNING"], "warnings stay"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -16,14 +15,13 @@ import pytest
 pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.cli.models import engine_problems
-from mbr_esd_metric.core.decision import Candidate
-from mbr_esd_metric.errors import EngineError, InputError, OptionError
-from mbr_esd_metric.generation.engine import Refused
+from mbr_esd_metric.errors import EngineError, OptionError
+from mbr_esd_metric.files.records import write_records
 from mbr_esd_metric.generation.pretrained import model_name
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.estimate import estimate
-from mbr_esd_metric.metric.run import annotate, candidate_source
+from mbr_esd_metric.metric.run import annotate
 from mbr_esd_metric.metric.sampler import Sampler
 from mbr_esd_metric.metric.signature import model_title
 from mbr_esd_metric.metric.sources import (
@@ -33,6 +31,7 @@ from mbr_esd_metric.metric.sources import (
     choose_engine,
 )
 from mbr_esd_metric.scoring.wmt import default_name
+from tests.helpers.candidates import answer, record
 from tests.helpers.chat_server import FakeServer
 from tests.helpers.stub_engine import StubEngine
 
@@ -192,26 +191,6 @@ def test_only_the_ways_to_a_server_are_listed() -> None:
     assert all("name your server: mbr-esd-server?server=URL" in str(problem) for problem in lacking)
 
 
-@pytest.fixture
-def candidates(tmp_path: Path) -> Path:
-    path = tmp_path / "candidates.jsonl"
-    lines = [
-        {"id": "1", "src": "src", "mt": "a", "candidates": [{"text": f"a{i}", "logprob": -i / 2} for i in range(3)]},
-        {"id": "2", "src": "src", "mt": "b", "candidates": [{"text": "b0", "truncated": True}]},
-        {"id": "3", "src": "src", "mt": "a", "candidates": [{"text": "a second time", "logprob": 0}]},
-        {"id": "4", "src": "other", "mt": "c", "candidates": [{"text": "c0", "logprob": -1}]},
-    ]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    return path
-
-
-def collected(path: Path, options: str, *translations: str) -> dict[int, list[Candidate] | Refused]:
-    """The candidates of the segments with these translations of "src", by number."""
-    source = candidate_source(load_card(f"mbr-esd-llama?candidates={path}&{options}"))
-    segments = [Segment("src", text, f"segment {text}") for text in translations]
-    return {number: found for numbers, found in source.collect(segments, False) for number in numbers}
-
-
 @pytest.mark.parametrize(
     ("options", "translations", "message"),
     [
@@ -220,17 +199,14 @@ def collected(path: Path, options: str, *translations: str) -> dict[int, list[Ca
         ("rule=greedy", "a", "has 3 candidates for segment a, and greedy.*rule=map"),
     ],
 )
-def test_what_the_file_lacks_is_an_error_that_names_the_segment(
-    candidates: Path, options: str, translations: str, message: str
+def test_what_a_file_lacks_is_an_error_that_names_the_segment(
+    tmp_path: Path, options: str, translations: str, message: str
 ) -> None:
+    path = tmp_path / "candidates.jsonl"
+    card = load_card(f"mbr-esd-llama?candidates={path}&{options}")
+    segments = [Segment("src", text, f"segment {text}") for text in translations]
+    with pytest.raises(EngineError, match="there is no file of candidates.*candidates=PATH"):
+        annotate(card, segments)
+    write_records(path, [record("src", "a", *[answer()] * 3)])
     with pytest.raises(EngineError, match=message):
-        collected(candidates, options, *translations)
-    assert collected(candidates, "rule=greedy", "b") == {0: [Candidate("b0", truncated=True)]}
-
-
-def test_no_file_and_a_malformed_file(tmp_path: Path) -> None:
-    with pytest.raises(EngineError, match="candidates=PATH"):
-        collected(tmp_path / "none.jsonl", "n=1", "a")
-    (tmp_path / "broken.jsonl").write_text('{"id": "1"\n', encoding="utf-8")
-    with pytest.raises(InputError):
-        collected(tmp_path / "broken.jsonl", "n=1", "a")
+        annotate(card, segments)

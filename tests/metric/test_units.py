@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +14,7 @@ from mbr_esd_metric.cli.sample import sample
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.errors import OptionError
-from mbr_esd_metric.metric.card import ModelCard, with_options
+from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.cards import CARDS, load_card
 from mbr_esd_metric.metric.run import annotate
 from mbr_esd_metric.metric.sources import Segment, build_requests
@@ -85,14 +83,6 @@ def test_a_tagger_reads_the_sentence_and_its_source_alone() -> None:
     assert units_of(card, alone).units == alone
     with pytest.raises(OptionError, match="context=document changes nothing"):
         units_of(replace(card, context="document"), [TEXT])
-
-
-def test_examples_are_those_of_the_whole_text(card: ModelCard, tmp_path: Path) -> None:
-    shots = tmp_path / "shots.jsonl"
-    rows = [{"src": src, "mt": "x", "spans": []} for src in ("We left.", "Berlin, Paris, friends")]
-    shots.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    annotate(with_options(card, {"shots": f"{shots}:1"}), [TEXT])
-    assert len({one.turns for one in StubEngine.requests}) == 1
 
 
 def test_a_document_is_read_up_to_the_sentence(card: ModelCard) -> None:
