@@ -48,7 +48,7 @@ from mbr_esd_metric import decide_corpus, f1, load_metric, metaeval, mqm_score
 
 decision: Decision = decide([Candidate("{}")], "text", DecisionOptions(rule="map"), blank="skip")
 span: ErrorSpan = next(iter(decision.annotation))
-many: list[Decision] = decide_many([([Candidate("{}")], "text")], workers=2)
+many: list[Decision] = decide_many([([Candidate("{}")], "text")])
 metric: Metric = load_metric("mbr-esd-small", n=8)
 score: float = metric.predict([{"src": "a", "mt": "b"}], 8, 0).system_score
 spans: list[list[dict[str, Any]]] = metric.predict({"src": ["a"], "mt": ["b"]}, gpus=0).metadata.error_spans
@@ -117,14 +117,13 @@ def test_an_option_takes_only_what_it_lists(name: str) -> None:
         DecisionOptions(**{name: "nonsense"})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_test_set_is_decided(workers: int) -> None:
+def test_a_test_set_is_decided() -> None:
     segments = [(ITEMS, MT), (ITEMS[:1], MT), (ITEMS[1:], MT)]
-    decisions: list[Decision] = decide_many(segments, workers=workers)
+    decisions: list[Decision] = decide_many(segments)
     assert repr(decisions) == repr([decide(*segment) for segment in segments])
-    assert len(decide_many(segments, rule="mbr-corpus", workers=workers)) == 3
+    assert len(decide_many(segments, rule="mbr-corpus")) == 3
     with pytest.raises(InputError, match="segment 2: "):
-        decide_many([(ITEMS, MT), ([Candidate()], MT)], workers=workers)
+        decide_many([(ITEMS, MT), ([Candidate()], MT)])
 
 
 def test_options_are_keywords_too() -> None:

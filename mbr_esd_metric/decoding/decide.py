@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import count, repeat
 from typing import Any, TypeVar
@@ -69,22 +68,18 @@ def decide_many(
     options: DecisionOptions | None = None,
     *,
     sources: Iterable[str] | None = None,
-    workers: int = 1,
     **fields: Any,
 ) -> list[Decision]:
-    """`decide` for each segment of a test set, given by candidates, translation and perhaps source, in so many
-    processes; a rule such as `mbr-corpus` decides them together, in one. Errors begin with "segment N"."""
+    """`decide` for each segment of a test set, given by candidates, translation and perhaps source; a rule such as
+    `mbr-corpus` decides them together. Errors begin with "segment N"."""
     chosen = DecisionOptions.of(options, fields)
     if chosen.whole_set:
         return list(decide_corpus(segments, chosen, sources=sources).decisions)
-    work = [
-        (number, candidates, translation, source, chosen)
-        for number, ((candidates, translation), source) in enumerate(_paired(segments, sources, "sources"), 1)
-    ]
-    if workers <= 1:
-        return list(map(_numbered, work))
-    with ProcessPoolExecutor(workers) as pool:
-        return list(pool.map(_numbered, work, chunksize=max(1, len(work) // (8 * workers))))
+    decisions = []
+    for number, ((candidates, translation), source) in enumerate(_paired(segments, sources, "sources"), 1):
+        with labelled(f"segment {number}"):
+            decisions.append(decide(candidates, translation, chosen, source=source))
+    return decisions
 
 
 def _paired(values: Iterable[_T], others: Iterable[_S] | None, name: str) -> Iterator[tuple[_T, _S | None]]:
@@ -93,13 +88,6 @@ def _paired(values: Iterable[_T], others: Iterable[_S] | None, name: str) -> Ite
         yield from zip(values, repeat(None) if others is None else others, strict=others is not None)
     except ValueError as error:
         raise InputError(f"there are more or fewer {name} than segments; give one for each") from error
-
-
-def _numbered(work: tuple[int, Candidates, str, str | None, DecisionOptions]) -> Decision:
-    """The decision of one segment; errors begin with its number."""
-    number, candidates, translation, source, options = work
-    with labelled(f"segment {number}"):
-        return decide(candidates, translation, options, source=source)
 
 
 @dataclass(frozen=True)

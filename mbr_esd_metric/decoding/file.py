@@ -159,14 +159,11 @@ def decide_file(
         InputError: a malformed record (file and line), no record at all, or an output that cannot be written or is the
             input.
         NoValidCandidateError: a segment without a valid candidate (file, line and segment).
-        OptionError: a rule that needs human annotations, which a candidates file does not hold.
     """
     check_output(output, [candidates])
     first = _first_record(candidates)
     decision = None if first is None else first.decision
     options = file_options(candidates) if options is None else options
-    if options.rule_instance.needs_references:
-        raise OptionError(f"the rule {options.rule!r} needs human annotations, which a candidates file does not hold")
     lines = _decided(raw_records(candidates), options, workers, skip_invalid, decision)
     summary = FileSummary()
     with whole_file(output) as file:

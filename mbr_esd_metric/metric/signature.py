@@ -63,11 +63,7 @@ def signature(card: ModelCard, engine: Engine | None) -> str:
 
 def short(signature: str) -> str:
     """A signature in a line: the model or the candidates, how many, rule, utility, score and version."""
-    name, *fields = signature.split("|")
-    shown = [
-        field for field in fields if field.partition(":")[0] in ("model", "candidates", "n", "d", "u", "score", "v")
-    ]
-    return "|".join([name, *shown])
+    return re.sub(r"\|(?!(?:model|candidates|n|d|u|score|v):)[^|]*", "", signature)
 
 
 def model_title(card: ModelCard, signature: str) -> str:
