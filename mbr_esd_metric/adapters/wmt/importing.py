@@ -165,7 +165,7 @@ class Target:
         if standard and "ref" in set(known) - {*self.rename, *self.references} and standard not in names.values():
             names["ref"] = standard
         for old, name in names.items():
-            file_name(name, "system", ".txt")
+            file_name(name, "system (see --rename)", ".txt")
             if list(names.values()).count(name) > 1:
                 raise InputError(f"system {old!r}: another one is called {name!r} too; {_FIX}")
         return names

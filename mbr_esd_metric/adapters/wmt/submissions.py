@@ -246,7 +246,7 @@ def _identity(row: SubmissionRow) -> tuple[str, ...]:
 
 def _needed(row: SubmissionRow, value: _T | None, what: str) -> _T:
     if value is None:
-        raise InputError(f"no {what} of system {row.system} in {row.lp}")
+        raise InputError(f"no {what} of system {row.system} in {row.lp}, which this task wants; name another metric")
     return value
 
 
