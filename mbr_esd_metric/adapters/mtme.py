@@ -24,8 +24,7 @@ from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note
 from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet, choose_ratings
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
-from mbr_esd_metric.metaeval.spans import SpanScores, evaluate_spans
+from mbr_esd_metric.metaeval.spans import DEFAULT_MEASURES, SpanScores, evaluate_spans
 
 #: System -> for each segment the toolkit's ``Rating``, an annotation, or None.
 SystemSpans = Mapping[str, Sequence[Any]]

@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
 def _error_free(args: argparse.Namespace) -> int:
     """Print how well it is told which translations are without error, and save what tells it."""
     from mbr_esd_metric.metaeval.error_free import ErrorFreeModel, cross_validated, write_error_free
-    from mbr_esd_metric.report.evaluations import learning_tables
+    from mbr_esd_metric.report.evaluations import learning_table
     from mbr_esd_metric.report.inputs import scored_of_files, scored_of_test_set
 
     if args.plot:
@@ -114,7 +114,7 @@ def _error_free(args: argparse.Namespace) -> int:
         judged, labels = scored_of_files(args.inputs, args.error_free)
         name = ", ".join(Path(path).name for path in args.inputs)
     tried, probabilities = cross_validated(judged, labels, args.precision)
-    print(render_all(learning_tables(name, tried, labels, args.precision), args.table), end="")
+    print(render_all([learning_table(name, tried, labels, args.precision)], args.table), end="")
     if args.save:
         learnt_on = f"{number_of(len(judged), 'translation')} of {name}"
         write_error_free(args.save, ErrorFreeModel.fit(judged, labels, args.precision, learnt_on, probabilities))

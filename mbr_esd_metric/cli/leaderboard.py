@@ -22,7 +22,7 @@ from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, prog
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
 from mbr_esd_metric.metaeval.metric_set import spa_notes
 from mbr_esd_metric.metaeval.score_statistics import TASK_SETS, evaluate, overall, score_statistic, wmt_tasks
-from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
+from mbr_esd_metric.metaeval.spans import DEFAULT_MEASURES
 from mbr_esd_metric.report.tables import Table, with_status
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from mbr_esd_metric.errors import InputError, OptionError, number_of
 from mbr_esd_metric.metaeval.choosing import choose_all, choosing_rules
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, Result, evaluate_metrics
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
-from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES
+from mbr_esd_metric.metaeval.spans import DEFAULT_MEASURES
 from mbr_esd_metric.report.plots import plot_curves, save
 from mbr_esd_metric.report.tables import Column, TableRow
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from mbr_esd_metric.core.annotation import Annotation, AnnotationLike
-from mbr_esd_metric.core.decision import Candidate
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.decision import Candidate, Decision
 from mbr_esd_metric.core.rules import rules
-from mbr_esd_metric.decoding.decide import decide_corpus
+from mbr_esd_metric.decoding.decide import CorpusSegment, corpus_segment, decide_together
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_segment
 from mbr_esd_metric.errors import InputError, OptionError, labelled, unknown
@@ -62,8 +62,7 @@ def choose_all(
         raise unknown("rule", options.rule, choosing_rules())
     if size is not None and size < 1:
         raise OptionError(f"{size} candidates are too few to choose from; give 1 or more")
-    chosen: list[list[Annotation | None]] = [[None] * len(row) for row in sampled]
-    cells: list[tuple[int, int, str, Sampled, list[AnnotationLike]]] = []
+    places, outcomes = [], []
     for i, row in enumerate(sampled):
         for j, cell in enumerate(row):
             references = [annotation for rater in human if (annotation := rater[i][j]) is not None]
@@ -71,20 +70,20 @@ def choose_all(
                 raise InputError(f"no candidates for {cell_name(i, j)}, which is rated")
             if cell is None or (human and not references):
                 continue
-            label = cell.label or cell_name(i, j)
-            if size is not None and len(cell.candidates) < size:
-                raise InputError(f"{label}: there are {len(cell.candidates)} candidates, fewer than {size}")
-            cells.append((i, j, label, cell, references))
-    if options.whole_set:
-        pairs = [(cell.candidates[:size], cell.translation) for *_, cell, _ in cells]
-        sources, labels = [cell.source for *_, cell, _ in cells], [label for _, _, label, *_ in cells]
-        decisions = list(decide_corpus(pairs, options, sources=sources, labels=labels).decisions)
-    else:
-        decisions = []
-        for _, _, label, cell, references in cells:
-            few, known = cell.candidates[:size], references or None
+            few, label = cell.candidates[:size], cell.label or cell_name(i, j)
+            if size is not None and len(few) < size:
+                raise InputError(f"{label}: there are {len(few)} candidates, fewer than {size}")
             with labelled(label):
-                decisions.append(decide_segment(few, cell.translation, options, source=cell.source, references=known))
-    for (i, j, *_), decision in zip(cells, decisions, strict=True):
+                outcome: Decision | CorpusSegment = (
+                    corpus_segment(few, cell.translation, options, source=cell.source)
+                    if options.whole_set
+                    else decide_segment(
+                        few, cell.translation, options, source=cell.source, references=references or None
+                    )
+                )
+            places.append((i, j))
+            outcomes.append((label, outcome))
+    chosen: list[list[Annotation | None]] = [[None] * len(row) for row in sampled]
+    for (i, j), decision in zip(places, decide_together(outcomes)[0], strict=True):
         chosen[i][j] = decision.annotation
     return chosen

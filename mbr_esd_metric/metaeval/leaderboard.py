@@ -46,8 +46,7 @@ from mbr_esd_metric.metaeval.significance import (
     prepare,
     rank_contest,
 )
-from mbr_esd_metric.metaeval.span_measures import DEFAULT_MEASURES, expand_measures, span_measure
-from mbr_esd_metric.metaeval.spans import SpanCounts, SpanScores
+from mbr_esd_metric.metaeval.spans import DEFAULT_MEASURES, SpanCounts, SpanScores, expand_measures, span_measure
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,14 +105,18 @@ class MetricSet:
         return replace(self, human=human, gold=np.where(rated, self.gold, np.nan))
 
     def part(self, columns: BoolMatrix) -> MetricSet:
-        """Some of the segments, shape (segments,), without spans; systems and documents have the means of these."""
+        """Some of the segments, shape (segments,); systems and documents have the means of these."""
+
+        def some(matrix: AnnotationMatrix) -> AnnotationMatrix:
+            return [list(compress(row, columns)) for row in matrix]
+
         entries = [
-            replace(one, scores=one.scores[:, columns], spans=None, of_systems=None)
+            replace(one, scores=one.scores[:, columns], spans=one.spans and some(one.spans), of_systems=None)
             for one in self.entries
             if one.scores is not None
         ]
-        documents = tuple(compress(self.documents, columns))
-        return MetricSet(self.lp, self.gold[:, columns], self.lengths[:, columns], (), entries, documents=documents)
+        gold, lengths, human = self.gold[:, columns], self.lengths[:, columns], [some(rater) for rater in self.human]
+        return MetricSet(self.lp, gold, lengths, human, entries, documents=tuple(compress(self.documents, columns)))
 
     def span_scores(self, measures: Sequence[str]) -> dict[Key, SpanScores]:
         """The evaluation of each metric that has error spans; without raters, its numbers where there is gold."""
@@ -144,14 +148,10 @@ def spa_notes(sets: Sequence[MetricSet], exact: bool) -> list[str]:
                 where.setdefault(name, []).append(one.lp)
         if not (rated == rated[0]).all():
             shared = (rated.astype(np.int64) @ rated.T)[np.triu_indices(len(rated), 1)]
-            some = shared[shared > 0].tolist()
-            low, high = min(some, default=0), max(some, default=0)
-            left_out = (
-                f"; {len(shared) - len(some)} of {len(shared)} pairs have none" if len(some) < len(shared) else ""
-            )
+            none = f"; {(shared == 0).sum()} of {len(shared)} pairs have none" if (shared == 0).any() else ""
             notes.append(
                 f"in {one.lp} systems are rated on different segments: SPA compares each pair of systems on the "
-                f"{low if low == high else f'{low} to {high}'} segments that both have{left_out}"
+                f"{shared.min()} to {shared.max()} segments that both have{none}"
             )
     metrics: dict[str, list[str]] = {}
     for name, lps in where.items():

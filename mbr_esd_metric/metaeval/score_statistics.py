@@ -41,7 +41,7 @@ from mbr_esd_metric.metaeval.matrices import FloatMatrix
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.significance import STATISTICS, Statistic, average_ranking, rank_metrics
 from mbr_esd_metric.metaeval.spa import spa
-from mbr_esd_metric.metaeval.span_measures import span_measure
+from mbr_esd_metric.metaeval.spans import span_measure
 
 #: Scores of systems, documents or segments are compared. SPA compares systems by their segments' scores.
 StatisticLevel = Literal["sys", "doc", "seg"]
@@ -230,24 +230,18 @@ def breakdown(
     that do not fit, `OptionError` for an unknown measure.
     """
     of_spans = [span_measure(name).name for name in measures if name not in SCORE_STATISTICS]
-    spans = data.span_scores(of_spans) if len(data.human) and of_spans else {}
     parts = []
     for name in dict.fromkeys(labels):
         columns = np.array([label == name for label in labels], dtype=np.bool_)
-        part, values = data.part(columns), dict[str, dict[Key, float]]()
-        for measure in measures:
-            if measure in of_spans:
-                sums = {key: one.statistics[measure][:, columns] for key, one in spans.items()}
-                value = span_measure(measure).value
-                values[measure] = {
-                    key: float(value(np.nansum(each, axis=(0, 1))))
-                    for key, each in sums.items()
-                    if not np.isnan(each).all()
-                }
-            else:
-                with suppress(InputError):  # too few ratings, or systems that are rated on different segments
-                    values[measure] = evaluate(SCORE_STATISTICS[measure], [part], exact=exact)
-        every = {key: {measure: values.get(measure, {}).get(key) for measure in measures} for key in part.scores}
+        part = data.part(columns)
+        every: dict[Key, dict[str, float | None]] = {key: dict.fromkeys(measures) for key in part.scores}
+        for statistic in (SCORE_STATISTICS[measure] for measure in measures if measure in SCORE_STATISTICS):
+            with suppress(InputError):  # too few ratings, or systems that are rated on different segments
+                for key, value in evaluate(statistic, [part], exact=exact).items():
+                    every[key][str(statistic)] = value
+        if of_spans and any(cell is not None for rater in part.human for row in rater for cell in row):
+            for key, scores in part.span_scores(of_spans).items():
+                every[key] |= scores.values
         parts.append(BreakdownPart(name, int(columns.sum()), int((~np.isnan(part.gold)).sum()), every))
     return tuple(parts)
 

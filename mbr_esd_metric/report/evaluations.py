@@ -148,8 +148,6 @@ def precision_recall_tables(
 
 
 def _curve_row(name: str, curve: PrecisionRecallCurve, title: str) -> TableRow:
-    best = "the best threshold"
-
     def point(key: str, group: str, at: CurvePoint) -> TableRow:
         return {
             Column(f"{key}_precision", "P", group): at.precision,
@@ -162,8 +160,8 @@ def _curve_row(name: str, curve: PrecisionRecallCurve, title: str) -> TableRow:
         Column("area", "area", best="max"): curve.area,
         Column("thresholds", "thresholds"): len(curve.points) - 1,
         **point("all", "all spans", curve.points[-1]),
-        **point("best", best, curve.best),
-        Column("threshold", "threshold", best, digits=2): finite_or_empty(curve.best.threshold),
+        **point("best", "the best threshold", curve.best),
+        Column("threshold", "threshold", "the best threshold", digits=2): finite_or_empty(curve.best.threshold),
     }
 
 
@@ -247,7 +245,9 @@ def error_free_table(test_set: TestSet, metrics: Sequence[str] = (), raters: Seq
     labels = gold_labels(test_set.gold, test_set.human(raters), least)
     rated, clean = int((~np.isnan(labels)).sum()), int(np.nansum(labels))
 
-    def row(name: str, by: str | None, result: ErrorFree, threshold: float | None, auc: float | None) -> TableRow:
+    def row(
+        name: str, by: str | None, result: ErrorFree, threshold: float | None = None, auc: float | None = None
+    ) -> TableRow:
         return {
             Column("metric", "metric"): name,
             Column("by", "by"): by,
@@ -256,13 +256,13 @@ def error_free_table(test_set: TestSet, metrics: Sequence[str] = (), raters: Seq
             Column("auc", "AUC", best="max"): finite_or_empty(auc),
         }
 
-    rows = [row("none without error", None, error_free(labels, np.zeros(labels.shape)), None, None)]
+    rows = [row("none without error", None, error_free(labels, np.zeros(labels.shape)))]
     stored, notes = test_set.read_metrics(metrics)
     for metric in stored:
         shown = row_name(base_name(metric.name))
         if metric.ratings is not None:
             clean_spans = unmarked(metric.ratings.of(test_set.systems, test_set.segments))
-            rows.append(row(shown, "no span", error_free(labels, clean_spans), None, None))
+            rows.append(row(shown, "no span", error_free(labels, clean_spans)))
         threshold, result, auc = best_threshold(labels, metric.scores)
         rows.append(row(shown, "score, best", result, threshold, auc))
     score = "" if least == -math.inf else f" and a gold score of at least {least:g}"
@@ -271,9 +271,9 @@ def error_free_table(test_set: TestSet, metrics: Sequence[str] = (), raters: Seq
     return table_of(f"{test_set.name} {test_set.lp}", rows, (*legend, *test_set.notes, *notes))
 
 
-def learning_tables(
+def learning_table(
     title: str, tried: Sequence[Validation], labels: Sequence[bool], precision: float | None = None
-) -> list[Table]:
+) -> Table:
     """Ways to say "without error" on translations that they were not learnt on, and each language pair by itself."""
     pairs = list(tried[0].by_pair)
     rows: list[TableRow] = []
@@ -289,7 +289,7 @@ def learning_tables(
         f"{sum(labels)} of {len(labels)} rated translations are without error",
         f"learnt on four fifths of the documents, for {aim}, and tried on the last; intervals resample documents",
     )
-    return [table_of(f"{title}: without error", rows, notes)]
+    return table_of(f"{title}: without error", rows, notes)
 
 
 def _values(result: ErrorFree) -> TableRow:
@@ -303,13 +303,19 @@ By = Literal["domain", "document", "length"]
 
 def breakdown_table(test_set: TestSet, data: MetricSet, by: By, names: Sequence[str], exact: bool = False) -> Table:
     """One row for each part and metric; within a part the best by the first statistic or measure comes first."""
+    labels = [domain if by == "domain" else document for domain, document in test_set.documents]
     if by == "length":
-        labels = length_labels(words_of_translations(test_set))
-    else:
-        labels = [domain if by == "domain" else document for domain, document in test_set.documents]
+        texts = zip(*test_set.outputs.values(), strict=True)
+        words = [[word_count(text) for text in of if text is not None] for of in texts]
+        labels = length_labels([round(fmean(each)) if each else 0 for each in words])
     parts = breakdown(data, labels, names, exact=exact)
     if by == "length":
         parts = tuple(sorted(parts, key=lambda part: int(part.name.split("-")[0])))
+
+    def order(item: tuple[Key, Mapping[str, float | None]]) -> tuple[float, Key]:
+        first = item[1][names[0]]
+        return math.inf if first is None else -first, item[0]
+
     rows: list[TableRow] = [
         {
             Column(by, by): part.name,
@@ -319,7 +325,7 @@ def breakdown_table(test_set: TestSet, data: MetricSet, by: By, names: Sequence[
             **{Column(name, measure_title(name)): values[name] for name in names},
         }
         for part in parts
-        for key, values in sorted(part.values.items(), key=lambda item: (descending_key(item[1][names[0]]), item[0]))
+        for key, values in sorted(part.values.items(), key=order)
     ]
     legends = ["rated: translations with a gold score"]
     if by == "length":
@@ -328,17 +334,3 @@ def breakdown_table(test_set: TestSet, data: MetricSet, by: By, names: Sequence[
         legends.append("SoftF1 rewards a metric that marks little; compare with the metric empty")
     notes = spa_notes([data], exact) if "spa" in names else []
     return table_of(f"{test_set.name} {test_set.lp} by {by}", rows, (*legends, *data.notes, *notes))
-
-
-def words_of_translations(test_set: TestSet) -> list[int]:
-    """The mean number of words of each segment's translations, rounded."""
-    each: list[list[int]] = [[] for _ in test_set.sources]
-    for texts in test_set.outputs.values():
-        for words, text in zip(each, texts, strict=True):
-            words += [] if text is None else [word_count(text)]
-    return [round(fmean(words)) if words else 0 for words in each]
-
-
-def descending_key(value: float | None) -> float:
-    """A sort key: the highest value first, no value last."""
-    return math.inf if value is None else -value

@@ -10,7 +10,7 @@ from mbr_esd_metric.metaeval.matrices import percentile_interval
 from mbr_esd_metric.metaeval.metric_set import Key
 from mbr_esd_metric.metaeval.score_statistics import SCORE_STATISTICS, Overall
 from mbr_esd_metric.metaeval.significance import Ranking
-from mbr_esd_metric.metaeval.span_measures import PARTS
+from mbr_esd_metric.metaeval.spans import PARTS
 from mbr_esd_metric.report.tables import DAGGER, Cell, Column, Table, TableRow, Value, finite_or_empty, table_of
 
 _TITLES = {

@@ -12,8 +12,7 @@ from mbr_esd_metric import Annotation
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.metaeval.leaderboard import UNITS, SpanContest, Units, paired_bootstrap
 from mbr_esd_metric.metaeval.significance import assign_ranks, rank_contest
-from mbr_esd_metric.metaeval.span_measures import span_measure
-from mbr_esd_metric.metaeval.spans import SpanEvaluator, SpanScores
+from mbr_esd_metric.metaeval.spans import SpanEvaluator, SpanScores, span_measure
 from tests.helpers.annotations import matrix
 
 SYSTEMS, SEGMENTS, LENGTH = 3, 14, 20

@@ -26,11 +26,11 @@ from mbr_esd_metric.metaeval import (
     lambda_sweep,
 )
 from mbr_esd_metric.metaeval.choosing import Sampled, choose_all
-from mbr_esd_metric.metaeval.span_measures import expand_measures
 from mbr_esd_metric.metaeval.spans import (
     OmissionScores,
     SpanCounts,
     confidence_of,
+    expand_measures,
     precision_recall_curve,
     rater_agreement,
 )

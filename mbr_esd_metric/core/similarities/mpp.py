@@ -10,7 +10,7 @@ MPP is 1 for two empty annotations and 0 if only one is empty. Severity may coun
 penalty, where pairs of unequal severity earn 1 - penalty of their credit; or weights, where a pair earns the
 lower of its two severities' weights and an annotation's denominator is the sum of the weights of its spans.
 As an evaluation measure MPP is micro-averaged: credits and denominators are summed over a corpus
-(`metaeval.span_measures`, mpp-corpus).
+(`metaeval.spans`, mpp-corpus).
 
 A pair earns different credits towards P and R, so the best matching is no assignment problem. The candidate's spans are
 matched one after the other. Of the matchings that have used the same spans of the support so far, only those stay that
