@@ -66,13 +66,9 @@ def run(args: argparse.Namespace) -> int:
     table = read_inputs(args)
     metrics = predicted_of(table)
     if not any(column.human for column in table.columns):
-        raise InputError(
-            "there are no human annotations among the inputs; add their TSV, or name a test set that has any"
-        )
+        raise InputError("no human annotations among the inputs; add their TSV, or name a test set that has any")
     if not metrics:
-        raise InputError(
-            "no metric among the inputs has error spans with a confidence on a translation that a human rated"
-        )
+        raise InputError("no metric has error spans with a confidence on a translation that a human rated")
     print(render_all(calibration_tables(table), args.table), end="")
     if args.plot:
         save(calibration_plot(table), Path(args.plot))

@@ -54,9 +54,8 @@ def choose_all(
         size: use only the first candidates of each.
         human: of the oracle, which chooses where somebody rated; of several raters the mean similarity counts.
 
-    Raises:
-        InputError: a translation has fewer candidates than `size`, or no valid one, or is rated and has none; names it.
-        OptionError: another rule.
+    Raises `InputError`: a translation has fewer candidates than `size`, or no valid one, or is rated and has none;
+    names it. Raises `OptionError`: another rule.
     """
     if options.rule not in [*choosing_rules(), *(["oracle"] if human else [])]:
         raise unknown("rule", options.rule, choosing_rules())

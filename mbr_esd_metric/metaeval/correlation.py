@@ -27,8 +27,9 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.errors import InputError, unknown
-from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, FloatVector, check_matrices
+from mbr_esd_metric.metaeval.matrices import BoolMatrix, check_matrices
 
 Coefficient = Literal["pearson", "spearman", "kendall"]
 COEFFICIENTS: tuple[Coefficient, ...] = get_args(Coefficient)
@@ -46,9 +47,7 @@ def correlation(
 ) -> float:
     """The correlation of segment scores, of score matrices (`matrices`), in [-1, 1].
 
-    Raises:
-        InputError: for matrices that do not fit.
-        OptionError: for an unknown coefficient or grouping.
+    Raises `InputError` for matrices that do not fit, `OptionError` for an unknown coefficient or grouping.
     """
     if coefficient not in COEFFICIENTS:
         raise unknown("correlation", coefficient, COEFFICIENTS)
@@ -86,14 +85,14 @@ def pairwise_accuracy(scores: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]) -> 
     return agreeing / pairs
 
 
-def system_means(scores: npt.ArrayLike) -> FloatVector:
+def system_means(scores: npt.ArrayLike) -> Floats:
     """The mean of each system's rated scores, shape (systems,); NaN if it has none."""
     matrix = np.asarray(scores, dtype=np.float64)
     counts = (~np.isnan(matrix)).sum(axis=1)
     return np.where(counts > 0, np.nansum(matrix, axis=1) / np.maximum(counts, 1), np.nan)
 
 
-def _groups(gold: FloatMatrix, metric: FloatMatrix, by: Grouping) -> Iterator[tuple[FloatVector, FloatVector]]:
+def _groups(gold: Floats, metric: Floats, by: Grouping) -> Iterator[tuple[Floats, Floats]]:
     """The rated scores of each group."""
     if by == "none":
         gold, metric = gold.reshape(1, -1), metric.reshape(1, -1)
@@ -104,23 +103,23 @@ def _groups(gold: FloatMatrix, metric: FloatMatrix, by: Grouping) -> Iterator[tu
         yield x[rated], y[rated]
 
 
-def _differences(values: FloatVector) -> FloatMatrix:
+def _differences(values: Floats) -> Floats:
     return np.asarray(values[:, None] - values[None, :])
 
 
-def _pearson(x: FloatVector, y: FloatVector) -> float:
+def _pearson(x: Floats, y: Floats) -> float:
     x, y = x - x.mean(), y - y.mean()
     value = np.dot(x / np.linalg.norm(x), y / np.linalg.norm(y))
     return float(min(1.0, max(-1.0, value)))
 
 
-def _spearman(x: FloatVector, y: FloatVector) -> float:
+def _spearman(x: Floats, y: Floats) -> float:
     from scipy.stats import rankdata
 
     return _pearson(rankdata(x), rankdata(y))
 
 
-def _kendall(x: FloatVector, y: FloatVector) -> float:
+def _kendall(x: Floats, y: Floats) -> float:
     if len(x) > _FEW:
         from scipy.stats import kendalltau
 
@@ -132,7 +131,7 @@ def _kendall(x: FloatVector, y: FloatVector) -> float:
     return min(1.0, max(-1.0, value))
 
 
-_COEFFICIENTS: Mapping[Coefficient, Callable[[FloatVector, FloatVector], float]] = {
+_COEFFICIENTS: Mapping[Coefficient, Callable[[Floats, Floats], float]] = {
     "pearson": _pearson,
     "spearman": _spearman,
     "kendall": _kendall,
@@ -165,12 +164,12 @@ class GoldPairs:
     sizes: npt.NDArray[np.intp]
     order: tuple[int, ...]
 
-    def differences(self, scores: FloatMatrix) -> npt.NDArray[np.float64]:
+    def differences(self, scores: Floats) -> npt.NDArray[np.float64]:
         """Score of the pair's first system minus the second's, for the rated pairs of systems x segments `scores`."""
         return _pair_differences(scores)[self.rated]
 
 
-def gold_pairs(gold: FloatMatrix) -> GoldPairs:
+def gold_pairs(gold: Floats) -> GoldPairs:
     """The pairs of a gold matrix. Raises `InputError` if no segment is rated for two systems."""
     differences = _pair_differences(gold)
     rated = ~np.isnan(differences)
@@ -246,7 +245,7 @@ def _running_credits(
     return after
 
 
-def _pair_differences(scores: FloatMatrix) -> FloatMatrix:
+def _pair_differences(scores: Floats) -> Floats:
     """Differences of each pair, (segments, pairs of systems); NaN if one of the two scores is NaN."""
     first, second = np.triu_indices(len(scores), 1)
     columns = np.ascontiguousarray(scores.T)

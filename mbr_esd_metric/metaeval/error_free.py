@@ -17,7 +17,7 @@ import json
 import math
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Annotation, as_annotation, mqm_score
+from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.errors import InputError, labelled
 from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.files.untrusted import finite, read_json, reading
-from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, FloatVector, percentile_interval
+from mbr_esd_metric.metaeval.matrices import BoolMatrix, percentile_interval
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix, confidence_of
 
 #: The least score of an ESA annotation without error.
@@ -81,22 +82,20 @@ class ErrorFree:
         return right / (right + self.false_positives + self.false_negatives)
 
 
-def gold_labels(
-    gold: npt.ArrayLike, human: Sequence[AnnotationMatrix] = (), threshold: float = -math.inf
-) -> FloatMatrix:
+def gold_labels(gold: npt.ArrayLike, human: Sequence[AnnotationMatrix] = (), threshold: float = -math.inf) -> Floats:
     """1 if a translation is without error, 0 if it is not, NaN if nobody rated it; (systems, segments).
 
     `gold` is a gold matrix (`matrices`), `threshold` that of its scores; without spans of raters they alone decide.
     """
     scores = np.asarray(gold, dtype=np.float64)
-    labels: FloatMatrix = np.where(np.isnan(scores), np.nan, (scores >= threshold).astype(np.float64))
+    labels: Floats = np.where(np.isnan(scores), np.nan, (scores >= threshold).astype(np.float64))
     for matrix in human:
         marked = np.array([[spans is not None and not as_annotation(spans).clean for spans in row] for row in matrix])
         labels = np.where(marked & ~np.isnan(labels), 0.0, labels)
     return labels
 
 
-def unmarked(predicted: AnnotationMatrix) -> FloatMatrix:
+def unmarked(predicted: AnnotationMatrix) -> Floats:
     """1 if no error is predicted, 0 if one is, NaN if there is no prediction; (systems, segments)."""
     return np.array(
         [[np.nan if spans is None else float(as_annotation(spans).clean) for spans in row] for row in predicted]
@@ -106,12 +105,9 @@ def unmarked(predicted: AnnotationMatrix) -> FloatMatrix:
 def error_free(labels: npt.ArrayLike, predicted: npt.ArrayLike) -> ErrorFree:
     """Labels of `gold_labels` against a metric's. Raises `InputError` for no rating, or a missing prediction."""
     gold, values = _paired(labels, predicted)
-    return ErrorFree(*(int(cell.sum()) for cell in _cells(gold > 0.5, values > 0.5)))
-
-
-def _cells(gold: BoolMatrix, yes: BoolMatrix) -> tuple[BoolMatrix, ...]:
-    """Where each of the counts of `ErrorFree` is."""
-    return (gold & yes, ~gold & yes, gold & ~yes, ~gold & ~yes)
+    clean, yes = gold > 0.5, values > 0.5
+    counts = (clean & yes, ~clean & yes, clean & ~yes, ~clean & ~yes)
+    return ErrorFree(*(int(cells.sum()) for cells in counts))
 
 
 def best_threshold(labels: npt.ArrayLike, scores: npt.ArrayLike) -> tuple[float, ErrorFree, float]:
@@ -131,7 +127,7 @@ def best_threshold(labels: npt.ArrayLike, scores: npt.ArrayLike) -> tuple[float,
     return best, results[best], wins / (clean * others) if clean and others else math.nan
 
 
-def _results(gold: FloatVector, values: FloatVector) -> dict[float, ErrorFree]:
+def _results(gold: Floats, values: Floats) -> dict[float, ErrorFree]:
     """Threshold -> what it reaches, from infinity, which predicts "without error" for none, down to the least value."""
     positive, order = gold > 0.5, np.argsort(-values, kind="stable")
     ranked = values[order]
@@ -143,7 +139,7 @@ def _results(gold: FloatVector, values: FloatVector) -> dict[float, ErrorFree]:
     return {threshold: ErrorFree(t, f, tp[-1] - t, fp[-1] - f) for threshold, t, f in counts}
 
 
-def _paired(labels: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[FloatMatrix, FloatMatrix]:
+def _paired(labels: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[Floats, Floats]:
     gold, values = np.asarray(labels, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
     rated = ~np.isnan(gold)
     if not rated.any():
@@ -208,7 +204,7 @@ class ErrorFreeModel:
         """Its name in signatures."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]
 
-    def probabilities(self, translations: Sequence[ScoredTranslation]) -> FloatVector:
+    def probabilities(self, translations: Sequence[ScoredTranslation]) -> Floats:
         """The probability of each translation of being without error.
 
         Raises `InputError`: a metric without spans for a model that learnt with them, or scores on another scale.
@@ -232,7 +228,7 @@ class ErrorFreeModel:
         labels: Sequence[bool],
         precision: float | None = None,
         learnt_on: str = "",
-        probabilities: FloatVector | None = None,
+        probabilities: Floats | None = None,
     ) -> ErrorFreeModel:
         """Learn from rated translations, and from whether each is without error.
 
@@ -299,7 +295,7 @@ class Validation:
 
 def cross_validated(
     translations: Sequence[ScoredTranslation], labels: Sequence[bool], precision: float | None = None
-) -> tuple[list[Validation], FloatVector]:
+) -> tuple[list[Validation], Floats]:
     """The model beside simpler ways, each learnt on four fifths of the documents and tried on the last; and the model's
     probabilities where it was not learnt. Raises `InputError`: fewer than two documents, or as `ErrorFreeModel.fit`.
     """
@@ -327,14 +323,15 @@ def cross_validated(
     tried = []
     for name, yes in answers.items():
         by_pair = {str(lp): error_free(gold[lps == lp], yes[lps == lp]) for lp in np.unique(lps)}
-        counts = np.stack([np.bincount(document, cell) for cell in _cells(gold, yes)], axis=1)
+        each = [document == number for number in range(len(documents))]
+        counts = np.array([astuple(error_free(gold[of], yes[of])) for of in each])
         draws = np.random.default_rng(0).integers(0, len(counts), (_DRAWS, len(counts)))
         interval = percentile_interval([ErrorFree(*map(int, counts[chosen].sum(axis=0))).mcc for chosen in draws])
         tried.append(Validation(name, error_free(gold, yes), interval, by_pair))
     return tried, probabilities
 
 
-def _threshold(gold: FloatVector, values: FloatVector, precision: float | None) -> float:
+def _threshold(gold: Floats, values: Floats, precision: float | None) -> float:
     """The least value of a yes: halfway to the next lower one."""
     results = _results(gold, values)
     thresholds = list(results)
@@ -351,7 +348,7 @@ def _threshold(gold: FloatVector, values: FloatVector, precision: float | None) 
     return thresholds[1] + 1.0 if at == 0 else float(np.mean(thresholds[at : at + 2]))
 
 
-def _table(translations: Sequence[ScoredTranslation], names: Sequence[str]) -> FloatMatrix:
+def _table(translations: Sequence[ScoredTranslation], names: Sequence[str]) -> Floats:
     rows = []
     for one in translations:
         signals = one.signals
@@ -361,14 +358,14 @@ def _table(translations: Sequence[ScoredTranslation], names: Sequence[str]) -> F
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
 
 
-def _regression(inputs: FloatMatrix, gold: FloatVector) -> FloatVector:
+def _regression(inputs: Floats, gold: Floats) -> Floats:
     """Weights w of a logistic regression, and the bias as the last of them: the least -log P(gold) + |w|^2 / 2."""
     from scipy.optimize import minimize
     from scipy.special import expit
 
     penalty = np.append(np.ones(inputs.shape[1] - 1), 1e-6)
 
-    def loss(weights: FloatVector) -> tuple[float, FloatVector]:
+    def loss(weights: Floats) -> tuple[float, Floats]:
         logits = inputs @ weights
         value = np.logaddexp(0, logits).sum() - gold @ logits + penalty @ weights**2 / 2
         return float(value), np.asarray(inputs.T @ (expit(logits) - gold) + penalty * weights)

@@ -13,10 +13,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.errors import InputError, unknown
 
-FloatVector = npt.NDArray[np.float64]
-FloatMatrix = npt.NDArray[np.float64]
 BoolMatrix = npt.NDArray[np.bool_]
 
 #: What SPA does if not every system is rated on the same segments; see `packed`.
@@ -27,8 +26,8 @@ Missing = Literal["toolkit", "pairs"]
 class ScoreMatrices:
     """Gold and metric scores over the same translations; gold is NaN if unrated, and metrics are finite elsewhere."""
 
-    gold: FloatMatrix
-    metrics: Mapping[str, FloatMatrix]
+    gold: Floats
+    metrics: Mapping[str, Floats]
     rated: BoolMatrix
 
 
@@ -37,7 +36,7 @@ def cell_name(system: int, segment: int) -> str:
     return f"system {system + 1}, segment {segment + 1}"
 
 
-def percentile_interval(values: FloatVector | Sequence[float]) -> tuple[float, float]:
+def percentile_interval(values: Floats | Sequence[float]) -> tuple[float, float]:
     """The interval of the middle 95% of resampled values."""
     low, high = np.quantile(values, [0.025, 0.975])
     return float(low), float(high)
@@ -56,19 +55,16 @@ def check_matrices(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike], sy
             "`mbr-esd leaderboard --view spans` compares error spans, and --statistics seg-spearman-none scores"
         )
     if np.isinf(scores).any():
-        raise InputError(
-            f"gold is infinite at {cell_name(*np.argwhere(np.isinf(scores))[0])}; mark an unrated one with NaN"
-        )
+        place = cell_name(*np.argwhere(np.isinf(scores))[0])
+        raise InputError(f"gold is infinite at {place}; mark an unrated one with NaN")
     rated = ~np.isnan(scores)
     if not rated.any():
         raise InputError("gold has no rating at all: every score is NaN")
-    checked: dict[str, FloatMatrix] = {}
+    checked: dict[str, Floats] = {}
     for name, metric in metrics.items():
         values = _matrix(name, metric)
         if values.shape != scores.shape:
-            shapes = (
-                f"{name} is {values.shape[0]} x {values.shape[1]} and gold is {scores.shape[0]} x {scores.shape[1]}"
-            )
+            shapes = "{} is {} x {} and gold is {} x {}".format(name, *values.shape, *scores.shape)
             raise InputError(f"{shapes}; both are systems x segments in the same order")
         missing = rated & ~np.isfinite(values)
         if missing.any():
@@ -87,10 +83,8 @@ def pack_rated(data: ScoreMatrices, missing: Missing = "toolkit") -> ScoreMatric
     Otherwise "pairs" leaves NaN where nobody rated, so that each pair of systems is compared on the segments that both
     have. "toolkit" moves each system's rated scores together, as mt-metrics-eval does: a column may mix segments.
 
-    Raises:
-        InputError: with "toolkit", systems with different numbers of ratings; with "pairs", no segment that is rated
-            for two systems; scores whose sums 32-bit numbers cannot hold.
-        OptionError: another word.
+    Raises `InputError`: with "toolkit", systems with different numbers of ratings; with "pairs", no segment that is
+    rated for two systems; scores whose sums 32-bit numbers cannot hold. Raises `OptionError` for another word.
     """
     if missing not in ("toolkit", "pairs"):
         raise unknown("treatment of missing ratings", missing, ("toolkit", "pairs"))
@@ -119,13 +113,13 @@ def pack_rated(data: ScoreMatrices, missing: Missing = "toolkit") -> ScoreMatric
     return _select(data, lambda values: values[rated].reshape(len(values), -1))
 
 
-def _select(data: ScoreMatrices, pick: Callable[[FloatMatrix], FloatMatrix]) -> ScoreMatrices:
+def _select(data: ScoreMatrices, pick: Callable[[Floats], Floats]) -> ScoreMatrices:
     gold = np.ascontiguousarray(pick(data.gold))
     metrics = {name: np.ascontiguousarray(pick(values)) for name, values in data.metrics.items()}
     return ScoreMatrices(gold, metrics, ~np.isnan(gold))
 
 
-def _matrix(name: str, values: npt.ArrayLike) -> FloatMatrix:
+def _matrix(name: str, values: npt.ArrayLike) -> Floats:
     try:
         matrix = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

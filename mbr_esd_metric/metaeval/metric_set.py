@@ -16,7 +16,7 @@ from mbr_esd_metric.core.annotation import Severity, as_annotation, mqm_score
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.errors import InputError, labelled
 from mbr_esd_metric.metaeval.correlation import system_means
-from mbr_esd_metric.metaeval.matrices import BoolMatrix, FloatMatrix, FloatVector
+from mbr_esd_metric.metaeval.matrices import BoolMatrix
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix, SpanCounts, SpanEvaluator, SpanScores
 
 #: Base name, and whether a reference was used; it names a metric in every language pair.
@@ -40,7 +40,7 @@ class MetricEntry:
     scores: Floats | None
     spans: AnnotationMatrix | None = None
     signature: str | None = None
-    of_systems: FloatVector | None = None
+    of_systems: Floats | None = None
 
     @property
     def key(self) -> Key:
@@ -78,8 +78,8 @@ class MetricSet:
     entries: Sequence[MetricEntry]
     notes: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
-    gold_of_systems: FloatVector | None = None
-    gold_of_documents: FloatMatrix | None = None
+    gold_of_systems: Floats | None = None
+    gold_of_documents: Floats | None = None
 
     def __post_init__(self) -> None:
         for (name, _), times in Counter(entry.key for entry in self.entries).items():
@@ -91,7 +91,7 @@ class MetricSet:
         """The score matrix of each metric that scores segments."""
         return {entry.key: entry.scores for entry in self.entries if entry.scores is not None}
 
-    def means_of_documents(self, scores: FloatMatrix) -> FloatMatrix:
+    def means_of_documents(self, scores: Floats) -> Floats:
         """The mean of each document's segments, systems x documents; NaN is left out."""
         each = [[document == name for document in self.documents] for name in dict.fromkeys(self.documents)]
         return np.stack([system_means(scores[:, of]) for of in each], axis=1)
@@ -105,18 +105,14 @@ class MetricSet:
         return replace(self, human=human, gold=np.where(rated, self.gold, np.nan))
 
     def part(self, columns: BoolMatrix) -> MetricSet:
-        """Some of the segments, shape (segments,); systems and documents have the means of these."""
-
-        def some(matrix: AnnotationMatrix) -> AnnotationMatrix:
-            return [list(compress(row, columns)) for row in matrix]
-
+        """Some of the segments, shape (segments,), without spans; systems and documents have the means of these."""
         entries = [
-            replace(one, scores=one.scores[:, columns], spans=one.spans and some(one.spans), of_systems=None)
+            replace(one, scores=one.scores[:, columns], spans=None, of_systems=None)
             for one in self.entries
             if one.scores is not None
         ]
-        gold, lengths, human = self.gold[:, columns], self.lengths[:, columns], [some(rater) for rater in self.human]
-        return MetricSet(self.lp, gold, lengths, human, entries, documents=tuple(compress(self.documents, columns)))
+        documents = tuple(compress(self.documents, columns))
+        return MetricSet(self.lp, self.gold[:, columns], self.lengths[:, columns], (), entries, documents=documents)
 
     def span_scores(self, measures: Sequence[str]) -> dict[Key, SpanScores]:
         """The evaluation of each metric that has error spans; without raters, its numbers where there is gold."""
@@ -140,12 +136,11 @@ def spa_notes(sets: Sequence[MetricSet], exact: bool) -> list[str]:
     """What a table with SPA says below it: which SPA, which segments it compares, and for which metrics it says nothing
     since they score everything the same."""
     notes = ["SPA: exact, of infinitely many permutations"] if exact else []
-    where: dict[str, list[str]] = {}
+    same: dict[str, list[str]] = {}
     for one in sets:
         rated = ~np.isnan(one.gold)
-        for (name, _), scores in one.scores.items():
-            if np.ptp(scores[rated]) == 0:
-                where.setdefault(name, []).append(one.lp)
+        if constant := [name for (name, _), scores in one.scores.items() if np.ptp(scores[rated]) == 0]:
+            same.setdefault(", ".join(constant), []).append(one.lp)
         if not (rated == rated[0]).all():
             shared = (rated.astype(np.int64) @ rated.T)[np.triu_indices(len(rated), 1)]
             none = f"; {(shared == 0).sum()} of {len(shared)} pairs have none" if (shared == 0).any() else ""
@@ -153,9 +148,8 @@ def spa_notes(sets: Sequence[MetricSet], exact: bool) -> list[str]:
                 f"in {one.lp} systems are rated on different segments: SPA compares each pair of systems on the "
                 f"{shared.min()} to {shared.max()} segments that both have{none}"
             )
-    metrics: dict[str, list[str]] = {}
-    for name, lps in where.items():
-        metrics.setdefault(", ".join(dict.fromkeys(lps)), []).append(name)
-    why = "all its p-values are 1/2" if exact else "depends on the order of the systems"
-    listed = "; ".join(f"{', '.join(names)} in {lps}" for lps, names in metrics.items())
-    return [*notes, *([f"one score for everything, so that SPA says nothing and {why}: {listed}"] if listed else [])]
+    if same:
+        why = "all its p-values are 1/2" if exact else "depends on the order of the systems"
+        where = "; ".join(f"{names} in {', '.join(lps)}" for names, lps in same.items())
+        notes.append(f"one score for everything, so that SPA says nothing and {why}: {where}")
+    return notes

@@ -25,6 +25,7 @@ from typing import Literal, cast
 
 import numpy as np
 
+from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.errors import InputError, OptionError, labelled, unknown
 from mbr_esd_metric.metaeval.correlation import (
     COEFFICIENTS,
@@ -37,7 +38,6 @@ from mbr_esd_metric.metaeval.correlation import (
     system_correlation,
     system_means,
 )
-from mbr_esd_metric.metaeval.matrices import FloatMatrix
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.significance import STATISTICS, Statistic, average_ranking, rank_metrics
 from mbr_esd_metric.metaeval.spa import spa
@@ -66,7 +66,7 @@ class ScoreStatistic:
         """The lowest possible value; the highest is 1."""
         return -1.0 if self.kind in COEFFICIENTS else 0.0
 
-    def value(self, pairs: Sequence[tuple[FloatMatrix, FloatMatrix]], *, exact: bool = False) -> float:
+    def value(self, pairs: Sequence[tuple[Floats, Floats]], *, exact: bool = False) -> float:
         """The value for gold and metric of each language pair, of which only the accuracy takes several: score matrices
         (`matrices`), or one score a system for accuracy and correlations of systems. `exact` is for SPA."""
         if self.kind == "accuracy":
@@ -120,7 +120,7 @@ def evaluate(statistic: ScoreStatistic, sets: Sequence[MetricSet], *, exact: boo
     return values
 
 
-def _pair(statistic: ScoreStatistic, data: MetricSet, metric: MetricEntry) -> tuple[FloatMatrix, FloatMatrix] | None:
+def _pair(statistic: ScoreStatistic, data: MetricSet, metric: MetricEntry) -> tuple[Floats, Floats] | None:
     """Gold and metric, of segments, documents or systems, where gold has a score; None if one has no such scores."""
     x, y = data.gold, metric.scores
     if statistic.level == "sys" and statistic.kind != "spa":
@@ -230,18 +230,24 @@ def breakdown(
     that do not fit, `OptionError` for an unknown measure.
     """
     of_spans = [span_measure(name).name for name in measures if name not in SCORE_STATISTICS]
+    spans = data.span_scores(of_spans) if len(data.human) and of_spans else {}
     parts = []
     for name in dict.fromkeys(labels):
         columns = np.array([label == name for label in labels], dtype=np.bool_)
-        part = data.part(columns)
-        every: dict[Key, dict[str, float | None]] = {key: dict.fromkeys(measures) for key in part.scores}
-        for statistic in (SCORE_STATISTICS[measure] for measure in measures if measure in SCORE_STATISTICS):
-            with suppress(InputError):  # too few ratings, or systems that are rated on different segments
-                for key, value in evaluate(statistic, [part], exact=exact).items():
-                    every[key][str(statistic)] = value
-        if of_spans and any(cell is not None for rater in part.human for row in rater for cell in row):
-            for key, scores in part.span_scores(of_spans).items():
-                every[key] |= scores.values
+        part, values = data.part(columns), dict[str, dict[Key, float]]()
+        for measure in measures:
+            if measure in of_spans:
+                sums = {key: one.statistics[measure][:, columns] for key, one in spans.items()}
+                value = span_measure(measure).value
+                values[measure] = {
+                    key: float(value(np.nansum(each, axis=(0, 1))))
+                    for key, each in sums.items()
+                    if not np.isnan(each).all()
+                }
+            else:
+                with suppress(InputError):  # too few ratings, or systems that are rated on different segments
+                    values[measure] = evaluate(SCORE_STATISTICS[measure], [part], exact=exact)
+        every = {key: {measure: values.get(measure, {}).get(key) for measure in measures} for key in part.scores}
         parts.append(BreakdownPart(name, int(columns.sum()), int((~np.isnan(part.gold)).sum()), every))
     return tuple(parts)
 

@@ -5,7 +5,16 @@
 A draw swaps a and b at random. For SPA it swaps their standardised scores of each translation. For acc_eq it swaps
 their verdicts on each pair of systems; the thresholds stay as calibrated, so that metrics of different scales can be
 compared. A small p says that b is better. Both tests are mt-metrics-eval's (``PermutationSigDiff``,
-``PairwisePermutationSigDiff``), except for the random numbers.
+``PairwisePermutationSigDiff``), except for the random numbers. For a span measure it swaps their statistics of each
+segment, which are added up over the translations of all systems, as these share its source and its difficulty. A
+measure is a function of sums, so that one matrix product for each metric gives all draws, of corpus measures as well.
+
+The paired bootstrap of span measures (Koehn 2004) draws k resamples of the segments, the same ones for every metric.
+The middle 95% are the interval of a metric's value, and of the difference of two, and
+
+    p = share of the resamples in which  measure(b) <= measure(a)
+
+The paper draws each translation alone (`units="instance"`).
 
 A ranking orders metrics and puts them in significance clusters, as its ``AssignRanks`` and ``AverageCorrMatrix`` do.
 """
@@ -21,18 +30,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.errors import InputError, OptionError, unknown
 from mbr_esd_metric.metaeval.correlation import GoldPairs, calibrate_ties, credits, gold_pairs
-from mbr_esd_metric.metaeval.matrices import (
-    BoolMatrix,
-    FloatMatrix,
-    FloatVector,
-    Missing,
-    ScoreMatrices,
-    check_matrices,
-    pack_rated,
-)
+from mbr_esd_metric.metaeval.matrices import BoolMatrix, Missing, ScoreMatrices, check_matrices, pack_rated
 from mbr_esd_metric.metaeval.spa import PERMUTATIONS, exact_p_values, pairwise_p_values, signs, spa_of_p_values
+from mbr_esd_metric.metaeval.spans import SpanScores, span_measure
 
 Statistic = Literal["spa", "acc_eq"]
 STATISTICS: tuple[Statistic, ...] = ("spa", "acc_eq")
@@ -42,8 +45,11 @@ MetricPair: TypeAlias = tuple[str, str]
 #: Called with the number of further draws that are done.
 DrawsDone: TypeAlias = Callable[[int], None]
 #: (pairs, number) -> the next draws of each pair; every call takes some of the pairs of the call before.
-NextDraws: TypeAlias = Callable[[Sequence[MetricPair], int], dict[MetricPair, FloatVector]]
+NextDraws: TypeAlias = Callable[[Sequence[MetricPair], int], dict[MetricPair, Floats]]
 _Singles: TypeAlias = npt.NDArray[np.float32]
+#: What a resample draws.
+Units = Literal["segment", "instance"]
+UNITS: tuple[Units, ...] = ("segment", "instance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,7 @@ class PermBoth:
 
     p_value: float
     delta: float
-    draws: FloatVector = field(repr=False, compare=False)
+    draws: Floats = field(repr=False, compare=False)
 
 
 def perm_both(
@@ -85,9 +91,7 @@ def perm_both(
         stop: when to draw fewer; None draws all k.
         missing, exact: for SPA, see `pack_rated` and `spa`; if exact, permutations that just reach a lead count half.
 
-    Raises:
-        InputError: for matrices that do not fit.
-        OptionError: for an unknown statistic, or k < 1.
+    Raises `InputError` for matrices that do not fit, `OptionError` for an unknown statistic, or k < 1.
     """
     contest = prepare(gold, {"a": a, "b": b}, statistic, missing, exact)
     return contest.tests([("a", "b")], k, seed, stop)["a", "b"]
@@ -165,9 +169,9 @@ class AccEqContest(Contest):
     draw needs one binomial number for each distinct number of pairs in a segment.
     """
 
-    def __init__(self, pairs: GoldPairs, metrics: Mapping[str, FloatMatrix]) -> None:
+    def __init__(self, pairs: GoldPairs, metrics: Mapping[str, Floats]) -> None:
         sizes, self._group = np.unique(pairs.sizes[pairs.row], return_inverse=True)
-        self._weight: FloatVector = 1.0 / (sizes * len(pairs.sizes))
+        self._weight: Floats = 1.0 / (sizes * len(pairs.sizes))
         self.values = {}
         self._credits = {}
         for name, scores in metrics.items():
@@ -179,7 +183,7 @@ class AccEqContest(Contest):
     def _sampler(self, seed: int) -> NextDraws:
         streams: dict[MetricPair, np.random.Generator] = {}
 
-        def differences(pair: MetricPair, count: int) -> FloatVector:
+        def differences(pair: MetricPair, count: int) -> Floats:
             rng = streams.setdefault(pair, np.random.default_rng(seed))
             a, b = (self._credits[name] for name in pair)
             differing = np.bincount(self._group, weights=a != b).astype(np.int64)
@@ -222,7 +226,7 @@ class SpaContest(Contest):
         self._flipped = (signs(segments).T < 0).astype(np.float32)
         standard = {name: _standardised(scores, data.rated) for name, scores in data.metrics.items()}
 
-        def whole(scores: FloatMatrix, unit: float) -> _Singles:
+        def whole(scores: Floats, unit: float) -> _Singles:
             return np.where(shared, np.rint(scores * unit)[self._system], 0).astype(np.float32)
 
         unit = _unit(standard.values())
@@ -247,8 +251,8 @@ class SpaContest(Contest):
         rng = np.random.default_rng(seed)
         segments = len(self._flipped)
 
-        def draw(pairs: Sequence[MetricPair], count: int) -> dict[MetricPair, FloatVector]:
-            blocks: dict[MetricPair, list[FloatVector]] = {pair: [] for pair in pairs}
+        def draw(pairs: Sequence[MetricPair], count: int) -> dict[MetricPair, Floats]:
+            blocks: dict[MetricPair, list[Floats]] = {pair: [] for pair in pairs}
             for at in range(0, count, _BLOCK):
                 # (rows, draws, segments)
                 swapped = coins(rng, min(_BLOCK, count - at), self._systems, segments)
@@ -267,7 +271,7 @@ class SpaContest(Contest):
         chosen = np.where(swapped, scores[:, None], np.float32(0)).reshape(-1, segments)
         return np.asarray((chosen @ self._flipped).reshape(rows, draws, PERMUTATIONS))
 
-    def _error(self, sums: _Singles) -> FloatVector:
+    def _error(self, sums: _Singles) -> Floats:
         """One minus SPA of each draw, of such sums."""
         total = np.abs(self._counts(sums) - self._gold).sum(axis=0)
         return np.asarray(total / (2.0 * PERMUTATIONS * len(self._pairs)))
@@ -285,7 +289,7 @@ class SpaContest(Contest):
         return counts
 
 
-def _standardised(scores: FloatMatrix, rated: BoolMatrix) -> FloatMatrix:
+def _standardised(scores: Floats, rated: BoolMatrix) -> Floats:
     """The rated scores with mean zero and unit deviation, 0 elsewhere. A constant metric becomes zero, where
     mt-metrics-eval divides by zero, and the p-value is 0 or 1 by accident."""
     values = scores[rated]
@@ -294,10 +298,70 @@ def _standardised(scores: FloatMatrix, rated: BoolMatrix) -> FloatMatrix:
     return np.where(rated, (scores - values.mean()) / values.std(), 0.0)
 
 
-def _unit(matrices: Iterable[FloatMatrix]) -> float:
+def _unit(matrices: Iterable[Floats]) -> float:
     """The number of steps in 1, as fine as sums of two matrices are exact in single precision, which holds 2^24."""
     largest = max((float(np.abs(matrix).sum(axis=1).max()) for matrix in matrices), default=0.0)
     return float(2.0 ** np.floor(np.log2((1 << 22) / largest))) if largest else 1.0
+
+
+class SpanContest(Contest):
+    """Metrics by one span measure, against the same raters; a draw swaps whole segments.
+
+    Raises `InputError` for metrics that are not evaluated on the same translations.
+    """
+
+    def __init__(self, scores: Mapping[str, SpanScores], measure: str) -> None:
+        self._value: Callable[[Floats], Floats] = span_measure(measure).value
+        self._sums = unit_sums({name: one.statistics[measure] for name, one in scores.items()})
+        self._totals = {name: sums.sum(axis=0) for name, sums in self._sums.items()}
+        self.values = {name: float(self._value(total)) for name, total in self._totals.items()}
+
+    def _sampler(self, seed: int) -> NextDraws:
+        rng = np.random.default_rng(seed)
+        segments = len(next(iter(self._sums.values())))
+
+        def draw(pairs: Sequence[MetricPair], count: int) -> dict[MetricPair, Floats]:
+            swapped = coins(rng, count, 1, segments)[:, 0].astype(np.float64)
+            moved = {name: swapped @ self._sums[name] for name in {name for pair in pairs for name in pair}}
+            deltas = {}
+            for a, b in pairs:
+                change = moved[b] - moved[a]
+                deltas[a, b] = self._value(self._totals[b] - change) - self._value(self._totals[a] + change)
+            return deltas
+
+        return draw
+
+
+def paired_bootstrap(
+    scores: Mapping[str, SpanScores], measure: str, k: int = 1000, seed: int = 0, units: Units = "segment"
+) -> dict[str, Floats]:
+    """Metric -> its value on each of k resamples of the units, the same ones for all, shape (k,).
+
+    Raises `InputError` for metrics that are not evaluated on the same translations, `OptionError` for k < 1.
+    """
+    if k < 1:
+        raise OptionError(f"k is {k}; a bootstrap needs at least one resample")
+    sums = unit_sums({name: one.statistics[measure] for name, one in scores.items()}, units)
+    count = len(next(iter(sums.values())))
+    weights = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=k).astype(np.float64)
+    value = span_measure(measure).value
+    return {name: np.asarray(value(weights @ each)) for name, each in sums.items()}
+
+
+def unit_sums(statistics: Mapping[str, Floats], units: Units = "segment") -> dict[str, Floats]:
+    """Metric -> the statistics of each unit that somebody rated, (units, width); a segment's are summed over systems.
+
+    Raises `InputError` for metrics that are not rated on the same translations.
+    """
+    rated = {name: ~np.isnan(values).any(axis=2) for name, values in statistics.items()}
+    first = next(iter(rated))
+    for name, cells in rated.items():
+        if cells.shape != rated[first].shape or (cells != rated[first]).any():
+            raise InputError(f"{first} and {name} are not evaluated on the same translations; they cannot be compared")
+    rated_units = rated[first].any(axis=0)
+    if units == "instance":
+        return {name: values[rated[first]] for name, values in statistics.items()}
+    return {name: np.nansum(values, axis=0)[rated_units] for name, values in statistics.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,9 +378,9 @@ class Ranking:
     names: tuple[str, ...]
     values: tuple[float, ...]
     ranks: tuple[int, ...]
-    p_values: FloatMatrix
-    draws: Mapping[tuple[str, str], FloatVector] = field(repr=False, compare=False)
-    resamples: Mapping[str, FloatVector] = field(default_factory=dict, repr=False, compare=False)
+    p_values: Floats
+    draws: Mapping[tuple[str, str], Floats] = field(repr=False, compare=False)
+    resamples: Mapping[str, Floats] = field(default_factory=dict, repr=False, compare=False)
 
     def value(self, name: str) -> float:
         """The statistic of one metric."""
@@ -415,7 +479,7 @@ def average_ranking(
     return replace(_ranked(values, tests, alpha), resamples=resamples)
 
 
-def assign_ranks(p_values: FloatMatrix, alpha: float = 0.05) -> tuple[int, ...]:
+def assign_ranks(p_values: Floats, alpha: float = 0.05) -> tuple[int, ...]:
     """Significance clusters of metrics that are ordered best first.
 
     A metric opens a new cluster if a metric of the current cluster beats it: p_values[i, j], for i < j the p-value that

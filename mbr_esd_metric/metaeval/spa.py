@@ -36,8 +36,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.errors import logger
-from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, Missing, check_matrices, pack_rated
+from mbr_esd_metric.metaeval.matrices import Missing, check_matrices, pack_rated
 
 #: The number of permutations behind every p-value, and the seed of their signs, as in mt-metrics-eval.
 PERMUTATIONS = 1000
@@ -73,7 +74,7 @@ def spa(gold: npt.ArrayLike, metric: npt.ArrayLike, *, missing: Missing = "toolk
     return spa_of_p_values(p_values(data.gold), p_values(data.metrics["metric"]))
 
 
-def pairwise_p_values(scores: FloatMatrix) -> FloatMatrix:
+def pairwise_p_values(scores: Floats) -> Floats:
     """P-values of "system i is better than system j" for i < j, (systems, systems); NaN elsewhere.
 
     With signs s = +-1 per segment, p[i, j] is the share of the permutations with
@@ -99,7 +100,7 @@ def pairwise_p_values(scores: FloatMatrix) -> FloatMatrix:
     return p_values
 
 
-def spa_of_p_values(gold: FloatMatrix, metric: FloatMatrix) -> float:
+def spa_of_p_values(gold: Floats, metric: Floats) -> float:
     """SPA of two matrices of `pairwise_p_values`; the mean over the pairs that are compared."""
     differences = np.abs(gold - metric)[np.triu_indices(len(gold), 1)]
     return float(1.0 - np.mean(differences[~np.isnan(differences)]))
@@ -114,7 +115,7 @@ def signs(segments: int) -> SignMatrix:
     return drawn_signs
 
 
-def exact_p_values(scores: FloatMatrix) -> FloatMatrix:
+def exact_p_values(scores: Floats) -> Floats:
     """The same in the limit of infinitely many permutations; a warning where one is known by a bound only."""
     systems = len(scores)
     unit = grid_unit(scores[~np.isnan(scores)])
@@ -132,7 +133,7 @@ def exact_p_values(scores: FloatMatrix) -> FloatMatrix:
     return p_values
 
 
-def exact_p(differences: FloatVector, unit: float | None) -> tuple[float, float]:
+def exact_p(differences: Floats, unit: float | None) -> tuple[float, float]:
     """P(S > T) + P(S = T) / 2 of the differences d, (segments,), and a bound of its error, 0 where it is exact.
 
     The differences are multiples of `unit`, unless it is None.
@@ -157,7 +158,7 @@ def exact_p(differences: FloatVector, unit: float | None) -> tuple[float, float]
     return min(1.0, max(0.0, p)), bound
 
 
-def _sums(d: FloatVector) -> FloatVector:
+def _sums(d: Floats) -> Floats:
     """The sums of all combinations of signs of d, (2^n,), in ascending order."""
     sums = np.zeros(1)
     for value in d:
@@ -165,7 +166,7 @@ def _sums(d: FloatVector) -> FloatVector:
     return np.sort(sums)
 
 
-def _all_signs(d: FloatVector, total: float) -> float:
+def _all_signs(d: Floats, total: float) -> float:
     """P(S > T) + P(S = T) / 2 of all combinations: for each sum of one half of d, how many of the other reach T."""
     rest, other = total - _sums(d[::2]), _sums(d[1::2])
     tolerance = _ROUNDING * float(np.linalg.norm(d))
@@ -173,7 +174,7 @@ def _all_signs(d: FloatVector, total: float) -> float:
     return float(1 - (below + up_to).mean() / (2 * len(other)))
 
 
-def _phi(d: FloatVector, at: npt.NDArray[np.floating[Any]]) -> FloatVector:
+def _phi(d: Floats, at: npt.NDArray[np.floating[Any]]) -> Floats:
     """The characteristic function of S at these multiples of the step of Davies' series."""
     step, values = np.pi / (_TAIL * np.linalg.norm(d)), np.ones(len(at))
     for value in d:
@@ -181,7 +182,7 @@ def _phi(d: FloatVector, at: npt.NDArray[np.floating[Any]]) -> FloatVector:
     return values
 
 
-def _davies(d: FloatVector, totals: FloatVector) -> tuple[float, float]:
+def _davies(d: Floats, totals: Floats) -> tuple[float, float]:
     """The mean over `totals` of P(S > T) + P(S = T) / 2, and a bound of its error, 0 where phi has died away.
 
     P(S < T) + P(S = T) / 2 = 1/2 + sum_m phi(w) sin(w T) / (pi (m + 1/2)), w = (m + 1/2) step.
@@ -202,7 +203,7 @@ def _davies(d: FloatVector, totals: FloatVector) -> tuple[float, float]:
     return (above + float((1 - below).sum())) / len(totals), bound
 
 
-def grid_unit(scores: FloatVector) -> float | None:
+def grid_unit(scores: Floats) -> float | None:
     """The largest unit of which all differences of scores are multiples, by Euclid's algorithm; None if it is tiny."""
     values = np.unique(scores - scores.min())[1:]
     if not len(values):

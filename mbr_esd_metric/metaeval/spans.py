@@ -51,12 +51,12 @@ import numpy as np
 import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, AnnotationLike, ErrorSpan, Severity, as_annotation
-from mbr_esd_metric.core.kernels import severity_vector
+from mbr_esd_metric.core.kernels import Floats, severity_vector
 from mbr_esd_metric.core.similarities import SIMILARITIES, get_similarity
 from mbr_esd_metric.core.similarities.f1 import wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.similarities.mpp import Mpp, share
 from mbr_esd_metric.errors import InputError, OptionError, labelled, unknown
-from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector, cell_name
+from mbr_esd_metric.metaeval.matrices import cell_name
 
 #: Thresholds of a sweep: 0.0, 0.1, ..., 1.0
 LAMBDAS = tuple(step / 10 for step in range(11))
@@ -83,20 +83,20 @@ class SpanMeasure:
 
     name: str
     statistics: Callable[[Annotation, Annotation, int], tuple[float, ...]]
-    value: Callable[[FloatMatrix], FloatMatrix]
+    value: Callable[[Floats], Floats]
 
 
-def corpus_precision(sums: FloatMatrix) -> FloatMatrix:
+def corpus_precision(sums: Floats) -> Floats:
     """The share of the prediction that is right, of the sums of a corpus measure; 1 if nothing is predicted."""
     return share(sums[..., 0], sums[..., 1])
 
 
-def corpus_recall(sums: FloatMatrix) -> FloatMatrix:
+def corpus_recall(sums: Floats) -> Floats:
     """The share of the gold spans that is found, of the sums of a corpus measure; 1 if there are none."""
     return share(sums[..., 2], sums[..., 3])
 
 
-def _harmonic_mean(sums: FloatMatrix) -> FloatMatrix:
+def _harmonic_mean(sums: Floats) -> Floats:
     precision, recall = corpus_precision(sums), corpus_recall(sums)
     total = precision + recall
     return np.asarray(2 * precision * recall / np.where(total > 0, total, 1.0))
@@ -192,7 +192,7 @@ class SpanScores:
     values: Mapping[str, float]
     counts: SpanCounts
     rated: int
-    statistics: Mapping[str, FloatMatrix] = field(repr=False, compare=False)
+    statistics: Mapping[str, Floats] = field(repr=False, compare=False)
 
 
 def evaluate_spans(
@@ -208,10 +208,8 @@ def evaluate_spans(
         lengths: systems x segments, characters of each translation.
         measures: names, as at the top of this module.
 
-    Raises:
-        InputError: shapes that differ, a rated translation without prediction, a span past the end of its translation,
-            or no rating at all; names system and segment (from 1).
-        OptionError: an unknown measure.
+    Raises `InputError`: shapes that differ, a rated translation without prediction, a span past the end of its
+    translation, or no rating at all; names system and segment (from 1). Raises `OptionError`: an unknown measure.
     """
     return SpanEvaluator(gold, lengths, measures).evaluate(predicted)
 
@@ -232,7 +230,7 @@ def rater_agreement(
 ) -> dict[str, float]:
     """Measure -> the agreement of each rater with the others, over the translations that another one rated too; empty
     if no translation has two raters."""
-    sums: dict[str, FloatVector] = {}
+    sums: dict[str, Floats] = {}
     for one in human:
         others = [
             [[None if a is None else b for a, b in zip(*rows, strict=True)] for rows in zip(one, other, strict=True)]
@@ -285,7 +283,7 @@ class SpanEvaluator:
         major, minor = (float(sum(one.count(severity) for one in annotations)) for severity in get_args(Severity))
         return SpanScores(values, SpanCounts(major, minor, *self.gold_counts), len(self._gold), statistics)
 
-    def sums(self, measure: str, predicted: AnnotationMatrix) -> tuple[FloatVector, FloatMatrix]:
+    def sums(self, measure: str, predicted: AnnotationMatrix) -> tuple[Floats, Floats]:
         """The sums behind a measure at each threshold on the confidence; a span without a confidence is certain.
 
         The thresholds fall from infinity, which leaves no span, to the least confidence, shape (T,); the sums are those
@@ -317,9 +315,7 @@ class SpanEvaluator:
             annotations.append(annotation)
         return annotations
 
-    def _statistics(
-        self, cells: Sequence[tuple[int, int]], annotations: Sequence[Annotation]
-    ) -> dict[str, FloatMatrix]:
+    def _statistics(self, cells: Sequence[tuple[int, int]], annotations: Sequence[Annotation]) -> dict[str, Floats]:
         """Measure -> the statistics of each annotation, (annotations, width); of several raters the mean."""
         every: dict[str, list[tuple[float, ...]]] = {name: [] for name in self._measures}
         for cell, annotation in zip(cells, annotations, strict=True):
@@ -351,9 +347,7 @@ def lambda_sweep(
 ) -> dict[float, list[list[Annotation | None]]]:
     """Threshold -> the prediction without the spans of a lower confidence (paper, Section 6).
 
-    Raises:
-        InputError: a span without a confidence in [0, 1].
-        OptionError: a threshold outside [0, 1].
+    Raises `InputError`: a span without a confidence in [0, 1], `OptionError`: a threshold outside [0, 1].
     """
     if wrong := [threshold for threshold in lambdas if not 0 <= threshold <= 1]:
         raise OptionError(f"lambda is {wrong[0]}; a confidence, and so its threshold, is in [0, 1]")

@@ -70,14 +70,7 @@ def save(figure: Any, output: str | Path) -> None:
 
 
 def check_plot(output: str | Path, inputs: Sequence[str | Path | None] = ()) -> None:
-    """Make sure, before any work, that `save` can write there, and to none of `inputs`.
-
-    Raises:
-        InputError: the folder does not exist, or the file is one of `inputs`.
-        OptionError: another ending than .png, .svg or none.
-        MissingDependencyError: matplotlib is not installed.
-    """
-    check_output(output, inputs)
+    """Make sure, before any work, that `save` can write there and to none of `inputs`, and that matplotlib is there."""
     for path in _paths(output):
         check_output(path, inputs)
     require("matplotlib", "report", "plotting")

@@ -80,12 +80,9 @@ def table_of(
 ) -> Table:
     """A table of these rows; its columns are those of all rows, in the order of first appearance."""
     columns = tuple(dict.fromkeys(column for row in rows for column in row))
-    cells = tuple(tuple(_cell(row.get(column)) for column in columns) for row in rows)
+    values = ([row.get(column) for column in columns] for row in rows)
+    cells = tuple(tuple(one if isinstance(one, Cell) else Cell(one) for one in row) for row in values)
     return Table(title, columns, cells, tuple(notes), beside or {})
-
-
-def _cell(value: Value | Cell) -> Cell:
-    return value if isinstance(value, Cell) else Cell(value)
 
 
 def finite_or_empty(value: float | None) -> float | None:

@@ -15,15 +15,15 @@ from itertools import combinations, product
 import numpy as np
 from bench_decide import best
 
+from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.metaeval import acc_eq, perm_both, rank_metrics
-from mbr_esd_metric.metaeval.matrices import FloatMatrix
 from mbr_esd_metric.metaeval.significance import STATISTICS
 from mbr_esd_metric.metaeval.spa import pairwise_p_values, spa_of_p_values
 
 SYSTEMS, SEGMENTS, DRAWS, METRICS = 15, 486, 1000, 25
 
 
-def draw_scores(seed: int, metrics: int) -> tuple[FloatMatrix, dict[str, FloatMatrix]]:
+def draw_scores(seed: int, metrics: int) -> tuple[Floats, dict[str, Floats]]:
     """Gold of whole MQM penalties, and metrics that follow it with more and more noise."""
     rng, shape = np.random.default_rng(seed), (SYSTEMS, SEGMENTS)
     quality = rng.uniform(0.2, 1.5, size=(SYSTEMS, 1))
@@ -31,7 +31,7 @@ def draw_scores(seed: int, metrics: int) -> tuple[FloatMatrix, dict[str, FloatMa
     return gold, {str(i): gold + rng.normal(scale=2 + 0.2 * i, size=shape) for i in range(metrics)}
 
 
-def plain_verdicts(gold: FloatMatrix, metric: FloatMatrix, epsilon: float = 0.0) -> list[tuple[float, bool, bool]]:
+def plain_verdicts(gold: Floats, metric: Floats, epsilon: float = 0.0) -> list[tuple[float, bool, bool]]:
     """Of each pair of systems in each segment: the metric's gap, whether it agrees with gold, and gold's tie."""
     verdicts = []
     columns = zip(gold.T.tolist(), metric.T.tolist(), strict=True)
@@ -41,7 +41,7 @@ def plain_verdicts(gold: FloatMatrix, metric: FloatMatrix, epsilon: float = 0.0)
     return verdicts
 
 
-def plain_acc_eq(gold: FloatMatrix, metric: FloatMatrix) -> float:
+def plain_acc_eq(gold: Floats, metric: Floats) -> float:
     """The best accuracy over all thresholds in turn; every segment has as many pairs."""
     verdicts = sorted(plain_verdicts(gold, metric))
     agreed = highest = sum(agrees for _, agrees, _ in verdicts)
@@ -52,7 +52,7 @@ def plain_acc_eq(gold: FloatMatrix, metric: FloatMatrix) -> float:
     return highest / len(verdicts)
 
 
-def plain_draw(statistic: str, gold: FloatMatrix, a: FloatMatrix, b: FloatMatrix) -> float:
+def plain_draw(statistic: str, gold: Floats, a: Floats, b: Floats) -> float:
     """CPU seconds of one draw of PERM-BOTH."""
     rng, gold_p = np.random.default_rng(0), pairwise_p_values(gold)
     right = [[agrees for _, agrees, _ in plain_verdicts(gold, m, acc_eq(gold, m).epsilon)] for m in (a, b)]

@@ -27,13 +27,9 @@ from mbr_esd_metric.adapters.wmt import Ratings, StoredMetric, TestSet, load_tes
 from mbr_esd_metric.adapters.wmt.test_set import base_name
 from mbr_esd_metric.cli.shared_options import folder_and_name
 from mbr_esd_metric.metaeval import lambda_sweep
-from mbr_esd_metric.metaeval.leaderboard import (
-    UNITS,
-    LeaderboardSettings,
-    Units,
-    compute_leaderboard,
-)
+from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
+from mbr_esd_metric.metaeval.significance import UNITS, Units
 from mbr_esd_metric.metaeval.spans import LAMBDAS, AnnotationMatrix
 from mbr_esd_metric.report.leaderboard_table import measure_title, row_name
 from mbr_esd_metric.report.tables import DAGGER, TABLE_FORMATS, Cell, Column, Table, blocks, render_all

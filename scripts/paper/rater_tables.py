@@ -35,8 +35,8 @@ from mbr_esd_metric.metaeval.calibration import (
     calibration_error,
     predicted_spans,
 )
-from mbr_esd_metric.metaeval.leaderboard import paired_bootstrap
 from mbr_esd_metric.metaeval.matrices import percentile_interval
+from mbr_esd_metric.metaeval.significance import paired_bootstrap
 from mbr_esd_metric.metaeval.spans import SpanScores, evaluate_spans
 from mbr_esd_metric.report.calibration_tables import cross_fitted
 

@@ -24,8 +24,8 @@ from mbr_esd_metric.adapters.wmt.layout import (
 )
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note, read_ratings
 from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.errors import InputError, unknown
-from mbr_esd_metric.metaeval.matrices import FloatMatrix, FloatVector
 from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 
 
@@ -41,7 +41,7 @@ class StoredMetric:
     """
 
     name: str
-    scores: FloatMatrix
+    scores: Floats
     ratings: Ratings | None
     notes: tuple[str, ...] = ()
     model: str | None = None
@@ -71,7 +71,7 @@ class TestSet:
     documents: tuple[tuple[str, str], ...]
     references: Mapping[str, tuple[str | None, ...]]
     outputs: Mapping[str, tuple[str | None, ...]]
-    gold: FloatMatrix
+    gold: Floats
     ratings: tuple[Ratings, ...]
     notes: tuple[str, ...] = ()
     added: Mapping[str, StoredMetric] = field(default_factory=dict)
@@ -323,7 +323,7 @@ def _check_folders(layout: Layout) -> None:
 
 def _gold(
     layout: Layout, info: TestSetInfo, outputs: Mapping[str, Sized], choice: SystemChoice
-) -> tuple[tuple[str, ...], FloatMatrix]:
+) -> tuple[tuple[str, ...], Floats]:
     path = layout.human_file(info.gold, "seg.score")
     if not path.is_file():
         names = ", ".join(layout.human_files("seg.score"))
@@ -389,7 +389,7 @@ def metric_set_of(
     """
     layout, gold = test_set.layout, test_set.info.gold
     stored, notes = test_set.read_metrics(metrics, of_systems=of_systems, with_spans=with_spans)
-    systems: dict[str, FloatVector | None] = {}
+    systems: dict[str, Floats | None] = {}
     if of_systems:
         names = [name for name in test_set.find_metrics(metrics, of_systems=True) if name not in test_set.added]
         systems = {name: _system_scores(test_set, layout.metric_file(name, "sys.score")) for name in names}
@@ -427,12 +427,12 @@ def metric_set_of(
     )
 
 
-def _system_scores(test_set: TestSet, path: Path) -> FloatVector | None:
+def _system_scores(test_set: TestSet, path: Path) -> Floats | None:
     stored = _stored(test_set, path, 1)
     return None if stored is None else stored[:, 0]
 
 
-def _stored(test_set: TestSet, path: Path, count: int) -> FloatMatrix | None:
+def _stored(test_set: TestSet, path: Path, count: int) -> Floats | None:
     """Evaluated systems x so many scores, as the folder has them; None if it has none for one of the systems."""
     stored = read_scores(path)
     if not all(system in stored for system in test_set.systems):

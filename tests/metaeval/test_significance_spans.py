@@ -10,8 +10,7 @@ import pytest
 
 from mbr_esd_metric import Annotation
 from mbr_esd_metric.errors import OptionError
-from mbr_esd_metric.metaeval.leaderboard import UNITS, SpanContest, Units, paired_bootstrap
-from mbr_esd_metric.metaeval.significance import assign_ranks, rank_contest
+from mbr_esd_metric.metaeval.significance import UNITS, SpanContest, Units, assign_ranks, paired_bootstrap, rank_contest
 from mbr_esd_metric.metaeval.spans import SpanEvaluator, SpanScores, span_measure
 from tests.helpers.annotations import matrix
 
