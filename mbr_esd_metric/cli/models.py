@@ -93,7 +93,7 @@ def listed() -> list[ModelCard]:
 
 def _line(card: ModelCard) -> str:
     by = card.decision.rule_instance
-    decides = f"N = {card.samples}, {by}" + (f"-{card.decision.effective_utility}" if by.by_utility else "")
+    decides = f"N = {card.samples}, {by.name}" + (f"-{card.decision.effective_utility}" if by.by_utility else "")
     size = f"{card.memory_gb:.{card.memory_gb < 10:d}f} GB" if card.memory_gb else ""
     in_package = not card.model or Path(card.model).is_absolute()
     about = [card.description if in_package else f"{card.model}: {card.description}"]

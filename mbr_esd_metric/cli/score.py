@@ -144,19 +144,15 @@ def _joined(*data_warnings: str | None) -> str | None:
     return ", ".join(kinds) or None
 
 
-#: Key in the JSON, in its order -> the name in the metadata of a prediction.
-_KEYS = {
-    **{"corrected": "corrected", "mqm": "mqm", "errors": "error_spans", "refused": "refused"},
-    **{"data_warning": "data_warning", "omissions": "omissions", "sentences": "sentences"},
-}
+#: Keys in the JSON, in their order, and those that only some segments have.
+_KEYS = ("corrected", "mqm", "errors", "refused", "data_warning", "omissions", "sentences")
+_OF_SOME = ("refused", "data_warning", "sentences")
 
 
 def _row(segment: Segment, row: Mapping[str, Any], model: str) -> dict[str, Any]:
-    """The object of a segment in the JSON; what a row has only now and then is left out elsewhere."""
-    found = {key: row[name] for key, name in _KEYS.items() if name in row}
-    for key in ("refused", "data_warning", "sentences"):
-        if not found.get(key):
-            found.pop(key, None)
+    """The object of a segment in the JSON."""
+    values = {**row, "errors": row["error_spans"]} if "error_spans" in row else row
+    found = {key: values[key] for key in _KEYS if key in values and (values[key] or key not in _OF_SOME)}
     return {"src": segment.source, "mt": segment.translation, "COMET": row["score"], "model": model, **found}
 
 

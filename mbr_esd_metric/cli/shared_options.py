@@ -126,9 +126,8 @@ def load_test_sets(
     from mbr_esd_metric.adapters.wmt.layout import Layout, SystemChoice
     from mbr_esd_metric.adapters.wmt.metric_files import with_files
 
-    for lp in args.lp:
-        if args.lp.count(lp) > 1:  # it would count twice in every average
-            raise OptionError(f"--lp {' '.join(args.lp)}: {lp} is there twice; name it once")
+    if len({*args.lp}) < len(args.lp):  # it would count twice in every average
+        raise OptionError(f"--lp {' '.join(args.lp)}: name each language pair once")
     data, name = folder_and_name(args.test_set)
     only, exclude = getattr(args, "systems", ()), getattr(args, "exclude", ())
     systems = {one for lp in args.lp for one in Layout(data, name, lp).outputs()} if only or exclude else set()

@@ -254,7 +254,7 @@ def test_sweep(board: Command) -> None:
         ("--test-set {data}/made", "no metric has segment scores; score some with: mbr-esd wmt score"),
         ("--statistics seg-kendal-item", "seg-kendall-item"),
         ("--plot x.png", "--plot changes nothing with another view than lambda-sweep and precision-recall"),
-        ("--lp en-de zh-en en-de", "--lp en-de zh-en en-de: en-de is there twice"),
+        ("--lp en-de zh-en en-de", "--lp en-de zh-en en-de: name each language pair once"),
     ],
 )
 def test_failures_are_one_line(board: Command, data: Path, candidates: Path, words: str, message: str) -> None:

@@ -99,9 +99,6 @@ def test_filters_and_sorting(page: Page, sheet: RatingTable) -> None:
     for sort, key in keys.items():
         assert rows(sort=sort) == sorted(range(40), key=key.__getitem__), sort
     assert [softness[r] for r in rows(sort="disagree")] == pytest.approx(sorted(softness), abs=1e-12)
-    assert [softness[r] for r in rows(sort="agree")] == pytest.approx(sorted(softness, reverse=True), abs=1e-12)
-    gaps = [abs(mqm[r] - mqm_score(human[r])) for r in range(40)]
-    assert [gaps[r] for r in rows(sort="gap")] == sorted(gaps, reverse=True)
     assert rows(sort="order", low="0.75", high="0.97") == [r for r in range(40) if -6 <= mqm[r] <= -1]
     page.click("#reset")
     page.wait("return mbrEsd.numbers().rows.length === 40")
