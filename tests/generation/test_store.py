@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -145,7 +146,7 @@ def run(code: str, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-#: Reads two samples; or writes one, and prints the error.
+#: Reads and writes the stores that it is given, and prints texts and errors.
 ATTEMPT = """
 import os, sys
 from mbr_esd_metric.errors import StoreError
@@ -154,48 +155,34 @@ from mbr_esd_metric.generation.store import CandidateStore
 import urllib.parse  # pathlib of Python 3.13 imports it late
 if os.geteuid() == 0:  # root may write everywhere; only now, as others may not be let near the interpreter's files
     os.setgid(65534); os.setuid(65534)
-try:
-    with CandidateStore(sys.argv[1]) as store:
-        if sys.argv[2] == "read":
+for path in sys.argv[1:]:
+    try:
+        with CandidateStore(path) as store:
             print([one.text for one in store.get("key", 2)])
-        else:
-            store.put("key", 0, [Candidate("text", logprob=-1.0, tokens=1)])
-except StoreError as error:
-    print(error)
+            store.put("key", 2, [Candidate("text", logprob=-1.0, tokens=1)])
+    except StoreError as error:
+        print(error)
 """
 
 
-@pytest.fixture
-def open_folder() -> Iterator[Path]:
-    """A folder that other users reach as well: root may write everywhere, so that the attempt is another user's."""
-    with tempfile.TemporaryDirectory() as name:
-        os.chmod(name, 0o755)
-        yield Path(name)
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions work differently there")
-@pytest.mark.parametrize(("what", "verb"), [("folder", "write"), ("file", "write"), ("file", "read")])
-def test_without_permission_a_store_is_read_and_writing_names_the_fix(open_folder: Path, what: str, verb: str) -> None:
-    folder = open_folder / "folder"
-    path = folder / "deeper" / "s.sqlite" if what == "folder" else folder / "s.sqlite"
-    folder.mkdir()
-    if what == "file":
-        with CandidateStore(path) as store:
+def test_without_permission_a_store_is_read_and_writing_names_the_fix() -> None:
+    with tempfile.TemporaryDirectory() as name:  # other users than root reach it
+        folder = Path(name, "folder")
+        with CandidateStore(folder / "s.sqlite") as store:
             store.put("key", 0, samples(0, 2))
-        os.chmod(path, 0o444)
-    os.chmod(folder, 0o555)
-    before = {file: file.read_bytes() for file in folder.iterdir()}
-    try:
-        out, err = run(ATTEMPT, str(path), verb).communicate(timeout=300)
-    finally:
+        modes = ((folder / "s.sqlite", 0o444), (folder, 0o555), (Path(name), 0o755))
+        for path, mode in modes:
+            os.chmod(path, mode)
+        before = (folder / "s.sqlite").read_bytes()
+        out, err = run(ATTEMPT, str(folder / "s.sqlite"), str(folder / "deeper" / "s.sqlite")).communicate(timeout=300)
         os.chmod(folder, 0o755)
-    assert err == ""
-    if verb == "read":
-        assert out == f"{[one.text for one in samples(0, 2)]}\n"
-    else:
-        assert "no permission to write there" in out
-        assert "MBR_ESD_STORE" in out
-    assert {file: file.read_bytes() for file in folder.iterdir()} == before
+        assert [path.name for path in folder.iterdir()] == ["s.sqlite"]
+        assert (folder / "s.sqlite").read_bytes() == before
+    texts, *errors = out.splitlines()
+    assert (texts, err) == (str([one.text for one in samples(0, 2)]), "")
+    for error, doing in zip(errors, ("write", "open"), strict=True):
+        assert re.search(f"cannot {doing} .*no permission to write there.*MBR_ESD_STORE", error)
 
 
 WRITER = """

@@ -68,15 +68,6 @@ def test_candidates_are_in_the_grammar(server: RealServer, grounded: str) -> Non
     assert all(sample.tokens > 0 for sample in samples.values())
 
 
-@only_llamacpp
-def test_a_long_translation_is_grounded(server: RealServer) -> None:
-    """Its grammar repeats a tree of all runs of words up to twelve times."""
-    long = Segment("Nobody knows.", " ".join(f"Wort{number}" for number in range(60)), "segment 1")
-    card = load_card(f"{CARD}&grounded=true&format=compact&n=1&server={server.url}")
-    requests = build_requests(card, {}, [long]).values()
-    assert len(list(ServerEngine(card.engine_options).generate(requests, card.sampling))) == 1
-
-
 @pytest.mark.parametrize("server", ["transformers"], indirect=True)
 def test_candidates_are_sampled_and_their_tokens_counted(server: RealServer) -> None:
     name = f"{CARD}&grounded=false&n=4&server={server.url}"
