@@ -132,10 +132,9 @@ def test_e5s_embeddings_and_tokenizer_are_those_of_its_file(tmp_path: Path) -> N
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
     for text in ("Größe 😀 a", "喜欢", "Größe a"):
         assert tokenizer.decode(tokenizer(text)["input_ids"], skip_special_tokens=True) == text
-    pair = tokenizer("Größe", "喜\t\ta", return_offsets_mapping=True)
+    pair = tokenizer("Größe", "喜\t\ta")
     assert tokenizer.convert_ids_to_tokens(pair["input_ids"])[:4] == ["<s>", "▁Gr", "öße", "</s>"]
     assert pair["token_type_ids"] == [0] * 4 + [1] * (len(pair["input_ids"]) - 4)
-    assert pair.sequence_ids(0)[1] == 0
     (tmp_path / "e5.bin").write_bytes(b"GGUF")
     with pytest.raises(EngineError, match="e5-small"):
         embedded.write_e5_folder(tmp_path / "e5.bin", tmp_path)

@@ -127,20 +127,6 @@ def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(
     assert sorted(tmp_path.iterdir()) == [path]
 
 
-def test_a_full_disk_keeps_what_was_stored(tmp_path: Path) -> None:
-    path = tmp_path / "s.sqlite"
-    with CandidateStore(path) as store:
-        store.put("first", 0, samples(0, 16))
-        (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
-        store._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
-        with pytest.raises(StoreError, match="the disk is full; what was stored before is kept"):
-            store.put("second", 0, samples(0, 1000))
-        assert store.get("second", 1000) == [None] * 1000
-    with CandidateStore(path) as store:
-        assert store.get("first", 16) == samples(0, 16)
-        store.put("second", 0, samples(0, 1000))
-
-
 def run(code: str, *arguments: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", code, *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -15,7 +15,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -75,25 +75,13 @@ def refused(dialect: str, body: dict[str, Any]) -> str | None:
     return _not_strict(body["response_format"]["json_schema"]["schema"]) if dialect == "openai" else None
 
 
-def first_two(change: Callable[[dict[str, Any]], object], after: int = 0) -> Callable[[Any, int], None]:
-    """For `FakeServer.spoil`: changes two replies, the first ones, or those after so many."""
-
-    def spoil(reply: Any, number: int) -> None:
-        if after < number <= after + 2:
-            change(reply)
-
-    return spoil
-
-
 def _not_strict(schema: dict[str, Any]) -> str | None:
     """Strict schemas close every object and require each of its keys."""
-    if schema["type"] == "array":
-        return _not_strict(schema["items"])
-    if schema["type"] != "object":
-        return None
-    if schema.get("additionalProperties") is not False or sorted(schema["required"]) != sorted(schema["properties"]):
+    inner = [schema["items"]] if schema["type"] == "array" else [*schema.get("properties", {}).values()]
+    closed = schema.get("additionalProperties") is False and schema["required"] == [*schema["properties"]]
+    if schema["type"] == "object" and not closed:
         return "Invalid schema for response_format: every key is required, and no other allowed"
-    return next(filter(None, map(_not_strict, schema["properties"].values())), None)
+    return next(filter(None, map(_not_strict, inner)), None)
 
 
 class _Server(ThreadingHTTPServer):

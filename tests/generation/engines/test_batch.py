@@ -5,8 +5,7 @@ from __future__ import annotations
 import email
 import itertools
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
@@ -38,14 +37,10 @@ class FakeBatchServer(FakeServer):
     _: KW_ONLY
     #: How often a batch is looked at before it is over.
     looks: int = 2
-    #: Prompts of which an error is reported.
-    fail: str = "(?!)"
     #: The first so many submissions fail, though the batch is taken.
     lose: int = 0
-    #: Requests of each batch that are left without a result.
-    short: int = 0
-    #: What is wrong with every batch as a whole.
-    invalid: str = ""
+    #: Changes a batch that is over, and its results and errors.
+    finish: Callable[[dict[str, Any], list[Any], list[Any]], object] = lambda batch, good, bad: None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,23 +76,17 @@ class FakeBatchServer(FakeServer):
     def look(self, name: str) -> dict[str, Any]:
         batch = self.batches[name]
         batch["looks"] += 1
-        if self.invalid:
-            batch |= {"status": "failed", "errors": {"data": [{"message": self.invalid, "line": 1}]}}
         if batch["looks"] >= self.looks and batch["status"] == "in_progress":
-            good, bad = [], []
-            lines = self.files[batch["input_file_id"]].splitlines()
-            for request in map(json.loads, lines[: len(lines) - self.short]):
-                if re.search(self.fail, request["body"]["messages"][0]["content"]):
-                    bad.append({"custom_id": request["custom_id"], "response": None, "error": {"message": "no way"}})
-                    continue
+            batch["status"] = "completed"
+            good, bad = list[Any](), list[Any]()
+            for request in map(json.loads, self.files[batch["input_file_id"]].splitlines()):
                 status, value = self.complete(request["body"])
                 good.append({"custom_id": request["custom_id"], "response": {"status_code": status, "body": value}})
+            self.finish(batch, good, bad)
             # In another order than they were sent in, as the description warns.
             for field, results in (("output_file_id", good[::-1]), ("error_file_id", bad)):
-                file = f"file{next(self._names)}"
+                batch[field] = file = f"file{next(self._names)}"
                 self.files[file] = b"".join(json.dumps(line).encode() + b"\n" for line in results)
-                batch[field] = file
-            batch["status"] = "expired" if self.short else "completed"
         return batch
 
 
@@ -174,23 +163,32 @@ def test_of_an_earlier_batch_a_run_takes_its_segments_and_leaves_the_others(
     assert note.read_text() == "{}"
 
 
+def without_key1(batch: dict[str, Any], good: list[Any], bad: list[Any]) -> None:
+    bad.append({"custom_id": good.pop(1)["custom_id"], "response": None, "error": {"message": "no way"}})
+
+
 def test_a_refused_request_is_named_and_stops_no_other() -> None:
-    with FakeBatchServer(MODEL, fail="number 1 of") as server:
-        samples, refusals = outcome(engine(server.url).generate(requests(3, 40), Sampling()))
+    with FakeBatchServer(MODEL, finish=without_key1) as server:
+        samples, refusals = outcome(engine(server.url).generate(requests(3, 16), Sampling()))
     assert {key for key, _ in samples} == {"key0", "key2"}
     assert refusals == {"key1": "the reply has no answer: no way"}
 
 
+def failed(batch: dict[str, Any], good: list[Any], bad: list[Any]) -> None:
+    good.clear()
+    batch |= {"status": "failed", "errors": {"data": [{"message": "not this model", "line": 1}]}}
+
+
 @pytest.mark.parametrize(
-    ("fault", "message", "keys"),
+    ("finish", "message", "keys"),
     [
-        ({"short": 1}, "segment 2: the batch is expired without it", ["key0", "key1"]),
-        ({"invalid": "not this model"}, r"segment 0: the batch is failed without it \(not this model\)", []),
+        (lambda batch, good, bad: good.pop(), "segment 2: the batch is completed without it", ["key0", "key1"]),
+        (failed, r"segment 0: the batch is failed without it \(not this model\)", []),
     ],
 )
-def test_a_request_without_an_answer_is_asked_for_again(fault: dict[str, Any], message: str, keys: list[str]) -> None:
+def test_a_request_without_an_answer_is_asked_for_again(finish: Any, message: str, keys: list[str]) -> None:
     parts: list[Generated | Refused] = []
-    with FakeBatchServer(MODEL, **fault) as server, pytest.raises(EngineError, match=message):
+    with FakeBatchServer(MODEL, finish=finish) as server, pytest.raises(EngineError, match=message):
         parts.extend(engine(server.url).generate(requests(3, 4), Sampling()))
     assert sorted(part.key for part in parts) == keys
 
