@@ -13,6 +13,7 @@ import io
 import json
 import os
 import random
+import re
 import sqlite3
 import tempfile
 from collections import Counter
@@ -107,13 +108,12 @@ class Judge(FakeServer):
         rng = random.Random(lot)
         spans: list[ErrorSpan] = []
         for _ in range(rng.choice((0, 1, 1, 2))):
-            side = "source" if get_format(self.form).both_sides and rng.random() < 0.3 else "translation"
-            text = source if side == "source" else translation
+            omitted = get_format(self.form).both_sides and rng.random() < 0.3
+            text = source if omitted else translation
             word = rng.choice(text.split() or [""])
             severity, start = rng.choice(("major", "minor")), text.index(word)
-            if not word:
-                continue
-            spans.append(ErrorSpan(start, start + len(word), severity, "style/awkward", side=side))  # type: ignore[arg-type]
+            side = "source" if omitted else "translation"
+            spans += [ErrorSpan(start, start + len(word), severity, "style/awkward", side=side)] if word else []
         text, _ = get_format(self.form).answer(Annotation(spans), translation, source)
         roll = rng.random()
         if roll < 0.1 and not whole and translation.strip():
@@ -123,8 +123,7 @@ class Judge(FakeServer):
     @staticmethod
     def spelt(text: str) -> list[dict[str, Any]]:
         """The tokens of an answer, a word each, with log-probabilities that depend on them."""
-        words = [f"{word} " for word in text.split(" ")]
-        words[-1] = words[-1][:-1]
+        words = re.findall("[^ ]* |[^ ]+$", text)
         chances = [-(hashlib.sha256(word.encode()).digest()[0] + 1) / 1024 for word in words]
         return [
             {"token": word, "logprob": chance, "bytes": [*word.encode()], "top_logprobs": []}
@@ -137,50 +136,45 @@ def outcome(name: str, options: str) -> dict[str, Any]:
     given = dict(option.split("=", 1) for option in options.split("&"))
     for file, content in FILES.items():
         Path(file).write_text(content, encoding="utf-8")
-    store = Path(f"{hashlib.sha256(name.encode()).hexdigest()[:8]}.sqlite")
-    samples = [{"src": source, "mt": mt, "system": "mt", "doc": "d"} for source, mt in PAIRS]
-    os.environ["MBR_ESD_STORE"] = str(store)
-    common = {"n": "8", "engine": "server", "concurrency": "1"}
+    os.environ["MBR_ESD_STORE"] = store = f"{hashlib.sha256(name.encode()).hexdigest()[:8]}.sqlite"
     if name.startswith("file"):
-        return from_file({**common, "format": "json", "unit": "segment", **given}, samples)
+        return from_file({"format": "json", "unit": "segment", **given})
     served = given.get("model", MODEL) + ("@quantization:fp8" if "vllm" in given else "")
     with Judge(served, given.get("format", "json"), given.get("dialect", "vllm")) as server:
         server.grounded = "grounded" in given
-        values = {"model": MODEL, "unit": "segment", "score": "chosen", **common, **given, "server": server.url}
-        name = f"mbr-esd-server?{'&'.join(f'{key}={value}' for key, value in values.items())}"
-        prediction = load_metric(name).predict(samples, progress_bar=False)
-    return shown(prediction) | {"keys": keys(store)}
+        return predicted(asked(server, **{"unit": "segment", **given})) | {"keys": keys(store)}
 
 
-def from_file(options: Mapping[str, str], samples: list[dict[str, str]]) -> dict[str, Any]:
+def asked(server: Judge, **options: str) -> str:
+    """The name of a model on this server."""
+    values = {"model": MODEL, "score": "chosen", "n": "8", "engine": "server", "concurrency": "1", **options}
+    return "mbr-esd-server?" + "&".join(f"{key}={value}" for key, value in {**values, "server": server.url}.items())
+
+
+def from_file(options: Mapping[str, str]) -> dict[str, Any]:
     """A case of candidates that `mbr-esd sample` wrote; those of tags, which no server gives, are written here. The
     file is decided by `mbr-esd decide` as well."""
     for at, file in enumerate(("src", "mt")):
         Path(file).write_text("".join(f"{pair[at]}\n" for pair in PAIRS), encoding="utf-8")
-    form = options["format"]
-    decision = {key: value for key, value in options.items() if key in ("rule", "score", "invalid")}
+    form, rule = options["format"], "greedy" if options.get("rule") == "greedy" else "mbr"
     with Judge(MODEL, form) as server:
         if form == "tags":
             rows = []
             for number, (source, mt) in enumerate(PAIRS, 1):
-                drawn = [server.draw(f"{number}/{i}", source, mt) for i in range(8)]
+                texts = [server.draw(f"{number}/{i}", source, mt) for i in range(8)]
                 row = {"id": str(number), "system": "mt", "src": source, "mt": mt, "format": form}
-                rows.append({**row, "candidates": [{"text": text, "logprob": -1.0} for text in drawn]})
-            Path("c.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+                rows.append(json.dumps({**row, "candidates": [{"text": text, "logprob": -1.0} for text in texts]}))
+            Path("c.jsonl").write_text("\n".join([*rows, ""]), encoding="utf-8")
         else:
-            rule = "greedy" if decision.get("rule") == "greedy" else "mbr"
-            values = {"model": MODEL, "n": "8", "engine": "server", "concurrency": "1", "format": form, "rule": rule}
-            values |= {"score": "chosen", "server": server.url}
-            query = "&".join(f"{key}={value}" for key, value in values.items())
-            run("sample -s src -t mt -o c.jsonl --quiet --model", f"mbr-esd-server?{query}")
-    shown_as = decision | {"n": "1" if decision.get("rule") == "greedy" else "8", "unit": options["unit"]}
-    query = "".join(f"&{key}={value}" for key, value in shown_as.items())
-    prediction = load_metric(f"mbr-esd-llama?candidates=c.jsonl{query}").predict(samples, progress_bar=False)
+            run("sample -s src -t mt -o c.jsonl --quiet --model", asked(server, format=form, rule=rule))
+    decision = {key: value for key, value in options.items() if key in ("rule", "score", "invalid")}
+    shown_as = decision | {"n": "1" if rule == "greedy" else "8", "unit": options["unit"]}
+    prediction = predicted("mbr-esd-llama?candidates=c.jsonl" + "".join(f"&{k}={v}" for k, v in shown_as.items()))
     run("decide c.jsonl -o d.jsonl --quiet", *(word for key, value in decision.items() for word in (f"--{key}", value)))
     lines = Path("d.jsonl").read_text(encoding="utf-8").replace('"error_spans"', '"spans"')
     decided = [json.loads(line) for line in lines.splitlines()]
     digest = hashlib.sha256(Path("c.jsonl").read_bytes()).hexdigest()[:16]
-    return shown(prediction) | {"file": digest, "decided": decided}
+    return prediction | {"file": digest, "decided": decided}
 
 
 def run(words: str, *more: str) -> None:
@@ -190,15 +184,17 @@ def run(words: str, *more: str) -> None:
     assert status == 0, said.getvalue()
 
 
-def shown(prediction: Any) -> dict[str, Any]:
-    """What a case keeps of a prediction: all but what is advice or a look at the data."""
+def predicted(name: str) -> dict[str, Any]:
+    """The prediction of a model, without what is advice or a look at the data."""
+    samples = [{"src": source, "mt": mt, "system": "mt", "doc": "d"} for source, mt in PAIRS]
+    prediction = load_metric(name).predict(samples, progress_bar=False)
     left_out = ("data_warning", "summary", "advice", "signature")
     metadata = {key: value for key, value in prediction.metadata.items() if key not in left_out}
     signature = prediction.metadata["signature"].replace(f"v:{__version__}", "v:")
     return {"signature": signature, "system_score": prediction.system_score, "scores": prediction.scores, **metadata}
 
 
-def keys(store: Path) -> list[str]:
+def keys(store: str) -> list[str]:
     """The beginnings of the store's keys, in order."""
     with contextlib.closing(sqlite3.connect(store)) as connection:
         return sorted(key[:16] for (key,) in connection.execute("SELECT key FROM request") if len(key) == 64)
