@@ -184,13 +184,13 @@ def test_an_erroneous_translation_is_never_taught_as_clean() -> None:
 
 def test_what_the_rule_chooses_is_learnt() -> None:
     error, clean = answer("Fuchs"), answer()
-    texts = [(error, error, clean), ("no answer",), *[(clean, clean, error)] * 7]
+    texts = [(error, error, clean), ("no answer",), (clean, clean, error)]
     records = [replace(record(*some), id=str(i), src=f"source {i}", lp="en-de") for i, some in enumerate(texts)]
     chosen = choices(records, CARD)
-    assert [item.source for item in chosen] == ["source 0", *(f"source {i}" for i in range(2, 9))]  # 1 has no candidate
-    assert [len(item.annotation) for item in chosen] == [1] + [0] * 7
-    assert chosen[0].lp == "en-de"
-    assert not choices([record(error, clean, clean)], load_card("mbr-esd-llama?rule=majority"))[0].annotation
+    assert [(item.source, len(item.annotation), item.lp) for item in chosen] == [
+        ("source 0", 1, "en-de"),
+        ("source 2", 0, "en-de"),
+    ]
     with pytest.raises(InputError, match="no segment has a valid candidate; segment '1'"):
         choices([records[1]], CARD)
     with pytest.raises(InputError, match="segment '1': the rule 'map' needs the candidates' log-probabilities"):

@@ -8,7 +8,6 @@ import pytest
 
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.prompting.languages import (
-    language_code,
     language_name,
     language_names,
     language_note,
@@ -31,6 +30,7 @@ SPANISH = "El acuerdo fue firmado por los dos presidentes el martes por la tarde
         ("zh-Hant-TW-en", ("zh-Hant-TW", "en"), ("Chinese", "English")),
         ("en-es-419", ("en", "es-419"), ("English", "Spanish")),
         ("eng_Latn-lld_Latn", ("eng_Latn", "lld_Latn"), ("English", "Ladin")),
+        ("pt_BR-sr@latin", ("pt_BR", "sr@latin"), ("Portuguese", "Serbian")),
         ("en-fil", ("en", "fil"), ("English", "Filipino")),
         ("en-iw", ("en", "iw"), ("English", "Hebrew")),
         ("in-ckb", ("in", "ckb"), ("Indonesian", "Central Kurdish")),
@@ -56,13 +56,6 @@ def test_an_unknown_code_is_its_own_name_with_one_warning(caplog: pytest.LogCapt
         assert [language_names("en-xx_Latn") for _ in range(3)] == [("English", "xx_Latn")] * 3
     assert len(caplog.records) == 1
     assert "'xx_Latn'" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("code", "short"), [("pt-BR", "pt"), ("eng_Latn", "en"), ("iw", "he"), ("sr@latin", "sr"), ("?", "")]
-)
-def test_the_code_of_the_language_alone(code: str, short: str) -> None:
-    assert language_code(code) == short
 
 
 @pytest.mark.parametrize(

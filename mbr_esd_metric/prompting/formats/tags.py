@@ -129,10 +129,9 @@ class TagsFormat(AnswerFormat):
 
     def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
         """The tag of each word, and the MQM score of the annotation."""
-        texts = tagged_texts(translation, source)
-        tags, lost = _tags_of(annotation.on("translation"), words_of(translation))
-        if len(texts) > len(tags):
-            more, more_lost = _tags_of(annotation.on("source"), words_of(source))
-            tags, lost = tags + more, lost + more_lost
-        words = "".join(text + tag for text, tag in zip(texts, tags, strict=True)) or _NO_WORDS
-        return f"{words}\nScore: {mqm_score(annotation):g}", lost
+        words = words_of(translation)
+        tags, lost = _tags_of(annotation.on("translation"), words)
+        more, more_lost = _tags_of(annotation.on("source"), words_of(source) if words else ())
+        tagged = zip(tagged_texts(translation, source), tags + more, strict=True)
+        answer = "".join(text + tag for text, tag in tagged) or _NO_WORDS
+        return f"{answer}\nScore: {mqm_score(annotation):g}", lost + more_lost
