@@ -30,7 +30,7 @@ SPANISH = "El acuerdo fue firmado por los dos presidentes el martes por la tarde
         ("zh-Hant-TW-en", ("zh-Hant-TW", "en"), ("Chinese", "English")),
         ("en-es-419", ("en", "es-419"), ("English", "Spanish")),
         ("eng_Latn-lld_Latn", ("eng_Latn", "lld_Latn"), ("English", "Ladin")),
-        ("pt_BR-sr@latin", ("pt_BR", "sr@latin"), ("Portuguese", "Serbian")),
+        ("pt_BR-sr_Latn", ("pt_BR", "sr_Latn"), ("Portuguese", "Serbian")),
         ("en-fil", ("en", "fil"), ("English", "Filipino")),
         ("en-iw", ("en", "iw"), ("English", "Hebrew")),
         ("in-ckb", ("in", "ckb"), ("Indonesian", "Central Kurdish")),
