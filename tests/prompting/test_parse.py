@@ -13,18 +13,12 @@ from mbr_esd_metric.core.annotation import SpanKey
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.formats.json import render_answer
-from mbr_esd_metric.prompting.parse import KEYS, MOST_ERRORS, Invalid, JsonParser, Parsed
+from mbr_esd_metric.prompting.parse import MOST_ERRORS, Invalid, JsonParser, Parsed
 from tests.helpers.candidates import answer
 
 TEXT = 'Der Hund und der Hund, "sagte" er {x}, {y} \\ 😀 e\u0301.'
 settings.register_profile("untimed", deadline=None, max_examples=150)
 settings.load_profile("untimed")
-
-
-def error(
-    span: str, severity: str = "major", category: str = "accuracy", sub: str = "mistranslation"
-) -> dict[str, str]:
-    return dict(zip(KEYS, (span, category, sub, severity), strict=True))
 
 
 def plain(text: str, translation: str) -> Annotation:
@@ -39,18 +33,22 @@ def plain(text: str, translation: str) -> Annotation:
 
 
 ERRORS = st.lists(
-    st.builds(
-        error,
-        st.one_of(st.sampled_from(["Hund", "Hund, ", "}, {", '"sagte"', "\\", "😀", "", "Katze"]), st.text()),
-        st.sampled_from(["critical", "major", "minor", "Minor", "MAJOR ", "\tminor", "neutral", " Neutral"]),
-        st.one_of(st.sampled_from(["accuracy", "style"]), st.text(max_size=3)),
+    st.fixed_dictionaries(
+        {
+            "error_span": st.sampled_from(["Hund", "Hund, ", "}, {", '"sagte"', "\\", "😀", "", "Katze"]) | st.text(),
+            "category": st.sampled_from(["accuracy", "style"]) | st.text(max_size=3),
+            "sub_category": st.just("mistranslation"),
+            "severity": st.sampled_from(["critical", "major", "minor", "Minor", "\tMAJOR ", "neutral", " Neutral"]),
+        }
     ),
     max_size=4,
 )
+#: Words that look like the end of an error.
+TRICK = 'x", "category": "a", "sub_category": "b", "severity": "minor"}, {"error_span": "Hund'
 
 
 @given(ERRORS)
-@example([error('x", "category": "a", "sub_category": "b", "severity": "minor"}, {"error_span": "Hund')])
+@example(json.loads(answer(TRICK))["errors"])
 def test_well_formed_answers(errors: list[dict[str, str]]) -> None:
     for text in (render_answer(errors), json.dumps({"errors": errors}, indent=1)):
         parsed = JsonParser(TEXT).parse(text)
@@ -70,7 +68,7 @@ def read(text: object, translation: str = TEXT, location: str = "first") -> Inva
 
 
 def test_location() -> None:
-    text = render_answer([error("Hund"), error("Hund", "minor"), error("Hund"), error("er"), error("er")])
+    text = answer("Hund", ("Hund", "minor"), "Hund", "er", "er")
     assert read(text) == [(1, 3, "major"), (4, 8, "major"), (4, 8, "minor")]
     places = [(1, 3, "major"), (4, 8, "major"), (14, 16, "major"), (17, 21, "minor")]
     assert read(text, location="successive") == places  # one more has no place
@@ -86,25 +84,20 @@ MALFORMED += ['{"errors": []}\n```json\n{"errors": []}\n```', '```\n{"errors": [
 MALFORMED += ['{"errors": [], "errors": [1]}', '{"errors": [{"error_span": "Hund"}], "errors": []}', '{"errors": [],}']
 MALFORMED += [f'{{"errors": [], "x": {value}}}' for value in ("NaN", "Infinity", "9" * 5000)]
 MALFORMED += ['{"errors": ' + "[" * 100_000 + "]" * 100_000 + "}", "[" * 200_000, '{"errors": [' * 50_000]
-MALFORMED += [
-    '{"errors": []}}',
-    *(render_answer([error("Hund")])[:-1], render_answer([error("Hund")])[:40], render_answer([error("Hund")]) + "}"),
-    json.dumps({"errors": [error("Hund") | {"severity": None}]}),
-    json.dumps({"errors": [error("Hund") | {"error_span": 3}]}),
-    json.dumps({"errors": [error("Hund"), {"error_span": "Hund", "severity": "major"}]}),
-    render_answer([error("Hund")]).replace('"severity"', '"error_span": "er", "severity"'),
-    render_answer([error("Hund")]).replace("Hund", "Hu\nnd"),
-]
-UNKNOWN = [[error("Hund"), error("Hund", severity)] for severity in ("serious", "", "majorr", "no-error")]
-MALFORMED += [json.dumps({"errors": errors}, indent=indent) for errors in UNKNOWN for indent in (None, 1)]
+WHOLE = answer("Hund")
+MALFORMED += ['{"errors": []}}', WHOLE[:-1], WHOLE[:40], WHOLE + "}", WHOLE.replace("Hund", "Hu\nnd")]
+MALFORMED += [WHOLE.replace('"major"', "null"), WHOLE.replace('"Hund"', "3")]
+MALFORMED += [WHOLE.replace("]", ', {"error_span": "Hund", "severity": "major"}]')]
+MALFORMED += [WHOLE.replace('"severity"', '"error_span": "er", "severity"')]
+UNKNOWN = [json.loads(answer("Hund", ("Hund", severity))) for severity in ("serious", "", "majorr", "no-error")]
+MALFORMED += [json.dumps(errors, indent=indent) for errors in UNKNOWN for indent in (None, 1)]
 
 
 @pytest.mark.parametrize("text", MALFORMED, ids=range(len(MALFORMED)))
 def test_malformed_is_never_no_error(text: str) -> None:
-    for location in ("first", "successive"):
-        parsed = read(text, location=location)
-        assert isinstance(parsed, Invalid)
-        assert parsed.reason
+    parsed = read(text)
+    assert isinstance(parsed, Invalid)
+    assert parsed.reason
 
 
 def test_other_spacing_keys_and_fences_are_read() -> None:
@@ -114,9 +107,8 @@ def test_other_spacing_keys_and_fences_are_read() -> None:
     )
     assert read(text) == [(4, 8, "minor")]
     assert read('{"errors":[]}') == []
-    assert read(render_answer([error("\ud800", "minor")]), "a\ud800b") == [(1, 2, "minor")]
-    whole = render_answer([error("Hund")])
-    for text in (f"```json\n{whole}\n```", f"Here is my analysis:\n\n```\n{whole}\n```\n\nThat is all."):
+    assert read(answer("\ud800"), "a\ud800b") == [(1, 2, "major")]
+    for text in (f"```json\n{WHOLE}\n```", f"Here is my analysis:\n\n```\n{WHOLE}\n```\n\nThat is all."):
         assert read(text) == [(4, 8, "major")]
 
 
