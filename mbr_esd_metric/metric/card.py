@@ -30,9 +30,8 @@ def _number(kind: type[int | float], low: float, high: float = math.inf) -> _Val
             raise ValueError
         return kind(text)
 
-    first, last = (f"{bound}" if kind is int else f"{bound:g}" for bound in (low, high))
-    whole, most = "whole " if kind is int else "", "" if high == math.inf else f" to {last}"
-    return read, f"a {whole}number from {first}{most}"
+    whole, last = ("whole ", f"{high}") if kind is int else ("", f"{high:g}")
+    return read, f"a {whole}number from {low:g}" + ("" if high == math.inf else f" to {last}")
 
 
 def _choice(*valid: str) -> _Values:
@@ -73,7 +72,7 @@ def _read_pair(text: str) -> str:
     return text
 
 
-def _read_urls(text: str) -> tuple[str, ...]:
+def _read_list(text: str) -> tuple[str, ...]:
     return tuple(url.strip() for url in text.split(",") if url.strip())
 
 
@@ -83,7 +82,7 @@ def _read_price(text: str) -> tuple[float, float]:
 
 
 def _read_vllm(text: str) -> tuple[str, ...]:
-    arguments = tuple(sorted(argument.strip() for argument in text.split(",") if argument.strip()))
+    arguments = tuple(sorted(_read_list(text)))
     for argument in arguments:
         key, _, value = argument.partition(":")
         if not re.fullmatch(r"[a-z][a-z0-9_.]*", key) or not value:
@@ -94,12 +93,8 @@ def _read_vllm(text: str) -> tuple[str, ...]:
     return arguments
 
 
-def _read_flag(text: str) -> bool:
-    return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[text.lower()]
-
-
 _TEXT: _Values = (_read_text, "a text that is not empty")
-_FLAG: _Values = (_read_flag, "true or false")
+_FLAG: _Values = ({"true": True, "false": False}.__getitem__, "true or false")
 
 
 def _option(default: Any, values: _Values, meaning: str, *, place: bool = False, short: str = "") -> Any:
@@ -171,7 +166,7 @@ class ModelCard:
     )
     dtype: str = _option("auto", _choice("auto", "float32", "bfloat16", "float16"), "number format of the weights")
     server: tuple[str, ...] = _option(
-        (), (_read_urls, "one or several URLs, separated by commas"), "OpenAI-compatible server", place=True
+        (), (_read_list, "one or several URLs, separated by commas"), "OpenAI-compatible server", place=True
     )
     dialect: str = _option(
         "auto", (_read_dialect, "auto, or the name of a dialect"), "what the server speaks; auto asks it"
@@ -241,7 +236,7 @@ class ModelCard:
             | {
                 "model": os.path.expanduser(model),
                 "revision": revision,
-                "server": self.server or _read_urls(os.environ.get("MBR_ESD_SERVER", "")),
+                "server": self.server or _read_list(os.environ.get("MBR_ESD_SERVER", "")),
                 "weights_gb": self.memory_gb,
             }
         )
