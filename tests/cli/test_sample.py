@@ -48,12 +48,10 @@ def test_an_empty_translation_has_no_error(mbr_esd: Command) -> None:
 
 def test_the_rated_translations_of_a_test_set(mbr_esd: Command) -> None:
     mbr_esd("wmt import", EXAMPLES / "human.tsv", TINY)
-    sample = f"sample {TINY} --model {MODEL} --quiet -o out.jsonl"
-    mbr_esd(sample)
-    assert [(r.system, r.id) for r in read_candidates("out.jsonl")] == [("mt", str(i)) for i in range(1, 5)]
     for path in Path("data/tiny/human-scores").iterdir():
-        path.rename(path.with_name(path.name.replace(".mqm.", ".other.")))
-    mbr_esd(sample)  # the only gold there is
+        path.rename(path.with_name(path.name.replace(".mqm.", ".other.")))  # the only gold there is
+    mbr_esd(f"sample {TINY} --model {MODEL} --quiet -o out.jsonl")
+    assert [(r.system, r.id) for r in read_candidates("out.jsonl")] == [("mt", str(i)) for i in range(1, 5)]
 
 
 def test_a_failing_run_leaves_its_bar_once_and_a_message_a_line(

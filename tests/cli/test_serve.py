@@ -13,6 +13,14 @@ from mbr_esd_metric.generation.engines.vllm import VllmEngine
 from mbr_esd_metric.metric.cards import load_card
 from tests.helpers.command import Command
 
+NAME = "mbr-esd-llama?vllm=max_num_seqs:512,kv_cache_dtype:fp8"
+
+
+@pytest.fixture
+def gpu_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mbr_esd_metric.cli.serve.require", lambda *_: None)
+    monkeypatch.setattr(vllm, "is_cpu_build", lambda: False)
+
 
 def test_serve_needs_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
@@ -22,8 +30,7 @@ def test_serve_needs_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
         serve_command("mbr-esd-small", "127.0.0.1", 8000)
 
 
-def test_flags_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vllm, "is_cpu_build", lambda: False)
+def test_flags_of_a_server(gpu_build: None, monkeypatch: pytest.MonkeyPatch) -> None:
     flags = vllm.server_flags(EngineOptions(model="org/m", revision="r1", vllm=("tensor_parallel_size:4",)))
     assert " ".join(flags) == (
         "--revision r1 --dtype auto --max-model-len 4096 --enable-prefix-caching "
@@ -31,15 +38,6 @@ def test_flags_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setattr(vllm, "is_cpu_build", lambda: True)
     assert "--no-enable-chunked-prefill" in vllm.server_flags(EngineOptions(model="org/m"))
-
-
-@pytest.fixture
-def gpu_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mbr_esd_metric.cli.serve.require", lambda *_: None)
-    monkeypatch.setattr(vllm, "is_cpu_build", lambda: False)
-
-
-NAME = "mbr-esd-llama?vllm=max_num_seqs:512,kv_cache_dtype:fp8"
 
 
 def test_the_command_becomes_the_server(gpu_build: None, mbr_esd: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,8 +61,6 @@ def test_arguments_of_vllm_are_flags_of_its_command(gpu_build: None) -> None:
     assert "--kv-cache-dtype fp8 --max-num-seqs 512" in command
     with pytest.raises(OptionError, match="revision is the option model=NAME@REVISION"):
         load_card("mbr-esd-llama?vllm=revision:v2")
-    arguments = vllm._engine_arguments(EngineOptions("org/m", vllm=("hf_overrides.a:1", "hf_overrides.b:x")))
-    assert arguments["hf_overrides"] == {"a": 1, "b": "x"}
 
 
 def test_what_changes_candidates_is_in_the_served_name_and_in_the_keys(gpu_build: None) -> None:

@@ -233,10 +233,8 @@ def test_scores_without_spans_and_of_a_blank_translation(page: Page) -> None:
     spans = Annotation([ErrorSpan(0, 4, "minor", None, 0.5)])
     metric = RatingInput("spans", [Rating(blank, Annotation(), 0.0), Rating(text, spans, 0.96)])
     page.open(join([metric, RatingInput("plain", [Rating(blank, None, 0.5)])]))
-    assert page.numbers()["scores"][0] == [0, 0.96]
     _, with_spans, plain = page.texts("#detail .card")
     assert "MQM \u221225" in with_spans
-    assert "blank translation" in with_spans
     assert "score 0.5000" in plain
     page.set("lambda", 0.6)
     assert page.numbers()["scores"][0] == [0, 1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -42,14 +41,6 @@ def test_tokens_have_the_labels_of_their_places() -> None:
     assert set(weights[1 : first + 1]) == {4.0, 0.0}
     assert (labels[first + 2], labels[first + second + 1]) == (2, -100), "left out, and unsure"
     assert [edited[0], edited[1], edited[first], edited[first + 2]] == [-1, 0, 1, -1]
-
-
-def test_a_group_has_one_row_of_each_translation() -> None:
-    raters = [[Row("a", f"b{n}", order=float(n)), Row("a", f"b{n}", order=float(n))] for n in range(12)]
-    rows = train_encoder.Rows(arrays_of((1.0, raters)), 1000, "cpu")
-    drawn = rows.draw(random.Random(0))
-    assert len({row // 2 for row in drawn}) == len(drawn) == 8
-    assert len(rows.batch([drawn])["pairs"]) == 28
 
 
 def test_an_original_becomes_better_than_what_was_made_of_it_and_the_run_goes_on(
