@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the tables; plot and learn where that is asked for."""
     from mbr_esd_metric.core.recalibration import Recalibration
     from mbr_esd_metric.files.records import write_recalibration
-    from mbr_esd_metric.report.calibration_tables import calibration_plot, calibration_tables, predicted_of
+    from mbr_esd_metric.report.evaluations import calibration_plot, calibration_tables, predicted_of
 
     if args.plot:
         check_plot(args.plot, input_paths(args))

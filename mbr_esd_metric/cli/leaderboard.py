@@ -91,7 +91,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  mbr-esd leaderboard --test-set data/wmt21.tedtalks --lp en-de\n"
         "  mbr-esd leaderboard --test-set wmt24 --lp en-de en-es ja-zh --against map,majority --table latex\n"
         "  mbr-esd leaderboard --test-set wmt23 --lp en-de he-en zh-en --statistics seg-kendall-item spa\n"
-        "  mbr-esd leaderboard --test-set wmt23 --lp en-de he-en zh-en --view overall\n"
         "  mbr-esd leaderboard --test-set wmt24 --lp en-de --view length --measures f1-corpus\n"
         "  mbr-esd leaderboard --test-set wmt24 --lp en-de --view lambda-sweep --metric xcomet.json --plot sweep.png"
     )
@@ -139,8 +138,7 @@ def run(args: argparse.Namespace) -> int:
         ]
     else:
         tables = [_board(args, name, sets(), settings)]
-    status_of = _status_of(name)
-    print_tables([_with_limits(with_status(table, status_of), test_sets) for table in tables], args.table)
+    print_tables([_with_limits(with_status(table, _status_of(name)), test_sets) for table in tables], args.table)
     if args.plot:
         from mbr_esd_metric.report.plots import plot_curves, save
 

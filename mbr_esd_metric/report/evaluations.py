@@ -1,19 +1,31 @@
-"""Evaluations of test sets as tables and plots: sweeps, curves, numbers of spans, error-free translations, parts."""
+"""Evaluations as tables and plots: sweeps, curves, numbers of spans, translations without error, parts, calibration."""
 
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from statistics import fmean
-from typing import Literal
+from typing import Any
 
 import numpy as np
 
+from mbr_esd_metric.adapters.scored_files import SegmentRating
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, base_name
-from mbr_esd_metric.core.annotation import EMPTY
+from mbr_esd_metric.core.annotation import EMPTY, Annotation
+from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.errors import labelled, number_of
+from mbr_esd_metric.metaeval.calibration import (
+    CALIBRATION_LEVELS,
+    CalibrationLevel,
+    Predicted,
+    calibration_error,
+    predicted_spans,
+    reliability,
+    threshold_curve,
+)
 from mbr_esd_metric.metaeval.error_free import (
     ESA_THRESHOLD,
     ErrorFree,
@@ -39,6 +51,7 @@ from mbr_esd_metric.metaeval.spans import (
     rater_agreement,
 )
 from mbr_esd_metric.prompting.pieces import word_count
+from mbr_esd_metric.report.inputs import RatingTable
 from mbr_esd_metric.report.leaderboard_table import (
     input_of,
     measure_column,
@@ -47,7 +60,7 @@ from mbr_esd_metric.report.leaderboard_table import (
     result_cells,
     row_name,
 )
-from mbr_esd_metric.report.plots import Curve
+from mbr_esd_metric.report.plots import Curve, plot_curves
 from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, Value, finite_or_empty, table_of
 
 
@@ -61,11 +74,8 @@ def evaluation_table(
 ) -> Table:
     """SPA, acc_eq, the span measures (empty without human ratings) and numbers of spans, for each language pair.
 
-    Args:
-        rows: name of a metric -> the first cells of its row, which is shown if there is a result.
-        results: language pair -> metric -> its result; the cells of a pair that lacks a row are empty.
-        sets: what was evaluated.
-        notes: below the table, before those on SPA.
+    `rows` are a metric's first cells, by its name; a row is shown if a language pair has a result. `notes` stand above
+    those on SPA.
     """
     shown = []
     for name, labels in rows.items():
@@ -297,12 +307,9 @@ def _values(result: ErrorFree) -> TableRow:
     return {Column(name, title, best="max"): getattr(result, name) for name, title in titles.items()}
 
 
-#: What a test set can be divided by.
-By = Literal["domain", "document", "length"]
-
-
-def breakdown_table(test_set: TestSet, data: MetricSet, by: By, names: Sequence[str], exact: bool = False) -> Table:
-    """One row for each part and metric; within a part the best by the first statistic or measure comes first."""
+def breakdown_table(test_set: TestSet, data: MetricSet, by: str, names: Sequence[str], exact: bool = False) -> Table:
+    """One row for each part, by "domain", "document" or "length", and metric; within a part the best by the first
+    statistic or measure comes first."""
     labels = [domain if by == "domain" else document for domain, document in test_set.documents]
     if by == "length":
         texts = zip(*test_set.outputs.values(), strict=True)
@@ -334,3 +341,94 @@ def breakdown_table(test_set: TestSet, data: MetricSet, by: By, names: Sequence[
         legends.append("SoftF1 rewards a metric that marks little; compare with the metric empty")
     notes = spa_notes([data], exact) if "spa" in names else []
     return table_of(f"{test_set.name} {test_set.lp} by {by}", rows, (*legends, *data.notes, *notes))
+
+
+def predicted_of(table: RatingTable, level: CalibrationLevel = "span") -> dict[str, Predicted]:
+    """Metric -> its predicted spans in the rows that a human rated; without metrics whose spans have no confidence."""
+
+    def of_translations(ratings: Sequence[SegmentRating | None]) -> list[Annotation | None]:
+        annotations = (None if rating is None else rating.annotation for rating in ratings)
+        return [None if annotation is None else annotation.on("translation") for annotation in annotations]
+
+    human = [[of_translations(column.ratings)] for column in table.columns if column.human]
+    lengths = [[len(text.translation) for text in table.rows]]
+    by_metric: dict[str, Predicted] = {}
+    for column in table.columns:
+        annotations = of_translations(column.ratings)
+        spans = [span for annotation in annotations if annotation for span in annotation]
+        if column.human or not human or not spans or any(span.confidence is None for span in spans):
+            continue
+        both = [[[a if b is not None else None for a, b in zip(rater[0], annotations, strict=True)]] for rater in human]
+        if any(annotation is not None for rater in both for annotation in rater[0]):
+            by_metric[column.name] = predicted_spans([annotations], both, lengths, level)
+    return by_metric
+
+
+def cross_fitted(predicted: Predicted, sources: Sequence[str]) -> Predicted:
+    """The predicted spans, recalibrated by those of the other half of the sources, one for each translation; by their
+    own where a half is empty."""
+    half = np.array([zlib.crc32(source.encode("utf-8", "surrogatepass")) % 2 for source in sources], dtype=np.intp)
+    of = half[predicted.segment]
+    confidence = predicted.confidence.copy()
+    for part in (0, 1):
+        learn = of != part
+        if learn.any():
+            learnt = Recalibration.fit(predicted.confidence[learn], predicted.confirmed[learn])
+            confidence[of == part] = learnt.of(predicted.confidence[of == part])
+    return replace(predicted, confidence=confidence)
+
+
+def calibration_tables(table: RatingTable) -> list[Table]:
+    """Calibration errors, and how well confidence tells right from wrong, one row a metric and level; then for each
+    metric its confidence and confirmation in each bin that has predicted spans."""
+    rows: list[TableRow] = []
+    of_metrics = []
+    for level in CALIBRATION_LEVELS:
+        for name, predicted in predicted_of(table, level).items():
+            curve = threshold_curve(predicted)
+            crossed = cross_fitted(predicted, [text.source for text in table.rows])
+            row: TableRow = {
+                Column("metric", "metric"): name,
+                Column("level", "per"): level,
+                Column("predicted", "predicted"): len(predicted),
+                Column("confidence", "mean confidence"): float(predicted.confidence.mean()),
+                Column("confirmed", "confirmed"): float(predicted.confirmed.mean()),
+                Column("ece", "ECE"): calibration_error(predicted),
+                Column("ece_other_half", "ECE, learnt on the other half"): calibration_error(crossed),
+                Column("average_precision", "average precision"): curve.average_precision,
+                Column("best_f1", "best F1"): curve.best_f1,
+                Column("mean_risk", "mean risk"): curve.mean_risk,
+            }
+            rows.append(row)
+            if level == "span":
+                bins: list[TableRow] = [
+                    {
+                        Column("bin", "confidence"): f"{b.low:.2f} to {b.high:.2f}",
+                        Column("predicted", "predicted"): b.count,
+                        Column("confidence", "mean confidence"): b.confidence,
+                        Column("confirmed", "confirmed"): b.confirmed,
+                    }
+                    for b in reliability(predicted)
+                ]
+                of_metrics.append(table_of(f"{name}: reliability per span", bins))
+    notes = (
+        "confirmed: the share of a predicted span's characters (of predicted characters) that a human marks, whatever "
+        "the severity; the mean over raters",
+        "ECE: expected calibration error, 10 bins; learnt on the other half: isotonic, the sources cut in two",
+        "mean risk: the area under 1 - precision over coverage; lower is better",
+    )
+    return [table_of("calibration of confidences", rows, notes), *of_metrics]
+
+
+def calibration_plot(table: RatingTable) -> Any:
+    """The figure of confirmed, precision and risk of spans; each curve has at most 200 points."""
+    confirmed, precision, risk = [Curve("calibrated", (0.0, 1.0), (0.0, 1.0), guide=True)], [], []
+    for name, predicted in predicted_of(table).items():
+        full = reliability(predicted)
+        confirmed.append(Curve(name, tuple(b.confidence for b in full), tuple(b.confirmed for b in full)))
+        curve = threshold_curve(predicted)
+        at = np.unique(np.linspace(0, len(curve.threshold) - 1, 200).round().astype(np.intp))
+        precision.append(Curve(name, tuple(curve.recall[at].tolist()), tuple(curve.precision[at].tolist())))
+        risk.append(Curve(name, tuple(curve.coverage[at].tolist()), tuple(curve.risk[at].tolist())))
+    panels = {"confirmed, per span": confirmed, "precision, per span": precision, "risk, per span": risk}
+    return plot_curves(panels, dict(zip(panels, ("confidence", "recall", "coverage"), strict=True)))

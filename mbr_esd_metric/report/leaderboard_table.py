@@ -153,10 +153,13 @@ def correlation_table(
     names = list(next(iter(groups.values())))
     keys = dict.fromkeys(key for of in values.values() for column in of.values() for key in column)
     if len(values) > 1:
-        everywhere = {name: [key for key in keys if all(key in of[name] for of in values.values())] for name in names}
         means = {
-            name: {key: sum(of[name][key] for of in values.values()) / len(values) for key in complete}
-            for name, complete in everywhere.items()
+            name: {
+                key: sum(of[name][key] for of in values.values()) / len(values)
+                for key in keys
+                if all(key in of[name] for of in values.values())
+            }
+            for name in names
         }
         groups = {"average": means, **groups}
     first = next(iter(groups.values()))[names[0]]

@@ -38,7 +38,7 @@ from mbr_esd_metric.metaeval.calibration import (
 from mbr_esd_metric.metaeval.matrices import percentile_interval
 from mbr_esd_metric.metaeval.significance import paired_bootstrap
 from mbr_esd_metric.metaeval.spans import SpanScores, evaluate_spans
-from mbr_esd_metric.report.calibration_tables import cross_fitted
+from mbr_esd_metric.report.evaluations import cross_fitted
 
 CORPUS_MEASURES = ("softdice-corpus", "mpp-corpus", "f1-corpus", "f1-wmt25-corpus")
 MEASURES = ("softf1", "f1", "softdice", "scoresim", "mpp", *CORPUS_MEASURES)

@@ -12,7 +12,7 @@ from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.files.records import read_recalibration, write_recalibration, write_records
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.metric import Metric
-from mbr_esd_metric.report.calibration_tables import calibration_plot
+from mbr_esd_metric.report.evaluations import calibration_plot
 from mbr_esd_metric.report.inputs import Source, read_table
 from mbr_esd_metric.report.plots import Curve, plot_curves, save
 from tests.helpers.candidates import answer, record
