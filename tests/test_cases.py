@@ -18,18 +18,14 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric import load_metric
+from mbr_esd_metric.files.records import write_records
+from tests.helpers.candidates import answer, record
 from tests.helpers.chat_server import FakeServer
 from tests.helpers.command import Command
 
 FOLDER = Path(os.environ.get("MBR_ESD_CASES", Path(__file__).parents[2] / "shared" / "cases")) / "reports"
 MBR_ESD = Path(sys.executable).parent / "mbr-esd"
-CLEAN = '{"errors": []}'
-
-
-def error(span: str, severity: str = "major") -> str:
-    """The answer with one error."""
-    one = {"error_span": span, "category": "accuracy", "sub_category": "mistranslation", "severity": severity}
-    return json.dumps({"errors": [one]}, ensure_ascii=False)
+CLEAN = answer()
 
 
 def always(text: str) -> Callable[[Any, int], None]:
@@ -42,10 +38,9 @@ def always(text: str) -> Callable[[Any, int], None]:
     return spoil
 
 
-def candidates(path: Path, *pairs: tuple[str, str]) -> str:
-    """The name of a model with one clean candidate of each pair in a file."""
-    lines = [{"id": str(i), "src": s, "mt": t, "candidates": [{"text": CLEAN}]} for i, (s, t) in enumerate(pairs)]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+def candidates(path: Path, *pairs: tuple[str, str], text: str = CLEAN) -> str:
+    """The name of a model with this candidate of each pair in a file."""
+    write_records(path, [record(*pair, text) for pair in pairs])
     return f"mbr-esd-llama?candidates={path}&n=1"
 
 
@@ -171,9 +166,7 @@ def test_14_a_file_of_several_languages_names_them(case: Callable[[str], Path], 
 
 
 def test_12_elements_have_their_parents_prefix(case: Callable[[str], Path], workdir: Path, mbr_esd: Command) -> None:
-    record = {"src": "The bank closed.", "mt": "Das Ufer schloss.", "candidates": [{"text": error("Ufer")}]}
-    (workdir / "c.jsonl").write_text(json.dumps({"id": "1", **record}))
-    model = "mbr-esd-llama?candidates=c.jsonl&n=1"
+    model = candidates(workdir / "c.jsonl", ("The bank closed.", "Das Ufer schloss."), text=answer("Ufer"))
     mbr_esd("score", case("12-namespace-prefix.xlf"), f"--quiet -o o.xlf --model '{model}'")
     written = (workdir / "o.xlf").read_text()
     assert "<xlf:mrk" in written
@@ -253,9 +246,8 @@ def test_two_runs_of_one_model_share_a_store(texts: str, workdir: Path) -> None:
 def test_pairs_of_one_prompt_are_two_decisions() -> None:
     between = "\n\nTranslation in German:\n"
     a, b = {"src": "A", "mt": f"B{between}C"}, {"src": f"A{between}B", "mt": "C"}
-    one = json.loads(error("C"))["errors"] + json.loads(error("B"))["errors"]
     with FakeServer() as server:
-        server.spoil = always(json.dumps({"errors": one}))
+        server.spoil = always(answer("C", "B"))
         for batch in ([a, b], [b, a], [b]):
             metric = load_metric(f"mbr-esd-llama?model=test-model&server={server.url}&n=4&lp=en-de")
             scores = metric.predict(batch, progress_bar=False).scores

@@ -66,11 +66,6 @@ def test_every_module_has_a_layer() -> None:
     assert {p.parent.name for p in PACKAGE.glob("*/__init__.py")} == FOLDERS
 
 
-def test_no_folder_is_named_like_a_public_function() -> None:
-    public = {name for name in mbr_esd_metric.__all__ if callable(getattr(mbr_esd_metric, name))}
-    assert not public & FOLDERS
-
-
 def test_no_module_is_long() -> None:
     """CONTRIBUTING promises it to readers."""
     lines = {str(path.relative_to(PACKAGE)): path.read_text("utf-8").count("\n") for path in PACKAGE.rglob("*.py")}

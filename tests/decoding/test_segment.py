@@ -19,6 +19,7 @@ from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_segment
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
 from mbr_esd_metric.prompting.formats import get_format
+from tests.helpers.candidates import answer
 
 MT, SRC = "Der Hund bellt.", "The big dog barks at night."
 WRONG, BIG = ErrorSpan(4, 8, "minor"), ErrorSpan(4, 7, "minor", side="source")
@@ -84,11 +85,6 @@ def test_a_human_s_omissions_are_compared_only_where_candidates_have_the_source(
 
 
 BENCHES = "Die Bänke 🐉 sind laut, die Bänke."
-ERROR = '{{"error_span": "{}", "category": "{}", "sub_category": "x", "severity": "{}"}}'
-
-
-def json_answer(*errors: tuple[str, str, str]) -> str:
-    return '{"errors": [' + ", ".join(ERROR.format(*error) for error in errors) + "]}"
 
 
 def in_tokens(text: str, seed: int = 1) -> Candidate:
@@ -121,13 +117,13 @@ def expected(candidate: Candidate, *parts: str) -> float:
         (
             "json",
             BENCHES,
-            json_answer(("Bänke 🐉", "fluency", "major"), ("sind", "style", "minor")),
+            answer(("Bänke 🐉", "major"), ("sind", "minor")),
             [('{"error_span": "Bänke 🐉"', "major"), (', {"error_span": "sind"', "minor")],
         ),
         (
             "json",
             'Er sagt "nein" und "nein".',
-            json_answer(('\\"nein\\"', "style", "minor"), ("und", "style", "major"), ("und", "fluency", "major")),
+            answer(('"nein"', "minor"), "und", "und"),
             [('{"error_span": "\\"nein\\""', "minor"), (', {"error_span": "und"', "major")],
         ),
         ("compact", BENCHES, "major <Bänke 🐉> minor <laut>", [("major <Bänke 🐉>",), (" minor <laut>",)]),
@@ -151,8 +147,8 @@ def test_the_probability_of_tags() -> None:
 
 
 def test_without_tokens_or_with_several_candidates_agreement_is_the_confidence() -> None:
-    text = json_answer(("sind", "style", "minor"))
-    one, none = in_tokens(text), in_tokens(json_answer())
+    text = answer(("sind", "minor"))
+    one, none = in_tokens(text), in_tokens(answer())
     for candidates, supports, confidence in (
         ([one, one], None, [1.0]),
         ([Candidate(text)], None, [1.0]),
@@ -174,7 +170,7 @@ def test_tokens_that_spell_something_else_are_none() -> None:
 
 
 def test_an_error_of_a_whole_set_names_the_segment_from_1_or_by_its_label() -> None:
-    pairs = [([Candidate(json_answer())], BENCHES), ([Candidate("{")], BENCHES)]
+    pairs = [([Candidate(answer())], BENCHES), ([Candidate("{")], BENCHES)]
     with pytest.raises(NoValidCandidateError, match="^segment 2: no candidate is valid"):
         decide_corpus(pairs, DecisionOptions("mbr-corpus"))
     with pytest.raises(NoValidCandidateError, match=r"^segment 7 of mt\.txt: no candidate"):

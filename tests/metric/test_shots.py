@@ -46,17 +46,12 @@ def test_they_are_turns_before_the_question_and_part_of_key_and_signature(file: 
     segments = [Segment("The bank opened.", "Die Bank öffnete.", "segment 1")]
     plain, shown = (load_card(name + more) for more in ("", f"&shots={file}:2"))
     (without,), (request,) = (build_requests(card, {}, segments).values() for card in (plain, shown))
-    assert without.turns == ()
+    question = without.prompt.replace("The bank opened.", SHOTS[0]["src"]).replace("Die Bank öffnete.", SHOTS[0]["mt"])
+    assert request.turns[:2] == (("user", question), ("assistant", "major <Ufer>"))
     assert [role for role, _ in request.turns] == ["user", "assistant"] * 2
-    assert [text for role, text in request.turns if role == "assistant"] == ["major <Ufer>", "none"]
-    assert request.turns[0][1] == without.prompt.replace("The bank opened.", SHOTS[0]["src"]).replace(
-        "Die Bank öffnete.", SHOTS[0]["mt"]
-    )
-    assert [message["role"] for message in request.messages] == ["user", "assistant", "user", "assistant", "user"]
     assert request.messages[-1]["content"] == request.prompt == without.prompt
     assert request.key != without.key
     assert "|shots:" in signature_of(replace(shown, engine="server"))
-    assert "shots" not in signature_of(replace(plain, engine="server"))
 
 
 @pytest.mark.parametrize(
