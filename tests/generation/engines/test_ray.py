@@ -18,32 +18,16 @@ pytest.importorskip("torch")
 import ray
 from ray.cluster_utils import Cluster
 
-from mbr_esd_metric.cli.sample import sample
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.engines import ray as module
 from mbr_esd_metric.generation.engines.ray import AHEAD, RayEngine
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine
-from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.formats.json import output_grammar
 from tests.helpers.chat_requests import collect
 from tests.helpers.mortal_engine import MortalEngine
 
 SAMPLING = Sampling(max_tokens=12)
-
-
-@pytest.mark.model
-def test_samples_are_those_of_one_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RayEngine, "copy", property(lambda self: TransformersEngine(self.options)))
-    card = "mbr-esd-demo?dtype=float32&n=18&max_tokens=12&engine={0}"
-    segments = [Segment(f"I have {i} cats.", f"Ich habe {i} Hunde.", f"segment {i}") for i in range(2)]
-    spread, alone = (load_card(card.format(engine)) for engine in ("ray", "transformers"))
-    assert RayEngine(spread.engine_options).identity == TransformersEngine(spread.engine_options).identity
-    pairs = list(sample(spread, segments))
-    assert [len(samples) for _, samples in pairs] == [18, 18]
-    monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "alone"))
-    assert pairs == list(sample(alone, segments))
 
 
 def test_an_actors_error_is_the_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,6 +99,7 @@ def test_a_node_joins_and_one_is_lost(cluster: Cluster, tiny: Path, monkeypatch:
     monkeypatch.setattr(module, "ROWS", 1)
     monkeypatch.setattr(RayEngine, "copy", property(lambda self: TransformersEngine(self.options)))
     options = EngineOptions(model=str(tiny), dtype="float32")
+    assert RayEngine(options).identity == TransformersEngine(options).identity
     requests = [Request(f"key{i}", f"Say {i}.", output_grammar(), 20, 0, f"segment {i}") for i in range(8)]
     (first,) = cluster.worker_nodes
     parts: list[Generated] = []

@@ -12,12 +12,6 @@ from mbr_esd_metric.generation.engine import Request, Sampling
 from mbr_esd_metric.generation.engines import vllm as module
 from mbr_esd_metric.generation.engines.vllm import VllmEngine
 
-CONTEXT = 100
-
-
-class Died(Exception):
-    """vLLM's `EngineDeadError` is an Exception and nothing narrower."""
-
 
 class Model:
     """Finishes one request a step, the one that came first; a token is a character."""
@@ -41,7 +35,7 @@ class Model:
     def step(self) -> list[Any]:
         self.steps += 1
         if self.steps > self.fails_at:
-            raise Died("the engine died")
+            raise Exception("the engine died")  # as vLLM's `EngineDeadError` is, and nothing narrower
         name, n = self.waiting.pop(0)
         done = SimpleNamespace(text=name, cumulative_logprob=-1.0, token_ids=[1], finish_reason="stop")
         return [SimpleNamespace(finished=True, request_id=name, outputs=[done] * n)]
@@ -51,7 +45,7 @@ def engine(model: Model, monkeypatch: pytest.MonkeyPatch) -> VllmEngine:
     monkeypatch.setattr(module, "SEQUENCES", 8)
     monkeypatch.setattr(module, "_parameters", lambda request, sampling: request.n)
     made = VllmEngine.__new__(VllmEngine)
-    made.__dict__.update(_llm=model, _context=CONTEXT)
+    made.__dict__.update(_llm=model, _context=100)
     return made
 
 
