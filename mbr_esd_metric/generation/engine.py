@@ -227,7 +227,7 @@ class Engine(ABC):
         return None
 
     def load(self) -> None:
-        """Load the model, or connect; `generate` does it where nobody has. `EngineError` says what to do."""
+        """Load the model, or connect; `generate` does it if it was not done. `EngineError` says what to do."""
         return None
 
     def missing_capability(self, *, logprobs: bool, grammar: bool) -> str | None:

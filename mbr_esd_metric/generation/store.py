@@ -195,7 +195,7 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
                     connection.execute(table)
 
     def _has_tables(self) -> bool:
-        """Whether the file has our tables and not nothing; what else it holds, such as a view, could run for ever."""
+        """Whether the file has our tables, and is not empty. Anything else, such as a view, could run without end."""
         try:
             tables = {sql for (sql,) in self._connection.execute("SELECT sql FROM sqlite_master").fetchall()} - {None}
             (application,), (version,) = (

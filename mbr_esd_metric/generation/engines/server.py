@@ -88,7 +88,7 @@ class ServerEngine(Engine):
     def identity(self) -> Mapping[str, str]:
         """The name under which the server offers the model, and the dialect; `engine=batch` has the same."""
         identity, dialect = {"engine": "server", "model": self.model, "dtype": self.options.dtype}, self.dialect
-        if dialect.name != "vllm":  # of which the engine's name is enough
+        if dialect.name != "vllm":  # the engine's name says it
             identity |= {"dialect": dialect.name, "dialect_version": str(dialect.version)}
         if dialect.reasoning_effort is not None:
             identity["reasoning_effort"] = dialect.reasoning_effort

@@ -265,7 +265,7 @@ class Vocabulary:
 
 def _token_bytes(tokenizer: Any) -> Callable[[str], bytes]:
     """The function from a vocabulary entry to the bytes that it stands for."""
-    # Of the decoder alone: that of a whole tokenizer with 262,144 entries takes a second.
+    # The state of the decoder alone: that of a whole tokenizer with 262,144 entries takes a second.
     backend = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
     decoder = str(json.loads(backend.__getstate__())) if backend is not None else ""
     if "'ByteLevel'" in decoder:

@@ -261,9 +261,9 @@ class Client:
             tries.failures += not (failure.busy and self._last_success > started)
         self._server_busy |= failure.busy
         if failure.wait is not None and failure.wait > LONGEST_REST:
-            raise EngineError(f"{address} asks to be left alone for {failure.wait:.0f} s ({failure}). {ADVICE}")
+            raise EngineError(f"{address} asks for a pause of {failure.wait:.0f} s ({failure}). {ADVICE}")
         seconds, now = max(policy.wait(max(tries.failures, 1)), failure.wait or 0.0), time.monotonic()
-        # Without an answer, with nobody who asks to wait, and where all that is under way has failed before.
+        # No answer so far, no server that asks to wait, and each request under way has failed before.
         waits = progress.answered or self._server_busy or any(not one.failures for one in self._in_progress)
         late = now + seconds > self._start + policy.no_answer and tries.failures > 1 and not waits
         if tries.failures < policy.tries and tries.bad_replies < policy.bad_replies and not late:
@@ -272,7 +272,7 @@ class Client:
                 logger.warning(f"{address}: {failure}; tried again in {seconds:.0f} s, later at longer intervals")
             if isinstance(failure, http.InvalidResponse):
                 await asyncio.sleep(min(seconds, 1.0))
-            else:  # all requests leave the server alone
+            else:  # nothing else is sent there meanwhile
                 server.paused_until = max(server.paused_until, now + seconds)
             return part
         if isinstance(failure, http.SchemaViolation) and not server.guided:

@@ -278,7 +278,7 @@ def test_what_is_under_way_comes_in_before_an_error_ends_the_run() -> None:
 
     with FakeServer(MODEL, dialect="openai", spoil=spoil) as server:
         begun = time.monotonic()
-        with pytest.raises(EngineError, match="asks to be left alone for 7200 s"):
+        with pytest.raises(EngineError, match="asks for a pause of 7200 s"):
             parts.extend(hosted(server.url, None, 4).generate(requests(40, 4), Sampling()))
         assert time.monotonic() - begun < 60
         assert len(parts) == 3
