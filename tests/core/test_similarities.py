@@ -100,7 +100,7 @@ def test_the_batched_form_is_the_scalar(name: str, case: tuple[int, list[Annotat
 
 @pytest.mark.parametrize("name", NAMES)
 @given(case=several(2, 2))
-def test_range_symmetry_identity(name: str, case: tuple[int, list[Annotation]]) -> None:
+def test_range_symmetry_identity_precision_and_recall(name: str, case: tuple[int, list[Annotation]]) -> None:
     length, (c, s) = case
     similarity = get_similarity(name)
     value = similarity.scalar(c, s, length)
@@ -108,6 +108,14 @@ def test_range_symmetry_identity(name: str, case: tuple[int, list[Annotation]]) 
     assert value == pytest.approx(similarity.scalar(s, c, length), abs=1e-15)
     assert similarity.scalar(c, Annotation(reversed(c.spans)), length) == pytest.approx(1)
     assert similarity.scalar(EMPTY, EMPTY, length) == 1
+    both = similarity.precision_recall(c, s, length)
+    assert (both is not None) == (name in ("f1", "softf1", "softdice", "mpp"))
+    if both is not None:  # their harmonic mean is the similarity, and the other way round they change places
+        precision, recall = both
+        assert 0 <= min(both) <= max(both) <= 1 + 1e-12
+        harmonic = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+        assert harmonic == pytest.approx(value, abs=1e-12)
+        assert similarity.precision_recall(s, c, length) == pytest.approx((recall, precision))
 
 
 def test_soft_f1_as_printed_leaves_the_unit_interval() -> None:
@@ -193,23 +201,6 @@ def test_mpp_rejects_options(penalty: float, weights: dict[str, float] | None) -
 def test_a_span_past_the_end_is_an_error(function: Callable[..., object]) -> None:
     with pytest.raises(InputError, match=r"\[2, 9\).*3 characters"):
         function(Annotation([ErrorSpan(2, 9, "minor")]), EMPTY, 3)
-
-
-@pytest.mark.parametrize("name", [name for name in SIMILARITIES.names() if not name.startswith("scoresim")])
-@given(case=several(2, 2))
-def test_precision_and_recall_are_what_it_is_made_of(name: str, case: tuple[int, list[Annotation]]) -> None:
-    """Their harmonic mean is the similarity, and the other way round they change places; or it has neither."""
-    length, (c, s) = case
-    similarity = get_similarity(name)
-    both = similarity.precision_recall(c, s, length)
-    if both is None:
-        assert name not in ("f1", "softf1", "softdice", "mpp")
-        return
-    precision, recall = both
-    assert 0 <= min(precision, recall) <= max(precision, recall) <= 1 + 1e-12
-    harmonic = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-    assert harmonic == pytest.approx(similarity.scalar(c, s, length), abs=1e-12)
-    assert similarity.precision_recall(s, c, length) == pytest.approx((recall, precision))
 
 
 def test_means() -> None:
