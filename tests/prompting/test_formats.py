@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import pytest
 
-from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.prompting.formats import FORMATS, get_format
 from mbr_esd_metric.prompting.formats.compact import MOST
 from mbr_esd_metric.prompting.formats.json import answer_category
 from mbr_esd_metric.prompting.formats.tags import words_of
-from mbr_esd_metric.prompting.parse import LONGEST_ANSWER, TOO_LONG, Invalid, Parsed
+from mbr_esd_metric.prompting.parse import Invalid, Parsed
 
 TEXTS = [
     "Der Hund, der Hund bellt = laut+leise - oder?",
@@ -160,14 +160,6 @@ def test_part_of_a_word_tags_the_word() -> None:
         ([ErrorSpan(0, 3, "minor"), ErrorSpan(0, 3, "major")], "Sie+ gehte= nach= Hause=\nScore: -6", 0),
     ):
         assert TAGS.answer(Annotation(spans), "Sie gehte nach Hause") == (answer, lost)
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_a_text_beyond_the_limit_is_invalid_and_not_read(name: str) -> None:
-    answers, text = get_format(name), "Sie gehte nach Hause"
-    nothing = answers.answer(EMPTY, text)[0]
-    said = ["x" * (LONGEST_ANSWER + 1), nothing + " " * LONGEST_ANSWER, nothing]
-    assert [answers.parser(text).parse(one) == TOO_LONG for one in said] == [True, True, False]
 
 
 def test_the_tags_of_the_source_follow_those_of_the_translation() -> None:

@@ -13,7 +13,7 @@ from mbr_esd_metric.core.annotation import SpanKey
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.formats.json import render_answer
-from mbr_esd_metric.prompting.parse import MOST_ERRORS, Invalid, JsonParser, Parsed
+from mbr_esd_metric.prompting.parse import LONGEST_ANSWER, MOST_ERRORS, TOO_LONG, Invalid, JsonParser, Parsed
 from tests.helpers.candidates import answer
 
 TEXT = 'Der Hund und der Hund, "sagte" er {x}, {y} \\ 😀 e\u0301.'
@@ -112,10 +112,11 @@ def test_other_spacing_keys_and_fences_are_read() -> None:
         assert read(text) == [(4, 8, "major")]
 
 
-def test_of_an_answer_with_thousands_of_errors_the_first_are_read_and_the_others_counted() -> None:
+def test_of_a_very_long_answer_nothing_or_the_first_errors_are_read() -> None:
     words = [f"w{number}" for number in range(3 * MOST_ERRORS)]
     answers = {"json": answer(*words), "compact": " ".join(f"minor <{word}>" for word in words)}
     for name, written in answers.items():
-        parsed = get_format(name).parser(" ".join(words)).parse(written)
-        assert isinstance(parsed, Parsed)
+        parser = get_format(name).parser(" ".join(words))
+        parsed = parser.parse(written)
         assert (len(parsed.annotation), parsed.dropped) == (MOST_ERRORS, 2 * MOST_ERRORS)
+        assert parser.parse(written + " " * LONGEST_ANSWER) == TOO_LONG
