@@ -80,12 +80,6 @@ def test_ties_go_to_the_likelier_then_to_the_first() -> None:
         assert logprobs[decision.index] == -1.0
 
 
-def test_map_and_majority() -> None:
-    ordered = candidates(A, B, B, C, logprobs=[-3, -8, -9, -1])
-    assert [decide(ordered, TEXT, rule=rule).index for rule in ("map", "majority")] == [3, 1]
-    assert decide(candidates(A, B, logprobs=[-2, -1]), TEXT, rule="majority").index == 1
-
-
 def test_model_weights_count_each_output_once() -> None:
     logs = [math.log(0.6), math.log(0.6), math.log(0.3)]
     decision = decide(candidates(A, A, C, logprobs=logs), TEXT, weights="model")

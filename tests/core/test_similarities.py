@@ -124,13 +124,6 @@ def test_soft_f1_as_printed_leaves_the_unit_interval() -> None:
     assert soft_f1(both, EMPTY, 100) == 0
 
 
-@given(case=several(2, 2))
-def test_clipping_changes_nothing_where_severities_do_not_overlap(case: tuple[int, list[Annotation]]) -> None:
-    length, items = case
-    c, s = (item if (severity_vector(item, length) <= 1).all() else EMPTY for item in items)
-    assert soft_f1(c, s, length) == soft_f1(c, s, length, clip=False)
-
-
 @pytest.mark.parametrize("edit", ["add", "delete"])
 @given(length=st.integers(2, 40), data=st.data())
 def test_soft_dice_and_soft_f1_fall_under_every_edit(edit: str, length: int, data: st.DataObject) -> None:

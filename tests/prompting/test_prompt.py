@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import pytest
@@ -29,14 +28,6 @@ def test_every_field_is_replaced_once_and_other_braces_stay(tmp_path: Path) -> N
     assert prompt.render("{translation}", "{source}") == (
         "{translation}|{source}|{translation}|{source}|{other}|{{translation}}"
     )
-
-
-def test_the_version_of_a_file_is_its_text(tmp_path: Path) -> None:
-    text = "Ü {source} {translation}"
-    version = load_prompt(template(tmp_path, text)).version
-    assert version == "file:" + hashlib.sha256(text.encode("utf-8")).hexdigest()[:8]
-    assert load_prompt(template(tmp_path, text + " ")).version != version
-    assert load_prompt().version == "v1"
 
 
 def test_a_file_that_hides_the_segment_or_is_no_utf_8_is_refused(tmp_path: Path) -> None:
