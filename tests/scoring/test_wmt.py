@@ -243,12 +243,10 @@ def test_xcomet_in_its_variants(test_set: TestSet, tmp_path: Path) -> None:
     assert sorted(without.signatures) == ["other-QE-ESD-Conf-src", "other-QE-ESD-src", "other-QE-Reg-src"]
 
 
-def test_a_checkpoint_that_cannot_be_loaded(tmp_path: Path) -> None:
+def test_a_checkpoint_that_cannot_be_loaded() -> None:
     pytest.importorskip("comet.models", reason="unbabel-comet is not installed")
-    bad = tmp_path / "model.ckpt"
-    bad.write_text("no checkpoint")
-    with pytest.raises(EngineError, match=r"COMET cannot load .*model\.ckpt"):
-        make_scorer(str(bad))
+    with pytest.raises(EngineError, match=r"COMET cannot load .*tiny-sleeps\.jsonl"):
+        make_scorer(str(DATA / "tiny-sleeps.jsonl"))
 
 
 def test_a_dry_run_counts_what_a_model_of_ours_would_sample(test_set: TestSet, score: Command) -> None:
