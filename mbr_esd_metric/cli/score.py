@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from mbr_esd_metric.cli.shared_options import (
     limits,
     print_estimates,
 )
-from mbr_esd_metric.core.annotation import CORRECTION, Annotation
+from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import OptionError, logger, no_effect_error, number_of, printable
 from mbr_esd_metric.files.streams import json_text, write_whole
 from mbr_esd_metric.metric.card import with_pair
@@ -40,8 +40,8 @@ WrittenSegment = Mapping[str, Any]
 
 #: Scores are rounded; one at the limit passes, as equal ones do in `compare`.
 _TOLERANCE = 1e-6
-#: What a summary shows of errors, and of how many.
-_SHOWN = ("text", "severity", "category", "correction", "reason")
+#: What a summary shows of errors, and of how many; of one system without its name.
+_SHOWN = ("system", "id", "text", "severity", "category", "correction", "reason")
 _MOST = 50
 _LINE_ENDS = re.compile(r"\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")
 
@@ -258,15 +258,7 @@ def write_errors_of(
     if table:
         from mbr_esd_metric.adapters.documents.table import write_errors
 
-        errors = list(_errors(texts, data))
-        more = [name for name in CORRECTION if any(name in error for *_, error in errors)]
-        names = ("severity", "category", "side", "start", "end", "text", "confidence")
-        rows = []
-        for path, name, row, error in errors:
-            cells = [*map(error.get, names), row["src"], row["mt"], *map(error.get, more)]
-            plain = ("" if one is None else round(one, 6) if isinstance(one, float) else one for one in cells)
-            rows.append([printable(path), name, *plain])
-        write_errors(table, rows, more)
+        write_errors(table, _errors(texts, data))
     if texts.document is None or not output:
         return ""
     from mbr_esd_metric.adapters.documents import Checked
@@ -277,27 +269,28 @@ def write_errors_of(
     return f"{output}: {number_of(sum(len(one.annotation) for one in checked if one), 'error')} marked"
 
 
-def _errors(
-    texts: Texts, data: Mapping[str, Sequence[WrittenSegment]]
-) -> Iterator[tuple[str, str, WrittenSegment, dict[str, Any]]]:
-    """Each error, behind its system, the name of its segment, and the segment."""
-    for path, rows in data.items():
-        for name, row in zip(texts.ids, rows, strict=True):
-            for error in errors_of(row):
-                yield path, name, row, error
+def _errors(texts: Texts, data: Mapping[str, Sequence[WrittenSegment]]) -> list[dict[str, Any]]:
+    """Each error, with its system, the name of its segment, and both texts."""
+    return [
+        {"system": printable(path), "id": name, "source": row["src"], "translation": row["mt"], **error}
+        for path, rows in data.items()
+        for name, row in zip(texts.ids, rows, strict=True)
+        for error in errors_of(row)
+    ]
 
 
 def error_table(texts: Texts, data: Mapping[str, Sequence[WrittenSegment]]) -> Table:
     """The first errors for people; texts stand as code, as nobody vouches for them."""
     from mbr_esd_metric.report.tables import Column, table_of
 
-    rows: list[TableRow] = []
-    for path, name, _, error in _errors(texts, data):
-        shown = ({"system": path} if len(data) > 1 else {}) | {"segment": name}
-        shown |= {key: text for key in _SHOWN if (text := error.get(key)) is not None}
-        rows.append({Column(key, key): _as_code(text) for key, text in shown.items()})
-    notes = [f"and {number_of(len(rows) - _MOST, 'error')} more"] if len(rows) > _MOST else []
-    return table_of("errors", rows[:_MOST], notes)
+    errors, titles = _errors(texts, data), _SHOWN if len(data) > 1 else _SHOWN[1:]
+    columns = {title: Column(title, title) for title in titles}
+    rows = [
+        {column: _as_code(error[key]) for key, column in columns.items() if error.get(key) is not None}
+        for error in errors[:_MOST]
+    ]
+    notes = [f"and {number_of(len(errors) - _MOST, 'error')} more"] if len(errors) > _MOST else []
+    return table_of("errors", rows, notes)
 
 
 def _as_code(text: str) -> str:

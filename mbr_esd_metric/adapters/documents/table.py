@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import codecs
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric.adapters.documents.document import Checked, Document, Names, TranslationUnit
+from mbr_esd_metric.core.annotation import CORRECTION
 from mbr_esd_metric.errors import InputError, OptionError, number_of
 from mbr_esd_metric.files.streams import json_text, open_binary, whole_file
 from mbr_esd_metric.files.tables import Row, is_quoted, quoted_cell, quoted_rows, table_rows, whole_text
@@ -35,12 +36,14 @@ ERROR_COLUMNS = (
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def write_errors(path: str | Path, rows: Iterable[Sequence[Any]], more: Sequence[str] = ()) -> None:
-    """Write a CSV with one error a row, in `ERROR_COLUMNS` and `more` of them. A text that a spreadsheet would take for
-    a formula has an apostrophe before it, which `read_table` takes off again; numbers stay numbers."""
+def write_errors(path: str | Path, errors: Sequence[Mapping[str, Any]]) -> None:
+    """Write a CSV with one error a row, in `ERROR_COLUMNS`, and in those of corrections where there are any. A text
+    that a spreadsheet would take for a formula has an apostrophe before it, which `read_table` takes off again."""
+    columns = (*ERROR_COLUMNS, *(name for name in CORRECTION if any(name in error for error in errors)))
     with whole_file(path) as file:
-        for row in ((*ERROR_COLUMNS, *more), *rows):
-            texts = (f"'{cell}" if isinstance(cell, str) and _formula(cell) else str(cell) for cell in row)
+        for row in (columns, *(map(error.get, columns) for error in errors)):
+            plain = ("" if one is None else round(one, 6) if isinstance(one, float) else one for one in row)
+            texts = (f"'{cell}" if isinstance(cell, str) and _formula(cell) else str(cell) for cell in plain)
             file.write((",".join(map(quoted_cell, texts)) + "\n").encode(errors="backslashreplace"))
 
 

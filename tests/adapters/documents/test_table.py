@@ -51,11 +51,12 @@ def test_no_text_of_the_errors_is_a_formula_and_all_come_back(texts: list[tuple[
     texts = [*texts, ("=1+1", "'-x"), ("@a", "\tb"), ("-1", "+1"), ("a\rb", "c\rd")]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "e.csv")
-        write_errors(path, [["f", f"i{s}", "major", "", "", 0, 1, t, number, f"a{s}", t] for s, t in texts])
+        names = ("id", "text", "confidence", "source", "translation")
+        write_errors(path, [dict(zip(names, (f"i{s}", t, number, f"a{s}", t), strict=True)) for s, t in texts])
         with path.open(encoding="utf-8", newline="") as file:
             _, *rows = csv.reader(file)
         assert not any(cell.startswith(tuple("=+-@\t\r")) for row in rows for cell in (*row[:8], *row[9:]))
-        assert {float(row[8]) for row in rows} == {number}
+        assert {float(row[8]) for row in rows} == {round(number, 6)}
         assert [unit.translation for unit in read_document(path).units] == [text.strip() for _, text in texts]
 
 
