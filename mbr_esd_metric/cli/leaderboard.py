@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.shared_options import (
     add_measures,
-    add_metrics,
     add_systems,
     check_plot_of,
     limits,
@@ -57,7 +56,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--gold", metavar="NAME", help="name of the gold scores (default: WMT's)")
     add_systems(parser)
-    add_metrics(parser)
+    parser.add_argument(
+        "--metric",
+        nargs="+",
+        default=[],
+        metavar="[NAME=]METRIC",
+        help="only these: stored metrics by full or base name, and files that comet-score or mbr-esd score wrote with "
+        "--to_json (default: all stored)",
+    )
     views = parser.add_argument_group("other views than SPA, acc_eq* and span measures with their significance")
     views.add_argument(
         "--statistics",

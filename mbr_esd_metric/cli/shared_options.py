@@ -50,17 +50,6 @@ def add_measures(parser: argparse.ArgumentParser, default: str) -> None:
     add_table(parser)
 
 
-def add_metrics(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--metric",
-        nargs="+",
-        default=[],
-        metavar="[NAME=]METRIC",
-        help="only these: stored metrics by full or base name, and files that comet-score or mbr-esd score wrote with "
-        "--to_json (default: all stored)",
-    )
-
-
 def check_plot_of(args: argparse.Namespace, *inputs: str | Path) -> None:
     """Check ``--plot`` before any work; the test set's files are inputs, too."""
     if args.plot:

@@ -18,7 +18,6 @@ import pytest
 from mbr_esd_metric import decide
 from mbr_esd_metric.core.decision import CandidateColumns
 from mbr_esd_metric.decoding import file as module
-from mbr_esd_metric.decoding.decide import decide_corpus
 from mbr_esd_metric.decoding.file import decide_file
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_decisions, write_records
@@ -158,16 +157,6 @@ def test_the_summary_says_why_candidates_cannot_be_read(run: Command, rule: str,
     write_records("c.jsonl", [record("s", "m", "?", "?", '{"errors": [{"error_span": "m"}]}', answer())])
     why = "2 not JSON, 1 an error without error_span/category/sub_category/severity"
     assert f"; 3 of 4 candidates could not be read ({why})\n{line}" in run("--rule", rule).err
-
-
-def test_mbr_corpus_is_that_of_the_library() -> None:
-    summary = decide_file("c.jsonl", "out.jsonl", DecisionOptions(rule="mbr-corpus"))
-    read = list(read_candidates("c.jsonl"))
-    expected = decide_corpus(((one.candidates, one.mt) for one in read), DecisionOptions("mbr-corpus"))
-    assert [row["index"] for row in rows()] == [decision.index for decision in expected.decisions]
-    assert summary.ratios == pytest.approx(expected.ratios)
-    utilities = [decision.expected_utility for decision in expected.decisions]
-    assert [row["expected_utility"] for row in rows()] == pytest.approx(utilities)
 
 
 @pytest.mark.parametrize("rule", ["mbr", "mbr-corpus"])

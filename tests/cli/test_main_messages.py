@@ -70,7 +70,6 @@ def _contents(folder: Path) -> dict[Path, bytes]:
         ("report human.tsv mine=candidates.jsonl -o candidates.jsonl", AN_INPUT),
         (f"report {TINY} -o {HYPOTHESES}", AN_INPUT),
         (f"sample {TINY} {MODEL} -o {HYPOTHESES}", AN_INPUT),
-        (f"oracle candidates.jsonl {TINY} --plot candidates.jsonl", AN_INPUT),
         (f"oracle odd.png {TINY} --plot odd", AN_INPUT),
         (f"oracle odd.png {TINY} --plot odd.svg", AN_INPUT),
         ("distill pairs train.jsonl -o .", AN_INPUT),

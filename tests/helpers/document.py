@@ -51,10 +51,6 @@ NEEDS = {
 }
 
 
-class DocumentError(AssertionError):
-    """A document breaks the convention, or shows what is not so."""
-
-
 @dataclass(frozen=True)
 class Block:
     """A fenced "console" or "python" block: the line of its fence, its text, the commands before it that the reader
@@ -81,11 +77,11 @@ _PART = re.compile(
 
 
 def blocks_of(document: Path) -> Iterator[Block]:
-    """The blocks of a document that are run or say why not; `DocumentError` for one in bash, an unknown comment or
+    """The blocks of a document that are run or say why not; `AssertionError` for one in bash, an unknown comment or
     need, or a console block without a command."""
     content = document.read_text(encoding="utf-8")
     if content.count("<!-- docs:") != sum(part["kind"] is not None for part in _PART.finditer(content)):
-        raise DocumentError(f"{document}: a comment means nothing; see {__name__}")
+        raise AssertionError(f"{document}: a comment means nothing; see {__name__}")
     before: list[str] = []
     not_run = None
     for part in _PART.finditer(content):
@@ -97,11 +93,11 @@ def blocks_of(document: Path) -> Iterator[Block]:
         elif part["kind"]:
             not_run = part["note"]
         elif language in ("bash", "sh", "shell"):
-            raise DocumentError(f"{where}: write commands as a console block, with $ before each")
+            raise AssertionError(f"{where}: write commands as a console block, with $ before each")
         elif language in ("console", "python"):
             text = textwrap.dedent(part["text"]).removesuffix("\n")
             if language == "console" and not_run is None and not text.startswith("$ "):
-                raise DocumentError(f"{where}: a console block begins with a command, '$ ...'")
+                raise AssertionError(f"{where}: a console block begins with a command, '$ ...'")
             yield Block(document, int(where.rpartition(":")[2]), language, text, tuple(before), not_run)
             before, not_run = [], None
 
@@ -148,14 +144,14 @@ class Session:
         self._shell = subprocess.Popen(["bash", "--norc"], text=True, cwd=folder, env=environment, **pipes)
 
     def run(self, block: Block) -> None:
-        """Run one block; `DocumentError` if a command fails, or its output is not as shown."""
+        """Run one block; `AssertionError` if a command fails, or its output is not as shown."""
         steps = [(command, "") for command in block.before]
         for command, shown in [*steps, *(_steps(block.text) if block.language == "console" else [])]:
             status, output = self._run(command)
             if status:
-                raise DocumentError(f"{block.name}: $ {command}\nexits with {status}:\n{output}")
+                raise AssertionError(f"{block.name}: $ {command}\nexits with {status}:\n{output}")
             if shown and not _same_output(shown, output):
-                raise DocumentError(f"{block.name}: $ {command}\nshown:\n{shown}\nreal:\n{output}")
+                raise AssertionError(f"{block.name}: $ {command}\nshown:\n{shown}\nreal:\n{output}")
         if block.language == "python":
             self._python(block)
 
@@ -178,7 +174,7 @@ class Session:
                 lines.append(line)
         finally:
             watch.cancel()
-        raise DocumentError(f"$ {command}\nends the shell, or takes longer than {seconds:.0f} s:\n{''.join(lines)}")
+        raise AssertionError(f"$ {command}\nends the shell, or takes longer than {seconds:.0f} s:\n{''.join(lines)}")
 
     def _python(self, block: Block) -> None:
         with contextlib.ExitStack() as back:
@@ -194,7 +190,7 @@ class Session:
             result = runner.run(test, out=report.write, clear_globs=False)
             self._names.update(test.globs)
             if result.failed:
-                raise DocumentError(report.getvalue())
+                raise AssertionError(report.getvalue())
 
 
 def documents() -> list[Path]:
