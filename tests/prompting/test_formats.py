@@ -16,6 +16,7 @@ from mbr_esd_metric.prompting.formats.compact import MOST
 from mbr_esd_metric.prompting.formats.json import answer_category
 from mbr_esd_metric.prompting.formats.tags import words_of
 from mbr_esd_metric.prompting.parse import Invalid, Parsed
+from tests.helpers.candidates import answer
 
 TEXTS = [
     "Der Hund, der Hund bellt = laut+leise - oder?",
@@ -92,10 +93,24 @@ MALFORMED = ["", " ", "no error", "none none", "none major <Hund>", "minor <>", 
 MALFORMED += ["major <Hund>minor <der>", "major <Hund>  minor <der>", "critical <Hund>", "major <a<b>", "major <\\x>"]
 MALFORMED += ["=", "==", "NONE", "none.", "[]", "null", '{"errors": []}x', "errors: none", "Der= Hund="]
 MALFORMED += ["\x00", "\ud800"]
+MALFORMED += ["0", '"errors"', '{"errors": null}', '{"errors": {}}', '{"errors": ""}', '{"errors": []']
+MALFORMED += ['{"errors": [{}]}', '{"errors": [null]}', '{"errors": [[]]}', '{"errors": ["Hund"]}', '{"error": []}']
+MALFORMED += ['```json\n{"errors": []}', '```json\n{"errors": []}\n```\n{"errors": [1]}', "\ufeff{}", "{'errors': []}"]
+MALFORMED += ['{"errors": []}\n```json\n{"errors": []}\n```', '```\n{"errors": []}\n```\n```\n{"errors": []}\n```']
+MALFORMED += ['{"errors": [], "errors": [1]}', '{"errors": [{"error_span": "Hund"}], "errors": []}', '{"errors": [],}']
+MALFORMED += [f'{{"errors": [], "x": {value}}}' for value in ("NaN", "Infinity", "9" * 5000)]
+MALFORMED += ['{"errors": ' + "[" * 100_000 + "]" * 100_000 + "}", "[" * 200_000, '{"errors": [' * 50_000]
+WHOLE = answer("Hund")
+MALFORMED += ['{"errors": []}}', WHOLE[:-1], WHOLE[:40], WHOLE + "}", WHOLE.replace("Hund", "Hu\nnd")]
+MALFORMED += [WHOLE.replace('"major"', "null"), WHOLE.replace('"Hund"', "3")]
+MALFORMED += [WHOLE.replace("]", ', {"error_span": "Hund", "severity": "major"}]')]
+MALFORMED += [WHOLE.replace('"severity"', '"error_span": "er", "severity"')]
+UNKNOWN = [json.loads(answer("Hund", ("Hund", severity))) for severity in ("serious", "", "majorr", "no-error")]
+MALFORMED += [json.dumps(errors, indent=indent) for errors in UNKNOWN for indent in (None, 1)]
 
 
 @pytest.mark.parametrize("name", EVERY)
-@pytest.mark.parametrize("text", MALFORMED)
+@pytest.mark.parametrize("text", MALFORMED, ids=range(len(MALFORMED)))
 def test_malformed_answers_are_never_no_error(name: str, text: str) -> None:
     answers = get_format(name)
     if re.fullmatch(answers.grammar(TEXTS[0]), text.strip()):
@@ -153,13 +168,13 @@ def test_tags_say_places_not_texts() -> None:
 
 def test_part_of_a_word_tags_the_word() -> None:
     # Half a word or more is tagged; less of it only where nothing else would be.
-    for spans, answer, lost in (
+    for spans, tagged, lost in (
         ([ErrorSpan(7, 9, "minor")], "Sie= gehte- nach= Hause=\nScore: -1", 0),
         ([ErrorSpan(4, 11, "major")], "Sie= gehte+ nach= Hause=\nScore: -5", 0),
         ([ErrorSpan(3, 4, "major")], "Sie= gehte= nach= Hause=\nScore: -5", 1),
         ([ErrorSpan(0, 3, "minor"), ErrorSpan(0, 3, "major")], "Sie+ gehte= nach= Hause=\nScore: -6", 0),
     ):
-        assert TAGS.answer(Annotation(spans), "Sie gehte nach Hause") == (answer, lost)
+        assert TAGS.answer(Annotation(spans), "Sie gehte nach Hause") == (tagged, lost)
 
 
 def test_the_tags_of_the_source_follow_those_of_the_translation() -> None:
