@@ -62,7 +62,6 @@ def sampled(rng: random.Random, n: int) -> list[Candidate]:
     return made
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 16))
 def test_the_choice_is_that_of_brute_force(rng: random.Random, n: int) -> None:
     candidates = sampled(rng, n)
@@ -92,7 +91,7 @@ def bare(spans: Iterable[ErrorSpan]) -> list[ErrorSpan]:
     return [replace(one, correction=None, reason=None, agreement=None) for one in spans]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.randoms(use_true_random=False))
 def test_corrections_change_no_decision(rng: random.Random) -> None:
     candidates = sampled(rng, 9)

@@ -2,11 +2,10 @@
 
     python tests/golden/make_similarities.py MQM_TSV MBR_ESD SPAN_MT_METRICS_EVAL WMT23_SCRIPT WMT25_SCRIPT
 
-MQM_TSV is Google's `sxs_mqm_generalMT2023_ende.3raters.tsv`; the others are checkouts of the released code of
-arXiv 2512.07540 and of span-mt-metrics-eval (its `src`), and the files `wmt23/task2_evaluate.py` of
-WMT-QE-Task/qe-eval-scripts and `scripts/scoring/task2/scoring_esa.py` of wmt-conference/wmt25-mteval, in checkouts too.
-All pairs of raters are compared, and 3,000 drawn decisions: by our expected utility of the candidate that theirs takes.
-The numbers of cases and the largest differences are written beside the commits and some of the cases.
+MQM_TSV is Google's `sxs_mqm_generalMT2023_ende.3raters.tsv`; the others stand in checkouts of `PEERS`: the first one's
+folder, `src` of the second, `wmt23/task2_evaluate.py` and `scripts/scoring/task2/scoring_esa.py`. All pairs of raters
+are compared, and 3,000 drawn decisions: by our expected utility of the candidate that theirs takes. The numbers of
+cases and the largest differences are written beside the commits and some of the cases.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from typing import Any
 
 from mbr_esd_metric import Annotation, Candidate, decide, f1, soft_f1
 from mbr_esd_metric.adapters.mqm_tsv import read_mqm_tsv
+from mbr_esd_metric.core.kernels import span_counts
 from mbr_esd_metric.core.similarities.f1 import wmt23_counts, wmt25_counts
 from mbr_esd_metric.core.similarities.mpp import Mpp
 from tests.helpers.annotations import drawn
@@ -38,8 +38,12 @@ MPP_OPTIONS = (*PENALTIES, {"severity_weights": {"major": 1.0, "minor": 0.2}})
 METHODS = {"map": ("map", "softf1"), "mbr_softf1": ("mbr", "softf1"), "mbr_f1": ("mbr", "f1")}
 METHODS |= {"mbr_scoresim": ("mbr", "scoresim-mean")}
 WORDS = ("die", "der", "das", "Katze", "saß", "Mond", ".", "Haus", "und", "nie", "ja")
-PEERS = ["vlaks425/MBR-ESD", "sted19/span-mt-metrics-eval"]
-PEERS += ["WMT-QE-Task/qe-eval-scripts", "wmt-conference/wmt25-mteval"]
+PEERS = [
+    "vlaks425/MBR-ESD",
+    "sted19/span-mt-metrics-eval",
+    "WMT-QE-Task/qe-eval-scripts",
+    "wmt-conference/wmt25-mteval",
+]
 Pair = tuple[Annotation, Annotation, int]
 
 
@@ -55,10 +59,10 @@ def rater_pairs(path: str) -> list[Pair]:
     return [(*pair, len(target)) for (*_, target), some in by_text.items() for pair in combinations(some, 2)]
 
 
-def drawn_pairs(n: int) -> list[Pair]:
+def drawn_pairs() -> list[Pair]:
     """Annotations denser than people's: nested, overlapping in position and severity, at both ends."""
     rng = random.Random(7)
-    lengths = [rng.choice([1, 2, 9, 30, 80]) for _ in range(n)]
+    lengths = [rng.choice([1, 2, 9, 30, 80]) for _ in range(2000)]
     return [(drawn(rng, length, 6), drawn(rng, length, 6), length) for length in lengths]
 
 
@@ -68,11 +72,7 @@ def dicts(annotation: Annotation, prefix: str = "") -> list[dict[str, Any]]:
 
 
 def wmt23_fields(annotation: Annotation, length: int) -> dict[str, list[int]]:
-    marks = {"major": [0] * (length + 1), "minor": [0] * (length + 1)}
-    for start, end, severity in annotation.key:
-        for i in range(start, end):
-            marks[severity][i] += 1
-    return marks
+    return {severity: [*span_counts(annotation, length, severity).tolist(), 0] for severity in ("major", "minor")}
 
 
 def draw_candidates(rng: random.Random) -> tuple[str, list[Candidate]]:
@@ -88,12 +88,12 @@ def draw_candidates(rng: random.Random) -> tuple[str, list[Candidate]]:
 
 
 def corpus_f1(counts: Iterable[tuple[float, ...]]) -> float:
-    """F1 of credit and mass of each segment, the same credit or one of each side."""
-    credit, mass, *recall = map(sum, zip(*counts, strict=True))
-    if len(recall) == 1:
-        return 2 * credit / (mass + recall[0])
-    precision, found = credit / mass, recall[0] / recall[1]
-    return 2 * precision * found / (precision + found)
+    """F1 of credit and masses of each segment, or of the credit and mass of each side."""
+    credit, mass, *others = map(sum, zip(*counts, strict=True))
+    if len(others) == 1:
+        return 2 * credit / (mass + others[0])
+    precision, recall = credit / mass, others[0] / others[1]
+    return 2 * precision * recall / (precision + recall)
 
 
 def main() -> None:
@@ -110,12 +110,9 @@ def main() -> None:
 
     def pair_case(a: Annotation, b: Annotation, length: int) -> dict[str, Any]:
         masks = [softf1.build_masks(dicts(one, "error_span_"), length) for one in (a, b)]
-        sides = [dicts(one) for one in (a, b)]
-        mpps = ((Mpp(**one).scalar(a, b, length), mtme.compute(*sides, **one).f_score) for one in MPP_OPTIONS)
+        mpps = ((Mpp(**o).scalar(a, b, length), mtme.compute(dicts(a), dicts(b), **o).f_score) for o in MPP_OPTIONS)
         return {
-            "length": length,
-            "candidate": a.key,
-            "support": b.key,
+            **{"length": length, "candidate": a.key, "support": b.key},
             "soft_f1": compared("softf1", soft_f1(a, b, length, clip=False), softf1.soft_f1(*masks)["f1"]),
             "f1": compared("f1", f1(a, b, length), softf1.span_f1(*masks)["f1"]),
             "mpp": [compared("mpp", *values) for values in mpps],
@@ -131,9 +128,10 @@ def main() -> None:
         }
         for task, counts in (("wmt23", wmt23_counts), ("wmt25", wmt25_counts)):
             compared(f"{task} of a corpus", corpus_f1(counts(*pair) for pair in pairs), theirs[task])
-        mpps = [mtme.compute(systems, golds, **options).f_score for options in MPP_OPTIONS]
-        for options, value in zip(MPP_OPTIONS, mpps, strict=True):
-            compared("mpp of a corpus", corpus_f1(Mpp(**options).counts(a, b) for a, b, _ in pairs), value)
+        mpps = []
+        for one in MPP_OPTIONS:
+            mpps.append(mtme.compute(systems, golds, **one).f_score)
+            compared("mpp of a corpus", corpus_f1(Mpp(**one).counts(a, b) for a, b, _ in pairs), mpps[-1])
         return {**theirs, "mpp": mpps[0]}
 
     def decision_case(text: str, candidates: list[Candidate]) -> dict[str, Any]:
@@ -146,7 +144,7 @@ def main() -> None:
             compared(method, decision.expected_utility, decision.expected_utilities[indices[method]])
         return {"translation": text, "candidates": [[c.text, c.logprob] for c in candidates], "chosen": indices}
 
-    real, dense, rng = rater_pairs(tsv), drawn_pairs(2000), random.Random(11)
+    real, dense, rng = rater_pairs(tsv), drawn_pairs(), random.Random(11)
     cases = [pair_case(*pair) for pair in [*real, *dense]]
     some = [number for number in range(len(real)) if number % (len(real) // 100) == 0]
     some += range(len(real), len(real) + PAIRS - len(some))

@@ -17,8 +17,6 @@ from mbr_esd_metric.prompting.parse import LONGEST_ANSWER, MOST_ERRORS, TOO_LONG
 from tests.helpers.candidates import answer
 
 TEXT = 'Der Hund und der Hund, "sagte" er {x}, {y} \\ 😀 e\u0301.'
-settings.register_profile("untimed", deadline=None, max_examples=150)
-settings.load_profile("untimed")
 
 
 def plain(text: str, translation: str) -> Annotation:
@@ -47,6 +45,7 @@ ERRORS = st.lists(
 TRICK = 'x", "category": "a", "sub_category": "b", "severity": "minor"}, {"error_span": "Hund'
 
 
+@settings(max_examples=150)
 @given(ERRORS)
 @example(json.loads(answer(TRICK))["errors"])
 def test_well_formed_answers(errors: list[dict[str, str]]) -> None:

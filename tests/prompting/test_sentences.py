@@ -24,7 +24,7 @@ SHORT = st.lists(st.text("abc 7É", min_size=1, max_size=30), min_size=1, max_si
 
 
 @given(st.one_of(TEXTS, st.text()), st.sampled_from(["", "de", "zh", "th", "xx"]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_sentences_join_to_the_very_text(text: str, language: str) -> None:
     cut = sentences(text, language)
     assert "".join(cut) == text
@@ -33,7 +33,7 @@ def test_sentences_join_to_the_very_text(text: str, language: str) -> None:
 
 
 @given(TEXTS, TEXTS, st.sampled_from([None, "en-de", "zh-en_US"]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_parts_cover_both_texts_but_for_white_space(source: str, translation: str, lp: str | None) -> None:
     """A plain loop over the parts comes by every character that is no white space, once and in order."""
     pairs = parts(source, translation, lp)
@@ -61,7 +61,6 @@ def every_path(end: Cut, at: Cut = (0, 0)) -> Iterator[list[Cut]]:
 
 
 @given(SHORT, SHORT)
-@settings(max_examples=60, deadline=None)
 def test_the_cheapest_path_is_that_of_brute_force(source: list[str], translation: list[str]) -> None:
     costs = PairCosts(source, translation)
 
