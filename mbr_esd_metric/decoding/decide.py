@@ -40,8 +40,9 @@ def decide(
         candidates: N of them; texts are parsed against the translation.
         translation: t.
         options: how to decide; None for the defaults.
-        source: s, if candidates say what the translation leaves out of it (`json-omissions` and the like). Annotations
-            are then compared over both texts. With it, a blank translation counts as `blank` says. `checks` needs it.
+        source: s, which `checks` needs, and candidates that say what the translation leaves out of it (`json-omissions`
+            and the like, or annotations), which are then compared over both texts. With it, a blank translation counts
+            as `blank` says.
         supports: MBR's support set, if it is not the candidates themselves.
         references: human annotations for the rule "oracle", one for each rater.
         **fields: of `DecisionOptions`, which says what they mean; they change `options`.

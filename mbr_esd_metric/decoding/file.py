@@ -321,6 +321,5 @@ def _outcome(
             "a file of its own"
         )
     blank = blank_decision(record.src, record.mt, options)
-    source = options.source_of(record.src, record.columns.format)
     decide = corpus_segment if options.whole_set else decide_segment
-    return blank or decide(record.columns, record.mt, options, source=source)
+    return blank or decide(record.columns, record.mt, options, source=record.src)

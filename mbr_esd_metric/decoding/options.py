@@ -146,10 +146,6 @@ class DecisionOptions:
         """Whether candidates also mark omissions, in their own format or that of the options."""
         return get_format(format or self.format).both_sides
 
-    def source_of(self, source: str, format: str | None = None) -> str | None:
-        """The source if candidates also mark omissions, or `checks` needs it, else None; `decide` takes it."""
-        return source if self.checks == "true" or self.both_sides(format) else None
-
     @property
     def effective_utility(self) -> str:
         """The name of the similarity by which the rule chooses."""

@@ -103,7 +103,7 @@ def decision_problem(
         raise no_effect_error("supports", f"rule={rule.name}, which compares with the references")
     columns = CandidateColumns.of(candidates)
     text, sided = source, options.both_sides(columns.format) or columns.annotations is not None
-    if options.checks == "true" and not sided:
+    if not sided:
         source = None  # annotations are of the translation alone
     folded, counts = _hypotheses(columns, translation, source, options)
     if options.checks == "true":

@@ -147,9 +147,8 @@ def make_pairs(records: Iterable[CandidateRecord], card: ModelCard) -> Preferenc
 
 def _decision(record: CandidateRecord, card: ModelCard) -> Decision:
     """The decision for a segment, which errors name. Raises as `decide`."""
-    source = card.decision.source_of(record.src, record.columns.format)
     with labelled(record.label):
-        return decide_segment(record.columns, record.mt, card.decision, source=source)
+        return decide_segment(record.columns, record.mt, card.decision, source=record.src)
 
 
 def preference(record: CandidateRecord, decision: Decision, prompt: Prompt) -> TrainingRow | str:

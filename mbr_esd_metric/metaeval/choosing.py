@@ -26,7 +26,7 @@ from mbr_esd_metric.metaeval.spans import AnnotationMatrix
 class Sampled:
     """One translation and its candidates, in the order in which they were sampled.
 
-    Messages name it by its label, or by its place in the matrix. The source is there if candidates name omissions.
+    Messages name it by its label, or by its place in the matrix. Candidates that name omissions need the source.
     """
 
     translation: str

@@ -63,7 +63,6 @@ def sampled_score(
     n = len(candidates)
     if n < 2 or options.whole_set or blank_decision(source, translation, options) is not None:
         return SampledScore(decision.score, 0.0)
-    left_out_of = options.source_of(source, candidates.format)
     columns = {name: getattr(candidates, name) for name in ("texts", "logprobs", "truncated", "annotations")}
     scores = []
     for _ in range(resamples):
@@ -71,7 +70,7 @@ def sampled_score(
         changes: dict[str, Any] = {name: each and [each[i] for i in picked] for name, each in columns.items()}
         drawn = replace(candidates, **changes)
         with suppress(NoValidCandidateError):
-            scores.append(decide_segment(drawn, translation, options, source=left_out_of).score)
+            scores.append(decide_segment(drawn, translation, options, source=source).score)
     # The variance of a mean of N that a bootstrap sees is (N - 1) / N of what it stands for.
     return SampledScore(decision.score, float(np.var(scores, ddof=1)) * n / (n - 1) if len(scores) > 1 else 0.0)
 

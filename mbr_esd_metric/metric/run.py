@@ -138,8 +138,7 @@ def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool
             unexplained += sum(one.token_logprobs is None for one in candidates)
         try:
             with labelled(segment.label):
-                text = options.source_of(segment.source)
-                outcome = outcome or choose(candidates, segment.translation, options, source=text)
+                outcome = outcome or choose(candidates, segment.translation, options, source=segment.source)
             outcomes |= dict.fromkeys(numbers, outcome)
         except NoValidCandidateError as error:
             failed[segment.label] = str(error)

@@ -76,8 +76,7 @@ class Sampler(AbstractContextManager["Sampler"]):
             for name, request in left.items():
                 if n < card.samples and request.key not in self.refused:
                     candidates = [one for one in self._store.get(request.key, n) if one is not None]
-                    source = card.decision.source_of(request.source)
-                    if not settled(candidates, request.translation, card.decision, source=source):
+                    if not settled(candidates, request.translation, card.decision, source=request.source):
                         continue
                 counts[name] = n
         return requests, counts

@@ -94,9 +94,8 @@ def answers_of(
 def _chosen(record: CandidateRecord, rule: str, utility: str) -> tuple[Annotation, str]:
     """The annotation that a rule chooses among the candidates, and its answer."""
     options = DecisionOptions(rule, utility)
-    source = options.source_of(record.src, record.columns.format)
     with labelled(record.label):
-        decision = decide_segment(record.columns, record.mt, options, source=source)
+        decision = decide_segment(record.columns, record.mt, options, source=record.src)
     assert decision.index is not None
     return Annotation(decision.annotation), record.texts[decision.index]
 

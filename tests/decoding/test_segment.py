@@ -63,6 +63,8 @@ def test_answers_are_read_with_the_source() -> None:
     assert decision.mqm == -5
     with pytest.raises(InputError, match="format=json-omissions say what is left out of the source; give the source"):
         decide([omissions()], MT)
+    one_sided = [Candidate(answer("Hund")), Candidate(answer())]
+    assert decide(one_sided, MT, source=SRC) == decide(one_sided, MT), "it did not score as the verbs do"
     with pytest.raises(InputError, match="is in the source; join both sides first"):
         decide([Candidate(annotation=[NIGHT])], MT)
 

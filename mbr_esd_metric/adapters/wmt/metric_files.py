@@ -19,7 +19,6 @@ from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note, read_ratings, write_ratings
 from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, number_of
 from mbr_esd_metric.files.records import CandidateRecord, Join, SegmentKey, read_candidates
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
@@ -197,13 +196,11 @@ def _score(row: SegmentRating, path: Path) -> float:
 
 def read_sampled(test_set: TestSet, path: str) -> list[list[Sampled | None]]:
     """A file of candidates, joined to the translations. Error spans are located in the texts of the test set."""
-    options = DecisionOptions()  # which say whether candidates mark omissions in the source
     records = joined_records(test_set, ((record.place, record) for record in read_candidates(path)), path)
 
     def sampled(record: CandidateRecord, system: str, number: int) -> Sampled:
-        candidates, translation = record.candidates, test_set.outputs[system][number] or ""
-        source = options.source_of(test_set.sources[number], candidates[0].format) if candidates else None
-        return Sampled(translation, candidates, f"{path}: segment {number + 1} of {system}", source)
+        translation, label = test_set.outputs[system][number] or "", f"{path}: segment {number + 1} of {system}"
+        return Sampled(translation, record.candidates, label, test_set.sources[number])
 
     return [
         [None if record is None else sampled(record, system, number) for number, record in enumerate(row)]
