@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import warnings
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from scipy import stats
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.layout import Layout, read_scores, write_scores
 from mbr_esd_metric.adapters.wmt.rating_files import read_ratings, write_ratings
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, mqm_score
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.metaeval import correlation, spa
 from mbr_esd_metric.metaeval.error_free import error_free
 from mbr_esd_metric.metaeval.spans import precision_recall_curve
@@ -139,7 +138,7 @@ def test_every_view_says_what_cannot_be_read_and_what_was_repaired(
 
 def test_precision_recall(board: Command, test_set: TestSet) -> None:
     areas = by_metric(board, "--view precision-recall")
-    predicted = test_set.metric("spans-src").ratings.of(test_set.systems, test_set.segments)  # type: ignore[union-attr]
+    predicted = test_set.metric("spans-src").ratings.of(test_set.systems, test_set.segments)
     curve = precision_recall_curve(predicted, test_set.human(), test_set.lengths)
     row = areas["spans (src)"]
     assert (row["area"], areas["flat (src)"]["area"]) == (curve.area, 0.0)
@@ -150,9 +149,10 @@ def test_precision_recall(board: Command, test_set: TestSet) -> None:
 @pytest.mark.parametrize(
     ("words", "labels"),
     [
-        ("leaderboard --view lambda-sweep --metric spans", ["SPA", "SoftF1", "F1", "spans", "lambda", "empty en-de"]),
+        ("leaderboard --view lambda-sweep --metric spans", ["SoftF1", "spans", "lambda", "empty en-de"]),
         ("leaderboard --view precision-recall", ["precision, F1 corpus", "recall"]),
-        ("oracle {candidates} --rules map --sizes 1 7", ["SPA", "SoftF1", "F1", "spans", "candidates N", "oracle"]),
+        ("oracle {candidates} --rules map --sizes 1 7", ["SoftF1", "spans", "candidates N", "oracle"]),
+        ("leaderboard --view precision-recall --metric flat", []),
     ],
 )
 def test_curves_are_plotted(
@@ -160,16 +160,13 @@ def test_curves_are_plotted(
 ) -> None:
     pytest.importorskip("matplotlib")
     where = f"--test-set {data}/wmt23 --lp en-de --plot {tmp_path}/curves.png"
-    mbr_esd(words.format(candidates=candidates), where)
+    printed = mbr_esd(words.format(candidates=candidates), where, status=0 if labels else 1)
+    if not labels:
+        assert "no metric marks a span on a rated translation, so there is no curve to plot" in printed.err
+        return
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
     drawn = (tmp_path / "curves.svg").read_text(encoding="utf-8")
     assert all(f">{label}<" in drawn for label in labels)
-
-
-def test_what_marks_nothing_has_no_curve(board: Command, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    message = board("--view precision-recall --metric flat --plot", tmp_path / "none.png", status=1).err
-    assert "no metric marks a span on a rated translation, so there is no curve to plot" in message
 
 
 def test_error_free(board: Command, test_set: TestSet) -> None:
@@ -217,9 +214,8 @@ def test_omissions_are_columns_where_a_metric_has_any(own: Layout, own_board: Co
     write_ratings(people, stored)
     assert by_metric(own_board, "--view spans") == before
     copy_metric(own, "flat-src", "both-src")
-    write_ratings(
-        own.metric_file("both-src", "seg.rating"), dict.fromkeys(SYSTEMS, [Annotation([one, other])] * SEGMENTS)
-    )
+    marks = [Annotation([one, other])] * SEGMENTS
+    write_ratings(own.metric_file("both-src", "seg.rating"), dict.fromkeys(SYSTEMS, marks))
     after = by_metric(own_board, "--view spans")
     both, names = after.pop("both"), ["omissions", "omission_precision", "omission_recall", "omission_f1"]
     assert [both[name] for name in names] == [220, 0.5, 1.0, pytest.approx(2 / 3)]
@@ -262,17 +258,13 @@ def test_failures_are_one_line(board: Command, data: Path, candidates: Path, wor
     assert message in line
 
 
-@pytest.mark.parametrize(
-    ("name", "inputs"), [("spans", ["src", "src+ref"]), ("spans-src", ["src"]), ("spans-refA", ["src+ref"])]
-)
-def test_a_metric_is_named_with_or_without_its_input(
-    own: Layout, own_board: Command, name: str, inputs: list[str]
-) -> None:
+def test_a_metric_is_named_with_or_without_its_input(own: Layout, own_board: Command) -> None:
     copy_metric(own, "spans-src", "spans-refA")
-    for view in ("--k 0", "--view spans"):
-        named = [row["input"] for row in table_rows(own_board, view, "--metric", name) if row["metric"] == "spans"]
-        assert sorted(named) == inputs
-    assert sorted(re.findall(r"spans \((.*)\), wmt23", own_board(SWEEP, "--metric", name).out)) == inputs
+    for name, inputs in {"spans": ["src", "src+ref"], "spans-src": ["src"], "spans-refA": ["src+ref"]}.items():
+        for view in ("--k 0", "--view spans"):
+            rows = table_rows(own_board, view, "--metric", name)
+            assert sorted(row["input"] for row in rows if row["metric"] == "spans") == inputs
+        assert sorted(re.findall(r"spans \((.*)\), wmt23", own_board(SWEEP, "--metric", name).out)) == inputs
 
 
 @pytest.mark.parametrize("swapped", [False, True])
@@ -291,68 +283,53 @@ def test_systems_rated_on_different_segments(own: Layout, own_board: Command, sw
 
 
 @pytest.fixture
-def written(test_set: TestSet) -> dict[str, list[dict[str, Any]]]:
-    """The metric "spans" as mbr-esd-small would write it, in COMET's form."""
-    rows: dict[str, list[dict[str, Any]]] = {f"{system}.txt": [] for system in test_set.systems}
-    for system in test_set.systems:
-        stored = test_set.metric("spans-src").ratings.annotations[system]  # type: ignore[union-attr]
-        for source, text, spans in zip(test_set.sources, test_set.outputs[system], stored, strict=True):
-            assert spans is not None
-            row = {"src": source, "mt": text, "COMET": mqm_score(spans), "model": "mbr-esd-small"}
-            errors = [{"text": "", **{k: v for k, v in asdict(span).items() if k != "side"}} for span in spans]
-            rows[f"{system}.txt"].append({**row, "errors": errors})
-    return rows
-
-
-def test_a_file_is_a_metric_in_every_view(
-    board: Command, test_set: TestSet, written: dict[str, list[dict[str, Any]]], tmp_path: Path
-) -> None:
+def scored(own: Layout, candidates: Path, tmp_path: Path, mbr_esd: Command) -> Path:
+    """What `mbr-esd score` writes of the systems."""
     file = tmp_path / "out.json"
-    # A span without characters is no span, and no reason to stop. This one is in a translation that nobody rated.
+    model = f"--model mbr-esd-small?candidates={candidates}&n=8&format=json&score=chosen --lp en-de --quiet --to_json"
+    mbr_esd(f"score -s {own.source()} -t", *(own.output(system) for system in SYSTEMS), model, file)
+    return file
+
+
+def test_a_file_is_a_metric_in_every_view(own: Layout, own_board: Command, scored: Path, mbr_esd: Command) -> None:
+    """As it is once it is imported into the folder."""
+    rows = json.loads(scored.read_text(encoding="utf-8"))
+    test_set = load_test_set(own.data, "wmt23", "en-de")
     (unrated, *_) = np.flatnonzero(np.isnan(test_set.gold[0]))
-    written["A.txt"][unrated]["errors"].append({"severity": "minor", "start": 3, "end": 3, "confidence": 0.5})
-    file.write_text(json.dumps(written), encoding="utf-8")
+    # A span without characters is no span, and no reason to stop. This one is in a translation that nobody rated.
+    rows[str(own.output("A"))][unrated]["errors"].append({"severity": "minor", "start": 3, "end": 3, "confidence": 0.5})
+    scored.write_text(json.dumps(rows, indent=4), encoding="utf-8")  # as COMET writes it
+    imported = f"wmt import {{}}{scored} --test-set {own.root} --lp en-de"
+    printed = mbr_esd(imported.format("plain=")).out
+    assert "plain-src, scores and error spans of 120 translations by 5 systems" in printed
+    for name, message in (("plain=", "already there; choose another name"), ("", f"name its metric, NAME={scored}")):
+        assert message in mbr_esd(imported.format(name), status=1).err
     views = ("spans", "error-free", "domain", "lambda-sweep", "precision-recall")
     for words in ("--k 20", "--statistics spa", *(f"--view {view}" for view in views)):
-        assert table_rows(board, words, f"--metric spans={file}") == table_rows(board, words, "--metric spans")
-    printed = board(f"--view spans --metric {file} spans").out
-    assert "1 begin past it or have no characters and are no spans" in printed
-    assert {"out", "spans"} <= {line.split(" ")[0].strip("*") for line in printed.splitlines()}
-    del written["B.txt"][0]
-    file.write_text(json.dumps(written), encoding="utf-8")
-    assert f"{file}: nothing on segment" in board("--metric", file, status=1).err
+        stored, file = (table_rows(own_board, words, f"--metric plain{path}") for path in ("", f"={scored}"))
+        assert [{**row, "signature": None} for row in stored] == [{**row, "signature": None} for row in file]
+    assert "1 begin past it or have no characters and are no spans" in own_board(f"--view spans --metric {scored}").out
+    del rows[str(own.output("B"))][0]
+    scored.write_text(json.dumps(rows), encoding="utf-8")
+    assert f"{scored}: nothing on segment" in own_board("--metric", scored, status=1).err
 
 
-def test_no_metric_takes_anothers_name(
-    board: Command, written: dict[str, list[dict[str, Any]]], tmp_path: Path
-) -> None:
+def test_no_metric_takes_anothers_name(own_board: Command, scored: Path, tmp_path: Path) -> None:
     """Files of one name, and a file called as a stored metric is."""
-    m, mm, other = (tmp_path / path for path in ("m.json", "mm.json", "r/m.json"))
+    other = tmp_path / "r" / "out.json"
     other.parent.mkdir()
-    for path in (m, mm, other):
-        path.write_text(json.dumps(written), encoding="utf-8")
+    shutil.copy(scored, other)
     for words, message in (
-        (f"M={m} M={mm}", f"--metric M={m}, M={mm}: two metrics are called M; name a file apart with NAME=FILE"),
-        (f"M={m} M", "two metrics are called M"),
-        (f"spans={m} spans-src", "is called spans-src, which is named too"),
+        (
+            f"M={scored} M={other}",
+            f"--metric M={scored}, M={other}: two metrics are called M; name a file apart with NAME",
+        ),
+        (f"M={scored} M", "two metrics are called M"),
+        (f"spans={scored} spans-src", "is called spans-src, which is named too"),
     ):
-        assert message in board("--metric", words, status=1).err
+        assert message in own_board("--metric", words, status=1).err
     # Files of one name are told apart by their folders.
     for view in ("--k 10", "--statistics spa", "--view error-free"):
-        named = {row["metric"].removesuffix(" (src)") for row in table_rows(board, view, f"--metric {m} {other}")}
-        assert {f"{tmp_path.name}/m", "r/m"} <= named
-    assert "not between good systems" in board("--k 0", f"--metric M={m}").out
-
-
-def test_a_file_is_written_into_the_folder(
-    own: Layout, written: dict[str, list[dict[str, Any]]], tmp_path: Path, mbr_esd: Command
-) -> None:
-    file, where = tmp_path / "xcomet.json", f"--test-set {own.root} --lp en-de"
-    file.write_text(json.dumps(written, indent=4), encoding="utf-8")  # as COMET writes it
-    printed = mbr_esd(f"wmt import plain={file}", where).out
-    assert "plain-src, scores and error spans of 120 translations by 5 systems" in printed
-    test_set = load_test_set(own.data, "wmt23", "en-de")
-    imported, stored = (test_set.metric(name).ratings.of(SYSTEMS, SEGMENTS) for name in ("plain-src", "spans-src"))  # type: ignore[union-attr]
-    assert imported == stored
-    for words, message in (("plain=", "already there; choose another name"), ("", f"name its metric, NAME={file}")):
-        assert message in mbr_esd(f"wmt import {words}{file}", where, status=1).err
+        named = {row["metric"].removesuffix(" (src)") for row in table_rows(own_board, view, "--metric", scored, other)}
+        assert {f"{tmp_path.name}/out", "r/out"} <= named
+    assert "not between good systems" in own_board("--k 0 --metric", scored).out
