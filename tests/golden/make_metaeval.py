@@ -19,15 +19,7 @@ from mt_metrics_eval import data, stats, tasks
 
 from tests.helpers.metaeval_cases import Case, Matrix, cases, pair, real_cases
 
-PAIRS = 24
 K = 1000
-
-#: Raters a, b and the one who is gold.
-TRIALS = ((1, 2, 3), (1, 3, 2), (2, 3, 1))
-
-
-def flat(scores: Matrix) -> list[float | None]:
-    return [None if np.isnan(score) else score for score in scores.ravel().tolist()]
 
 
 def statistics(some: list[Case]) -> dict[str, Any]:
@@ -64,19 +56,15 @@ def p_values(triples: list[tuple[Matrix, Matrix, Matrix]]) -> list[dict[str, Any
     np.random.seed(0)
     tests = []
     for gold, a, b in triples:
-        corr_a, corr_b = (stats.Correlation(len(gold), flat(gold), flat(metric)) for metric in (a, b))
+        corr_a, corr_b = (stats.Correlation(len(gold), *Case("", gold, metric).lists()) for metric in (a, b))
 
         def pce(gold_scores: Any, scores: Any, systems: int = len(gold)) -> Any:
             return stats.PairwiseConfidenceError(gold_scores, scores, systems, filter_nones=True)
 
         p_spa, delta_spa, _, _ = stats.PermutationSigDiff(corr_a, corr_b, pce, k=K)
         p_acc, delta_acc, _, _ = stats.PairwisePermutationSigDiff(corr_a, corr_b, average_by="item", k=K)
-        tests.append(
-            {
-                "spa": {"p_value": float(p_spa), "delta": float(delta_spa)},
-                "acc_eq": {"p_value": float(p_acc), "delta": float(delta_acc)},
-            }
-        )
+        outcomes = {"spa": (p_spa, delta_spa), "acc_eq": (p_acc, delta_acc)}
+        tests.append({name: {"p_value": float(p), "delta": float(delta)} for name, (p, delta) in outcomes.items()})
     return tests
 
 
@@ -131,12 +119,12 @@ def main(commit: str, folder: str) -> None:
         text = json.dumps({"provenance": provenance, **content}, indent=1)
         Path(__file__).with_name(name).write_text(text + "\n", encoding="utf-8")
 
-    drawn = {"k": K, "pairs": p_values([pair(number) for number in range(PAIRS)])}
+    drawn = {"k": K, "pairs": p_values([pair(number) for number in range(24)])}
     write("metaeval.json", statistics=statistics(cases()), p_values=drawn, clusters=clusters(), average=average())
     real = real_cases(Path(folder))
     # Is one rater better than another, by what the third says?
-    raters = {case.name: case for case in real}
-    trials = [(raters[f"rater {a} against {c}"], raters[f"rater {b} against {c}"]) for a, b, c in TRIALS]
+    raters, triples = {case.name: case for case in real}, ((1, 2, 3), (1, 3, 2), (2, 3, 1))
+    trials = [(raters[f"rater {a} against {c}"], raters[f"rater {b} against {c}"]) for a, b, c in triples]
     tests = {"k": K, "pairs": p_values([(a.gold, a.metric, b.metric) for a, b in trials])}
     write("metaeval_real.json", statistics=statistics(real), p_values=tests)
     every = [*cases(), *real]

@@ -1,4 +1,4 @@
-"""Calibration of what stands in files: tables, plots, and what is learnt and applied elsewhere."""
+"""Calibration of what stands in files, and plots."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.core.recalibration import Recalibration
-from mbr_esd_metric.files.records import read_recalibration, write_recalibration, write_records
-from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.metric import Metric
+from mbr_esd_metric.files.records import read_recalibration
 from mbr_esd_metric.report.evaluations import calibration_plot
 from mbr_esd_metric.report.inputs import Source, read_table
 from mbr_esd_metric.report.plots import Curve, plot_curves, save
-from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
 
 TEXT = "one two three four five six seven eight"
@@ -73,25 +69,12 @@ def test_without_ratings_there_is_nothing_to_confirm(files: tuple[Path, Path], m
     assert "no human annotations" in mbr_esd("calibrate", files[0], status=1).err
 
 
-def test_a_model_folder_recalibrates(tmp_path: Path) -> None:
-    candidates = tmp_path / "candidates.jsonl"
-    write_records(candidates, [record("s", TEXT, *[answer("two", severity="minor")] * 3, answer())])
-    tmp_path.joinpath("hparams.yaml").write_text("class_identifier: mbr_esd_metric\nmodel: org/name\nn: 4\n")
-    write_recalibration(tmp_path / "calibration.json", Recalibration((0.0, 1.0), (0.0, 0.5)))
-    metric = Metric(load_card(f"{tmp_path}?candidates={candidates}"))
-    prediction = metric.predict([{"src": "s", "mt": TEXT}], progress_bar=False)
-    ((span,),) = prediction.metadata.error_spans
-    assert span["confidence"] == pytest.approx(0.375)
-    assert "|cal:" in prediction.metadata.signature
-
-
 def test_guides_of_two_language_pairs_look_apart() -> None:
-    ends = (0.0, 1.0)
-    guides = [Curve(f"empty {lp}", ends, (level, level), guide=True) for lp, level in (("en-de", 0.3), ("zh-en", 0.5))]
+    guides = [Curve(lp, (0.0, 1.0), (level, level), guide=True) for lp, level in (("en-de", 0.3), ("zh-en", 0.5))]
     figure = plot_curves({"F1": guides, "SPA": guides[::-1]}, "lambda")
-    looks = [{line.get_label(): line.get_linestyle() for line in axis.lines} for axis in figure.axes[:2]]
-    assert looks[0] == looks[1]
-    assert len(set(looks[0].values())) == 2
+    first, second = ({line.get_label(): line.get_linestyle() for line in axis.lines} for axis in figure.axes)
+    assert first == second
+    assert len(set(first.values())) == 2
 
 
 def test_a_plot_is_the_same_in_every_run(tmp_path: Path) -> None:

@@ -66,16 +66,3 @@ def test_every_row_of_the_tables_is_measured(work: Path) -> None:
     assert rows["oracle softdice 8"]["softdice-corpus"] > 0
     table = (work / "table.md").read_text(encoding="utf-8")
     assert all(f"| {row} " in table for row in rows)
-
-
-def test_the_distilled_folder_scores_with_the_stock_command(work: Path, tmp_path: Path) -> None:
-    pytest.importorskip("comet")
-    comet_score = Path(sys.executable).parent / "comet-score"
-    (tmp_path / "s.txt").write_text("Here are two.\n", encoding="utf-8")
-    (tmp_path / "t.txt").write_text("Hier sind zwei.\n", encoding="utf-8")
-    model = f"{work / 'dpo' / 'lora'}?engine=transformers"
-    command = [str(comet_score), "-s", "s.txt", "-t", "t.txt", "--model", model, "--gpus", "0"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    score = float(done.stdout.strip().splitlines()[-1].rpartition(" ")[2])
-    assert 0 <= score <= 1

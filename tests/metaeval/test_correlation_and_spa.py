@@ -1,4 +1,5 @@
-"""SPA and acc_eq: equal to mt-metrics-eval's stored numbers and to plain definitions; exact SPA to all signs."""
+"""Correlations, SPA and acc_eq: equal to mt-metrics-eval's stored numbers, to plain definitions and to SciPy, on ties,
+missing gold and constant metrics; exact SPA to all signs."""
 
 from __future__ import annotations
 
@@ -13,15 +14,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy import stats
 
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metaeval import acc_eq, spa
+from mbr_esd_metric.metaeval.correlation import (
+    COEFFICIENTS,
+    GROUPINGS,
+    Coefficient,
+    correlation,
+    pairwise_accuracy,
+    system_correlation,
+    system_means,
+)
 from mbr_esd_metric.metaeval.spa import exact_p_values
 from tests.helpers.metaeval_cases import Case, Matrix, cases, plain_credits, real_cases
 
 FOLDER = Path(__file__).parents[1] / "golden"
 GOLDEN = json.loads((FOLDER / "metaeval.json").read_text(encoding="utf-8"))
 REAL = json.loads((FOLDER / "metaeval_real.json").read_text(encoding="utf-8"))
+CORRELATIONS = json.loads((FOLDER / "correlations.json").read_text(encoding="utf-8"))
+
+
+def exactly(value: float) -> object:
+    return pytest.approx(value, rel=0, abs=1e-12)
 
 
 def plain_spa(gold: Matrix, metric: Matrix) -> float:
@@ -53,13 +69,19 @@ def plain_acc_eq(gold: Matrix, metric: Matrix) -> float:
 
 
 def check_numbers(case: Case, golden: dict[str, float]) -> None:
+    for coefficient, by in itertools.product(COEFFICIENTS, GROUPINGS):
+        expected = CORRELATIONS["correlations"][case.name][f"{coefficient} {by}"]
+        assert correlation(case.gold, case.metric, coefficient, by) == exactly(expected)
+    agree, pairs = CORRELATIONS["agreement"][case.name]
+    means = [system_means(np.where(np.isnan(case.gold), np.nan, scores)) for scores in (case.gold, case.metric)]
+    assert pairwise_accuracy([means]) == exactly(agree / pairs)
     result = acc_eq(case.gold, case.metric)
-    assert result.accuracy == pytest.approx(golden["accuracy"], rel=0, abs=1e-12)
+    assert result.accuracy == exactly(golden["accuracy"])
     assert plain_accuracy(case.gold, case.metric, result.epsilon) == pytest.approx(result.accuracy, abs=1e-12)
     # Thresholds that are equally good differ in the last bits of a float sum, which Python 3.12 adds up otherwise.
     golden_accuracy = plain_accuracy(case.gold, case.metric, golden["epsilon"])
     assert result.epsilon == golden["epsilon"] or golden_accuracy == pytest.approx(result.accuracy, abs=1e-12)
-    assert spa(case.gold, case.metric) == pytest.approx(golden["spa"], rel=0, abs=1e-12)
+    assert spa(case.gold, case.metric) == exactly(golden["spa"])
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
@@ -226,3 +248,38 @@ def test_a_p_value_that_is_approximate_says_its_bound(caplog: pytest.LogCaptureF
     (record,) = caplog.records
     assert "1 of 1 p-values are approximate, with an error of at most" in record.getMessage()
     assert abs(p - share_of_all_signs(d)) <= float(record.getMessage().rpartition(" ")[2]) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("coefficient", "peer"), [("pearson", stats.pearsonr), ("spearman", stats.spearmanr), ("kendall", stats.kendalltau)]
+)
+def test_numbers_are_scipys(coefficient: Coefficient, peer: Any) -> None:
+    """Whole numbers with many ties, and some gold missing."""
+    rng = np.random.default_rng(3)
+    gold = rng.integers(-4, 1, (5, 300)).astype(float)
+    metric = np.round(gold + rng.normal(size=gold.shape))
+    gold[rng.random(gold.shape) < 0.1] = np.nan
+    rated = ~np.isnan(gold)
+    assert correlation(gold, metric, coefficient) == exactly(peer(gold[rated], metric[rated]).statistic)
+    systems = [peer(g[r], m[r]).statistic for g, m, r in zip(gold, metric, rated, strict=True)]
+    assert correlation(gold, metric, coefficient, "system") == exactly(float(np.mean(systems)))
+
+
+def test_systems_are_compared_by_one_score_each() -> None:
+    first = ([3.0, 2.0, 1.0], [3.0, 1.0, 2.0])  # two of three
+    second = ([0.0, 0.0], [1.0, 1.0])  # a tie in both
+    assert pairwise_accuracy([first, second]) == 0.75
+    gold, metric = np.array([1.0, 2.0, np.nan, 4.0]), np.array([1.0, 3.0, 9.0, 4.0])
+    rated = [0, 1, 3]
+    assert system_correlation(gold, metric) == exactly(stats.pearsonr(gold[rated], metric[rated]).statistic)
+    means = system_means([[-1.0, np.nan], [-2.0, -4.0], [np.nan, np.nan]])
+    assert np.array_equal(means, [-1.0, -3.0, np.nan], equal_nan=True)
+
+
+def test_one_system_has_correlations_over_its_segments_alone() -> None:
+    gold, metric = [[0.0, -1.0, -5.0, math.nan]], [[-1.0, -2.0, -3.0, 0.0]]
+    assert correlation(gold, metric, "pearson", "system") == correlation(gold, metric)
+    with pytest.raises(InputError, match=r"seg-spearman-none"):
+        correlation(gold, metric, "spearman", "item")
+    with pytest.raises(InputError, match="two to rank"):
+        system_correlation([0.0], [1.0])
