@@ -131,8 +131,7 @@ def sample(
 ) -> Iterator[tuple[Segment, list[Candidate] | Refused]]:
     """Each segment with its candidates, in order, after what the store lacks is sampled; or why it has none. Each
     candidate names its answer format, where that is not JSON. A blank translation gets N times the answer without an
-    error. The card's decision rule matters in two ways: `greedy` decodes one candidate at temperature 0, and `n=auto`
-    needs a rule that can stop early. Raises as `annotate` does."""
+    error. Raises as `annotate` does."""
     from mbr_esd_metric.generation.engine import Refused
     from mbr_esd_metric.metric.run import candidate_source, candidates_of
 
@@ -140,8 +139,6 @@ def sample(
         raise OptionError(
             "a file of candidates has whole segments; leave unit=sentence and context=document out, or score with them"
         )
-    if not segments:
-        return
     source = candidate_source(card)
     form = None if source.card.decision.format == "json" else source.card.decision.format
     waiting: dict[int, list[Candidate] | Refused] = {}

@@ -306,6 +306,4 @@ _LIMITS = (
 
 def limits(models: Iterable[str | None]) -> list[str]:
     """One line on what `mbr-esd-small` can decide, if it is among these names or signatures' models; else none."""
-    if any(re.match(r"(mbr-esd-)?small\b", model or "") for model in models):
-        return [_LIMITS]
-    return []
+    return [_LIMITS] if any(re.match(r"(mbr-esd-)?small\b", model or "") for model in models) else []

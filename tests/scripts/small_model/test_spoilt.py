@@ -49,15 +49,3 @@ def test_each_kind_differs_from_the_good_translation_and_says_how(kind: str) -> 
 def test_what_is_wrong_and_what_is_left_out(kind: str, expected: list[tuple[str, list[str], list[str]]]) -> None:
     found = [texts(one) for one in made(kind)]
     assert [one for one in expected if one not in found] == []
-
-
-def test_links_tell_what_a_cut_leaves_out() -> None:
-    """Words of both texts side by side: a b c d ... and A B C D ..."""
-    words = "abcdefghij"
-    places = tuple((2 * i, 2 * i + 1) for i in range(10))
-    pair = Pair(" ".join(words), " ".join(words.upper()), "en-de", tuple(zip(places, places, strict=True)))
-    for one in (*made("cut", pair), *made("words", pair)):
-        assert texts(one)[2] == [word for word in words if word.upper() not in one.translation]
-        assert not one.unsure
-    assert made("words") == [], "where nothing is linked nothing is known"
-    assert all(one.unsure for one in made("cut", Pair(pair.source, pair.translation, "en-de"))), "the edge of a cut"
