@@ -137,12 +137,12 @@ def test_score_with_the_engine(installed: Path, tmp_path: Path) -> None:
     assert [[error["text"] for error in row["errors"]] for row in rows] == [["eins"], ["drei"]]
 
 
-def offer(folder: Path, package: str, group: str, *lines: str) -> None:
-    """A package's metadata with these entry points, as pip leaves it."""
+def offer(folder: Path, package: str, *lines: str) -> None:
+    """A package's metadata with the entry points of these rules, as pip leaves it."""
     info = folder / f"{package}-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n", encoding="utf-8")
-    (info / "entry_points.txt").write_text("\n".join([f"[{group}]", *lines]) + "\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text("\n".join(["[mbr_esd_metric.rules]", *lines]) + "\n", encoding="utf-8")
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -153,7 +153,7 @@ def test_an_exception_of_a_plugin_names_it(tmp_path: Path, workers: int) -> None
         "    def choose(self, problem):\n        return {}['nothing']\n",
         encoding="utf-8",
     )
-    offer(tmp_path, "raising", "mbr_esd_metric.rules", "raising = raising_plugin:Raising")
+    offer(tmp_path, "raising", "raising = raising_plugin:Raising")
     words = ["decide", str(CANDIDATES), "-o", str(tmp_path / "out"), "--rule", "raising"]
     code = (
         "import sys; from mbr_esd_metric.decoding import file; from mbr_esd_metric.cli.main import main;"
@@ -177,7 +177,7 @@ def test_a_wrong_offer_is_an_error_by_name_and_a_warning_in_all(
     )
     others = (f"{name} = wrong_plugin:Other" for name in ("renamed", "mbr", "other"))
     offered = ("lacking = wrong_plugin:Lacking", "module = json:dumps", "absent = no_such_package:Rule", *others)
-    offer(tmp_path, "wrong", "mbr_esd_metric.rules", *offered)
+    offer(tmp_path, "wrong", *offered)
     monkeypatch.syspath_prepend(str(tmp_path))
     catalog = Catalog("rule", "rules", "mbr_esd_metric.core.rules", Rule)
     assert {"lacking", "renamed", "module", "other"} <= set(catalog.names())

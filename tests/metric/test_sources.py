@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.cli.models import engine_problems
-from mbr_esd_metric.errors import EngineError, OptionError
+from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.files.records import write_records
 from mbr_esd_metric.generation.pretrained import model_name
 from mbr_esd_metric.generation.store import CandidateStore, store_path
@@ -33,7 +33,6 @@ from mbr_esd_metric.metric.sources import (
 from mbr_esd_metric.scoring.wmt import default_name
 from tests.helpers.candidates import answer, record
 from tests.helpers.chat_server import FakeServer
-from tests.helpers.stub_engine import StubEngine
 
 SEGMENTS, N = 30, 12
 PAIRS = [Segment("I like tea.", "Ich mag Kaffee.", "1"), Segment("He slept.", "Er schlief gestern.", "2")]
@@ -170,14 +169,6 @@ def test_a_server_of_several_models_needs_a_name(dialect: str) -> None:
 def test_ollamas_latest_is_no_second_model() -> None:
     with FakeServer("gemma3:latest", dialect="ollama") as server:
         assert choose_engine(load_card(f"mbr-esd-server?server={server.url}")).model == "gemma3"
-
-
-def test_an_engine_of_one_format_answers_in_that_one_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StubEngine, "only_format", "compact")
-    monkeypatch.setattr("mbr_esd_metric.metric.sources.ENGINES.get", lambda name: StubEngine)
-    assert isinstance(choose_engine(load_card("mbr-esd-demo?engine=stub&format=compact")), StubEngine)
-    with pytest.raises(OptionError, match="it does not answer in format=json; take format=compact"):
-        choose_engine(load_card("mbr-esd-demo?engine=stub"))
 
 
 def test_only_the_ways_to_a_server_are_listed() -> None:
