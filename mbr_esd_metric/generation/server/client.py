@@ -297,5 +297,6 @@ class Client:
         self._refused.add(part.key)
         all_refused = len(self._first) >= REFUSALS and self._first <= self._refused
         if all_refused and not self.progress.answered:
-            raise EngineError(f"all of the first {len(self._first)} segments are refused, {part.label} so: {reason}")
+            fix = "; dialect=plain asks for one candidate a request" if part.n > 1 else ""
+            raise EngineError(f"all of the first {REFUSALS} segments are refused, {part.label} so: {reason}{fix}")
         self._results.put(Refused(part.key, reason))

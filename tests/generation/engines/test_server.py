@@ -51,7 +51,7 @@ def test_a_run_that_is_left_stops_asking() -> None:
         running.close()
         asked = len(server.bodies)
         time.sleep(0.5)
-    assert len(server.bodies) <= asked + 16 < 64
+    assert len(server.bodies) <= asked + 16 < 200
 
 
 def test_a_server_that_returns_few_samples_gets_further_requests() -> None:
@@ -358,10 +358,10 @@ def test_a_lasting_refusal_is_of_one_segment_wherever_it_stands(place: str) -> N
 
 
 def test_a_run_in_which_all_is_refused_ends_after_twenty_segments() -> None:
-    message = "all of the first 20 segments are refused.*400 the grammar of your prompt"
+    message = "all of the first 20 segments are refused.*400 the grammar of your prompt.*dialect=plain asks for one"
     with FakeServer(MODEL, spoil=lambda value, number: Failure(400, FILTER)) as server:
         with pytest.raises(EngineError, match=message):
-            sampled(server, 200, 1)
+            sampled(server, 200, 2)
         assert len(server.bodies) < 60
         samples, refusals = outcome(engine(server.url).generate(requests(12, 1), Sampling()))
     assert (len(samples), len(refusals)) == (0, 12)
