@@ -163,6 +163,9 @@ def test_a_table_carries_n_signature_daggers_and_sums(two: list[MetricSet]) -> N
     human = content["rows"][-1]
     assert human["sum"]["minor"] == human["en-de"]["minor"] + human["ja-zh"]["minor"]
     assert not {"major", "minor", "ratio"} & set(human["average"])
+    assert ours["en-de"]["softf1_low"] <= ours["en-de"]["softf1"] <= ours["en-de"]["softf1_high"]
+    tested = content["comparisons"]["en-de"]["softf1"]
+    assert (np.shape(tested["p_values"]), np.shape(tested["differences"])) == ((3, 3), (3, 3, 2))
 
 
 def test_fields_of_signatures() -> None:
