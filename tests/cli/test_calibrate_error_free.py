@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,39 +18,35 @@ from tests.helpers.wmt_folder import write_folder
 
 @pytest.fixture
 def files(workdir: Path) -> None:
-    """A metric's output, and ratings in which errors are rarer the higher its score is."""
-    rng = random.Random(0)
-    rows: list[dict[str, Any]] = []
-    ratings: list[dict[str, Any]] = []
+    """A metric's output, and ratings in which errors are rarer the higher its score is; one of them has no error, and a
+    score of 84 in the second file."""
+    rng, rows, ratings = random.Random(0), [], []
     for number in range(200):
         text, score = f"Satz {number} " + "wort " * (number % 9), rng.random()
-        clean = rng.random() < score
-        span = {"start": 0, "end": 4, "severity": "major", "confidence": 0.8}
-        marked = [] if clean or rng.random() < 0.5 else [span]
+        errors = [] if number == 0 or rng.random() < score else [{"start": 0, "end": 4, "severity": "major"}]
+        marked = [{**error, "confidence": 0.8} for error in errors if rng.random() < 0.5]
         rows.append({"src": f"s {number}", "mt": text, "COMET": score, "errors": marked})
-        rating = {"lp": "en-de", "system": "out", "doc": f"d{number // 5}", "seg_id": str(number), "rater": "r"}
-        errors = [] if clean else [{**span, "category": "style"}]
-        ratings.append({**rating, "src": f"s {number}", "mt": text, "errors": errors})
+        place = {"lp": "en-de", "system": "out", "doc": f"d{number // 5}", "seg_id": str(number), "rater": "r"}
+        rating = {**place, "src": f"s {number}", "mt": text, "errors": [{**one, "category": "style"} for one in errors]}
+        ratings.append(rating)
     Path("out.json").write_text(json.dumps({"out": rows}), encoding="utf-8")
-    Path("mqm.jsonl").write_text("".join(json.dumps(one) + "\n" for one in ratings), encoding="utf-8")
     more = {"seconds": 1.0, "suggested": None, "added": 0, "checks": [0, 0]}
-    esa = [{**one, **more, "score": 95 if not one["errors"] else 50} for one in ratings]
-    esa[0] |= {"score": 84, "errors": []}
-    Path("esa.json").write_text("".join(json.dumps(one) + "\n" for one in esa), encoding="utf-8")
+    esa = [{**one, **more, "score": 50 if one["errors"] else 95} for one in ratings]
+    esa[0]["score"] = 84
+    for name, lines in (("mqm", ratings), ("esa", esa)):
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
 
 
 @pytest.mark.usefixtures("files")
 def test_it_is_learnt_and_saved(mbr_esd: Command) -> None:
     result = mbr_esd("calibrate out.json --error-free mqm.jsonl --save e.json")
-    assert "of 200 rated translations are without error" in result.out
     assert "e.json: learnt on 200 translations of out.json" in result.err
     assert read_error_free("e.json").aim == "mcc"
-    again = mbr_esd("calibrate out.json --error-free esa.json --precision 0.8 --save e.json")
+    again = mbr_esd("calibrate out.json --error-free esa.jsonl --precision 0.8 --save e.json")
     assert read_error_free("e.json").aim == "precision 0.8"
     # 84 of 100 is not without error, although nothing is marked.
-    first = int(result.out.split(" of 200 rated")[0].split()[-1])
-    clean = json.loads(Path("mqm.jsonl").read_text().splitlines()[0])["errors"] == []
-    assert f"{first - clean} of 200 rated translations" in again.out
+    clean, fewer = (int(re.findall(r"(\d+) of 200 rated translations", one.out)[0]) for one in (result, again))
+    assert fewer == clean - 1
 
 
 @pytest.mark.usefixtures("files")

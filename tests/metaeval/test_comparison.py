@@ -17,8 +17,8 @@ TEXT = "0123456789"
 
 def columns(errors: int, n: int) -> CandidateColumns:
     """n candidates, of which so many mark a major error."""
-    marked, clean = [ErrorSpan(0, 4, "major")], []
-    return CandidateColumns.of([Candidate(annotation=marked if i < errors else clean) for i in range(n)])
+    marked = [ErrorSpan(0, 4, "major")]
+    return CandidateColumns.of([Candidate(annotation=marked if i < errors else []) for i in range(n)])
 
 
 def sampled(
@@ -42,8 +42,7 @@ def test_no_candidate_decides_a_blank_translation(blank: str, score: float) -> N
     options, rng = DecisionOptions(blank=blank), np.random.default_rng(1)
     unread = CandidateColumns.of([Candidate("I see no error."), Candidate(annotation=[])])
     before = rng.bit_generator.state
-    drawn = sampled(unread, "s", " ", options, 10, rng)
-    assert drawn == SampledScore(score, 0.0)
+    assert sampled(unread, "s", " ", options, 10, rng) == SampledScore(score, 0.0)
     assert (rng.bit_generator.state == before) == (blank != "perfect")
     # Without a source there is nothing that the translation lacks.
     assert sampled(unread, " ", " ", options, 10, rng).score == 1.0

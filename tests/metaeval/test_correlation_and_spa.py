@@ -124,15 +124,14 @@ def test_none_is_unrated_and_unrated_metric_scores_may_be_missing(statistic: Any
 
 
 def test_each_pair_of_systems_is_compared_on_the_segments_that_both_have() -> None:
-    gold = np.array([[-1.0, -2.0, -3.0], [0.0, np.nan, -4.0]])
-    metric = np.array([[0.3, 0.1, 0.2], [0.5, 0.6, 0.1]])
+    gold, metric = [[-1.0, -2.0, -3.0], [0.0, np.nan, -4.0]], [[0.3, 0.1, 0.2], [0.5, 0.6, 0.1]]
     with pytest.raises(InputError, match=r"system 1 has 3 rated segments and system 2 has 2.*missing='pairs'"):
         spa(gold, metric)
-    apart = np.array([[-1.0, -2.0, np.nan], [0.0, np.nan, -4.0]])  # as many each, on different segments
-    assert spa(apart, metric) != spa(apart, metric, missing="pairs") == spa([[-1.0], [0.0]], [[0.3], [0.5]])
     with pytest.raises(OptionError, match="toolkit"):
         spa(gold, metric, missing="tolkit")  # type: ignore[arg-type]
-    never_together = np.array([[0.0, np.nan], [np.nan, 0.0]])
+    apart = [[-1.0, -2.0, np.nan], [0.0, np.nan, -4.0]]  # as many each, on different segments
+    assert spa(apart, metric) != spa(apart, metric, missing="pairs") == spa([[-1.0], [0.0]], [[0.3], [0.5]])
+    never_together = [[0.0, np.nan], [np.nan, 0.0]]
     with pytest.raises(InputError, match="no segment is rated for two systems"):
         spa(never_together, never_together, missing="pairs")
     with pytest.raises(InputError, match="no pair"):

@@ -42,14 +42,19 @@ def standard_errors(p: float, q: float, draws_p: int, draws_q: int) -> float:
     return max(0.0, abs(p - q) - 0.5 / min(draws_p, draws_q)) / error
 
 
+def check_p_value(
+    matrices: tuple[Matrix, Matrix, Matrix], statistic: Statistic, golden: dict[str, Any], k: int
+) -> None:
+    test, expected = perm_both(*matrices, statistic), golden[statistic]
+    assert test.delta == pytest.approx(expected["delta"], abs=1e-3 if statistic == "spa" else 1e-12)
+    # 48 comparisons at 3.9 standard errors: all pass with probability 0.995 if the tests are the same.
+    assert standard_errors(test.p_value, expected["p_value"], 1000, k) < 3.9
+
+
 @pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("number", range(len(GOLDEN["p_values"]["pairs"])))
 def test_p_values_are_the_toolkits_within_monte_carlo_error(number: int, statistic: Statistic) -> None:
-    golden = GOLDEN["p_values"]["pairs"][number][statistic]
-    test = perm_both(*pair(number), statistic)
-    assert test.delta == pytest.approx(golden["delta"], abs=1e-3 if statistic == "spa" else 1e-12)
-    # 48 comparisons at 3.9 standard errors: all pass with probability 0.995 if the tests are the same.
-    assert standard_errors(test.p_value, golden["p_value"], 1000, GOLDEN["p_values"]["k"]) < 3.9
+    check_p_value(pair(number), statistic, GOLDEN["p_values"]["pairs"][number], GOLDEN["p_values"]["k"])
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
@@ -57,9 +62,7 @@ def test_p_values_of_real_raters_are_the_toolkits(mqm_folder: Path, statistic: S
     cases = {case.name: case for case in real_cases(mqm_folder)}
     for (a, b, gold), golden in zip(((1, 2, 3), (1, 3, 2), (2, 3, 1)), REAL["p_values"]["pairs"], strict=True):
         first, second = cases[f"rater {a} against {gold}"], cases[f"rater {b} against {gold}"]
-        test = perm_both(first.gold, first.metric, second.metric, statistic)
-        assert test.delta == pytest.approx(golden[statistic]["delta"], abs=1e-3 if statistic == "spa" else 1e-12)
-        assert standard_errors(test.p_value, golden[statistic]["p_value"], 1000, REAL["p_values"]["k"]) < 3.9
+        check_p_value((first.gold, first.metric, second.metric), statistic, golden, REAL["p_values"]["k"])
 
 
 @pytest.mark.parametrize("rated", [1.0, 0.7])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -131,11 +132,8 @@ def test_values_are_means_over_the_language_pairs(wmt24: list[Layout]) -> None:
     study, sets = Study(test_sets), [metric_set_of(one, ["XCOMET"]) for one in test_sets]
     rows, swept = cells(study.table("xcomet")), cells(study.table("lambda"))
     row = rows["XCOMET (src+ref)"]
-    dropped = [lambda_sweep(one.entries[0].spans)[0.6] for one in sets]
-    sure = [
-        MetricSet(one.lp, one.gold, one.lengths, one.human, [MetricEntry.of_spans("XCOMET", spans)])
-        for one, spans in zip(sets, dropped, strict=True)
-    ]
+    dropped = [MetricEntry.of_spans("XCOMET", lambda_sweep(one.entries[0].spans)[0.6]) for one in sets]
+    sure = [replace(one, entries=[entry]) for one, entry in zip(sets, dropped, strict=True)]
     for shown, of in ((row, sets), (swept["XCOMET (src+ref) lambda 0.6"], sure)):
         each = [next(iter(evaluate_metrics(one, SETTINGS).values())) for one in of]
         means = {measure: np.mean([one.values[measure] for one in each]) for measure in each[0].values}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -16,49 +16,36 @@ from hypothesis import strategies as st
 from synthetic import Declines, Edit, add_error, decline_ratio, delete_error, free_stretches
 
 from mbr_esd_metric import Annotation, ErrorSpan
-from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.adapters.wmt import load_test_set
+from mbr_esd_metric.core.annotation import Severity
 from mbr_esd_metric.errors import InputError
 from tests.helpers.annotations import drawn
+from tests.helpers.wmt_folder import write_folder
 
 LENGTH = 30
-
-TSV = """system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity
-A\td\t1\t1\tr1\tone\t<v>alpha</v> beta gamma\tAccuracy\tMajor
-A\td\t1\t1\tr1\tone\talpha beta <v>gamma</v>\tAccuracy\tMinor
-A\td\t2\t2\tr1\ttwo\tdelta epsilon zeta\tNo-error\tNo-error
-B\td\t1\t1\tr1\tone\talpha <v>beta</v> gamma\tAccuracy\tMinor
-B\td\t2\t2\tr1\ttwo\teta theta iota\tNo-error\tNo-error
-"""
 
 
 def test_every_edit_is_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "mqm.tsv").write_text(TSV, encoding="utf-8")
-    where = ["--test-set", f"{tmp_path}/tiny", "--lp", "en-de"]
-    assert main(["wmt", "import", str(tmp_path / "mqm.tsv"), *where]) == 0
-    capsys.readouterr()
-    monkeypatch.setattr("sys.argv", ["synthetic.py", *where, "--similarity", "softf1", "f1", "--table", "json"])
+    layout = write_folder(tmp_path)
+    words = f"synthetic.py --test-set {layout.root} --lp en-de --similarity softf1 f1 --table json"
+    monkeypatch.setattr("sys.argv", words.split())
     synthetic.main()
     by_name = {(row["similarity"], row["edit"]): row for row in json.loads(capsys.readouterr().out)["rows"]}
     assert by_name["softf1", "add"]["all"] == by_name["softf1", "delete"]["all"] == 1.0
     assert by_name["f1", "add"]["clean"] < 0.5 < by_name["f1", "add"]["marked"]
     assert by_name["f1", "delete"]["clean"] is None
-    assert by_name["f1", "delete"]["edits"] == 3
+    (human,) = load_test_set(layout.data, "made", "en-de").human()
+    assert by_name["f1", "delete"]["edits"] == sum(len(cell) for row in human for cell in row if cell)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_free_stretches_are_the_maximal_runs_of_unmarked_characters(seed: int) -> None:
     annotation = drawn(random.Random(seed), LENGTH)
-    free = [all(not span.start <= i < span.end for span in annotation) for i in range(LENGTH)]
-    expected, at = [], 0
-    for is_free, run in itertools.groupby(free):
-        size = len(list(run))
-        if is_free:
-            expected.append((at, at + size))
-        at += size
-    assert free_stretches(annotation, LENGTH) == expected
+    marks = "".join("x" if any(s.start <= i < s.end for s in annotation) else " " for i in range(LENGTH))
+    assert free_stretches(annotation, LENGTH) == [run.span() for run in re.finditer(" +", marks)]
 
 
 @pytest.mark.parametrize("edit", ["add", "delete"])
@@ -77,18 +64,17 @@ def test_soft_measures_see_every_edit_and_f1_has_its_plateau(edit: Edit) -> None
         assert math.isnan(hard.of(marked=False).ratio)
 
 
-def test_an_edit_counts_for_the_severity_of_its_error() -> None:
-    for severity, other in (("major", "minor"), ("minor", "major")):
-        three = Annotation([ErrorSpan(at, at + 2, severity) for at in (0, 4, 8)])  # type: ignore[arg-type]
-        (result,) = decline_ratio([three], [LENGTH], "delete", ["softdice"])
-        edits = [result.of(severity=of, marked=True).edits for of in (severity, other)]  # type: ignore[arg-type]
-        assert edits == [3, 0]
+@pytest.mark.parametrize(("severity", "other"), [("major", "minor"), ("minor", "major")])
+def test_an_edit_counts_for_the_severity_of_its_error(severity: Severity, other: Severity) -> None:
+    three = Annotation([ErrorSpan(at, at + 2, severity) for at in (0, 4, 8)])
+    (result,) = decline_ratio([three], [LENGTH], "delete", ["softdice"])
+    assert [result.of(severity=of, marked=True).edits for of in (severity, other)] == [3, 0]
 
 
 @pytest.mark.parametrize(("options", "edits"), [({}, 6), ({"edits": 20}, 10)])
 def test_at_most_six_edits_each_on_top_of_the_last(options: dict[str, int], edits: int) -> None:
     many = Annotation([ErrorSpan(3 * i, 3 * i + 1, "minor") for i in range(10)])
-    (result,) = decline_ratio([many], [LENGTH], "delete", ["scoresim"], **options)  # type: ignore[arg-type]
+    (result,) = decline_ratio([many], [LENGTH], "delete", ["scoresim"], **options)
     assert result.of() == Declines(edits, edits)
 
 
