@@ -131,7 +131,7 @@ class AnswerParser(ABC):
         self._texts: dict[Side, str] = {"translation": self.translation, "source": self.source or ""}
         self._parsed: dict[str, Parsed | Invalid] = {}
         self._folded: dict[Side, FoldedText] = {}
-        self._located: dict[Written, _Located | None] = {}
+        self._located: dict[Written, _Located] = {}
 
     @abstractmethod
     def read(self, text: str) -> Parsed | Invalid:
@@ -159,12 +159,14 @@ class AnswerParser(ABC):
             if error.severity is None:
                 no_penalty += 1
                 continue
-            if ends is not None or error not in self._located:
-                self._located[error] = self._locate(error, error.severity, ends)
-            if (found := self._located[error]) is None:
-                dropped += 1
-                unplaced += "source" in error.sides
-                continue
+            found = self._located.get(error) if ends is None else None
+            if found is None:
+                found = self._locate(error, error.severity, ends)
+                if found is None:
+                    dropped += 1
+                    unplaced += "source" in error.sides
+                    continue
+                self._located[error] = found
             key, span, exact = found
             spans.setdefault(key, span)
             inexact += not exact
