@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -170,16 +169,13 @@ def _remove(claim: Path) -> None:
 @contextmanager
 def _redrawn(bar: tqdm[Any], engine: Engine) -> Iterator[None]:
     """Draw the bar again at intervals with the engine's retries, so that a long wait does not look like a hang."""
-    ended, drawn = threading.Event(), time.time()
+    ended, pause = threading.Event(), REFRESH if sys.stderr.isatty() else 2 * LINE_PAUSE
 
     def redraw() -> None:
-        nonlocal drawn
-        while not (ended.wait(REFRESH) or bar.disable):
+        while not (ended.wait(pause) or bar.disable):
             if engine.retries:
                 bar.set_description(f"sampling ({engine.retries} tries again)", refresh=False)
-            if sys.stderr.isatty() or time.time() - max(drawn, bar.last_print_t) >= LINE_PAUSE + REFRESH:
-                bar.refresh()
-                drawn = time.time()
+            bar.refresh()
 
     thread = threading.Thread(target=redraw, daemon=True)
     thread.start()
