@@ -15,14 +15,8 @@ _MARKS = ".,;:!?\"'()[]{}«»„“”‘’…-–—。、，！？"
 #: A word that is repeated so often in a row suggests a mistake.
 _REPEATED = 4
 
-#: Kinds of `decoding.checks` and what they say of a pair.
-_CHECKS = {
-    "check/number": "with other numbers",
-    "check/url": "with another URL",
-    "check/email": "with another e-mail address",
-    "check/tag": "with other tags",
-    "check/placeholder": "with other placeholders",
-}
+#: Kinds of `decoding.checks` that are data warnings.
+_KINDS = ("number", "URL", "email", "tag", "placeholder")
 #: What every text has in which one of these may fail.
 _CHECKED = re.compile(r"[\d@<{%]|://|www\.", re.IGNORECASE)
 
@@ -70,7 +64,7 @@ def data_warning(source: str, translation: str, lp: str | None = None) -> str | 
         from mbr_esd_metric.decoding.checks import checks
 
         failed = {span.category for span in checks(source, translation)}
-        found += [warning for kind, warning in _CHECKS.items() if kind in failed]
+        found += [f"with other {kind}s" for kind in _KINDS if f"check/{kind.lower()}" in failed]
     return ", ".join(found) or None
 
 

@@ -37,6 +37,7 @@ GAMES = "We lost the first game, but we won the second."
         ("Hier.", "Here is the address of the hotel that I told you of.", "much longer than its source"),
         ("Restart to apply.", "Starten Sie neu, um die Änderungen zu übernehmen.", None),
         ("It costs 15 euros.", "Es kostet 51 Euro.", "with other numbers"),
+        ("See https://example.com/a now.", "Siehe https://example.com/b jetzt.", "with other URLs"),
         (
             "We lost all <b>15</b> games of the last year.",
             "Wir verloren 51.",
