@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import random
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,34 +18,21 @@ from tests.helpers.wmt_folder import write_folder
 
 @pytest.fixture
 def files(workdir: Path) -> None:
-    """A metric's output, and ratings in which errors are rarer the higher its score is; one of them has no error, and a
+    """A metric's output, and ratings in which errors are rarer the higher its score is. One of them has no error, and a
     score of 84 in the second file."""
-    rng, rows, ratings = random.Random(0), [], []
-    for number in range(200):
-        text, score = f"Satz {number} " + "wort " * (number % 9), rng.random()
-        errors = [] if number == 0 or rng.random() < score else [{"start": 0, "end": 4, "severity": "major"}]
-        marked = [{**error, "confidence": 0.8} for error in errors if rng.random() < 0.5]
-        rows.append({"src": f"s {number}", "mt": text, "COMET": score, "errors": marked})
-        place = {"lp": "en-de", "system": "out", "doc": f"d{number // 5}", "seg_id": str(number), "rater": "r"}
-        rating = {**place, "src": f"s {number}", "mt": text, "errors": [{**one, "category": "style"} for one in errors]}
-        ratings.append(rating)
-    Path("out.json").write_text(json.dumps({"out": rows}), encoding="utf-8")
-    more = {"seconds": 1.0, "suggested": None, "added": 0, "checks": [0, 0]}
-    esa = [{**one, **more, "score": 50 if one["errors"] else 95} for one in ratings]
-    esa[0]["score"] = 84
-    for name, lines in (("mqm", ratings), ("esa", esa)):
-        Path(f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    for name in ("out.json", "mqm.jsonl", "esa.jsonl"):
+        shutil.copy(Path(__file__).parents[1] / "data" / "metaeval" / name, workdir)
 
 
 @pytest.mark.usefixtures("files")
 def test_it_is_learnt_and_saved(mbr_esd: Command) -> None:
     result = mbr_esd("calibrate out.json --error-free mqm.jsonl --save e.json")
-    assert "e.json: learnt on 200 translations of out.json" in result.err
+    assert "e.json: learnt on 100 translations of out.json" in result.err
     assert read_error_free("e.json").aim == "mcc"
     again = mbr_esd("calibrate out.json --error-free esa.jsonl --precision 0.8 --save e.json")
     assert read_error_free("e.json").aim == "precision 0.8"
     # 84 of 100 is not without error, although nothing is marked.
-    clean, fewer = (int(re.findall(r"(\d+) of 200 rated translations", one.out)[0]) for one in (result, again))
+    clean, fewer = (int(re.findall(r"(\d+) of 100 rated translations", one.out)[0]) for one in (result, again))
     assert fewer == clean - 1
 
 

@@ -65,21 +65,23 @@ def test_two_language_pairs_stand_side_by_side(data: Path, candidates: Path, mbr
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("half.jsonl", "nothing on segment 1 of system A in en-de"),
-        ("all.jsonl --sizes 64", "segment 1 of A: there are 8 candidates, fewer than 64"),
-        ("all.jsonl --rules mbrr", "did you mean 'mbr'"),
-        ("all.jsonl --plot x.png", "say how many with --sizes, for instance 16 64 256"),
-        ("bare.jsonl", "bare.jsonl: segment 1 of A: the rule 'map' needs the candidates' log-prob"),
-        ("unread.jsonl --rules mbr-corpus", "segment 2 of A: no candidate is valid"),
+        ("--sizes 64", "segment 1 of A: there are 8 candidates, fewer than 64"),
+        ("--rules mbrr", "did you mean 'mbr'"),
+        ("--plot x.png", "say how many with --sizes, for instance 16 64 256"),
     ],
 )
-def test_failures_are_one_line(
-    data: Path, candidates: Path, workdir: Path, mbr_esd: Command, words: str, message: str
-) -> None:
-    every = [json.loads(line) for line in candidates.read_text(encoding="utf-8").splitlines()]
-    bare = [{**line, "candidates": [{"text": one["text"]} for one in line["candidates"]]} for line in every]
-    unread = [{**line, "candidates": [{"text": "?"}]} if line["id"] == "1" else line for line in bare]
-    for name, lines in (("all", every), ("half", every[:180]), ("bare", bare), ("unread", unread)):
-        Path(f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    (line,) = mbr_esd(f"oracle {words} --test-set {data}/wmt23 --lp en-de", status=1).err.splitlines()
+def test_failures_are_one_line(oracle: Command, words: str, message: str) -> None:
+    (line,) = oracle(words, status=1).err.splitlines()
     assert message in line
+
+
+def test_candidates_that_cannot_be_chosen_from_are_named(data: Path, candidates: Path, mbr_esd: Command) -> None:
+    bare, where = candidates.with_name("bare.jsonl"), f"--test-set {data}/wmt23 --lp en-de"
+    lines = [json.loads(line) for line in candidates.read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        line["candidates"] = [{"text": "?" if line["id"] == "1" else one["text"]} for one in line["candidates"]]
+    bare.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    message = mbr_esd(f"oracle {bare} {where} --rules map", status=1).err
+    assert "bare.jsonl: segment 1 of A: the rule 'map' needs the candidates' log-prob" in message
+    message = mbr_esd(f"oracle {bare} {where} --rules mbr-corpus", status=1).err
+    assert "segment 2 of A: none of the 8 candidates is valid" in message

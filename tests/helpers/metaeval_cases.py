@@ -36,9 +36,9 @@ class Case:
         return gold, self.metric.ravel().tolist()
 
 
-def cases(count: int = 252) -> list[Case]:
+def cases() -> list[Case]:
     """Small matrices with ties, missing gold, constant metrics; every kind of score with every kind of gap."""
-    return [_case(number) for number in range(count)]
+    return list(map(_case, range(252)))
 
 
 def plain_credits(gold: Matrix, metric: Matrix, epsilon: float) -> list[tuple[int, int, int]]:
@@ -108,17 +108,14 @@ def _case(number: int) -> Case:
         "noisy": lambda _: round(rng.random(), 1),
         "copy": lambda _: 0.0,
     }
-    metric = _matrix(systems, segments, make[kind])
-    if kind in ("noisy", "copy"):
-        metric = metric + gold
+    metric = _matrix(systems, segments, make[kind]) + (gold if kind in ("noisy", "copy") else 0)
     if gap == "columns":
         gold[:, [rng.random() < 0.3 and column > 0 for column in range(segments)]] = np.nan
     if gap == "ragged":
         # The same number of ratings for each system, on different segments.
         missing = 1 + int(rng.random() * (segments // 3))
         for row in gold:
-            columns = sorted(range(segments), key=lambda _: rng.random())
-            row[columns[:missing]] = np.nan
+            row[sorted(range(segments), key=lambda _: rng.random())[:missing]] = np.nan
     return Case(f"{number}-{kind}-{gap}", gold, metric)
 
 

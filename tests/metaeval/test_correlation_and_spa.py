@@ -265,14 +265,12 @@ def test_numbers_are_scipys(coefficient: Coefficient, peer: Any) -> None:
 
 
 def test_systems_are_compared_by_one_score_each() -> None:
-    first = ([3.0, 2.0, 1.0], [3.0, 1.0, 2.0])  # two of three
-    second = ([0.0, 0.0], [1.0, 1.0])  # a tie in both
-    assert pairwise_accuracy([first, second]) == 0.75
-    gold, metric = np.array([1.0, 2.0, np.nan, 4.0]), np.array([1.0, 3.0, 9.0, 4.0])
-    rated = [0, 1, 3]
-    assert system_correlation(gold, metric) == exactly(stats.pearsonr(gold[rated], metric[rated]).statistic)
+    # Two of three pairs, and a tie in both.
+    assert pairwise_accuracy([([3.0, 2.0, 1.0], [3.0, 1.0, 2.0]), ([0.0, 0.0], [1.0, 1.0])]) == 0.75
+    pearson = stats.pearsonr([1.0, 2.0, 4.0], [1.0, 3.0, 4.0]).statistic
+    assert system_correlation([1.0, 2.0, np.nan, 4.0], [1.0, 3.0, 9.0, 4.0]) == exactly(pearson)
     means = system_means([[-1.0, np.nan], [-2.0, -4.0], [np.nan, np.nan]])
-    assert np.array_equal(means, [-1.0, -3.0, np.nan], equal_nan=True)
+    np.testing.assert_array_equal(means, [-1.0, -3.0, np.nan])
 
 
 def test_one_system_has_correlations_over_its_segments_alone() -> None:

@@ -31,9 +31,9 @@ SPAN = [ErrorSpan(0, 2, "minor")]
 def test_a_translation_without_error_has_no_span_and_a_high_score() -> None:
     gold = [[100.0, 85.0, 84.9, 90.0, np.nan]]
     labels = gold_labels(gold, [[[(), (), (), SPAN, ()]], [[(), None, (), (), SPAN]]], 85)
-    assert np.array_equal(labels, [[1, 1, 0, 0, np.nan]], equal_nan=True)
-    assert np.array_equal(gold_labels(gold, (), 90), [[1, 0, 0, 1, np.nan]], equal_nan=True)
-    assert np.array_equal(unmarked([[(), SPAN, None]]), [[1, 0, np.nan]], equal_nan=True)
+    np.testing.assert_array_equal(labels, [[1, 1, 0, 0, np.nan]])
+    np.testing.assert_array_equal(gold_labels(gold, (), 90), [[1, 0, 0, 1, np.nan]])
+    np.testing.assert_array_equal(unmarked([[(), SPAN, None]]), [[1, 0, np.nan]])
 
 
 def test_counts_and_measures_are_their_definitions() -> None:
@@ -101,18 +101,17 @@ def test_weights_are_those_of_the_penalised_likelihood() -> None:
     """A plain reference: no step in any direction makes the likelihood better."""
     judged, labels = _data(120)
     model = ErrorFreeModel.fit(judged, labels)
-    table = np.array([[one.signals[name] for name in model.weights] for one in judged])
-    inputs = np.hstack([table, [[one.lp == lp for lp in model.languages] for one in judged]])
-    scale = np.append(table.std(axis=0), [1.0, 1.0])
+    signals = [[one.signals[name] for name in model.weights] for one in judged]
+    inputs = np.hstack([signals, [[one.lp == lp for lp in model.languages] for one in judged]])
     weights = np.array([*model.weights.values(), *model.languages.values()])
+    scale = np.append(np.std(signals, axis=0), [1.0, 1.0])
 
-    def loss(weights: np.ndarray, bias: float) -> float:
-        logits = inputs @ weights + bias
+    def loss(weights: np.ndarray) -> float:
+        logits = inputs @ weights + model.bias
         return float(np.logaddexp(0, np.where(labels, -logits, logits)).sum() + ((weights * scale) ** 2).sum() / 2)
 
-    best = loss(weights, model.bias)
     for step in (*0.001 * np.eye(len(weights)), *-0.001 * np.eye(len(weights))):
-        assert loss(weights + step / scale, model.bias) > best
+        assert loss(weights + step / scale) > loss(weights)
     assert model.probabilities(judged) == pytest.approx(1 / (1 + np.exp(-(inputs @ weights + model.bias))))
 
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import random
 from pathlib import Path
-
-import pytest
 
 from mbr_esd_metric.files.records import read_recalibration
 from mbr_esd_metric.report.evaluations import calibration_plot
@@ -14,32 +11,13 @@ from mbr_esd_metric.report.inputs import Source, read_table
 from mbr_esd_metric.report.plots import Curve, plot_curves, save
 from tests.helpers.command import Command
 
-TEXT = "one two three four five six seven eight"
+#: xCOMET's output, too sure of itself, and the ratings of 60 translations.
+FILES = [Path(__file__).parents[1] / "data" / "metaeval" / name for name in ("xcomet.json", "human.tsv")]
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> tuple[Path, Path]:
-    """xCOMET's output, too sure of itself, and the ratings of 60 translations."""
-    rng, rows = random.Random(1), []
-    ratings = ["system\tdoc\tdoc_seg_id\tglobal_seg_id\trater\tsource\ttarget\tcategory\tseverity"]
-    for number in range(60):
-        text, confidence = f"{TEXT} {number}", rng.uniform(0.3, 1.0)
-        errors = [{"text": "two", "start": 4, "end": 7, "severity": "minor", "confidence": confidence}]
-        rows.append({"src": f"source {number}", "mt": text, "COMET": 0.5, "errors": errors})
-        marked, kind = (text.replace("two", "<v>two</v>"), "Accuracy\tMinor"), (text, "No-error\tNo-error")
-        place = f"A\td\t1\t{number}\tr\tsource {number}"
-        ratings.append("\t".join([place, *(marked if rng.random() < confidence / 2 else kind)]))
-    metric, human = tmp_path / "xcomet.json", tmp_path / "human.tsv"
-    metric.write_text(json.dumps({"A": rows}))
-    human.write_text("\n".join(ratings) + "\n")
-    return metric, human
-
-
-def test_the_table_names_the_error_and_what_is_learnt_fixes_it(
-    files: tuple[Path, Path], tmp_path: Path, mbr_esd: Command
-) -> None:
+def test_the_table_names_the_error_and_what_is_learnt_fixes_it(tmp_path: Path, mbr_esd: Command) -> None:
     learnt = tmp_path / "calibration.json"
-    shown = mbr_esd("calibrate", *files, "--table json --save", learnt)
+    shown = mbr_esd("calibrate", *FILES, "--table json --save", learnt)
     before = json.loads(shown.out)[0]["rows"]
     assert [row["level"] for row in before] == ["span", "character"]
     assert before[0]["predicted"] == 60
@@ -49,10 +27,8 @@ def test_the_table_names_the_error_and_what_is_learnt_fixes_it(
     assert "learns from 60 spans of xcomet, and 1000 are wanted" in shown.err
 
 
-def test_a_metric_looks_the_same_in_each_panel_of_the_plot(
-    files: tuple[Path, Path], tmp_path: Path, mbr_esd: Command
-) -> None:
-    figure = calibration_plot(read_table([Source.parse(str(path)) for path in files]))
+def test_a_metric_looks_the_same_in_each_panel_of_the_plot(tmp_path: Path, mbr_esd: Command) -> None:
+    figure = calibration_plot(read_table([Source.parse(str(path)) for path in FILES]))
     axes = {axis.get_title(): axis.get_xlabel() for axis in figure.axes}
     of = {"confirmed": "confidence", "precision": "recall", "risk": "coverage"}
     assert axes == {f"{name}, per span": label for name, label in of.items()}
@@ -61,12 +37,12 @@ def test_a_metric_looks_the_same_in_each_panel_of_the_plot(
     looks = {(line.get_label(), line.get_color(), line.get_linestyle()) for axis in figure.axes for line in axis.lines}
     assert looks == {(line.get_label(), line.get_color(), line.get_linestyle()) for line in (guide, first)}
     assert figure.axes[0].get_legend() is not None
-    mbr_esd("calibrate", *files, "--plot", tmp_path / "plot.png")
+    mbr_esd("calibrate", *FILES, "--plot", tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_without_ratings_there_is_nothing_to_confirm(files: tuple[Path, Path], mbr_esd: Command) -> None:
-    assert "no human annotations" in mbr_esd("calibrate", files[0], status=1).err
+def test_without_ratings_there_is_nothing_to_confirm(mbr_esd: Command) -> None:
+    assert "no human annotations" in mbr_esd("calibrate", FILES[0], status=1).err
 
 
 def test_guides_of_two_language_pairs_look_apart() -> None:

@@ -40,16 +40,12 @@ def miniature(work: Path, data: Path, *arguments: str) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def test_the_supervised_start_learns(work: Path) -> None:
-    figures = json.loads((work / "sft.json").read_text(encoding="utf-8"))
-    assert figures["last_loss"] < 0.7 * figures["first_loss"]
-
-
-def test_the_loss_falls_and_the_chosen_is_rewarded(work: Path) -> None:
-    figures = json.loads((work / "dpo.json").read_text(encoding="utf-8"))
-    assert figures["first_loss"] == pytest.approx(0.6931, abs=0.02)
-    assert figures["last_loss"] < figures["first_loss"]
-    assert figures["last_margin"] > 0
+def test_the_supervised_start_and_the_preferences_are_learnt(work: Path) -> None:
+    supervised, preferences = (json.loads((work / f"{name}.json").read_text("utf-8")) for name in ("sft", "dpo"))
+    assert supervised["last_loss"] < 0.7 * supervised["first_loss"]
+    assert preferences["first_loss"] == pytest.approx(0.6931, abs=0.02)
+    assert preferences["last_loss"] < preferences["first_loss"]
+    assert preferences["last_margin"] > 0
 
 
 def test_every_row_of_the_tables_is_measured(work: Path) -> None:
