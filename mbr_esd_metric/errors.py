@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import io
+import json
 import logging
 import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -168,8 +169,19 @@ def require(package: str, extra: str, purpose: str) -> None:
 
 
 def install_command(extra: str) -> str:
-    """The command that installs the packages of an extra, and what it does to COMET."""
-    command = f'pip install "mbr-esd-metric[{extra}]"'
+    """The command that installs the packages of an extra from where this package came, and what it does to COMET."""
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    what, editable = "mbr-esd-metric", ""
+    with suppress(PackageNotFoundError):
+        # PEP 610: a file that says where a package came from, if not from an index.
+        origin = json.loads(distribution(what).read_text("direct_url.json") or "{}")
+        if origin.get("url", "").startswith("file:"):
+            what = url2pathname(urlsplit(origin["url"]).path)
+            editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
+    command = f'pip install {editable}"{what}[{extra}]"'
     return f"{command} (beside COMET: docs/comet.md)" if extra in ("vllm", "train") else command
 
 

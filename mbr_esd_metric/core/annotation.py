@@ -22,7 +22,7 @@ from functools import reduce
 from numbers import Real
 from typing import Any, Literal, TypeAlias
 
-from mbr_esd_metric.errors import InputError, unknown
+from mbr_esd_metric.errors import InputError, number_of, unknown
 
 Severity = Literal["major", "minor"]
 #: The text that a span's offsets count in.
@@ -245,7 +245,8 @@ class Annotation:
                 )
             if span.end > length:
                 raise InputError(
-                    f"error span [{span.start}, {span.end}) ends past the translation, which has {length} characters"
+                    f"error span [{span.start}, {span.end}) ends past the translation, which has "
+                    f"{number_of(length, 'character')}"
                 )
 
 

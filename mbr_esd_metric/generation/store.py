@@ -253,7 +253,7 @@ def _advice(error: Exception) -> str:
     if "full" in text or getattr(error, "errno", None) == 28:
         return f"the disk is full; what was stored before is kept: free some space and run again, or {_FIX}"
     if _is_read_only(error):
-        return f"no permission to write there ({text}); make it writable, or {_FIX}"
+        return f"no permission to write there, or it is a folder ({text}); make it writable, or {_FIX}"
     if "locked" in text:
         return f"another process keeps it locked for {_BUSY_SECONDS:.0f} s now; wait for it to end, or {_FIX}"
     if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
