@@ -17,7 +17,7 @@ from mbr_esd_metric.cli.shared_options import (
     named_metrics,
     print_tables,
 )
-from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, progress_bar, unknown
+from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, progress_bar
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
 from mbr_esd_metric.metaeval.metric_set import spa_notes
 from mbr_esd_metric.metaeval.score_statistics import TASK_SETS, evaluate, overall, score_statistic, wmt_tasks
@@ -74,6 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     views.add_argument(
         "--view",
+        choices=_VIEWS,
         metavar="VIEW",
         help="overall: the overall score by the tasks of the test set's year; wmt23, wmt24, wmt25: of that year; "
         "spans: their numbers and agreement; error-free: which translations have no error (WMT26's task 3); "
@@ -97,7 +98,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  mbr-esd leaderboard --test-set data/wmt21.tedtalks --lp en-de\n"
         "  mbr-esd leaderboard --test-set wmt24 --lp en-de en-es ja-zh --against map,majority --table latex\n"
         "  mbr-esd leaderboard --test-set wmt23 --lp en-de he-en zh-en --statistics seg-kendall-item spa\n"
-        "  mbr-esd leaderboard --test-set wmt24 --lp en-de --view length --measures f1-corpus\n"
         "  mbr-esd leaderboard --test-set wmt24 --lp en-de --view lambda-sweep --metric xcomet.json --plot sweep.png"
     )
 
@@ -107,8 +107,6 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.adapters.wmt.test_set import metric_set_of
     from mbr_esd_metric.report import evaluations
 
-    if args.view not in (None, *_VIEWS):
-        raise unknown("view", args.view, _VIEWS)
     if args.view is not None and args.view not in _PARTS and args.statistics is not None:
         raise no_effect_error("--statistics", f"--view {args.view}")
     if args.plot and args.view not in _PLOTS:

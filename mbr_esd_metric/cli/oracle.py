@@ -51,7 +51,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "annotation. With several raters there is one row for their mean, and one for each of them, on the\n"
         "translations that this rater rated.\n\n"
         "example:\n"
-        "  mbr-esd oracle candidates.jsonl --test-set data/wmt21.tedtalks --lp en-de\n"
         "  mbr-esd oracle candidates.jsonl --sizes 16 64 256 --test-set wmt24 --lp en-de --plot curve.png"
     )
 
@@ -64,10 +63,9 @@ def run(args: argparse.Namespace) -> int:
     if args.plot and not args.sizes:
         raise OptionError("--plot draws what more candidates bring; say how many with --sizes, for instance 16 64 256")
     settings = LeaderboardSettings(measures=tuple(args.measures or DEFAULT_MEASURES))
+    notes = [f"oracle: the candidate with the highest {args.utility} to the rater, or on average to all"]
     if args.sizes:
         notes = [f"the first N candidates of each translation; utility of mbr and the oracle: {args.utility}"]
-    else:
-        notes = [f"oracle: the candidate with the highest {args.utility} to the rater, or on average to all"]
     sets: list[MetricSet] = []
     rows: dict[str, TableRow] = {}
     results: dict[str, dict[Key, Result]] = {}

@@ -226,7 +226,6 @@ def test_sweep(board: Command) -> None:
         ("--view spans --measures mpp-corps", "did you mean 'mpp-corpus'"),
         ("--view spans --exclude Z", "unknown system of wmt23 en-de 'Z'"),
         ("--view spans --statistics spa", "--statistics changes nothing with --view spans"),
-        ("--view wmt21", "wmt23"),
         ("--view overall --test-set {data}/made", "made has no tasks of its own; choose --view wmt23"),
         ("--test-set {data}/made", "no metric has segment scores; score some with: mbr-esd wmt score"),
         ("--statistics seg-kendal-item", "seg-kendall-item"),
