@@ -190,7 +190,9 @@ def _other_format(columns: CandidateColumns, translation: str, source: str | Non
         if name != read_as:
             parsed = _parsed(columns, options.parser(translation, name, source or ""))
             if parsed and not any(isinstance(one, Invalid) for one in parsed):
-                fix = f"say so with --format {name}" if columns.format is None else "fix their format in the file"
+                fix = "fix their format in the file"
+                if columns.format is None:
+                    fix = f"say so with --format {name} (in a model's name, format={name})"
                 return f"; they are in the format {name}, and were read as {read_as}: {fix}"
     return ""
 
