@@ -70,7 +70,9 @@ def test_answers_are_in_the_grammar_and_read_back(name: str, text: str) -> None:
                 continue
             assert grammar.fullmatch(written), (written, grounded)
             assert parser.parse(written) == Parsed(annotation)
-            assert set(parser.ranges(written)) == set(annotation.key)
+            said = parser.ranges(written)
+            assert set(said) == set(annotation.key)
+            assert all(0 <= start < end <= len(written) for ranges in said.values() for start, end in ranges)
         assert grammar.fullmatch(answers.answer(Annotation(), text, source)[0])
 
 
@@ -148,7 +150,7 @@ def test_a_translation_without_words_has_one_answer(name: str) -> None:
 @pytest.mark.parametrize(("name", "before"), [("compact", ""), ("compact-omissions", "omitted ")])
 @pytest.mark.parametrize("grounded", [False, True])
 def test_a_compact_answer_cannot_go_on_for_ever(name: str, before: str, grounded: bool) -> None:
-    """A span was repeated until the answer was cut."""
+    """A model that repeats a span would go on until its answer is cut."""
     text, answers = "Der Hund bellt.", get_format(name)
     grammar, errors = answers.grammar(text, grounded, text), [f"{before}minor <Hund>"] * (MOST + 1)
     assert re.fullmatch(grammar, " ".join(errors[:MOST]))

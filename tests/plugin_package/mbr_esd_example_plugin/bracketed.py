@@ -27,7 +27,7 @@ class BracketedParser(AnswerParser):
         errors = []
         for error in ERROR.finditer(text):
             words = re.sub(r"\\.", lambda escape: PLAIN[escape[0]], error[2])
-            errors.append(Written(cast("Severity", error[1]), words, said=error.span()))
+            errors.append(Written(cast("Severity", error[1]), words, said=(error.span(),)))
         return self.located(errors)
 
 
