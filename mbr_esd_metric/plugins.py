@@ -1,7 +1,8 @@
-"""Classes by name. A new class is one new file, in this package or in another one that is installed.
+"""Classes by name: similarities, rules, formats and engines, of this package and of others that are installed.
 
-In this package, the file is named like the class: ``gemba_mqm.py`` defines the format with ``name = "gemba-mqm"``. So
-names are known before a class is loaded. Another package offers a class by an entry point with the class's ``name``::
+In this package, a file is named like its class: ``gemba_mqm.py`` defines the format with ``name = "gemba-mqm"``. So
+names are known before a class is loaded. The rules are in one file. Another package offers a class by an entry point
+with the class's ``name``::
 
     [options.entry_points]
     mbr_esd_metric.rules =

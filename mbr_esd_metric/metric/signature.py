@@ -24,10 +24,10 @@ _PLACED = ("rule", "utility", "weights", "mqm", "format", "location", "invalid",
 def signature(card: ModelCard, engine: Engine | None) -> str:
     """The signature of a run of a card, with its engine, or without one over a file of candidates.
 
-    ``mbr-esd|model:...|n:256|t:2.0|k:10|u:softf1|b:1|g:0.5|prompt:v1|invalid:drop|v:...``: everything that can change a
-    score; what is at its default and rarely changed is left out. Of candidates from a file nobody knows what sampled
-    them, so eight digits of the file's SHA-256 stand for model, engine, sampling and prompt:
-    ``mbr-esd|candidates:0a1b2c3d|d:mbr|n:256|u:softf1|...``.
+    ``mbr-esd|model:...|engine:vllm|d:mbr|n:256|t:2.0|k:10|seed:0|max:2048|u:softf1|w:uniform|b:1|g:0.5|mqm:paper|``
+    ``prompt:v1|loc:first|invalid:drop|blank:worst|v:...``: everything that can change a score; what is at its default
+    and rarely changed is left out. Of candidates from a file nobody knows what sampled them, so eight digits of the
+    file's SHA-256 stand for model, engine, sampling and prompt: ``mbr-esd|candidates:0a1b2c3d|d:mbr|n:256|...``.
     """
     decision, sampling = card.decision, card.sampling
     model: dict[str, Any] = {}

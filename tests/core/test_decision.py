@@ -188,7 +188,7 @@ def test_what_a_rule_lacks_and_what_plays_no_part_is_refused(options: dict[str, 
 
 @pytest.mark.parametrize(("n", "most", "length", "peak"), [(16, 4000, 100_000, 500e6), (256, 5, 600, 9e6)])
 def test_many_spans_take_memory_by_their_number(n: int, most: int, length: int, peak: float) -> None:
-    """16 candidates of 4,000 errors each took 7.2 GB."""
+    """A dense table of 16 candidates with 4,000 errors each has gigabytes."""
     generator = np.random.default_rng(5)
     starts = generator.integers(0, length - 10, (n, most)).tolist()
     some = candidates(*(Annotation([ErrorSpan(start, start + 5, "minor") for start in row]) for row in starts))

@@ -124,7 +124,7 @@ def test_a_download_of_the_hub_links_to_its_files(tmp_path: Path) -> None:
 def test_an_error_in_a_folder_names_the_file(
     tmp_path: Path, hparams: str, error: type[Exception], part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A downloaded folder could say where the user's key and texts go, and have any file of the user's sent there."""
+    """A downloaded folder must not say where the user's key and texts go, nor have files of the user's sent there."""
     folder, outside = tmp_path / "model", tmp_path / "secret"
     folder.mkdir()
     outside.write_text("a key")

@@ -64,7 +64,7 @@ def test_corrections_and_data_warnings_are_in_the_json(comet_command: Command) -
 
 @pytest.mark.parametrize("gpus", ["0", "2"])
 def test_what_a_server_refuses_is_null(comet_command: Command, gpus: str) -> None:
-    """It was written as NaN, which is no JSON; and a warning did not name the system."""
+    """NaN is no JSON; and a warning names the system."""
     pytest.importorskip("aiohttp")
     names = ["mt.txt", "b.txt"]
     for name in names:

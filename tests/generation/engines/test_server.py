@@ -204,7 +204,7 @@ def test_openais_key_goes_to_openai_alone(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_no_password_of_an_address_is_shown() -> None:
-    """Passwords with a slash or question mark were taken for a path, and sent to a host with the user's name."""
+    """A slash or question mark in a password begins no path; else the host would be the user's name."""
     malformed = """alice:hunter2@h:1/v1|http:alice:hunter2@h/v1|ftp://alice:hunter2@h/v1|http://alice:hun@ter2@h:x/v1
         |http://alice:hunter2@h :1/v1|http://alice:hunter2|h:1/v1?key=hunter2|http://h:x/v1?key=hunter2#hunter2
         |http://alice:12/ter2@h:1/v1|http://alice:12?ter2@h:1/v1|http://h:1/v1?key=hun@ter2"""
