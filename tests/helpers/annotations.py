@@ -27,7 +27,7 @@ def annotations(draw: st.DrawFn, length: int, most: int = 6) -> Annotation:
 
 
 @st.composite
-def several(draw: st.DrawFn, least: int = 2, most: int = 5) -> tuple[int, list[Annotation]]:
+def several(draw: st.DrawFn, least: int, most: int) -> tuple[int, list[Annotation]]:
     """A length and annotations of a translation of that length."""
     length = draw(st.integers(0, 24))
     return length, draw(st.lists(annotations(length), min_size=least, max_size=most))

@@ -37,6 +37,8 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 #: Where the human annotations are, as everywhere in the tests.
 DATA = Path(os.environ.get("MBR_ESD_DATA", ROOT.parent / "shared" / "data"))
+#: Seconds after which a command of a page is ended.
+_LONGEST = 900
 
 
 def _here(*modules: str) -> bool:
@@ -159,12 +161,12 @@ class Session:
         self._shell.kill()
         self._shell.wait()
 
-    def _run(self, command: str, seconds: float = 900) -> tuple[int, str]:
+    def _run(self, command: str) -> tuple[int, str]:
         """Exit status and output of a command in the document's shell."""
         end = "--end-of-command--"
         self._shell.stdin.write(f"{{\n{command}\n}} </dev/null\nprintf '\\n%s %d\\n' {end} $?\n")
         self._shell.stdin.flush()
-        watch = threading.Timer(seconds, self._shell.kill)
+        watch = threading.Timer(_LONGEST, self._shell.kill)
         watch.start()
         lines: list[str] = []
         try:
@@ -174,7 +176,7 @@ class Session:
                 lines.append(line)
         finally:
             watch.cancel()
-        raise AssertionError(f"$ {command}\nends the shell, or takes longer than {seconds:.0f} s:\n{''.join(lines)}")
+        raise AssertionError(f"$ {command}\nends the shell, or takes longer than {_LONGEST} s:\n{''.join(lines)}")
 
     def _python(self, block: Block) -> None:
         with contextlib.ExitStack() as back:

@@ -31,14 +31,9 @@ def write_folder(data: Path, test_set: str = "made", lp: str = "en-de") -> Layou
     return Layout(data, test_set, lp)
 
 
-def write_texts(
-    layout: Layout,
-    sources: Sequence[str],
-    outputs: Mapping[str, Sequence[str | None]],
-    documents: Sequence[tuple[str, str]] = (),
-) -> None:
+def write_texts(layout: Layout, sources: Sequence[str], outputs: Mapping[str, Sequence[str | None]]) -> None:
     """Write sources and translations; those of systems called ref, refA and so on are references as well."""
-    write_documents(layout.documents, documents or [("all", "d")] * len(sources))
+    write_documents(layout.documents, [("all", "d")] * len(sources))
     write_text(layout.source(), sources)
     for system, texts in outputs.items():
         write_text(layout.output(system), texts)
