@@ -146,8 +146,8 @@ def read_beside(path: str, source_path: str, count: int) -> list[str]:
 
 
 def document_names(path: str, source_path: str, count: int) -> list[str]:
-    """The document of each source: a line has an id, mt-metrics-eval's domain and document, or the doc_id or item_id of
-    WMT's JSON lines. A document is in one piece."""
+    """The document of each source: a line has an id, mt-metrics-eval's domain and document, or the item_id, doc_id or
+    document_id (WMT24++) of WMT's JSON lines. A document is in one piece."""
     from mbr_esd_metric.files.untrusted import parse_strict_json, reading
 
     names: list[str] = []
@@ -169,4 +169,4 @@ def _document_of(item: Mapping[str, Any]) -> str:
 
     if "item_id" in item:  # WMT26: its last part is the place in the document
         return str(item["item_id"]).rpartition(SEPARATOR)[0] or str(item["item_id"])
-    return str(item["doc_id"])
+    return str(item["document_id" if "document_id" in item else "doc_id"])

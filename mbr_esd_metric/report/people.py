@@ -66,7 +66,7 @@ def _systems(ratings: Sequence[Rating]) -> Table:
             Column("ratings", "ratings"): len(group),
             Column("score", "score", best="max", digits=2): mean,
             Column("mqm", "MQM", best="max", digits=2): fmean(mqm.values()) if mqm else None,
-            Column("seconds", "seconds a rating", digits=1): fmean(one.seconds for one in group),
+            Column("seconds", "seconds a rating", digits=1): fmean(one.seconds for one in group) or None,
         }
         rows.append((-mean, row))
     return table_of("what people say", [row for _, row in sorted(rows, key=lambda one: one[0])])
@@ -150,7 +150,7 @@ def _people(ratings: Sequence[Rating]) -> Table:
         {
             Column("annotator", "annotator"): name,
             Column("ratings", "ratings"): len(group),
-            Column("minutes", "minutes", digits=1): sum(one.seconds for one in group) / 60,
+            Column("minutes", "minutes", digits=1): sum(one.seconds for one in group) / 60 or None,
             Column("errors", "errors each", digits=2): fmean(len(one.errors) for one in group),
             Column("checks", "checks passed"): "/".join(map(str, group[0].checks)) if group[0].checks[1] else None,
         }

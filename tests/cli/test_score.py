@@ -78,6 +78,7 @@ def test_a_blank_translation_gets_the_lowest_score_and_is_counted(mbr_esd: Comma
         ["news article", "news article", "sport article"],
         ["news desk\tan article", "news desk\tan article", "sport desk\tother article"],
         ['{"doc_id": "a", "src": "x"}', '{"doc_id": "a"}', '{"doc_id": "b"}'],
+        ['{"document_id": "a"}', '{"document_id": "a"}', '{"document_id": "b"}'],
         [f'{{"item_id": "official_###_en_###_de_###_news_###_{at}"}}' for at in ("a_###_0", "a_###_1", "b_###_0")],
     ],
 )  # fmt: skip

@@ -76,6 +76,15 @@ def test_answers_are_in_the_grammar_and_read_back(name: str, text: str) -> None:
         assert grammar.fullmatch(answers.answer(Annotation(), text, source)[0])
 
 
+@pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")])
+def test_an_empty_omission_is_dropped_however_it_is_spaced(separators: tuple[str, str]) -> None:
+    empty = {"omitted_span": "", "category": "accuracy", "sub_category": "omission", "severity": "minor"}
+    text = json.dumps({"errors": [empty]}, separators=separators)
+    assert get_format("json-omissions").parser("The dog", source="Der Hund").parse(text) == Parsed(
+        Annotation(), 1, unplaced=1
+    )
+
+
 def test_an_omission_of_the_old_prompt_has_no_place() -> None:
     """GEMBA's way: the words of the source as an error of the translation."""
     answer = (

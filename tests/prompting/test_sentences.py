@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mbr_esd_metric.prompting.sentences import LONGEST, Cut, PairCosts, cheapest_path, parts, sentences
+from mbr_esd_metric.prompting.sentences import LONGEST, Cut, PairCosts, align, cheapest_path, parts, sentences
 
 #: What texts are made of: stops, quotes, blank lines, emoji, combining marks, scripts without spaces.
 PIECES = [
@@ -137,6 +137,13 @@ def test_the_time_for_sentences_is_linear(piece: str) -> None:
     began = time.process_time()
     sentences((piece * 100_000)[:100_000], "en")
     assert time.process_time() - began < 2
+
+
+def test_the_time_for_alignments_is_linear_where_the_numbers_of_sentences_differ() -> None:
+    source = [f"The number {number} is here." for number in range(2000)]
+    began = time.process_time()
+    assert align(source, [f"Die Zahl {number} ist da." for number in range(0, 2000, 2)])[-1][1] == (2000, 1000)
+    assert time.process_time() - began < 10
 
 
 def test_invisible_characters_are_no_sentence_and_half_a_surrogate_pair_is_a_character() -> None:

@@ -46,3 +46,10 @@ def test_tables_of_a_campaign(tmp_path: Path) -> None:
     assert [cell.value for cell in (*nothing[:3], *nothing[4:])] == ["from nothing", 2, 20.0, 1.0, 1, 1.0]
     rows = [("x", 12, "1/2"), ("y", 1, "1/2"), ("z", 1, "1/2")]
     assert [(row[0], row[1], row[-1]) for row in values["annotators"]] == rows
+
+
+def test_ratings_without_times_claim_none(tmp_path: Path) -> None:
+    write_rating_lines(tmp_path / "r.jsonl", RATINGS)
+    ratings = [Rating("A", "d", "1", "x", "source", TEXT, (), "en-de")]
+    systems, people = people_tables(ratings, [tmp_path / "r.jsonl"])
+    assert [systems.rows[0][-1].value, people.rows[0][2].value] == [None, None]

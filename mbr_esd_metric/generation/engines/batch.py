@@ -140,9 +140,18 @@ class BatchEngine(ServerEngine):
         return waiting
 
     def _by_token(self) -> dict[str, str]:
-        """Token of an entry -> the batch that carries it, of the latest hundred of the account."""
-        batches = objects_in(self._object("/batches?limit=100"), "data") or []
-        return {str((one.get("metadata") or {}).get("mbr_esd")): str(one.get("id")) for one in batches}
+        """Token of an entry -> the batch that carries it, of all batches of the account, the latest first."""
+        batches: dict[str, str] = {}
+        after = ""
+        while True:
+            page = self._object(f"/batches?limit=100{after}")
+            items = objects_in(page, "data") or []
+            for item in items:
+                if isinstance(metadata := item.get("metadata"), Mapping):
+                    batches.setdefault(str(metadata.get("mbr_esd")), str(item.get("id")))
+            if not items or page.get("has_more") is not True:
+                return batches
+            after = f"&after={items[-1].get('id')}"
 
     def _results(
         self, client: Client, state: Mapping[str, Any], parts: Mapping[str, Request], failed: list[str]

@@ -47,12 +47,15 @@ class FakeBatchServer(FakeServer):
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
         self.lines: list[dict[str, Any]] = []
-        self._names = itertools.count()
+        self._names, self._pages = itertools.count(), itertools.cycle((True, False))
 
     def describe(self, path: str) -> tuple[int, Any]:
         kind, name, *_ = [*path.removeprefix("/v1/").split("/"), ""]
         if path == "/v1/batches":
-            return 200, {"data": list(self.batches.values())[::-1], "has_more": False}
+            # A page of others' batches comes before ours.
+            others = next(self._pages)
+            page = [{"id": "another", "metadata": ["no object"]}] if others else list(self.batches.values())[::-1]
+            return 200, {"data": page, "has_more": others}
         if kind == "batches" and name in self.batches:
             return 200, self.look(name)
         if kind == "files" and name in self.files:
