@@ -73,10 +73,9 @@ class Run:
         return self.work / name
 
     def card(self, model: str, **options: object) -> ModelCard:
-        """The model in a folder of the work folder, with this run's store."""
+        """The model in a folder of the work folder."""
         fixed = {"engine": "transformers", "lp": LP, "dtype": "bfloat16", **CARD, "max_tokens": self.size.max_tokens}
-        store = {"store": str(self.path("candidates.sqlite"))}
-        return with_options(load_card(str(self.path(model))), {**fixed, **options, **store})
+        return with_options(load_card(str(self.path(model))), {**fixed, **options})
 
 
 def run_data(run: Run) -> None:
@@ -301,6 +300,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     args.work.mkdir(parents=True, exist_ok=True)
     run = Run(SIZES[args.size], args.data, args.work)
+    os.environ["MBR_ESD_STORE"] = str(run.path("candidates.sqlite"))
     clock = run.path("time.json")
     for stage in args.stages:
         work, done = _STAGES[stage]
