@@ -108,13 +108,14 @@ def run(args: argparse.Namespace) -> int:
     if args.references:
         raise no_effect_error("--references", "a model of this package")
     card = with_pair(load_card(args.model), args.lp)
-    answers = (card if card.candidates is None else candidate_source(card).card).decision.format
-    if args.corrected and not get_format(answers).corrections:
-        raise OptionError(
-            f"--corrected {args.corrected}: this model corrects nothing; ask it with format=json-corrections"
-        )
-    if args.corrected and len(args.translations) > 1:
-        raise OptionError(f"--corrected {args.corrected} is for one system; give one file with -t")
+    if args.corrected:
+        form = (card if card.candidates is None else candidate_source(card).card).decision.format
+        if not get_format(form).corrections:
+            raise OptionError(
+                f"--corrected {args.corrected}: this model corrects nothing; ask it with format=json-corrections"
+            )
+        if len(args.translations) > 1:
+            raise OptionError(f"--corrected {args.corrected} is for one system; give one file with -t")
     texts = read_texts(args, card.lp, card.candidates)
     if not texts.ids:
         return _show(args, texts, {args.document: []})
