@@ -72,7 +72,8 @@ def refused(dialect: str, body: dict[str, Any]) -> str | None:
         return f"Unrecognized request argument supplied: {unknown[0]}"
     if dialect in ("openai", "plain") and body.get("reasoning_effort") not in (None, "none") and "temperature" in body:
         return "Unsupported parameter: 'temperature' is not supported with this model."
-    return _not_strict(body["response_format"]["json_schema"]["schema"]) if dialect == "openai" else None
+    asked = body.get("response_format") if dialect == "openai" else None
+    return _not_strict(asked["json_schema"]["schema"]) if asked else None
 
 
 def _not_strict(schema: dict[str, Any]) -> str | None:

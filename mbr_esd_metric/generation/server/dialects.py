@@ -163,7 +163,7 @@ DIALECTS: Mapping[str, Dialect] = {
         Dialect(
             "ollama", "schema",
             lambda q: {
-                "stream": False, "format": json.loads(q.request.schema), "truncate": False, "shift": False,
+                "stream": False, "format": json.loads(q.request.schema or "null"), "truncate": False, "shift": False,
                 "think": False if q.dialect.reasoning_effort in (None, "none") else q.dialect.reasoning_effort,
                 "options": {
                     "seed": q.sampling.seed_of(q.request) % _SEEDS, "temperature": q.sampling.temperature,
@@ -181,7 +181,7 @@ DIALECTS: Mapping[str, Dialect] = {
                 "max_completion_tokens": q.sampling.max_tokens, "response_format": {
                     "type": "json_schema",
                     "json_schema": {"name": "annotation", "strict": True, "schema": json.loads(q.request.schema)},
-                },
+                } if q.request.schema else None,
             },
             "response_format", per_request=PER_REQUEST, seed=True, temperature_while_reasoning=False, lists_all=False,
             aliases=True,

@@ -94,7 +94,8 @@ def _same_model(name: str, requested: str) -> bool:
 def _check_form(sample: Candidate, query: Query) -> None:
     """Raise `SchemaViolation` if a sample is not in the requested form, unless it was cut or may lack tokens."""
     dialect, request, text = query.dialect, query.request, sample.text or ""
-    if sample.truncated or dialect.guidance == "none" or dialect.loses_tokens:
+    free = dialect.guidance == "none" or (dialect.guidance == "schema" and not request.schema)
+    if sample.truncated or free or dialect.loses_tokens:
         return
     if dialect.guidance == "schema":
         try:

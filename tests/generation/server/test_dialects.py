@@ -155,6 +155,19 @@ def test_what_needs_log_probabilities_or_a_grammar_is_refused(name: str) -> None
             annotate(load_card(base + "&grounded=true"), segments)
 
 
+@pytest.mark.parametrize("name", ["openai", "ollama"])
+def test_a_format_that_is_no_json_is_asked_for_without_a_schema(name: str) -> None:
+    def spoil(reply: dict[str, Any], number: int) -> None:
+        for choice in reply.get("choices", [reply]):
+            choice["message"]["content"] = "Critical:\nno-error\nMajor:\nno-error\nMinor:\nno-error"
+
+    with FakeServer(MODEL, dialect=name, spoil=spoil) as server:
+        options = f"model={MODEL}&server={server.url}&dialect={name}&format=gemba-mqm&n=2"
+        [decision] = annotate(load_card(f"mbr-esd-server?{options}"), [Segment("A house.", "Ein Haus.", "a")]).decisions
+    assert (decision.valid, decision.mqm) == (2, 0)
+    assert not {"response_format", "format"} & {*server.bodies[0]}
+
+
 @pytest.mark.parametrize("name", ["openai", "plain"])
 def test_a_model_that_reasons_takes_no_temperature(name: str) -> None:
     for effort, temperature in (("low", None), ("none", 2.0)):
