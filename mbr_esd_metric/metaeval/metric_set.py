@@ -144,9 +144,11 @@ def spa_notes(sets: Sequence[MetricSet], exact: bool) -> list[str]:
         if not (rated == rated[0]).all():
             shared = (rated.astype(np.int64) @ rated.T)[np.triu_indices(len(rated), 1)]
             none = f"; {(shared == 0).sum()} of {len(shared)} pairs have none" if (shared == 0).any() else ""
+            both = sorted(shared[shared > 0].tolist()) or [0]
+            count = " to ".join(map(str, dict.fromkeys((both[0], both[-1]))))
             notes.append(
                 f"in {one.lp} systems are rated on different segments: SPA compares each pair of systems on the "
-                f"{shared.min()} to {shared.max()} segments that both have{none}"
+                f"{count} segments that both have{none}"
             )
     if same:
         why = "all its p-values are 1/2" if exact else "depends on the order of the systems"

@@ -256,6 +256,7 @@ def test_systems_rated_on_different_segments(own: Layout, own_board: Command, sw
     put_lines(path, {rated: "A\tNone", **({unrated: "A\t-1.0"} if swapped else {})})
     for words in ("--k 0", "--statistics spa", f"{SWEEP} --metric spans"):
         assert re.search(r"SPA compares each pair .* on the \d+ to \d+ segments that both have", own_board(words).out)
+    assert re.search(r" on the \d+ segments that both have", own_board("--k 0 --systems A B").out)
     assert "SPA compares" not in own_board("--k 0 --exclude A").out
     test_set = load_test_set(own.data, "wmt23", "en-de")
     expected = spa(test_set.gold, test_set.metric("noise-refA").scores, missing="pairs")
