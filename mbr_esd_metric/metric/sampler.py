@@ -114,12 +114,15 @@ class Sampler(AbstractContextManager["Sampler"]):
             self._held.callback(self._engine.close)
             self._engine.load()
             bar.set_description("sampling", refresh=False)
-            self._store.add_servers(self._engine.digest, self._engine.servers)
+            answered = False
             for generated in self._engine.generate(parts, card.sampling):
                 if isinstance(generated, Refused):
                     self.refused[generated.key] = generated
                     bar.update(sum(part.n for part in parts if part.key == generated.key))
                 else:
+                    if not answered:  # a server that gave nothing is not where candidates came from
+                        self._store.add_servers(self._engine.digest, self._engine.servers)
+                        answered = True
                     self._store.put(generated.key, generated.first, generated.samples)
                     bar.update(len(generated.samples))
 

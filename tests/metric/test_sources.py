@@ -122,6 +122,15 @@ def test_candidates_of_another_server_are_named(caplog: pytest.LogCaptureFixture
             assert "model=NAME" in line
 
 
+def test_a_server_that_gave_nothing_is_not_named(caplog: pytest.LogCaptureFixture) -> None:
+    """After a wrong address the next run warned of candidates that were not there."""
+    with FakeServer(MODEL, context=1) as refuses, FakeServer(MODEL) as answers:
+        for server in (refuses, answers):
+            annotate(load_card(f"mbr-esd-server?model={MODEL}&n=2&server={server.url}"), PAIRS[:1])
+    assert refuses.bodies
+    assert "came from" not in caplog.text
+
+
 @pytest.mark.parametrize("n", ["2", "auto/32"])
 def test_a_segment_whose_every_answer_is_withheld_has_no_score(n: str) -> None:
     """It ended the run: a filter may also answer with status 200."""
