@@ -47,8 +47,11 @@ class Servers:
         path, field, key = dialect.models
         answered, problem = False, ""
         for address in self._addresses:
+            fix = "see its address, which mostly ends in /v1"
             try:
                 response = self._get(address, path)
+                if response.status == 429 or response.status >= 500:
+                    fix = "it may be busy, or still loading: repeat the command later"
                 models = objects_in(response.json(), field) if response.status == 200 else None
                 if models is None and (response.status in (401, 403) or dialect.lists_all):
                     from mbr_esd_metric.generation.server.failures import key_refused, reason_of
@@ -59,7 +62,6 @@ class Servers:
             except TransientError as error:
                 problem = f"no server answers at {address} ({error}); start the server, or fix the address"
                 if error.sent:
-                    fix = "see its address, which mostly ends in /v1"
                     problem = f"{address} does not say what it serves ({error}); {fix}"
                 continue
             answered = True

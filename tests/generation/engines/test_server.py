@@ -117,6 +117,14 @@ def test_a_server_that_cannot_be_used(url: str, model: str, message: str, monkey
         assert ServerEngine(EngineOptions(MODEL, server=(free.url,))).problem is None
 
 
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_server_that_is_still_loading_has_no_wrong_address(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeServer(MODEL) as server:
+        monkeypatch.setattr(server, "describe", lambda path: (status, {"error": {"message": "Loading model"}}))
+        problem = ServerEngine(EngineOptions(MODEL, server=(server.url,))).problem
+    assert "Loading model); it may be busy, or still loading" in str(problem)
+
+
 def test_two_servers_share_the_work_with_32_requests_each_and_one_may_be_down() -> None:
     with FakeServer(MODEL, delay=0.2) as one, FakeServer(MODEL, delay=0.2) as two:
         servers = (one.url, two.url)
