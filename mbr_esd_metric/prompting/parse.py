@@ -262,6 +262,8 @@ class JsonParser(AnswerParser):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._errors: dict[str, Written] = {}
+        #: The errors whose words stand exactly in the text: nothing of them has to be counted.
+        self._exact: dict[str, tuple[SpanKey, ErrorSpan]] = {}
 
     def ranges(self, text: str) -> Ranges:
         if not text.startswith(_FIRST):
@@ -284,11 +286,14 @@ class JsonParser(AnswerParser):
     def read(self, text: str) -> Parsed | Invalid:
         if text.startswith(_FIRST) and text.endswith(_LAST):
             pieces = text[len(_FIRST) : -len(_LAST)].split(_BETWEEN)
+            spans = [*map(self._exact.get, pieces)]
             with suppress(_Malformed):
-                for piece in pieces:
-                    if piece not in self._errors:
-                        self._errors[piece] = self._error(_decoded(f"{{{piece}}}"))
-                return self.located([self._errors[piece] for piece in pieces])
+                if None in spans:
+                    spans = [self._exact.get(piece) or self._read_piece(piece) for piece in pieces]
+                if None in spans or len(pieces) > MOST_ERRORS:
+                    return self.located([self._errors[piece] for piece in pieces])
+                # Backwards, so that of equal spans the first is kept.
+                return Parsed(Annotation.of_keys(dict(reversed(cast("list[tuple[SpanKey, ErrorSpan]]", spans)))))
         before, *fenced = text.split(_FENCE, 3)
         if len(fenced) == 2 and "{" not in before + fenced[1]:  # JSON in Markdown, with prose around it
             text = fenced[0].lstrip("jsonJSON")
@@ -300,6 +305,16 @@ class JsonParser(AnswerParser):
             return self.located([*map(self._error, errors)])
         except _Malformed as error:
             return Invalid(str(error))
+
+    def _read_piece(self, piece: str) -> tuple[SpanKey, ErrorSpan] | None:
+        """The span of a piece in `_exact`, if it has one. Raises `_Malformed`."""
+        if piece not in self._errors:
+            error = self._errors[piece] = self._error(_decoded(f"{{{piece}}}"))
+            if self.location == "first" and error.severity is not None:
+                found = self._locate(error, error.severity, None)
+                if found is not None and found[2]:
+                    self._exact[piece] = found[:2]
+        return self._exact.get(piece)
 
     def _error(self, item: object) -> Written:
         """The error of an item of the list. Raises `_Malformed`."""
