@@ -171,6 +171,13 @@ def test_mpp_of_repeated_spans_and_of_a_tangle() -> None:
         near = [ErrorSpan(s.start, s.end + rng.randint(0, 3), "minor") for s in spans]
         c, s = Annotation.of_rater(spans), Annotation.of_rater(near)
         assert mpp(c, s) == pytest.approx(plain_mpp(c, s, 30), abs=1e-12)
+    # A few spans over many: exact, whichever side has the few.
+    for _ in range(10):
+        few, many = (
+            [ErrorSpan(a, a + rng.randint(5, 50), "minor") for a in rng.choices(range(40), k=count)]
+            for count in (4, 25)
+        )
+        assert mpp(few, many) == pytest.approx(mpp(many, few), abs=1e-12)
     # Dozens of spans that all overlap: by the plain assignment, beside others that are exact.
     crowd = [ErrorSpan(rng.randrange(40), 41 + rng.randrange(40), "minor") for _ in range(18)]
     other = [ErrorSpan(s.start, s.end + 1, "minor") for s in crowd]

@@ -15,7 +15,8 @@ As an evaluation measure MPP is micro-averaged: credits and denominators are sum
 A pair earns different credits towards P and R, so the best matching is no assignment problem. The candidate's spans are
 matched one after the other. Of the matchings that have used the same spans of the support so far, only those stay that
 no other one beats in both sums of credits, and a span of the support that no later one overlaps is forgotten. In a
-tangle of more spans than `_TANGLED` allows, the assignment with the most credit in all counts instead.
+tangle of more sets of used spans than `_TANGLED`, the support's spans are matched one after the other; if that is a
+tangle, too, the assignment with the most credit in all counts.
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ def _counts(mpp: Mpp, candidate: tuple[SpanKey, ...], support: tuple[SpanKey, ..
     return MppCounts(precision, mass_c, recall, mass_s)
 
 
-def _matchings(edges: _Edges) -> list[_Credits]:
+def _matchings(edges: _Edges, swapped: bool = False) -> list[_Credits]:
     last = {at: number for number, row in enumerate(edges) for at, _, _ in row}
     if len(last) == sum(map(len, edges)) and max(map(len, edges), default=0) < 2:
         alone = [row[0] for row in edges if row]
@@ -199,9 +200,24 @@ def _matchings(edges: _Edges) -> list[_Credits]:
                 states = None
         if not open_:
             # No later span competes with these.
-            fronts.append(_assigned(edges[begin : number + 1]) if states is None else states[0])
+            part = edges[begin : number + 1]
+            if states is not None:
+                fronts.append(states[0])
+            elif swapped:
+                fronts.append(_assigned(part))
+            else:
+                fronts.append([(p, r) for r, p in _matchings(_from_support(part), swapped=True)])
             states, begin = {0: [(0.0, 0.0)]}, number + 1
     return _combined(fronts)
+
+
+def _from_support(edges: _Edges) -> _Edges:
+    """The same pairs, for each span of the support."""
+    rows: dict[int, list[tuple[int, float, float]]] = {}
+    for number, row in enumerate(edges):
+        for at, p, r in row:
+            rows.setdefault(at, []).append((number, r, p))
+    return [rows[at] for at in sorted(rows)]
 
 
 def _front(sums: list[_Credits]) -> list[_Credits]:
