@@ -129,7 +129,7 @@ def _left_out(document: Document) -> str:
     if not left_out:
         return ""
     each = ", ".join(f"{count} {reason}" for reason, count in Counter(left_out.values()).items())
-    take = "; --all takes those that have one" if document.unready else ""
+    take = "; --all takes unready ones with a translation" if document.unready else ""
     return f"{number_of(len(left_out), 'unit')} left out ({each}), such as {next(iter(left_out))}{take}"
 
 
