@@ -362,6 +362,7 @@ def _places(test_set: TestSet) -> list[tuple[str, int]]:
 def _to_hundred(rows: Sequence[SubmissionRow], score_range: tuple[float, float] | None) -> Iterator[SubmissionRow]:
     low, high = score_range or (-25.0, 0.0)  # of Score(E)
     for row in rows:
+        _needed(row, row.spans, "error spans")
         if row.score is None or not low <= row.score <= high:
             raise OptionError(f"a score of {row.score} is not within {low:g} and {high:g}; give --range LOW HIGH")
         yield replace(row, score=100 * (row.score - low) / (high - low))
