@@ -94,13 +94,17 @@ def checks(source: str, translation: str) -> tuple[ErrorSpan, ...]:
     return tuple(found)
 
 
-def with_errors(decision: Decision, errors: Iterable[ErrorSpan], mqm: str) -> Decision:
+def with_errors(decision: Decision, errors: Iterable[ErrorSpan], mqm: str, score: str) -> Decision:
     """The decision with certain errors in its annotation, and its score less their points by these weights; only what
-    the model has not taken off already by marking some of the same characters."""
+    the model has not taken off already by marking some of the same characters. A score of the annotation has lost
+    the points of its marks, and a mean over the candidates their share. What a model states (`score=given`) need not
+    have lost any."""
     weights, annotation, points = weights_of(mqm), decision.annotation, decision.mqm
     for error in errors:
         marked = [one for one in decision.annotation.on(error.side) if one.start < error.end and error.start < one.end]
-        points += min(weights.of(error) - weights.total(marked), 0.0)
+        shares = [0.0 if score == "given" else 1.0 if score == "chosen" else one.confidence or 0.0 for one in marked]
+        taken = sum(share * weights.of(one) for one, share in zip(marked, shares, strict=True))
+        points += min(weights.of(error) - taken, 0.0)
         annotation = annotation.with_spans([error, *annotation])
     points = max(points, weights.floor)
     return replace(decision, annotation=annotation, mqm=points, score=unit_score(points, mqm))

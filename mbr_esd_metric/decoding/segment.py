@@ -167,7 +167,7 @@ class Counts:
         if self.certain:
             from mbr_esd_metric.decoding.checks import with_errors
 
-            decision = with_errors(decision, self.certain, options.mqm)
+            decision = with_errors(decision, self.certain, options.mqm, options.score)
         if not self.reasons and not self.dropped and not self.inexact:
             return decision
         invalid = sum(self.reasons.values())

@@ -109,12 +109,19 @@ def test_the_score_loses_their_points_once(marked: list[ErrorSpan], points: int)
     assert decision.expected_utilities == plain.expected_utilities
 
 
-def test_a_score_that_the_model_states_loses_them_too() -> None:
-    candidates = [Candidate("none\nscore 90"), Candidate("none\nscore 80")]
+@pytest.mark.parametrize("marked", ["none", "major <51>"])
+def test_a_score_that_the_model_states_loses_them_all(marked: str) -> None:
+    candidates = [Candidate(f"{marked}\nscore 90"), Candidate(f"{marked}\nscore 80")]
     options = DecisionOptions(format="esa", score="given")
     plain, checked = (decide(candidates, MT, options, source=SRC, checks=one) for one in ("false", "true"))
     assert checked.mqm == plain.mqm - 10  # a number and a placeholder
     assert checked.mqm_sd == plain.mqm_sd
+
+
+def test_a_mean_over_the_candidates_loses_what_they_have_not_taken_off() -> None:
+    candidates = [Candidate(annotation=[ErrorSpan(17, 19, "major")] * marks) for marks in (1, 1, 1, 0)]
+    decision = decide(candidates, MT, source=SRC.replace(" {name}", ""), score="expected", checks="true")
+    assert decision.mqm == pytest.approx(-5)  # -3.75 of the candidates
 
 
 def test_what_is_lost_is_an_omission_where_a_model_marks_omissions() -> None:
