@@ -57,8 +57,8 @@ def run(args: argparse.Namespace) -> int:
     systems = _systems(args.files)
     sampled = any(one.score.variance for system in systems.values() for one in system.values())
     tables = [_means(systems, sampled)]
-    if len(systems) > 1:
-        tables.append(_pairs(systems, sampled))
+    if (pairs := _pairs(systems, sampled)).rows:
+        tables.append(pairs)
     checks = [] if level is None else [_check(systems, level)]
     status = close_gate(args, "compare", tables, checks)
     print(render_all(tables, args.table), end="")
@@ -201,11 +201,13 @@ def _means(systems: Mapping[str, _System], sampled: bool) -> Table:
 
 
 def _pairs(systems: Mapping[str, _System], sampled: bool) -> Table:
-    """Each two systems on the segments that both have."""
+    """Each two systems that one model scored, on the segments that both have."""
     from mbr_esd_metric.metaeval.comparison import compare
 
     rows: list[TableRow] = []
     for a, b in combinations(systems, 2):
+        if len(_models({name: systems[name] for name in (a, b)})) > 1:
+            continue
         with labelled(f"{a} and {b}"):
             pair = compare(*_both(systems[a], systems[b]))
         shares: TableRow = {Column("sampling_share", "share of sampling", percent=True, digits=0): pair.sampling_share}

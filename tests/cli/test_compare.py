@@ -168,6 +168,7 @@ def test_scores_of_several_models_pass_no_gate(workdir: Path, mbr_esd: Command) 
     models = "scores of several models (Unbabel/XCOMET-XL, mbr-esd-llama)"
     assert f"{models}; score both systems with one" in result.err
     assert f"{models} cannot be compared" in result.out
+    assert "verdict" not in result.out
 
 
 def test_a_gate_over_some_segments_says_so(files: None, mbr_esd: Command) -> None:
