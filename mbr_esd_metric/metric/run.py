@@ -255,9 +255,10 @@ def _equal_scores(card: ModelCard, decisions: Sequence[Decision], candidates: in
     judged = [one for one in decisions if one.valid]
     if len(judged) < 2 or len({one.score for one in judged}) > 1 or math.isnan(judged[0].score):
         return []
+    empty = number_of(sum(not one.annotation for one in judged), "decision")
     line = (
-        f"all {len(judged)} segments have the score {judged[0].score:.4f}: {sum(not one.annotation for one in judged)} "
-        f"decisions have no error span, and {unmarked} of {candidates} candidates say that there is no error"
+        f"all {len(judged)} segments have the score {judged[0].score:.4f}: {empty} without an error span, and "
+        f"{unmarked} of {candidates} candidates say that there is no error"
     )
     means = [one.located / one.valid for one in judged]
     if card.samples == 1:

@@ -210,7 +210,7 @@ NOT_FOUND = "not found in the translation"
             False,
             "",
             [
-                "all 3 segments have the score 1.0000: 3 decisions have no error span, and 9 of 12 candidates say that",
+                "all 3 segments have the score 1.0000: 3 decisions without an error span, and 9 of 12 candidates",
                 "score=expected takes the mean over the candidates, which mark 0.00 to 0.50 error spans a segment",
             ],
         ),
