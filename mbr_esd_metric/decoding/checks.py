@@ -100,10 +100,10 @@ def with_errors(decision: Decision, errors: Iterable[ErrorSpan], mqm: str, score
     the points of its marks, and a mean over the candidates their share. What a model states (`score=given`) need not
     have lost any."""
     weights, annotation, points = weights_of(mqm), decision.annotation, decision.mqm
+    lost = {"given": 0.0, "chosen": 1.0}
     for error in errors:
         marked = [one for one in decision.annotation.on(error.side) if one.start < error.end and error.start < one.end]
-        shares = [0.0 if score == "given" else 1.0 if score == "chosen" else one.confidence or 0.0 for one in marked]
-        taken = sum(share * weights.of(one) for one, share in zip(marked, shares, strict=True))
+        taken = sum(lost.get(score, one.confidence or 0.0) * weights.of(one) for one in marked)
         points += min(weights.of(error) - taken, 0.0)
         annotation = annotation.with_spans([error, *annotation])
     points = max(points, weights.floor)

@@ -167,7 +167,9 @@ class Counts:
         if self.certain:
             from mbr_esd_metric.decoding.checks import with_errors
 
-            decision = with_errors(decision, self.certain, options.mqm, options.score)
+            # The mean over a single answer is its own score; its confidences are those of its tokens.
+            own = options.score == "expected" and self.probabilities
+            decision = with_errors(decision, self.certain, options.mqm, "chosen" if own else options.score)
         if not self.reasons and not self.dropped and not self.inexact:
             return decision
         invalid = sum(self.reasons.values())

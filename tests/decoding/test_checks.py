@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric import Candidate, ErrorSpan, decide, decide_many, load_metric
+from mbr_esd_metric.core.decision import TokenLogprobs
 from mbr_esd_metric.decoding.checks import checks
 from mbr_esd_metric.decoding.file import decide_file
 from mbr_esd_metric.decoding.options import DecisionOptions
@@ -122,6 +123,13 @@ def test_a_mean_over_the_candidates_loses_what_they_have_not_taken_off() -> None
     candidates = [Candidate(annotation=[ErrorSpan(17, 19, "major")] * marks) for marks in (1, 1, 1, 0)]
     decision = decide(candidates, MT, source=SRC.replace(" {name}", ""), score="expected", checks="true")
     assert decision.mqm == pytest.approx(-5)  # -3.75 of the candidates
+    # A single answer has lost all; its tokens' probabilities are the confidence, and no share.
+    text = answer("51", severity="major")
+    tokens = TokenLogprobs.spelling([text.encode()], [-0.5], text)
+    decision = decide(
+        [Candidate(text, token_logprobs=tokens)], MT, source=SRC.replace(" {name}", ""), score="expected", checks="true"
+    )
+    assert decision.mqm == pytest.approx(-5)
 
 
 def test_what_is_lost_is_an_omission_where_a_model_marks_omissions() -> None:
