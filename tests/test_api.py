@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import inspect
+import json
 import re
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,7 +30,7 @@ from mbr_esd_metric import (
 )
 from mbr_esd_metric.cli.decide import configure, flag
 from mbr_esd_metric.decoding.options import FIELDS as OPTIONS
-from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.errors import InputError, OptionError, install_command
 from mbr_esd_metric.metric.card import settings
 from mbr_esd_metric.metric.cards import load_card
 
@@ -190,3 +193,27 @@ WORD: Any = "high"
 def test_wrong_kinds_are_input_errors(call: Callable[[], object], part: str) -> None:
     with pytest.raises(InputError, match=part):
         call()
+
+
+@pytest.mark.parametrize(
+    ("origin", "command"),
+    [
+        (None, 'pip install "mbr-esd-metric[comet]"'),
+        ({"url": "file:///a%20b", "dir_info": {"editable": True}}, 'pip install -e "/a b[comet]"'),
+        (
+            {"url": "https://host/x.git", "vcs_info": {"vcs": "git", "commit_id": "abc"}},
+            'pip install "mbr-esd-metric[comet] @ git+https://host/x.git@abc"',
+        ),
+        (
+            {"url": "https://host/x.whl", "archive_info": {}},
+            'pip install "mbr-esd-metric[comet] @ https://host/x.whl"',
+        ),
+    ],
+)
+def test_an_extra_comes_from_where_the_package_came(
+    origin: dict[str, Any] | None, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = None if origin is None else json.dumps(origin)
+    installed = SimpleNamespace(read_text=lambda name: text if name == "direct_url.json" else None)
+    monkeypatch.setattr(importlib.metadata, "distribution", lambda name: installed)
+    assert install_command("comet") == command
