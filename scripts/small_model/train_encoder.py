@@ -1,8 +1,9 @@
 """Trains the small model, an encoder that tags tokens, on the file that `training_set.py` writes.
 
-    python scripts/small_model/train_encoder.py BASE training_set.npz --minutes 8 -o run
+    python scripts/small_model/train_encoder.py BASE training_set.npz --minutes 60 -o run
 
-BASE is a folder with a `BertModel` and its tokenizer. The input is ``<s> translation </s> source </s>``. Six numbers
+BASE is a folder with a `BertModel` and its tokenizer, or a model that was trained so; of several, it begins with the
+mean of their weights. The input is ``<s> translation </s> source </s>``. Six numbers
 per token: logits of ok, minor and major (along the source: left out), and three more that help. Their means over the
 tokens of a pair are its quality, ``-log(1 + MQM penalty)``, and its rating, a direct assessment, normalised for each
 language pair; the last one says whether a person's post-edit changes the token.
@@ -11,18 +12,19 @@ Translations of one source are drawn together. Of each two of them, quality and 
 loss: its target is the difference of people's ratings, standardised for each rater, of a teacher's scores, standardised
 within the source, or a constant.
 
-Beside this the encoder learns to find words that do not belong (`--replaced`, the share of the batches): a smaller
-encoder, which learns at the same time, fills hidden tokens of a text from that text alone, and one more number per
-token says which tokens it made up. Only the text in the other language tells (ELECTRA: Clark et al., 2020). Neither the
-smaller encoder nor that number is in the model.
+`--shares` says how often rows of each kind are drawn. A teacher that reads the reference is trained by the same
+command, on a file that has the reference in the place of the source and only the kind `teacher`.
 
 The learning rate falls with the time. Every five minutes a checkpoint is written; the same command goes on from it. In
-the end the model is in `model/`, for `engine=tagger`. A GPU reads thousands of rows a second, a core some tens.
+the end the model is in `model/`, for `engine=tagger`. A GPU reads thousands of rows a second, a core some tens. On
+processors two runs of one thread each, whose weights are averaged, are faster than one of two threads; batches of 2,000
+tokens learn more from each row than large ones; and the lower layers may stay as they are (`--frozen`).
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import shutil
 import time
@@ -34,10 +36,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from encoder_folder import weights_of
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, smooth_l1_loss
 
 LABELS = ("ok", "minor", "major", "quality", "rating", "edited")
-#: Of the rows, by the kind of their group.
+#: Of the rows, by the kind of their group (`--shares`).
 SHARES = {
     "mqm": 0.34, "joined": 0.05, "teacher": 0.33, "minimal": 0.09, "rated": 0.06, "spoilt": 0.08, "planted": 0.05
 }  # fmt: skip
@@ -47,10 +50,8 @@ IGNORED = -100
 _BESIDE = 8
 #: Factor of differences of quality and rating in the loss of the order, and of the rate, layer by layer downwards.
 _SCALE, _FALL = 3.0, 0.9
-#: Ids of <s>, </s> and the padding; a hidden token has the padding's.
+#: Ids of <s>, </s> and the padding.
 _BEGIN, _END, _PAD = 0, 2, 1
-#: Share of the tokens of a text that the generator fills, and its layers.
-_HIDDEN, _LAYERS_OF_GENERATOR = 0.2, 4
 
 
 class Rows:
@@ -59,9 +60,18 @@ class Rows:
     Args:
         data: the arrays of the file.
         tokens: of a batch at most, padding included.
+        shares: of the rows that are drawn, by the kind of their group.
+        longest: tokens of a row that is drawn, at most.
     """
 
-    def __init__(self, data: Mapping[str, Any], tokens: int, device: str) -> None:
+    def __init__(
+        self,
+        data: Mapping[str, Any],
+        tokens: int,
+        device: str,
+        shares: Mapping[str, float] = SHARES,
+        longest: float = math.inf,
+    ) -> None:
         self.most, self.device = tokens, device
         starts = np.concatenate([[0], data["text_ends"]])
         sizes = np.diff(starts)
@@ -91,12 +101,14 @@ class Rows:
         for start, end in pairwise([0, *data["group_ends"].tolist()]):
             of: dict[int, list[int]] = defaultdict(list)
             for row, member in enumerate(data["member"][start:end].tolist(), start):
-                of[member].append(row)
+                if self.lengths[row] <= longest:
+                    of[member].append(row)
             self.groups.append(list(of.values()))
-        numbers = [np.flatnonzero(data["kind"] == number) for number in range(len(data["kinds"]))]
+        some = np.array([bool(of) for of in self.groups])
+        numbers = [np.flatnonzero(some & (data["kind"] == number)) for number in range(len(data["kinds"]))]
         self.kinds = [(some, np.cumsum(data["weight"][some])) for some in numbers]
         drawn = [np.mean([min(len(self.groups[g]), _BESIDE) for g in some] or np.inf) for some in numbers]
-        chances = np.array([SHARES[kind] for kind in data["kinds"].tolist()]) / np.array(drawn)
+        chances = np.array([shares.get(kind, 0.0) for kind in data["kinds"].tolist()]) / np.array(drawn)
         self.chances: list[float] = (chances / chances.sum()).tolist()
 
     def draw(self, chance: random.Random) -> list[int]:
@@ -148,76 +160,43 @@ class Rows:
             yield from map(self.batch, made)
 
 
-class Generator:
-    """Fills hidden tokens of a text: the lower layers of the same encoder, and its word embeddings to choose by."""
-
-    def __init__(self, base: Path, words: Any) -> None:
-        from torch.nn import GELU, LayerNorm, Linear, ModuleList, Sequential
-        from transformers import BertModel
-
-        encoder = BertModel.from_pretrained(base, add_pooling_layer=False)
-        encoder.encoder.layer = encoder.encoder.layer[:_LAYERS_OF_GENERATOR]
-        encoder.embeddings.word_embeddings.weight = self.words = words
-        width = words.shape[1]
-        head = Sequential(Linear(width, width), GELU(), LayerNorm(width), Linear(width, width))
-        self.modules = ModuleList([encoder, head])
-
-    def fill(self, ids: Any, hidden: Any) -> tuple[Any, Any]:
-        """Loss, and the ids with what it puts into the hidden places."""
-        encoder, head = self.modules
-        inputs = {"attention_mask": ids.ne(_PAD).long(), "token_type_ids": torch.zeros_like(ids)}
-        states = encoder(ids.masked_fill(hidden, _PAD), **inputs).last_hidden_state
-        logits = (head(states[hidden]) @ self.words.T.to(states.dtype)).float()
-        filled = ids.clone()
-        filled[hidden] = (logits.detach() - torch.empty_like(logits).exponential_().log()).argmax(-1)
-        return cross_entropy(logits, ids[hidden], reduction="sum") / max(1, len(logits)), filled
-
-
 class Trainer:
-    """The model and its updates."""
+    """The model and its updates.
 
-    def __init__(self, base: Path, rate: float, device: str, replaced: float) -> None:
-        from transformers import BertForTokenClassification
+    Args:
+        models: folders; it begins with the mean of their weights.
+        rate: highest learning rate.
+        tags: weight of the loss of the tags.
+        frozen: so many layers, counted from below, and the embeddings stay as they are.
+    """
 
-        self.model = BertForTokenClassification.from_pretrained(
-            base,
-            hidden_dropout_prob=0.1,
-            attention_probs_dropout_prob=0.0,
-            num_labels=len(LABELS),
-            id2label=dict(enumerate(LABELS)),
-            label2id={name: number for number, name in enumerate(LABELS)},
-        )
-        words = self.model.bert.embeddings.word_embeddings.weight.requires_grad_(False)
-        self.found = torch.nn.Linear(self.model.config.hidden_size, 1)
-        self.generator = Generator(base, words) if replaced else None
-        others = [self.found, *([self.generator.modules] if self.generator else [])]
-        for module in (self.model, *others):
-            module.train().to(device)
+    def __init__(self, models: Sequence[Path], rate: float, device: str, tags: float = 1.0, frozen: int = 0) -> None:
+        every = [_loaded(folder) for folder in models]
+        self.model = every[0].train().to(device)
+        with torch.no_grad():
+            for same in zip(*(model.parameters() for model in every), strict=True):
+                same[0].copy_(torch.stack([one.to(device) for one in same]).mean(0))
         layers, groups = self.model.config.num_hidden_layers, defaultdict[tuple[float, float], list[Any]](list)
         for name, parameter in self.model.named_parameters():
             depth = int(name.split("layer.")[1].split(".")[0]) + 1 if "layer." in name else 0
             share = 3.0 if name.startswith("classifier") else _FALL ** (layers - depth)
-            groups[share, 0.01 if parameter.dim() > 1 else 0.0].append(parameter)
-        groups[1.0, 0.01] += [parameter for module in others for parameter in module.parameters()]
-        rates = [
-            {"params": [p for p in some if p.requires_grad], "share": share, "weight_decay": decay}
-            for (share, decay), some in groups.items()
-        ]
+            fixed = "word_embeddings" in name or (depth <= frozen and frozen and not name.startswith("classifier"))
+            if not fixed:
+                groups[share, 0.01 if parameter.dim() > 1 else 0.0].append(parameter)
+            parameter.requires_grad_(not fixed)
+        rates = [{"params": some, "share": share, "weight_decay": decay} for (share, decay), some in groups.items()]
         self.optimizer = torch.optim.AdamW(rates, lr=rate, betas=(0.9, 0.98), fused=device == "cuda")
         self.parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
-        self.rate, self.device, self.updates = rate, device, 0
+        self.rate, self.device, self.tags, self.updates = rate, device, tags, 0
         self.losses: dict[str, list[Any]] = defaultdict(list)
 
-    def states(self, ids: Any, types: Any) -> Any:
-        return self.model.bert(ids, attention_mask=ids.ne(_PAD).long(), token_type_ids=types).last_hidden_state
-
-    def update(self, batch: Mapping[str, Any], share: float, replaced: bool) -> None:
+    def update(self, batch: Mapping[str, Any], share: float) -> None:
         """One step; `share` of the time has passed."""
         with torch.autocast(self.device, dtype=torch.bfloat16):
-            parts = self.replaced_losses(batch) if replaced else self.losses_of(batch)
+            parts = self.losses_of(batch)
             sum(parts.values()).backward()
         torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
-        now = self.rate * min(1.0, (self.updates + 1) / 200) * max(0.0, 1 - share)
+        now = self.rate * min(1.0, (self.updates + 1) / 150) * max(0.0, 1 - share)
         for group in self.optimizer.param_groups:
             group["lr"] = now * group["share"]
         self.optimizer.step()
@@ -227,10 +206,10 @@ class Trainer:
             self.losses[name].append(value.detach())
 
     def losses_of(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        mask = batch["ids"].ne(_PAD)
-        logits = self.model.classifier(self.model.dropout(self.states(batch["ids"], batch["types"]))).float()
+        ids, mask = batch["ids"], batch["ids"].ne(_PAD)
+        logits = self.model(ids, attention_mask=mask.long(), token_type_ids=batch["types"]).logits.float()
         each = cross_entropy(logits[..., :3].transpose(1, 2), batch["labels"], ignore_index=IGNORED, reduction="none")
-        parts = {"tags": (each * batch["weights"]).sum() / batch["weights"].gt(0).sum().clamp(min=1)}
+        parts = {"tags": self.tags * (each * batch["weights"]).sum() / batch["weights"].gt(0).sum().clamp(min=1)}
         pooled = (logits[..., 3:5] * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
         for i, name in enumerate(("quality", "rating")):
             known = ~batch[name].isnan()
@@ -245,21 +224,6 @@ class Trainer:
             likely = torch.sigmoid(batch["order"][first] - batch["order"][second])[:, None].expand(-1, 2)
             parts["order"] = binary_cross_entropy_with_logits(_SCALE * (pooled[first] - pooled[second]), likely)
         return parts
-
-    def replaced_losses(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        """Of finding what the generator made up, in the translation or in the source."""
-        ids, types = batch["ids"], batch["types"]
-        side = torch.rand(len(ids), 1, device=ids.device).lt(0.3).long()
-        open_to = types.eq(side) & ids.ne(_PAD) & ids.ne(_BEGIN) & ids.ne(_END)
-        hidden = open_to & torch.rand(ids.shape, device=ids.device).lt(_HIDDEN)
-        alone = ids.masked_fill(types.ne(side), _PAD)  # the text without the other one
-        assert self.generator is not None
-        fill, filled = self.generator.fill(alone, hidden)
-        ids = torch.where(hidden, filled, ids)
-        logits = self.found(self.states(ids, types)).squeeze(-1).float()
-        wrong = (ids != batch["ids"]).float()
-        error = binary_cross_entropy_with_logits(logits, wrong, reduction="none")
-        return {"fill": fill, "replaced": 5 * (error * open_to).sum() / open_to.sum().clamp(min=1)}
 
     def store(self, path: Path, passed: float) -> None:
         """Write a checkpoint, whole or not at all; `passed` are the seconds until now."""
@@ -279,18 +243,33 @@ class Trainer:
 
     def save(self, folder: Path, base: Path) -> None:
         """Write a folder that `engine=tagger` reads."""
-        self.model.config.hidden_dropout_prob = 0.0
         self.model.save_pretrained(folder)
         for path in [*base.glob("tokenizer*"), *base.glob("special_tokens*")]:
             shutil.copy(path, folder)
+
+
+def _loaded(folder: Path) -> Any:
+    """A model with our labels. The ordinary attention is the fastest for short texts on processors."""
+    from transformers import BertForTokenClassification
+
+    return BertForTokenClassification.from_pretrained(
+        folder,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        num_labels=len(LABELS),
+        id2label=dict(enumerate(LABELS)),
+        label2id={name: number for number, name in enumerate(LABELS)},
+        attn_implementation="eager",
+    )
 
 
 def train(args: argparse.Namespace) -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(args.seed)
     chance = random.Random(args.seed)
-    rows = Rows(dict(np.load(args.rows)), args.tokens, device)
-    trainer, batches = Trainer(args.base, args.rate, device, args.replaced), rows.batches(chance)
+    shares = weights_of(args.shares) if args.shares else SHARES
+    batches = Rows(dict(np.load(args.rows)), args.tokens, device, shares, args.longest).batches(chance)
+    trainer = Trainer(args.base, args.rate, device, args.tags, args.frozen)
     checkpoint, read, began = args.output / "state.pt", 0, time.time()
     if checkpoint.is_file():
         began -= trainer.restore(checkpoint)
@@ -299,7 +278,7 @@ def train(args: argparse.Namespace) -> None:
     args.output.mkdir(parents=True, exist_ok=True)
     while (share := (time.time() - began) / (60 * args.minutes)) < 1:
         batch = next(batches)
-        trainer.update(batch, share, chance.random() < 2 * args.replaced * (1 - share))
+        trainer.update(batch, share)
         read += len(batch["ids"])
         if trainer.updates % 100 == 0:
             losses = ", ".join(f"{n} {float(torch.stack(v).mean()):.3f}" for n, v in sorted(trainer.losses.items()))
@@ -308,17 +287,20 @@ def train(args: argparse.Namespace) -> None:
         if time.time() - saved > 300:
             trainer.store(checkpoint, time.time() - began)
             saved = time.time()
-    trainer.save(args.output / "model", args.base)
+    trainer.save(args.output / "model", args.base[0])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("base", type=Path)
+    parser.add_argument("base", type=Path, nargs="+")
     parser.add_argument("rows", type=Path)
     parser.add_argument("--minutes", type=float, required=True)
     parser.add_argument("--rate", type=float, default=4e-4, help="highest learning rate (default: %(default)s)")
     parser.add_argument("--tokens", type=int, default=24_000, help="of a batch, at most (default: %(default)s)")
-    parser.add_argument("--replaced", type=float, default=0.3, help="share of batches to find words that do not belong")
+    parser.add_argument("--longest", type=int, default=256, help="tokens of a row (default: %(default)s)")
+    parser.add_argument("--shares", nargs="+", metavar="KIND=SHARE", help="of the rows; what is not named is left out")
+    parser.add_argument("--tags", type=float, default=1.0, help="weight of the tags' loss (default: %(default)s)")
+    parser.add_argument("--frozen", type=int, default=0, help="lower layers that stay as they are (default: none)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", "--output", required=True, type=Path)
     train(parser.parse_args())
