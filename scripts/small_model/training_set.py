@@ -3,8 +3,9 @@
     python scripts/small_model/training_set.py BASE --mqm 2021_en-de.tsv.gz=3 2021_zh-en.tsv.gz=3 --mlqe MLQE-PE \
         --lp en-de et-en --teacher teacher_wmt22.tsv.gz --minimal planted_train.jsonl.gz -o training_set.npz
 
-BASE has the tokenizer. After = stands how often a file of annotations is drawn from. A group is drawn together: the
-translations of one source, a good one and the same with an error or spoilt (`spoilt.py`, `planted.py`), or one row.
+BASE has the tokenizer; kinds whose files are not named are left out. After = stands how often a file of annotations is
+drawn from. A group is drawn together: the translations of one source, a good one and the same with an error or spoilt
+(`spoilt.py`, `planted.py`), or one row.
 
 The file has arrays of texts (`tokens`, `blank`: whether a token has no character, `text_ends`), of rows (`translation`
 and `source`: numbers of texts; `member`: which translation of the group, several rows of which are several raters';
@@ -76,13 +77,14 @@ class Groups:
             for mqm in self.mqm:
                 yield from ((mqm.weight / len(mqm.sources), translations) for translations in mqm.sources)
         elif kind == "teacher":
-            yield from ((1.0, translations) for translations in read_teacher(self.args.teacher))
+            yield from ((1.0, source) for path in self.args.teacher for source in read_teacher(path))
         elif kind == "minimal":
-            for some in read_minimal(self.args.minimal).values():
+            kinds = read_minimal(self.args.minimal) if self.args.minimal else {}
+            for some in kinds.values():
                 yield from ((1 / len(some) ** 0.5, [[row] for row in pair]) for pair in some)
         elif kind == "rated":
             yield from ((1.0, [[row]]) for rows in self.rated.values() for row in rows)
-        else:
+        elif self.mqm and self.pairs:
             make = {"joined": self._joined, "spoilt": self._spoilt, "planted": self._planted}[kind]
             for _ in range(self.args.made):
                 if rows := make():
@@ -216,11 +218,11 @@ def arrays(groups: Groups, tokenizer: Any) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("base", type=Path)
-    parser.add_argument("--mqm", required=True, nargs="+", metavar="FILE=WEIGHT", help="annotations of people")
-    parser.add_argument("--mlqe", required=True, type=Path, help="folder of the unpacked archives of MLQE-PE")
-    parser.add_argument("--lp", required=True, nargs="+", help="language pairs of MLQE-PE")
-    parser.add_argument("--teacher", required=True, type=Path, help="translations with the score of a model")
-    parser.add_argument("--minimal", required=True, type=Path, help="good translations and the same with one error")
+    parser.add_argument("--mqm", nargs="+", default=[], metavar="FILE=WEIGHT", help="annotations of people")
+    parser.add_argument("--mlqe", type=Path, help="folder of the unpacked archives of MLQE-PE")
+    parser.add_argument("--lp", nargs="+", default=[], help="language pairs of MLQE-PE")
+    parser.add_argument("--teacher", type=Path, nargs="+", default=[], help="translations with the score of a model")
+    parser.add_argument("--minimal", type=Path, help="good translations and the same with one error")
     parser.add_argument(
         "--made", type=int, default=40_000, help="groups of each kind that is made here (default: %(default)s)"
     )

@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("transformers")
 
 import train_encoder
+import training_set
 from training_rows import Row
 from training_set import Group, arrays
 
@@ -77,3 +78,17 @@ def test_lower_layers_stay_and_long_rows_are_left_out(tmp_path: Path) -> None:
     changed = {name for name, values in trainer.model.state_dict().items() if not values.equal(before[name])}
     upper = {name for name in before if ".layer." in name and ".layer.0." not in name}
     assert changed == upper | {"classifier.weight", "classifier.bias"}
+
+
+def test_a_teachers_scores_alone_are_a_training_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = "lp\tsystem\tsegment\tsource\ttarget\tscore\n"
+    table += "".join(f"en-de\t{n}\t0\tone two\t{text}\t{n}\n" for n, text in enumerate(("eins", "zwei", "eins zwei")))
+    (tmp_path / "teacher.tsv").write_text(table, encoding="utf-8")
+    byte_level_tokenizer().save_pretrained(tmp_path)
+    words = ("training_set.py", tmp_path, "--teacher", tmp_path / "teacher.tsv", "-o", tmp_path / "rows.npz")
+    monkeypatch.setattr(sys, "argv", [*map(str, words)])
+    training_set.main()
+    rows = train_encoder.Rows(dict(np.load(tmp_path / "rows.npz")), 1000, "cpu")
+    batch = rows.batch([rows.draw(random.Random(0))])
+    assert sorted(batch["order"].tolist()) == pytest.approx([-1.837, 0, 1.837], abs=1e-3)
+    assert (len(batch["pairs"]), batch["quality"].isnan().all(), batch["weights"].max()) == (3, True, 0)
