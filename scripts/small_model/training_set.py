@@ -1,11 +1,11 @@
 """Writes what the small model learns from into one file, in tokens, for `train_encoder.py`.
 
     python scripts/small_model/training_set.py BASE --mqm 2021_en-de.tsv.gz=3 2021_zh-en.tsv.gz=3 --mlqe MLQE-PE \
-        --lp en-de et-en --teacher teacher_wmt22.tsv.gz --minimal planted_train.jsonl.gz -o training_set.npz
+        --lp en-de et-en --teacher teacher_wmt22.tsv.gz=1 --minimal planted_train.jsonl.gz -o training_set.npz
 
-BASE has the tokenizer; kinds whose files are not named are left out. After = stands how often a file of annotations is
-drawn from. A group is drawn together: the translations of one source, a good one and the same with an error or spoilt
-(`spoilt.py`, `planted.py`), or one row.
+BASE has the tokenizer; kinds whose files are not named are left out. After = stands how often a file is drawn from
+among those of its kind. A group is drawn together: the translations of one source, a good one and the same with an
+error or spoilt (`spoilt.py`, `planted.py`), or one row.
 
 The file has arrays of texts (`tokens`, `blank`: whether a token has no character, `text_ends`), of rows (`translation`
 and `source`: numbers of texts; `member`: which translation of the group, several rows of which are several raters';
@@ -77,7 +77,10 @@ class Groups:
             for mqm in self.mqm:
                 yield from ((mqm.weight / len(mqm.sources), translations) for translations in mqm.sources)
         elif kind == "teacher":
-            yield from ((1.0, source) for path in self.args.teacher for source in read_teacher(path))
+            for named in self.args.teacher:
+                path, _, weight = named.rpartition("=")
+                sources = read_teacher(Path(path))
+                yield from ((float(weight) / len(sources), translations) for translations in sources)
         elif kind == "minimal":
             kinds = read_minimal(self.args.minimal) if self.args.minimal else {}
             for some in kinds.values():
@@ -221,7 +224,9 @@ def main() -> None:
     parser.add_argument("--mqm", nargs="+", default=[], metavar="FILE=WEIGHT", help="annotations of people")
     parser.add_argument("--mlqe", type=Path, help="folder of the unpacked archives of MLQE-PE")
     parser.add_argument("--lp", nargs="+", default=[], help="language pairs of MLQE-PE")
-    parser.add_argument("--teacher", type=Path, nargs="+", default=[], help="translations with the score of a model")
+    parser.add_argument(
+        "--teacher", nargs="+", default=[], metavar="FILE=WEIGHT", help="translations with the score of a model"
+    )
     parser.add_argument("--minimal", type=Path, help="good translations and the same with one error")
     parser.add_argument(
         "--made", type=int, default=40_000, help="groups of each kind that is made here (default: %(default)s)"

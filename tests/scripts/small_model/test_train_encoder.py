@@ -85,7 +85,7 @@ def test_a_teachers_scores_alone_are_a_training_set(tmp_path: Path, monkeypatch:
     table += "".join(f"en-de\t{n}\t0\tone two\t{text}\t{n}\n" for n, text in enumerate(("eins", "zwei", "eins zwei")))
     (tmp_path / "teacher.tsv").write_text(table, encoding="utf-8")
     byte_level_tokenizer().save_pretrained(tmp_path)
-    words = ("training_set.py", tmp_path, "--teacher", tmp_path / "teacher.tsv", "-o", tmp_path / "rows.npz")
+    words = ("training_set.py", tmp_path, "--teacher", f"{tmp_path / 'teacher.tsv'}=1", "-o", tmp_path / "rows.npz")
     monkeypatch.setattr(sys, "argv", [*map(str, words)])
     training_set.main()
     rows = train_encoder.Rows(dict(np.load(tmp_path / "rows.npz")), 1000, "cpu")
