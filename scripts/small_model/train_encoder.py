@@ -296,7 +296,7 @@ def main() -> None:
     parser.add_argument("rows", type=Path)
     parser.add_argument("--minutes", type=float, required=True)
     parser.add_argument("--rate", type=float, default=4e-4, help="highest learning rate (default: %(default)s)")
-    parser.add_argument("--tokens", type=int, default=24_000, help="of a batch, at most (default: %(default)s)")
+    parser.add_argument("--tokens", type=int, default=2_000, help="of a batch, at most (default: %(default)s)")
     parser.add_argument("--longest", type=int, default=256, help="tokens of a row (default: %(default)s)")
     parser.add_argument("--shares", nargs="+", metavar="KIND=SHARE", help="of the rows; what is not named is left out")
     parser.add_argument("--tags", type=float, default=1.0, help="weight of the tags' loss (default: %(default)s)")
