@@ -5,7 +5,7 @@
 
 BASE has the tokenizer; kinds whose files are not named are left out. After = stands how often a file is drawn from
 among those of its kind. A group is drawn together: the translations of one source, a good one and the same with an
-error or spoilt (`spoilt.py`, `planted.py`), or one row.
+error or spoilt (`spoilt.py`, `planted.py`), one of a teacher's and another source's, or one row.
 
 The file has arrays of texts (`tokens`, `blank`: whether a token has no character, `text_ends`), of rows (`translation`
 and `source`: numbers of texts; `member`: which translation of the group, several rows of which are several raters';
@@ -29,12 +29,12 @@ import numpy as np
 from clean_pairs import pairs as clean_pairs
 from planted import Planter
 from spoilt import KINDS, Pair, Spoiler
-from training_rows import Row, joined, read_minimal, read_mlqe, read_mqm_rows, read_teacher
+from training_rows import Row, Source, joined, read_minimal, read_mlqe, read_mqm_rows, read_teacher
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.distill.training_rows import HumanAnnotation
 
-KINDS_OF_GROUPS = ("mqm", "joined", "teacher", "minimal", "rated", "spoilt", "planted")
+KINDS_OF_GROUPS = ("mqm", "joined", "teacher", "other", "minimal", "rated", "spoilt", "planted")
 KIND_WEIGHTS = {
     "segment": 3.0, "clause": 3.5, "cut": 3.5, "words": 1.5, "copied": 1.2, "half_copied": 1.0, "unrelated": 1.0,
     "half_unrelated": 1.0, "language": 0.8, "twice": 1.2, "half_twice": 1.0, "shuffled": 0.8,
@@ -81,6 +81,9 @@ class Groups:
                 path, _, weight = named.rpartition("=")
                 sources = read_teacher(Path(path))
                 yield from ((float(weight) / len(sources), translations) for translations in sources)
+        elif kind == "other":
+            for named in self.args.teacher:
+                yield from self._others(read_teacher(Path(named.rpartition("=")[0])))
         elif kind == "minimal":
             kinds = read_minimal(self.args.minimal) if self.args.minimal else {}
             for some in kinds.values():
@@ -92,6 +95,16 @@ class Groups:
             for _ in range(self.args.made):
                 if rows := make():
                     yield 1.0, [[row] for row in rows]
+
+    def _others(self, sources: Sequence[Source]) -> Iterator[Group]:
+        """A translation of each source beside one of another source, near it in the file, so of the same languages."""
+        for at, translations in enumerate(sources):
+            far = self.chance.choice((self.chance.randrange(1, 4), self.chance.randrange(4, 200)))
+            good, other = (self.chance.choice(some)[0] for some in (translations, sources[(at - far) % len(sources)]))
+            if good.source != other.source:
+                errors, missing = ((0, len(other.translation), 2),), ((0, len(good.source)),)
+                bad = Row(good.source, other.translation, errors, missing, (), (1.0, 1.0), *_LOWEST, None, -5.0)
+                yield 1.0, [[replace(good, order=0.0)], [bad]]
 
     def _joined(self) -> list[Row]:
         mqm = self.chance.choices(self.mqm, [one.weight * bool(one.documents) for one in self.mqm])[0]

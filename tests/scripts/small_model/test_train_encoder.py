@@ -82,13 +82,23 @@ def test_lower_layers_stay_and_long_rows_are_left_out(tmp_path: Path) -> None:
 
 def test_a_teachers_scores_alone_are_a_training_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = "lp\tsystem\tsegment\tsource\ttarget\tscore\n"
-    table += "".join(f"en-de\t{n}\t0\tone two\t{text}\t{n}\n" for n, text in enumerate(("eins", "zwei", "eins zwei")))
+    of = {"one two": ("eins", "zwei", "eins zwei"), "three": ("drei", "eins", "vier"), "six": ("sechs", "so", "vier")}
+    for source, texts in of.items():
+        table += "".join(f"en-de\t{n}\t0\t{source}\t{text}\t{n}\n" for n, text in enumerate(texts))
     (tmp_path / "teacher.tsv").write_text(table, encoding="utf-8")
     byte_level_tokenizer().save_pretrained(tmp_path)
     words = ("training_set.py", tmp_path, "--teacher", f"{tmp_path / 'teacher.tsv'}=1", "-o", tmp_path / "rows.npz")
     monkeypatch.setattr(sys, "argv", [*map(str, words)])
     training_set.main()
-    rows = train_encoder.Rows(dict(np.load(tmp_path / "rows.npz")), 1000, "cpu")
+    data = dict(np.load(tmp_path / "rows.npz"))
+    rows = train_encoder.Rows(data, 1000, "cpu", {"teacher": 1.0})
     batch = rows.batch([rows.draw(random.Random(0))])
     assert sorted(batch["order"].tolist()) == pytest.approx([-1.837, 0, 1.837], abs=1e-3)
     assert (len(batch["pairs"]), batch["quality"].isnan().all(), batch["weights"].max()) == (3, True, 0)
+    rows = train_encoder.Rows(data, 1000, "cpu", {"other": 1.0})
+    batch = rows.batch([sorted(rows.draw(random.Random(0)))])
+    assert batch["order"].tolist() == [0, -5]
+    assert batch["quality"].isnan().tolist() == [True, False]
+    text = batch["weights"] > 0
+    assert text.sum(1).tolist() == [0, int((batch["ids"][1] > 2).sum())], "both texts of the wrong one"
+    assert set(batch["labels"][text].tolist()) == {2}
