@@ -42,7 +42,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy,
 LABELS = ("ok", "minor", "major", "quality", "rating", "edited")
 #: Of the rows, by the kind of their group (`--shares`).
 SHARES = {
-    "mqm": 0.34, "joined": 0.05, "teacher": 0.33, "minimal": 0.09, "rated": 0.06, "spoilt": 0.08, "planted": 0.05
+    "mqm": 0.34, "joined": 0.05, "teacher": 0.33, "other": 0.04, "minimal": 0.09, "rated": 0.06, "spoilt": 0.08,
+    "planted": 0.05,
 }  # fmt: skip
 #: Label of tokens without a loss, as in the file.
 IGNORED = -100
@@ -295,7 +296,7 @@ def main() -> None:
     parser.add_argument("base", type=Path, nargs="+")
     parser.add_argument("rows", type=Path)
     parser.add_argument("--minutes", type=float, required=True)
-    parser.add_argument("--rate", type=float, default=4e-4, help="highest learning rate (default: %(default)s)")
+    parser.add_argument("--rate", type=float, default=1.5e-4, help="highest learning rate (default: %(default)s)")
     parser.add_argument("--tokens", type=int, default=2_000, help="of a batch, at most (default: %(default)s)")
     parser.add_argument("--longest", type=int, default=256, help="tokens of a row (default: %(default)s)")
     parser.add_argument("--shares", nargs="+", metavar="KIND=SHARE", help="of the rows; what is not named is left out")

@@ -59,6 +59,8 @@ class Groups:
             mqm, fine = read_mqm_rows(path, float(weight))
             self.mqm.append(mqm)
             self.clean += fine
+        teachers = [named.rpartition("=") for named in args.teacher]
+        self.teachers = [(float(weight), read_teacher(Path(path))) for path, _, weight in teachers]
         self.rated = {lp: read_mlqe(args.mlqe, lp, "train") for lp in args.lp}
         self.pairs: dict[str, list[Pair]] = defaultdict(list)
         for lp in args.lp:
@@ -77,13 +79,11 @@ class Groups:
             for mqm in self.mqm:
                 yield from ((mqm.weight / len(mqm.sources), translations) for translations in mqm.sources)
         elif kind == "teacher":
-            for named in self.args.teacher:
-                path, _, weight = named.rpartition("=")
-                sources = read_teacher(Path(path))
-                yield from ((float(weight) / len(sources), translations) for translations in sources)
+            for weight, sources in self.teachers:
+                yield from ((weight / len(sources), translations) for translations in sources)
         elif kind == "other":
-            for named in self.args.teacher:
-                yield from self._others(read_teacher(Path(named.rpartition("=")[0])))
+            for _, sources in self.teachers:
+                yield from self._others(sources)
         elif kind == "minimal":
             kinds = read_minimal(self.args.minimal) if self.args.minimal else {}
             for some in kinds.values():
@@ -97,7 +97,7 @@ class Groups:
                     yield 1.0, [[row] for row in rows]
 
     def _others(self, sources: Sequence[Source]) -> Iterator[Group]:
-        """A translation of each source beside one of another source, near it in the file, so of the same languages."""
+        """A translation of each source beside one of another, near it in the file, so mostly of the same languages."""
         for at, translations in enumerate(sources):
             far = self.chance.choice((self.chance.randrange(1, 4), self.chance.randrange(4, 200)))
             good, other = (self.chance.choice(some)[0] for some in (translations, sources[(at - far) % len(sources)]))
