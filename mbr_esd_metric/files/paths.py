@@ -38,9 +38,16 @@ def file_name(name: str, what: str, ending: str = "") -> str:
     return whole
 
 
+def check_compression(path: str | Path) -> None:
+    """`InputError` for a compression that we neither read nor write: its file would be taken for plain text."""
+    if (suffix := Path(path).suffix.lower()) in (".7z", ".bz2", ".xz", ".zip"):
+        raise InputError(f"{path}: {suffix} is neither read nor written; use .gz or .zst, or a plain file")
+
+
 def check_output(path: str | Path, inputs: Iterable[str | Path | None] = ()) -> None:
     """Check, before any work, that a file can be written there and is none of the inputs, nor in an input's folder.
     `InputError` if it is, if the folder does not exist or may not be written, or if the path is a folder."""
+    check_compression(path)
     target = Path(path)
     if target.is_dir():
         raise InputError(f"{path} is a folder; give the name of a file to write")

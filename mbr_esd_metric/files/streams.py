@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any, TextIO, cast
 
 from mbr_esd_metric.errors import InputError, require
+from mbr_esd_metric.files.paths import check_compression
 
 _CHUNK = 1 << 20
 #: Seconds to wait for another writer, whose workers may need a moment to end after a kill.
@@ -77,9 +78,10 @@ def open_binary(path: str | Path) -> Iterator[IO[bytes]]:
     a pipe, is read once and kept for who reads it again.
 
     Raises:
-        InputError: no such file, a folder, or damaged compression.
+        InputError: no such file, a folder, a compression that is not read, or a damaged one.
         MissingDependencyError: a `.zst` file without the package zstandard.
     """
+    check_compression(path)
     name = str(path)
     kept = name == "-" or name.startswith("/dev/fd/")
     try:

@@ -16,6 +16,7 @@ import pytest
 from mbr_esd_metric import errors
 from mbr_esd_metric.errors import InputError, progress_bar
 from mbr_esd_metric.files import streams
+from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.streams import locked, numbered_lines, read_segments, whole_file, write_whole
 
 
@@ -37,6 +38,15 @@ def test_other_line_ends_and_marks(tmp_path: Path) -> None:
     path = tmp_path / "lines.txt"
     path.write_bytes(codecs.BOM_UTF8 + "eins\r\nzwei\x0b\x85\u2028drei\r\nvier".encode())
     assert list(numbered_lines(path)) == [(1, "eins"), (2, "zwei\x0b\x85\u2028drei"), (3, "vier")]
+
+
+@pytest.mark.parametrize("name", ["a.xz", "a.jsonl.BZ2", "a.zip"])
+def test_another_compression_is_no_plain_text(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("a\n")
+    for used in (read_segments, check_output):
+        with pytest.raises(InputError, match=r"neither read nor written; use \.gz"):
+            used(path)
 
 
 def test_a_link_to_another_file_is_never_written_through_on_the_way(tmp_path: Path) -> None:
