@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from mbr_esd_metric.cli.shared_options import Check, add_gate, add_table, check_gate, close_gate, limits
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, first_of, labelled, number_of
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, first_of, labelled, number_of
 from mbr_esd_metric.files.paths import check_distinct, system_names
 from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, render_all, table_of
 
@@ -34,11 +34,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_table(parser)
     parser.add_argument(
         "--fail-if-worse",
-        type=float,
-        nargs="?",
-        const=0.05,
-        metavar="LEVEL",
-        help="exit status 3 if the second system is significantly worse than the first, at this level (%(const)s)",
+        action="store_true",
+        help="exit status 3 if the second system is significantly worse than the first, at the level 0.05",
     )
     add_gate(parser)
     parser.epilog = (
@@ -49,17 +46,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one row a system, best first, then one a pair of systems."""
-    level = args.fail_if_worse
-    if level is not None and not 0 < level < 1:
-        raise OptionError(f"--fail-if-worse {level:g}: give a level between 0 and 1; put the files before the option")
-    check_gate(args, level is not None)
+    check_gate(args, args.fail_if_worse)
     check_distinct(args.files)
     systems = _systems(args.files)
     sampled = any(one.score.variance for system in systems.values() for one in system.values())
     tables = [_means(systems, sampled)]
     if (pairs := _pairs(systems, sampled)).rows:
         tables.append(pairs)
-    checks = [] if level is None else [_check(systems, level)]
+    checks = [_check(systems)] if args.fail_if_worse else []
     status = close_gate(args, "compare", tables, checks)
     print(render_all(tables, args.table), end="")
     return status
@@ -147,7 +141,7 @@ def _models(systems: Mapping[str, _System]) -> list[str]:
     return sorted({row.model.split("?")[0] for rows in systems.values() for row in rows.values() if row.model})
 
 
-def _check(systems: Mapping[str, _System], level: float) -> Check:
+def _check(systems: Mapping[str, _System]) -> Check:
     """Whether the second system is as good as the first."""
     from mbr_esd_metric.metaeval.comparison import compare
 
@@ -162,8 +156,8 @@ def _check(systems: Mapping[str, _System], level: float) -> Check:
     if len(models := _models(systems)) > 1:
         return Check(name, f"scores of several models ({first_of(models)}); score both systems with one")
     pair = compare(a, b)
-    problem = f"{new} is worse than {old} by {-pair.difference:#.4g} (p = {pair.p_value:.2g}, level {level:g})"
-    return Check(name, problem if pair.difference < 0 and pair.p_value < level else None)
+    problem = f"{new} is worse than {old} by {-pair.difference:#.4g} (p = {pair.p_value:.2g})"
+    return Check(name, problem if pair.difference < 0 and pair.differ else None)
 
 
 def _means(systems: Mapping[str, _System], sampled: bool) -> Table:

@@ -123,12 +123,16 @@ class SystemPair:
         return min(self.sampling_sd**2 / self.total_sd**2, 1.0) if self.total_sd else 0.0
 
     @property
+    def differ(self) -> bool:
+        """Whether the systems differ significantly, at the level 0.05."""
+        return self.p_value < 0.05
+
+    @property
     def verdict(self) -> str:
         """Whether the systems differ, in words; where sampling adds to the variance, also whether N was enough."""
-        differ = not self._equal and abs(self.difference) > self._t * self.total_sd
         if not self.sampling_sd:
-            return "they differ" if differ else "no difference shown"
-        if differ:
+            return "they differ" if self.differ else "no difference shown"
+        if self.differ:
             return "they differ; N is enough"
         if self.sampling_share < 0.1:
             return "no difference shown; N is enough, only more segments would help"
