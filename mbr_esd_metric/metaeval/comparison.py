@@ -109,13 +109,10 @@ class SystemPair:
         """Two-sided p-value of the difference on other segments of the same kind, of the paired t-test."""
         from scipy.special import stdtr
 
-        if not self.total_sd or self._equal:
-            return float(self._equal)
+        equal = abs(self.difference) < TOLERANCE
+        if not self.total_sd or equal:
+            return float(equal)
         return 2 * float(stdtr(self.segments - 1, -abs(self.difference) / self.total_sd))
-
-    @property
-    def _equal(self) -> bool:
-        return abs(self.difference) < TOLERANCE
 
     @property
     def sampling_share(self) -> float:
