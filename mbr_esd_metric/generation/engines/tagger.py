@@ -27,6 +27,7 @@ import random
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -53,7 +54,7 @@ _POINTS = np.array([0.0, 1.0, 5.0])
 #: Probabilities below this are taken for it, so that no log-probability is infinite.
 _LEAST = 1e-6
 #: Requests whose windows are sorted by length, and tokens of a forward pass, padding included.
-_REQUESTS, _TOKENS = 128, 1024
+_REQUESTS, _TOKENS = 256, 512
 
 #: Of numbers in two and three dimensions.
 Matrix: TypeAlias = "np.ndarray[tuple[int, int], np.dtype[Any]]"
@@ -122,14 +123,22 @@ class TaggerEngine(PretrainedEngine):
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         self.load()
-        left = iter(requests)
-        while group := list(islice(left, _REQUESTS)):
-            windows = self._windows(group)
-            logits: dict[int, list[tuple[_Window, Matrix]]] = defaultdict(list)
-            for window, values in zip(windows, self._logits(windows), strict=True):
-                logits[window.number].append((window, values))
-            for number, request in enumerate(group):
-                yield Generated(request.key, request.first, self._candidates(request, logits[number], sampling))
+        import torch
+
+        left, threads = iter(requests), torch.get_num_threads()
+        # On processors each core has its own batch: threads that share one wait for each other.
+        workers = threads if self._model.device.type == "cpu" else 1
+        try:
+            with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+                while group := list(islice(left, _REQUESTS)):
+                    windows = self._windows(group)
+                    logits: dict[int, list[tuple[_Window, Matrix]]] = defaultdict(list)
+                    for window, values in zip(windows, self._logits(windows, pool), strict=True):
+                        logits[window.number].append((window, values))
+                    for number, request in enumerate(group):
+                        yield Generated(request.key, request.first, self._candidates(request, logits[number], sampling))
+        finally:
+            torch.set_num_threads(threads)  # what new threads begin with
 
     def close(self) -> None:
         """Free the model's memory."""
@@ -152,27 +161,33 @@ class TaggerEngine(PretrainedEngine):
                     todo += [(number, half) for half in _halves(requests[number], part)]
         return windows
 
-    def _logits(self, windows: Sequence[_Window]) -> list[Matrix]:
+    def _logits(self, windows: Sequence[_Window], pool: Executor) -> list[Matrix]:
         """The model's numbers for each window, (tokens, labels)."""
-        import torch
-
         logits: list[Any] = [None] * len(windows)
         order = sorted(range(len(windows)), key=lambda i: len(windows[i].encoding.ids), reverse=True)
+        batches = []
         while order:
-            longest = len(windows[order[0]].encoding.ids)
-            count = max(1, _TOKENS // longest)
-            batch, order = order[:count], order[count:]
-            inputs = {name: torch.zeros(len(batch), longest, dtype=torch.long) for name in self._inputs}
-            inputs["input_ids"] += self._tokenizer.pad_token_id or 0
-            for row, i in enumerate(batch):
-                encoding = windows[i].encoding
-                for name, values in inputs.items():
-                    values[row, : len(encoding.ids)] = torch.tensor(getattr(encoding, _INPUTS[name]))
-            with torch.inference_mode():
-                output = self._model(**{name: values.to(self._model.device) for name, values in inputs.items()})
-            for i, values in zip(batch, output.logits.float().cpu().numpy(), strict=True):
-                logits[i] = values[: len(windows[i].encoding.ids)]
+            count = max(1, _TOKENS // len(windows[order[0]].encoding.ids))
+            batches.append(order[:count])
+            order = order[count:]
+        results = pool.map(self._forward, [[windows[i].encoding for i in batch] for batch in batches])
+        for batch, values in zip(batches, results, strict=True):
+            for i, of_window in zip(batch, values, strict=True):
+                logits[i] = of_window
         return logits
+
+    def _forward(self, encodings: Sequence[Any]) -> list[Matrix]:
+        """One pass over these pairs, the longest first."""
+        import torch
+
+        inputs = {name: torch.zeros(len(encodings), len(encodings[0].ids), dtype=torch.long) for name in self._inputs}
+        inputs["input_ids"] += self._tokenizer.pad_token_id or 0
+        for row, encoding in enumerate(encodings):
+            for name, values in inputs.items():
+                values[row, : len(encoding.ids)] = torch.tensor(getattr(encoding, _INPUTS[name]))
+        with torch.inference_mode():
+            output = self._model(**{name: values.to(self._model.device) for name, values in inputs.items()})
+        return [values[: len(e.ids)] for e, values in zip(encodings, output.logits.float().cpu().numpy(), strict=True)]
 
     def _candidates(
         self, request: Request, windows: Sequence[tuple[_Window, Matrix]], sampling: Sampling

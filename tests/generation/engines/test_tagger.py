@@ -7,8 +7,10 @@ import math
 import re
 import shutil
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -217,10 +219,13 @@ PAIRS = [("ab", "cd"), (SOURCE, TRANSLATION), (f"{SOURCE} " * 12, f"{TRANSLATION
 
 def test_a_batch_gives_what_one_by_one_gives(engine: TaggerEngine) -> None:
     requests = [request(source, translation, 4) for source, translation in PAIRS * 5]
+    engine.load()
     windows = engine._windows(requests)
     assert len(windows) > len(requests), "a long pair is several windows"
-    alone = {one.key: engine._logits(engine._windows([one])) for one in requests}
-    for window, values in zip(windows, engine._logits(windows), strict=True):
+    with ThreadPoolExecutor(2) as pool:
+        alone = {one.key: engine._logits(engine._windows([one]), pool) for one in requests}
+        together = engine._logits(windows, pool)
+    for window, values in zip(windows, together, strict=True):
         assert any(
             values.shape == other.shape and np.allclose(values, other, atol=1e-5)
             for other in alone[requests[window.number].key]
@@ -233,6 +238,30 @@ def test_a_batch_gives_what_one_by_one_gives(engine: TaggerEngine) -> None:
         assert [candidate.text for candidate in generated.samples] == [candidate.text for candidate in samples]
         for left, right in zip(generated.samples, samples, strict=True):
             assert left.logprob == pytest.approx(right.logprob, abs=1e-3)
+
+
+def test_each_core_has_its_own_batch(engine: TaggerEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setattr(tagger, "_TOKENS", 40)
+    forward, threads, own = engine._forward, torch.get_num_threads(), []
+
+    def watched(encodings: Any) -> Any:
+        own.append((threading.current_thread().name, torch.get_num_threads()))
+        return forward(encodings)
+
+    monkeypatch.setattr(engine, "_forward", watched)
+    requests = [request(SOURCE, f"{TRANSLATION} {number}", 1) for number in range(40)]
+    try:
+        torch.set_num_threads(3)
+        several = list(engine.generate(iter(requests), GREEDY))
+        assert len({name for name, _ in own}) > 1, "several threads share the batches"
+        assert {number for _, number in own} == {1}
+        assert torch.get_num_threads() == 3, "the caller's number stays"
+        torch.set_num_threads(1)
+        assert several == list(engine.generate(iter(requests), GREEDY))
+    finally:
+        torch.set_num_threads(threads)
 
 
 def test_more_requests_than_a_batch_come_in_order_and_lazily(
