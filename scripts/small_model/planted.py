@@ -36,15 +36,13 @@ _GERMAN_VERBS = (
     "wurde/wurden hatte/hatten konnte/konnten musste/mussten sollte/sollten wollte/wollten könnte/könnten würde/würden "
     "hätte/hätten wäre/wären gibt/geben sagt/sagen macht/machen kommt/kommen geht/gehen steht/stehen nimmt/nehmen"
 )
+_ENDINGS = ("e", "en", "em", "er", "es")
 #: Words that take each other's place where grammar goes wrong.
 _FORMS = {
     "de": (
         ("der", "die", "das", "den", "dem", "des"),
-        *(
-            [f"{word}{ending}" for ending in ("", "e", "en", "em", "er", "es")]
-            for word in ("ein", "kein", "sein", "ihr")
-        ),
-        *([f"{word}{ending}" for ending in ("e", "en", "em", "er", "es")] for word in ("dies", "jed", "all", "unser")),
+        *([f"{word}{ending}" for ending in ("", *_ENDINGS)] for word in ("ein", "kein", "sein", "ihr")),
+        *([f"{word}{ending}" for ending in _ENDINGS] for word in ("dies", "jed", "all", "unser")),
         *(pair.split("/") for pair in _GERMAN_VERBS.split()),
     ),
     "en": (("is", "are"), ("was", "were"), ("has", "have"), ("a", "an"), ("this", "these"), ("in", "on", "at")),
@@ -219,22 +217,13 @@ class Planter:
 
 #: Kind of error -> the rule that plants it.
 PLANTED_KINDS: dict[str, Callable[[Planter, HumanAnnotation, random.Random], PlantedError | None]] = {
-    name: getattr(Planter, name)
-    for name in (
-        "number",
-        "negation",
-        "name",
-        "sense",
-        "untranslated",
-        "omission",
-        "addition",
-        "order",
-        "form",
-        "ending",
+    rule.__name__: rule for rule in (
+        Planter.number, Planter.negation, Planter.name, Planter.sense, Planter.untranslated, Planter.omission,
+        Planter.addition, Planter.order, Planter.form, Planter.ending,
     )
-}
+}  # fmt: skip
 
-#: How often a kind is tried first, where that is not 1: a small model finds what is missing last.
+#: How often a kind is tried first, where that is not 1: a small model finds last what is missing, and German agreement.
 _KIND_WEIGHTS = {"omission": 3.0, "negation": 4.0, "number": 1.5, "form": 12.0, "ending": 6.0}
 
 

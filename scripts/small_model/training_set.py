@@ -135,18 +135,8 @@ class Groups:
             return []
         good, (quality, rating) = spoilt.good, _LOWEST if how in _WHOLE else (None, None)
         errors = tuple((*place, 2) for place in spoilt.wrong)
-        bad = Row(
-            good.source,
-            spoilt.translation,
-            errors,
-            spoilt.missing,
-            spoilt.unsure,
-            (1.0, 1.0),
-            quality,
-            rating,
-            None,
-            -5.0,
-        )
+        places = errors, spoilt.missing, spoilt.unsure
+        bad = Row(good.source, spoilt.translation, *places, (1.0, 1.0), quality, rating, None, -5.0)
         return [Row(good.source, good.translation, order=0.0), bad]
 
 
@@ -211,15 +201,7 @@ def arrays(groups: Groups, tokenizer: Any) -> dict[str, Any]:
                 columns["weight"].append(weight)
                 columns["group_ends"].append(len(columns["order"]))
         print(f"{kind}: {len(every)} groups; {len(columns['order'])} rows so far", flush=True)
-    types = {
-        "member": "u2",
-        "order": "f4",
-        "quality": "f4",
-        "rating": "f4",
-        "sides": "f4",
-        "kind": "u1",
-        "weight": "f4",
-    }
+    types = {"member": "u2", "kind": "u1"} | dict.fromkeys(("order", "quality", "rating", "sides", "weight"), "f4")
     made = {name: np.array(values, types.get(name)) for name, values in columns.items()}
     blank = [a >= b for starts, ends in texts.places for a, b in zip(starts, ends, strict=True)]
     return made | {
