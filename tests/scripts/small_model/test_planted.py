@@ -23,7 +23,7 @@ def clean(translation: str, source: str = "x") -> HumanAnnotation:
 
 def test_one_error_is_planted_where_it_says() -> None:
     item, kinds = clean(TEXT, SOURCE), Counter[str]()
-    planter = Planter([item, clean(f"Wort {NAMES}", NAMES), clean(f"Wort {MORE}"), clean("Regierungen")])
+    planter = Planter([item, clean(f"Wort {NAMES}", NAMES), clean(f"Wort {MORE}")])
     for seed in range(300):
         made = planter.plant(item, random.Random(seed))
         assert made is not None
@@ -37,8 +37,5 @@ def test_one_error_is_planted_where_it_says() -> None:
             assert len(text) < len(TEXT)
         else:
             assert TEXT.endswith(text[span.end :])
-        if kind == "ending":
-            assert text[span.start : span.end] == "Regierungen"
     assert set(kinds) == set(PLANTED_KINDS)
-    assert min(kinds["omission"], kinds["negation"]) > max(kinds["order"], kinds["number"])
-    assert kinds["form"] > kinds["negation"]
+    assert min(kinds["omission"], kinds["negation"]) > max(kinds["order"], kinds["form"], kinds["number"])
