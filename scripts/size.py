@@ -26,20 +26,20 @@ PACKAGE = "mbr_esd_metric"
 MODEL = "meta-llama/Llama-3.3-70B-Instruct"
 #: Row -> its limit.
 LIMITS = {
-    "package: lines": 28_000,
-    "package: modules": 158,
-    "options of all verbs": 133,
-    "options in a model's name": 32,
-    "prediction: lines loaded": 6_500,
+    "package: lines": 29_000,
+    "package: modules": 175,
+    "options of all verbs": 145,
+    "options in a model's name": 34,
+    "prediction: lines loaded": 7_000,
     "score, fresh: files entered": 41,
     "score, fresh: functions entered": 258,
     "score, stored: files entered": 36,
     "score, stored: functions entered": 203,
     "score, stored: lines loaded": 7_000,
     "score, stored: requests": 0,
-    "tests: lines": 19_500,
+    "tests: lines": 21_000,
     "scripts: lines": 5_000,
-    "docs: words": 19_800,
+    "docs: words": 24_000,
     "evidence: words": 10_000,
 }
 
