@@ -1,7 +1,8 @@
-"""Classes by name: similarities, rules, formats and engines, of this package and of others that are installed.
+"""Classes by name: similarities, rules, formats, engines and checks, of this package and of others that are installed.
 
 In this package, a file is named like its class: ``gemba_mqm.py`` defines the format with ``name = "gemba-mqm"``. So
-names are known before a class is loaded. The rules are in one file. Another package offers a class by an entry point
+names are known before a class is loaded. The rules are in one file, and a file names those
+of the checks. Another package offers a class by an entry point
 with the class's ``name``::
 
     [options.entry_points]

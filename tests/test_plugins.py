@@ -1,4 +1,4 @@
-"""Another package adds the similarity, rule and engine of docs/extend.md and an answer format, without an edit here."""
+"""Another package adds the classes of docs/extend.md and an answer format, without an edit here."""
 
 from __future__ import annotations
 
@@ -75,6 +75,7 @@ def test_models_list_what_was_added(installed: Path) -> None:
         "similarity example-jaccard",
         "rule example-longest",
         "format bracketed",
+        "check example-forbidden-word",
     ):
         assert f"the {added} comes from mbr-esd-example-plugin 1.2" in checked
     assert "  example-first-word works here" in checked
@@ -135,6 +136,17 @@ def test_score_with_the_engine(installed: Path, tmp_path: Path) -> None:
     mbr_esd(installed, "score", "-s", str(src), "-t", str(mt), "--model", model, "--to_json", str(out))
     (rows,) = json.loads(out.read_text(encoding="utf-8")).values()
     assert [[error["text"] for error in row["errors"]] for row in rows] == [["eins"], ["drei"]]
+
+
+def test_a_check_marks_translations(installed: Path) -> None:
+    code = (
+        "from mbr_esd_metric import Candidate, decide\n"
+        "mt = 'Never utilize this.'\n"
+        "decision = decide([Candidate(annotation=[])], mt, source='Nie dies benutzen.', checks='true')\n"
+        "print([(one.category, mt[one.start:one.end]) for one in decision.annotation], decision.mqm)"
+    )
+    done = command(installed, "-c", code)
+    assert done.stdout == "[('check/example-forbidden-word', 'utilize')] -5.0\n", done.stderr
 
 
 def offer(folder: Path, package: str, *lines: str) -> None:

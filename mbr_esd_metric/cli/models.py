@@ -137,6 +137,7 @@ def engine_problems(card: ModelCard) -> dict[str, str | None]:
 
 def _print_machine() -> None:
     """Print what is installed on this machine, the engines, and what other packages offer."""
+    from mbr_esd_metric.checks.check import CHECKS
     from mbr_esd_metric.core.rules import RULES
     from mbr_esd_metric.core.similarities import SIMILARITIES
     from mbr_esd_metric.generation.engine import ENGINES
@@ -153,7 +154,7 @@ def _print_machine() -> None:
     print()
     for engine, cls in ENGINES.all().items():
         print(f"  engine={engine:<16} {cls.description}")
-    for catalog in (ENGINES, FORMATS, SIMILARITIES, RULES):
+    for catalog in (ENGINES, FORMATS, SIMILARITIES, RULES, CHECKS):
         for one, package in catalog.offered().items():
             if one in catalog.all():
                 print(f"  the {catalog.kind} {one} comes from {package}")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from numbers import Real
 from typing import TypeAlias
 
-from mbr_esd_metric.core.annotation import Annotation, AnnotationLike
+from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan, unit_score, weights_of
 from mbr_esd_metric.errors import InputError
 
 #: How candidates are weighted as supports; see `Hypotheses.weights`.
@@ -182,3 +182,19 @@ class Decision:
     located: int = 0
     unmarked: int = 0
     parts: tuple[ScoredPart, ...] = ()
+
+
+def with_errors(decision: Decision, errors: Iterable[ErrorSpan], mqm: str, score: str) -> Decision:
+    """The decision with certain errors in its annotation, and its score less their points by these weights; only what
+    the model has not taken off already by marking some of the same characters. A score of the annotation has lost
+    the points of its marks, and a mean over the candidates their share. What a model states (`score=given`) need not
+    have lost any."""
+    weights, annotation, points = weights_of(mqm), decision.annotation, decision.mqm
+    lost = {"given": 0.0, "chosen": 1.0}
+    for error in errors:
+        marked = [one for one in decision.annotation.on(error.side) if one.start < error.end and error.start < one.end]
+        taken = sum(lost.get(score, one.confidence or 0.0) * weights.of(one) for one in marked)
+        points += min(weights.of(error) - taken, 0.0)
+        annotation = annotation.with_spans([error, *annotation])
+    points = max(points, weights.floor)
+    return replace(decision, annotation=annotation, mqm=points, score=unit_score(points, mqm))

@@ -32,7 +32,14 @@ from mbr_esd_metric.core.annotation import (
     unit_score,
     weights_of,
 )
-from mbr_esd_metric.core.decision import Candidate, CandidateColumns, Candidates, Decision, TokenLogprobs
+from mbr_esd_metric.core.decision import (
+    Candidate,
+    CandidateColumns,
+    Candidates,
+    Decision,
+    TokenLogprobs,
+    with_errors,
+)
 from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses, decided
 from mbr_esd_metric.core.rules import SegmentRule
 from mbr_esd_metric.core.similarities import get_similarity
@@ -109,9 +116,9 @@ def decision_problem(
     if options.checks == "true":
         if text is None:
             raise InputError("checks=true compares a translation with its source; give the source as well")
-        from mbr_esd_metric.decoding.checks import checks
+        from mbr_esd_metric.checks.check import errors_of
 
-        certain = [one for one in checks(text, translation) if sided or one.side == "translation"]
+        certain = [one for one in errors_of(text, translation) if sided or one.side == "translation"]
         counts = replace(counts, certain=certain)
     if rule.needs_references:
         # As candidates are compared: over both texts, or over the translation alone.
@@ -165,8 +172,6 @@ class Counts:
             annotation = with_corrections(annotation, self.proposals)
         decision = decision if annotation is decision.annotation else replace(decision, annotation=annotation)
         if self.certain:
-            from mbr_esd_metric.decoding.checks import with_errors
-
             # The mean over a single answer is its own score; its confidences are those of its tokens.
             own = options.score == "expected" and self.probabilities
             decision = with_errors(decision, self.certain, options.mqm, "chosen" if own else options.score)

@@ -15,7 +15,7 @@ _MARKS = ".,;:!?\"'()[]{}«»„“”‘’…-–—。、，！？"
 #: A word that is repeated so often in a row suggests a mistake.
 _REPEATED = 4
 
-#: Kinds of `decoding.checks` that are data warnings.
+#: Kinds of checks that are data warnings.
 _KINDS = ("number", "URL", "email", "tag", "placeholder")
 #: What every text has in which one of these may fail.
 _CHECKED = re.compile(r"[\d@<{%]|://|www\.", re.IGNORECASE)
@@ -61,9 +61,9 @@ def data_warning(source: str, translation: str, lp: str | None = None) -> str | 
         if before < _SHARE * after and after - before >= _ENOUGH:
             found.append("much longer than its source")
     if _CHECKED.search(source) or _CHECKED.search(translation):
-        from mbr_esd_metric.decoding.checks import checks
+        from mbr_esd_metric.checks.check import errors_of
 
-        failed = {span.category for span in checks(source, translation)}
+        failed = {span.category for span in errors_of(source, translation)}
         found += [f"with other {kind}s" for kind in _KINDS if f"check/{kind.lower()}" in failed]
     return ", ".join(found) or None
 

@@ -1,0 +1,1 @@
+"""Errors that need no model: one file a class, found by `check.CHECKS`."""
