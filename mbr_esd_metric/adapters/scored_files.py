@@ -47,6 +47,7 @@ class SegmentRating:
         parts: the sentences that were judged one by one, with scores in [0, 1]; () where it was judged at once.
         reference: whether the metric had a reference.
         model: that wrote the row, where it says so.
+        file, line: where the translation stands, as the row and its system say; "" and None where they do not.
     """
 
     text: Text
@@ -57,6 +58,8 @@ class SegmentRating:
     parts: tuple[ScoredPart, ...] = ()
     reference: bool = False
     model: str | None = None
+    file: str = ""
+    line: int | None = None
 
     @property
     def corrections(self) -> list[tuple[str, str]]:
@@ -127,7 +130,10 @@ def read_comet_json(path: Path) -> list[SegmentRating]:
                     score = unit_score(mqm)
             text = Text(str(row.get("id", number)), system, str(row.get("src", "")), row["mt"])
             warning, model = (None if row.get(key) is None else str(row[key]) for key in ("data_warning", "model"))
-            result.append(SegmentRating(text, annotation, score, mqm, warning, parts, bool(row.get("ref")), model))
+            line = row["line"] if isinstance(row.get("line"), int) else None
+            result.append(
+                SegmentRating(text, annotation, score, mqm, warning, parts, bool(row.get("ref")), model, key, line)
+            )
     return result
 
 

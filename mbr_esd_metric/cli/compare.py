@@ -11,8 +11,17 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from mbr_esd_metric.cli.shared_options import Check, add_gate, add_table, check_gate, close_gate, limits
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, first_of, labelled, number_of
+from mbr_esd_metric.cli.gates import Check, FailedSegment, Place, add_gate, check_gate, close_gate
+from mbr_esd_metric.cli.shared_options import add_table, limits
+from mbr_esd_metric.errors import (
+    InputError,
+    NoValidCandidateError,
+    OptionError,
+    first_of,
+    labelled,
+    number_of,
+    printable,
+)
 from mbr_esd_metric.files.paths import check_distinct, system_names
 from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, render_all, table_of
 
@@ -21,6 +30,8 @@ if TYPE_CHECKING:
 
 #: How often the candidates of a segment are drawn anew, and the seed.
 _RESAMPLES, _SEED = 20, 0
+#: How many drops the table has, and how many characters of their translations.
+_DROPS, _SHOWN = 5, 40
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -35,25 +46,33 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-if-worse",
         action="store_true",
-        help="exit status 3 if the second system is significantly worse than the first, at the level 0.05",
+        help="exit status 3 if the mean of the second system is significantly lower than that of the first (p < 0.05)",
+    )
+    parser.add_argument(
+        "--max-drop",
+        type=float,
+        metavar="X",
+        help="exit status 3 if a segment of the second system scores more than X below the same one of the first",
     )
     add_gate(parser)
     parser.epilog = (
         "examples:\n  mbr-esd score -s src.txt -t old.txt new.txt --to_json out.json && mbr-esd compare out.json\n"
-        "  mbr-esd compare old.json new.json --fail-if-worse"
+        "  mbr-esd compare old.json new.json --fail-if-worse --max-drop 0.3"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one row a system, best first, then one a pair of systems."""
-    check_gate(args, args.fail_if_worse)
+    """Print one row a system, best first, then one a pair of systems, then the segments that lost most."""
+    if args.max_drop is not None and not 0 <= args.max_drop < math.inf:
+        raise OptionError(f"--max-drop {args.max_drop:g}: give a difference of scores from 0, such as 0.3")
+    gate = args.fail_if_worse or args.max_drop is not None
+    check_gate(args, gate)
     check_distinct(args.files)
     systems = _systems(args.files)
     sampled = any(one.score.variance for system in systems.values() for one in system.values())
     tables = [_means(systems, sampled)]
-    if (pairs := _pairs(systems, sampled)).rows:
-        tables.append(pairs)
-    checks = [_check(systems)] if args.fail_if_worse else []
+    tables += [table for table in (_pairs(systems, sampled), _drops(systems)) if table.rows]
+    checks = _checks(systems, args.fail_if_worse, args.max_drop) if gate else []
     status = close_gate(args, "compare", tables, checks)
     print(render_all(tables, args.table), end="")
     return status
@@ -61,14 +80,20 @@ def run(args: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One translation of a system: its name, source and model where the file has them, and its scores."""
+    """One translation of a system: where it stands, its texts and model where the file has them, and its scores."""
 
     system: str
-    id: str
+    place: Place
     source: str | None
+    translation: str | None
     score: SampledScore
     mqm: float | None
     model: str | None = None
+
+    @property
+    def id(self) -> str:
+        """Its name in its file."""
+        return self.place.id
 
 
 #: Key of a segment -> its row, of one system.
@@ -111,17 +136,19 @@ def _rows(path: str) -> Iterator[_Row]:
     if kind == "comet":
         for row in read_comet_json(Path(path)):
             stored = SampledScore(math.nan if row.input_score is None else row.input_score, 0.0)
-            yield _Row(row.text.system, row.text.id, row.text.source, stored, row.input_mqm, row.model)
+            texts = row.text.source, row.text.translation
+            place = Place(row.file, row.text.id, row.line)
+            yield _Row(row.text.system, place, *texts, stored, row.input_mqm, row.model)
     elif kind == "decisions":
         for one in read_decisions(path):
-            yield _Row(one.system or "", one.id, None, SampledScore(one.score, 0.0), one.mqm)
+            yield _Row(one.system or "", Place(path, one.id), None, None, SampledScore(one.score, 0.0), one.mqm)
     else:
         options, rng = file_options(path), np.random.default_rng(_SEED)
         for record, decision in decided_records(path, options):
             if decision is None:
                 raise NoValidCandidateError(f"{path}, {record.label}: no candidate can be read; sample it anew")
             score = sampled_score(decision, record.columns, record.src, record.mt, options, _RESAMPLES, rng)
-            yield _Row(record.system or "", record.id, record.src, score, decision.mqm)
+            yield _Row(record.system or "", Place(path, record.id), record.src, record.mt, score, decision.mqm)
 
 
 def _scored(system: _System) -> _System:
@@ -129,11 +156,17 @@ def _scored(system: _System) -> _System:
     return {key: row for key, row in system.items() if not math.isnan(row.score.score)}
 
 
-def _both(a: _System, b: _System) -> tuple[list[SampledScore], list[SampledScore]]:
-    """The scores of the segments that both systems have."""
+def _both(a: _System, b: _System) -> tuple[list[_Row], list[_Row]]:
+    """The scored segments that both systems have."""
     a, b = _scored(a), _scored(b)
     keys = [key for key in a if key in b]
-    return [a[key].score for key in keys], [b[key].score for key in keys]
+    return [a[key] for key in keys], [b[key] for key in keys]
+
+
+def _compared(a: Sequence[_Row], b: Sequence[_Row]) -> SystemPair:
+    from mbr_esd_metric.metaeval.comparison import compare
+
+    return compare([row.score for row in a], [row.score for row in b])
 
 
 def _models(systems: Mapping[str, _System]) -> list[str]:
@@ -141,23 +174,100 @@ def _models(systems: Mapping[str, _System]) -> list[str]:
     return sorted({row.model.split("?")[0] for rows in systems.values() for row in rows.values() if row.model})
 
 
-def _check(systems: Mapping[str, _System]) -> Check:
-    """Whether the second system is as good as the first."""
-    from mbr_esd_metric.metaeval.comparison import compare
-
+def _checks(systems: Mapping[str, _System], fail_if_worse: bool, max_drop: float | None) -> list[Check]:
+    """Whether the second system is as good as the first, on the mean and segment by segment."""
+    options = ["--fail-if-worse"] * fail_if_worse + ["--max-drop"] * (max_drop is not None)
     if len(systems) != 2:
-        raise InputError(f"--fail-if-worse compares two systems, the old and the new one, not {len(systems)}")
+        raise InputError(f"{options[0]} compares two systems, the old and the new one, not {len(systems)}")
     (old, rows), (new, others) = systems.items()
     a, b = _both(rows, others)
     name = f"{new} against {old}"
     if len(a) < max(len(rows), len(others)):
         sizes = f"{len(a)} common scored segments, of {len(rows)} of {old} and {len(others)} of {new}"
-        return Check(name, f"{sizes}; compare the same segments")
+        return [Check(name, False, f"{sizes}; compare the same segments")]
     if len(models := _models(systems)) > 1:
-        return Check(name, f"scores of several models ({first_of(models)}); score both systems with one")
-    pair = compare(a, b)
-    problem = f"{new} is worse than {old} by {-pair.difference:#.4g} (p = {pair.p_value:.2g})"
-    return Check(name, problem if pair.difference < 0 and pair.differ else None)
+        return [Check(name, False, f"scores of several models ({first_of(models)}); score both systems with one")]
+    checks = [_mean_check(f"{name} --fail-if-worse", old, new, _compared(a, b))] if fail_if_worse else []
+    if max_drop is not None:
+        drops = _sorted_drops(a, b)
+        failed = [
+            FailedSegment(one.place, f"{one.before:.4f} to {one.after:.4f}") for one in drops if one.size > max_drop
+        ]
+        what = f"of {new} scored more than {max_drop:g} below {old}"
+        largest = f"; the largest drop is {drops[0].size:.4f} ({drops[0].place})" if drops else ""
+        passed = f"no segment {what}{largest}"
+        checks.append(Check.of_segments(f"{name} --max-drop {max_drop:g}", failed, what, passed))
+    return checks
+
+
+def _mean_check(name: str, old: str, new: str, pair: SystemPair) -> Check:
+    numbers = f"(p = {pair.p_value:.2g}, {number_of(pair.segments, 'segment')})"
+    if not pair.difference:
+        return Check(name, True, f"{new} and {old} have the same mean score {numbers}")
+    than = "worse" if pair.difference < 0 else "better"
+    if pair.differ:
+        return Check(name, than == "better", f"{new} is {than} than {old} by {abs(pair.difference):#.4g} {numbers}")
+    higher = "lower" if pair.difference < 0 else "higher"
+    mean = f"the mean of {new} is {higher} than that of {old} by {abs(pair.difference):#.4g}"
+    return Check(name, True, f"{mean}, which is not significant {numbers}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Drop:
+    """A segment whose score is lower in a second system, where it stands there, and its translation there."""
+
+    place: Place
+    translation: str | None
+    before: float
+    after: float
+
+    @property
+    def size(self) -> float:
+        """By how much it is lower, without the rounding of the last digits."""
+        return round(self.before - self.after, 9)
+
+
+def _sorted_drops(a: Sequence[_Row], b: Sequence[_Row]) -> list[_Drop]:
+    """The segments that score less in b than in a, the largest drop first."""
+    from mbr_esd_metric.metaeval.comparison import TOLERANCE
+
+    pairs = zip(a, b, strict=True)
+    drops = [_Drop(two.place, two.translation, one.score.score, two.score.score) for one, two in pairs]
+    return sorted((one for one in drops if one.size > TOLERANCE), key=lambda one: -one.size)
+
+
+def _drops(systems: Mapping[str, _System]) -> Table:
+    """The segments that lost most from a system to a later one."""
+    drops = [
+        (a, b, drop)
+        for a, b in combinations(systems, 2)
+        if _comparable(systems, a, b)
+        for drop in _sorted_drops(*_both(systems[a], systems[b]))[:_DROPS]
+    ]
+    rows: list[TableRow] = [
+        {
+            Column("a", "a"): a,
+            Column("b", "b"): b,
+            Column("segment", "segment of b"): str(drop.place),
+            Column("before", "score of a", digits=4): drop.before,
+            Column("after", "score of b", digits=4): drop.after,
+            Column("drop", "drop", digits=4): drop.size,
+            Column("translation", "translation of b"): _beginning(drop.translation),
+        }
+        for a, b, drop in sorted(drops, key=lambda one: -one[2].size)[:_DROPS]
+    ]
+    return table_of("largest drops of a segment", rows)
+
+
+def _beginning(text: str | None) -> str | None:
+    """The first characters of a text, on one line."""
+    line = None if text is None else printable(" ".join(text.split()))
+    return line if line is None or len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
+
+
+def _comparable(systems: Mapping[str, _System], *names: str) -> bool:
+    """Whether one model scored these systems."""
+    return len(_models({name: systems[name] for name in names})) < 2
 
 
 def _means(systems: Mapping[str, _System], sampled: bool) -> Table:
@@ -196,14 +306,12 @@ def _means(systems: Mapping[str, _System], sampled: bool) -> Table:
 
 def _pairs(systems: Mapping[str, _System], sampled: bool) -> Table:
     """Each two systems that one model scored, on the segments that both have."""
-    from mbr_esd_metric.metaeval.comparison import compare
-
     rows: list[TableRow] = []
     for a, b in combinations(systems, 2):
-        if len(_models({name: systems[name] for name in (a, b)})) > 1:
+        if not _comparable(systems, a, b):
             continue
         with labelled(f"{a} and {b}"):
-            pair = compare(*_both(systems[a], systems[b]))
+            pair = _compared(*_both(systems[a], systems[b]))
         shares: TableRow = {Column("sampling_share", "share of sampling", percent=True, digits=0): pair.sampling_share}
         rows.append(
             {
@@ -217,7 +325,8 @@ def _pairs(systems: Mapping[str, _System], sampled: bool) -> Table:
                 Column("verdict", "verdict"): pair.verdict,
             }
         )
-    return table_of("pairs of systems", rows)
+    notes = ["p: two-sided permutation test of the signs of the segments' differences"] if rows else []
+    return table_of("pairs of systems", rows, notes)
 
 
 def _intervals(of: SystemMean | SystemPair, sampled: bool, sign: str) -> TableRow:

@@ -65,7 +65,7 @@ def add_verbs(parser: argparse.ArgumentParser, verbs: Mapping[str, tuple[str, st
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status.
 
-    0 done, 1 failed, 2 wrong usage, 3 a gate is closed (`close_gate`), 130 interrupted.
+    0 done, 1 failed, 2 wrong usage, 3 a gate is closed (`gates.close_gate`), 130 interrupted.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["help"]:

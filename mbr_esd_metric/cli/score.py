@@ -10,17 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mbr_esd_metric.cli.gates import Check, add_gate, check_gate, close_gate
 from mbr_esd_metric.cli.score_inputs import Texts, read_beside, read_texts
-from mbr_esd_metric.cli.shared_options import (
-    DEFAULT_MODEL,
-    Check,
-    add_dry_run,
-    add_gate,
-    check_gate,
-    close_gate,
-    limits,
-    print_estimates,
-)
+from mbr_esd_metric.cli.shared_options import DEFAULT_MODEL, add_dry_run, limits, print_estimates
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import OptionError, logger, no_effect_error, number_of, printable
 from mbr_esd_metric.files.streams import json_text, write_whole
@@ -338,10 +330,10 @@ def close_score_gate(
     from mbr_esd_metric.report.tables import table_of
 
     checks = [
-        check(path, values[path], least, wording, sum("refused" in row for row in rows))
-        for values, least, wording in (
-            (scores, args.fail_under, " scores {:.4f}"),
-            (shares, args.fail_share, ": {:.4f} of the segments are without error"),
+        check(option, path, values[path], least, wording, sum("refused" in row for row in rows))
+        for option, values, least, wording in (
+            ("--fail-under", scores, args.fail_under, " scores {:.4f}"),
+            ("--fail-share", shares, args.fail_share, ": {:.4f} of the segments are without error"),
         )
         if least is not None
         for path, rows in judged.items()
@@ -353,7 +345,7 @@ def close_score_gate(
             logger.warning(decided)
         notes += decides
     elif not judged and (args.fail_under is not None or args.fail_share is not None):
-        checks = [Check(f"{args.document}: {texts.changed}", None)]
+        checks = [Check(args.document, True, f"{args.document}: {texts.changed}")]
     rows = [_system_row(path, segments, scores[path]) for path, segments in judged.items()]
     errors = error_table(texts, judged)
     return close_gate(
@@ -361,12 +353,14 @@ def close_score_gate(
     )
 
 
-def check(name: str, value: float, least: float, wording: str, refused: int = 0) -> Check:
+def check(option: str, name: str, value: float, least: float, wording: str, refused: int = 0) -> Check:
     """Whether a value is at least so high; the `wording` of the value follows the name. NaN does not pass, nor a system
     with segments that a server refused."""
+    title = f"{name} {option} {least:g}"
     if refused:
-        return Check(name, f"{name}: {number_of(refused, 'segment')} without a score")
-    return Check(name, None if value >= least - _TOLERANCE else f"{name}{wording.format(value)}, less than {least:g}")
+        return Check(title, False, f"{name}: {number_of(refused, 'segment')} without a score")
+    passed = value >= least - _TOLERANCE
+    return Check(title, passed, f"{name}{wording.format(value)}, {'at least' if passed else 'less than'} {least:g}")
 
 
 def _system_row(path: str, segments: Sequence[WrittenSegment], score: float) -> TableRow:

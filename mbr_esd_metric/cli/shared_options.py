@@ -1,4 +1,4 @@
-"""Options of several verbs: inputs, test sets, measures, metrics, tables, plots, dry runs and gates."""
+"""Options of several verbs: inputs, test sets, measures, metrics, tables, plots and dry runs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, printable, unknown
-from mbr_esd_metric.files.paths import check_distinct, check_output, plain_name
-from mbr_esd_metric.files.streams import write_whole
+from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, unknown
+from mbr_esd_metric.files.paths import plain_name
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 
 #: The best one that any machine can run.
 DEFAULT_MODEL = "mbr-esd-small"
-#: The exit status of a gate that has failed; 1 is a failed run, and 2 wrong usage.
-FAILED_GATE = 3
 
 
 def add_table(parser: argparse.ArgumentParser) -> None:
@@ -233,67 +230,6 @@ def print_estimates(card: ModelCard, segments: Sequence[Segment], trial: int) ->
     for name, text in estimate(card, segments, trial).items():
         print(f"{name:<21}{text}")
     return 0
-
-
-class Check(NamedTuple):
-    """The name of what a gate checked, such as a system, and why it does not pass, or None."""
-
-    name: str
-    problem: str | None
-
-
-def add_gate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--summary", metavar="FILE.md", help="the result as Markdown, for $GITHUB_STEP_SUMMARY")
-    parser.add_argument("--junit", metavar="FILE.xml", help="the gate as JUnit XML")
-
-
-def check_gate(args: argparse.Namespace, gate: bool, *outputs: str | None) -> None:
-    """Check, before any work, that the files of `add_gate` and other outputs can be written, each to a path of its
-    own, and that there is a gate where the JUnit XML is asked for."""
-    check_distinct([path for path in (args.summary, args.junit, *outputs) if path])
-    for path in filter(None, (args.summary, args.junit)):
-        check_output(path)
-    if args.junit and not gate:
-        raise no_effect_error(f"--junit {args.junit}", "a run without a gate (such as --fail-under)")
-
-
-def close_gate(
-    args: argparse.Namespace, verb: str, tables: Sequence[Table], checks: Sequence[Check], warning: str | None = None
-) -> int:
-    """Write summary and JUnit XML with the warning, say in one line what did not pass, and return the exit status."""
-    problems = [printable(check.problem) for check in checks if check.problem is not None]
-    if args.summary:
-        from mbr_esd_metric.report.tables import render_all
-
-        passed = [f"✅ {', '.join(printable(check.name) for check in checks)}"] if checks and not problems else []
-        warned = [f"⚠️ {printable(warning)}"] if warning else []
-        verdict = "".join(f"- {line}\n" for line in (*(f"❌ {one}" for one in problems), *passed, *warned))
-        write_whole(args.summary, f"## mbr-esd {verb}\n\n{render_all(tables, 'markdown')}\n{verdict}")
-    if args.junit:
-        write_whole(args.junit, junit(verb, checks, warning))
-    if problems:
-        print(f"mbr-esd {verb}: gate: {'; '.join(problems)}", file=sys.stderr)
-        return FAILED_GATE
-    return 0
-
-
-def junit(verb: str, checks: Sequence[Check], warning: str | None = None) -> str:
-    """JUnit XML with one test case a check, and the warning as the output of the suite."""
-    from xml.etree import ElementTree
-
-    title = f"mbr-esd {verb}"
-    failures = str(sum(check.problem is not None for check in checks))
-    root = ElementTree.Element("testsuites")
-    suite = ElementTree.SubElement(root, "testsuite", {"name": title, "tests": str(len(checks)), "failures": failures})
-    for check in checks:
-        name = printable(check.name)
-        case = ElementTree.SubElement(suite, "testcase", {"classname": title, "name": name})
-        if check.problem is not None:
-            ElementTree.SubElement(case, "failure", {"message": printable(check.problem)})
-    if warning:
-        ElementTree.SubElement(suite, "system-out").text = printable(warning)
-    ElementTree.indent(root)
-    return f"<?xml version='1.0' encoding='UTF-8'?>\n{ElementTree.tostring(root, encoding='unicode')}\n"
 
 
 #: What gates, comparisons and leaderboards say of the small model: gross faults and sentences left out, and pairs of

@@ -10,9 +10,16 @@ Each d_k was drawn once, so the sample variance of d already contains the noise 
 part that comes from the segments is ``v_all - v_same``; adding v_same to v_all would count it twice. e_k comes from a
 bootstrap: candidates are drawn again from the given ones, with replacement, and decided again.
 
-Whether systems differ on other segments is told by the paired t-test, ``t = mean(d) / sqrt(v_all)`` with K - 1 degrees
-of freedom, as in comet-compare. The interval of one system's mean is that of a bootstrap over its segments, which never
-passes the highest score.
+The test of two systems is the paired permutation test of signs: if it does not matter which system a score comes from,
+each d_k is as likely to be -d_k, and with fair signs s_k = +-1
+
+    p = P( |sum_k s_k d_k| >= |sum_k d_k| )
+
+All combinations of signs are counted where up to 13 segments differ; else 10,000 are drawn, and the observed one counts
+as a further draw. Unlike the t-test it assumes nothing of the distribution of d, so that a segment that is much worse
+makes the difference no less certain.
+
+Intervals, of a mean and of a difference, are those of a bootstrap over segments, which never pass the highest score.
 """
 
 from __future__ import annotations
@@ -26,17 +33,21 @@ from typing import Any
 import numpy as np
 
 from mbr_esd_metric.core.decision import CandidateColumns, Decision
+from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import blank_decision, decide_segment
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
 from mbr_esd_metric.metaeval.matrices import percentile_interval
+from mbr_esd_metric.metaeval.significance import coins
 
 #: The quantile of the normal distribution for an interval of 95%.
 _Z = 1.959964
 #: Scores that differ by less are equal: sums are rounded, and models compute in single precision.
 TOLERANCE = 1e-6
-#: Resamples of the segments of a system, and their seed.
+#: Resamples of the segments, and the seed of all draws.
 _DRAWS, _SEED = 1000, 0
+#: Up to so many differing segments all combinations of signs are counted; else so many are drawn, in blocks.
+_ALL_SIGNS, _PERMUTATIONS, _BLOCK = 13, 10_000, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +90,18 @@ def sampled_score(
 class SystemPair:
     """System b against system a on the K segments that both have; the difference is positive if b is better.
 
-    Its standard deviations are that between draws on the same segments, and that between draws and segments.
+    Attributes:
+        interval: 95% interval for other segments of the same kind: the middle 95% of the differences of 1,000
+            resamples of the segments.
+        p_value: two-sided p-value of the permutation test.
+        sampling_sd: standard deviation of the difference between draws on the same segments.
+        total_sd: the same between draws and segments.
     """
 
     segments: int
     difference: float
+    interval: tuple[float, float]
+    p_value: float
     sampling_sd: float
     total_sd: float
 
@@ -91,28 +109,6 @@ class SystemPair:
     def sampling_interval(self) -> tuple[float, float]:
         """95% interval for new samples of the same segments."""
         return self.difference - _Z * self.sampling_sd, self.difference + _Z * self.sampling_sd
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """95% interval for new samples of other segments of the same kind, by Student's t."""
-        half = self._t * self.total_sd
-        return self.difference - half, self.difference + half
-
-    @property
-    def _t(self) -> float:
-        from scipy.special import stdtrit
-
-        return float(stdtrit(self.segments - 1, 0.975))
-
-    @property
-    def p_value(self) -> float:
-        """Two-sided p-value of the difference on other segments of the same kind, of the paired t-test."""
-        from scipy.special import stdtr
-
-        equal = abs(self.difference) < TOLERANCE
-        if not self.total_sd or equal:
-            return float(equal)
-        return 2 * float(stdtr(self.segments - 1, -abs(self.difference) / self.total_sd))
 
     @property
     def sampling_share(self) -> float:
@@ -133,7 +129,7 @@ class SystemPair:
             return "they differ; N is enough"
         if self.sampling_share < 0.1:
             return "no difference shown; N is enough, only more segments would help"
-        best = self._t * self.total_sd * math.sqrt(1 - self.sampling_share)
+        best = (self.interval[1] - self.interval[0]) / 2 * math.sqrt(1 - self.sampling_share)
         if abs(self.difference) > best:
             return f"no difference shown; N may be too small: without sampling noise the interval is +-{best:.3g}"
         return f"no difference shown; more candidates show none either (+-{best:.3g} at best), more segments might"
@@ -156,11 +152,10 @@ def mean_score(scores: Sequence[SampledScore]) -> SystemMean:
     """The mean score of a system. Raises `InputError` if it has fewer than two segments."""
     if len(scores) < 2:
         raise InputError(f"an interval needs two or more segments with a score, not {len(scores)}")
-    values, rng = np.array([one.score for one in scores]), np.random.default_rng(_SEED)
-    means = [values[rng.integers(0, len(values), len(values))].mean() for _ in range(_DRAWS)]
+    values = np.array([one.score for one in scores])
     mean, half = float(values.mean()), _Z * math.sqrt(sum(one.variance for one in scores)) / len(values)
     sampling = (max(mean - half, min(mean, 0.0)), min(mean + half, max(mean, 1.0)))
-    return SystemMean(mean, percentile_interval(means), sampling)
+    return SystemMean(mean, _bootstrap(values), sampling)
 
 
 def compare(a: Sequence[SampledScore], b: Sequence[SampledScore]) -> SystemPair:
@@ -169,5 +164,29 @@ def compare(a: Sequence[SampledScore], b: Sequence[SampledScore]) -> SystemPair:
         raise InputError(f"a comparison needs two or more segments with a score in both, not {min(len(a), len(b))}")
     d = np.array([after.score - before.score for before, after in zip(a, b, strict=True)])
     d = np.where(np.abs(d) < TOLERANCE, 0.0, d)
-    noise = sum(one.variance for one in (*a, *b))
-    return SystemPair(len(d), float(d.mean()), math.sqrt(noise) / len(d), math.sqrt(float(d.var(ddof=1)) / len(d)))
+    noise = math.sqrt(sum(one.variance for one in (*a, *b))) / len(d)
+    total = math.sqrt(float(d.var(ddof=1)) / len(d))
+    return SystemPair(len(d), float(d.mean()), _bootstrap(d), sign_test(d), noise, total)
+
+
+def _bootstrap(values: Floats) -> tuple[float, float]:
+    """The middle 95% of the means of resamples of the values."""
+    rng = np.random.default_rng(_SEED)
+    means = [values[rng.integers(0, len(values), len(values))].mean() for _ in range(_DRAWS)]
+    return percentile_interval(means)
+
+
+def sign_test(d: Floats) -> float:
+    """The two-sided p-value of the permutation test of signs of the differences d, (segments,); 1 if all are 0."""
+    d = d[d != 0]
+    if len(d) <= _ALL_SIGNS:
+        sums = np.zeros(1)
+        for one in d:
+            sums = np.concatenate([sums + one, sums - one])
+        draws = [sums]
+    else:
+        rng = np.random.default_rng(_SEED)
+        blocks = (coins(rng, _BLOCK, 1, len(d))[:, 0] for _ in range(_PERMUTATIONS // _BLOCK))
+        draws = [np.array([d.sum()]), *(d.sum() - 2 * (flipped.astype(np.float64) @ d) for flipped in blocks)]
+    least = abs(d.sum()) - 1e-9 * np.abs(d).sum()  # sums are rounded
+    return float((np.abs(np.concatenate(draws)) >= least).mean())

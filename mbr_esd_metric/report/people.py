@@ -83,7 +83,7 @@ def _pairs(ratings: Sequence[Rating], paths: Sequence[str | Path]) -> Table | No
         first, second = ([SampledScore(scores[key], 0.0) for key in keys] for keys in zip(*both, strict=True))
         one = compare(first, second)
         low, high = one.interval
-        better = f"{b} is better" if low > 0 else f"{a} is better" if high < 0 else "no difference shown"
+        better = f"{b if one.difference > 0 else a} is better" if one.differ else "no difference shown"
         rows.append(
             {
                 Column("a", "a"): a,
@@ -91,6 +91,7 @@ def _pairs(ratings: Sequence[Rating], paths: Sequence[str | Path]) -> Table | No
                 Column("segments", "segments"): one.segments,
                 Column("difference", "b - a", digits=2): one.difference,
                 Column("interval", "95% interval"): f"{low:+.2f} to {high:+.2f}",
+                Column("p", "p"): one.p_value,
                 Column("verdict", "verdict"): better,
             }
         )

@@ -50,10 +50,11 @@ SCORE = f"score -s src.txt -t mt.txt --model {MODEL} --quiet --only_system"
 
 def test_a_score_below_the_limit_ends_with_3(files: None, mbr_esd: Command) -> None:
     outputs = "--summary out.md --junit out.xml"
-    mbr_esd(SCORE, "--fail-under 0.82", outputs)  # at the limit, whatever rounding says
-    assert "✅ mt.txt" in Path("out.md").read_text(encoding="utf-8")
+    message = mbr_esd(SCORE, "--fail-under 0.82", outputs).err  # at the limit, whatever rounding says
+    assert message == "mbr-esd score: gate passed: mt.txt scores 0.8200, at least 0.82\n"
+    assert "✅ mt.txt scores 0.8200, at least 0.82" in Path("out.md").read_text(encoding="utf-8")
     message = mbr_esd(SCORE, "--fail-under 0.83", outputs, status=3).err
-    assert message == "mbr-esd score: gate: mt.txt scores 0.8200, less than 0.83\n"
+    assert message == "mbr-esd score: gate failed: mt.txt scores 0.8200, less than 0.83\n"
     summary = Path("out.md").read_text(encoding="utf-8")
     assert "❌ mt.txt scores 0.8200, less than 0.83" in summary
     assert re.search(r"\| +0\.8200 \|", summary)
@@ -61,7 +62,7 @@ def test_a_score_below_the_limit_ends_with_3(files: None, mbr_esd: Command) -> N
     assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
     Path("some.csv").write_text("source,target\nsource 0,one two\nsource 1,\n")
     message = mbr_esd(f"score some.csv --lp en-de --model {MODEL} --quiet -o out.csv --fail-under 0.5", status=3).err
-    assert "gate: some.csv scores 0.4000" in message
+    assert "gate failed: some.csv scores 0.4000" in message
     assert Path("out.csv").read_text().splitlines()[2] == "source 1,,0.0,[]"
 
 
@@ -83,7 +84,7 @@ def test_what_is_no_gate(files: None, mbr_esd: Command, words: str, message: str
 
 def test_a_worse_system_ends_with_3(files: None, mbr_esd: Command) -> None:
     message = mbr_esd("compare old.jsonl new.jsonl --fail-if-worse --summary out.md --junit o.xml", status=3).err
-    assert "gate: new is worse than old by 0.1600 (p = " in message
+    assert "gate failed: new is worse than old by 0.1600 (p = " in message
     assert "new is worse" in Path("out.md").read_text(encoding="utf-8")
     mbr_esd("compare new.jsonl old.jsonl --fail-if-worse")
     mbr_esd("compare old.jsonl same.jsonl --fail-if-worse")
@@ -91,7 +92,7 @@ def test_a_worse_system_ends_with_3(files: None, mbr_esd: Command) -> None:
     blank = Path("old.jsonl").read_text(encoding="utf-8").replace('"one two"', '""').replace('"old"', '"blank"')
     Path("blank.jsonl").write_text(blank.replace("one", "two"), encoding="utf-8")
     message = mbr_esd("compare old.jsonl blank.jsonl --fail-if-worse", status=3).err
-    assert "gate: blank is worse than old by 0.9800" in message
+    assert "gate failed: blank is worse than old by 0.9800" in message
 
 
 @pytest.mark.parametrize("ending", ["json", "jsonl", "decided.jsonl"])
@@ -101,7 +102,7 @@ def test_what_score_wrote_is_compared(files: None, mbr_esd: Command, ending: str
         mbr_esd(SCORE.replace("new.jsonl", f"{name}.jsonl"), f"--to_json {name}.json")
         mbr_esd(f"decide {name}.jsonl -o {name}.decided.jsonl --quiet")
     output = mbr_esd(f"compare old.{ending} new.{ending} --fail-if-worse --table json", status=3).out
-    systems, pairs = json.loads(output)
+    systems, pairs, _ = json.loads(output)
     scores = [(row["system"], row["score"], row["mqm"]) for row in systems["rows"]]
     assert scores == [("old", pytest.approx(0.98), -0.5), ("new", pytest.approx(0.82), -4.5)]
     (row,) = pairs["rows"]
@@ -148,6 +149,45 @@ def test_equal_means_are_equal(workdir: Path, mbr_esd: Command) -> None:
         assert (rows[0]["p"], rows[0]["verdict"]) == (1.0, "no difference shown")
     _comet("d.json", d=[0.3 - 2e-5] * 9)
     assert "d is worse than b by 2.000e-05 (p = " in mbr_esd("compare b.json d.json --fail-if-worse", status=3).err
+
+
+def test_a_catastrophe_in_one_segment_closes_the_gate(workdir: Path, mbr_esd: Command) -> None:
+    """No test of means sees one segment of forty: the new system is better on average."""
+    old, new = [0.9] * 40, [0.92] * 39 + [0.2]
+    _comet("o.json", old=old, new=new)
+    command = "compare o.json --fail-if-worse --summary s.md --junit j.xml"
+    assert "gate passed: the mean of new is higher than that of old by 0.002000, which is not" in mbr_esd(command).err
+    result = mbr_esd(command, "--max-drop 0.3", status=3)
+    mean, drop = result.err.splitlines()
+    assert mean.startswith("mbr-esd compare: gate passed: the mean of new")
+    place = "new.txt, segment 40"
+    assert drop == (
+        f"mbr-esd compare: gate failed: 1 segment of new scored more than 0.3 below old: {place} (0.9000 to 0.2000)"
+    )
+    summary = Path("s.md").read_text(encoding="utf-8")
+    assert f"❌ 1 segment of new scored more than 0.3 below old: {place}" in summary
+    assert re.search(rf"\| {place} +\| +0\.9000 \| +0\.2000 \| +0\.7000 \| +new 39 ", summary)
+    cases = ElementTree.parse("j.xml").getroot().findall("testsuite/testcase")
+    failed = [(case.get("name"), case.get("file")) for case in cases if case.find("failure") is not None]
+    assert failed == [
+        ("new against old --max-drop 0.3", None),
+        (f"new against old --max-drop 0.3: {place}", "new.txt"),
+    ]
+    said = mbr_esd("compare o.json --max-drop 0.7").err
+    assert said == (
+        "mbr-esd compare: gate passed: no segment of new scored more than 0.7 below old; the largest drop is 0.7000 "
+        f"({place})\n"
+    )
+    assert "give a difference of scores from 0" in mbr_esd("compare o.json --max-drop -1", status=1).err
+
+
+def test_the_five_largest_drops_are_named_without_a_gate(workdir: Path, mbr_esd: Command) -> None:
+    _comet("o.json", old=[0.9] * 10, new=[0.9, 1.0, *(0.1 * n for n in range(1, 9))])
+    rows = json.loads(mbr_esd("compare o.json --table json").out)[2]["rows"]
+    assert [row["drop"] for row in rows] == pytest.approx([0.8, 0.7, 0.6, 0.5, 0.4])
+    assert rows[0]["segment"] == "new.txt, segment 3"
+    _comet("same.json", old=[0.9] * 10, new=[0.9] * 10)
+    assert "largest drops" not in mbr_esd("compare same.json").out
 
 
 def test_what_the_small_model_can_decide_is_said(workdir: Path, mbr_esd: Command) -> None:
@@ -223,7 +263,7 @@ def test_the_example_workflow_fails_with_its_files(tmp_path: Path) -> None:
     outputs = {"GITHUB_STEP_SUMMARY": "summary.md", "MBR_ESD_STORE": str(tmp_path / "store.sqlite")}
     done = run_bash(f"{run} | true", tmp_path, **outputs, MBR_ESD_SERVER="http://127.0.0.1:9/v1")
     assert done.returncode == 3, done.stderr
-    assert "gate: docs/examples/mt.txt scores 0.0000, less than 0.8" in done.stderr
+    assert "gate failed: docs/examples/mt.txt scores 0.0000, less than 0.8" in done.stderr
     assert "❌" in (tmp_path / "summary.md").read_text(encoding="utf-8")
     assert (tmp_path / "quality.xml").exists()
 

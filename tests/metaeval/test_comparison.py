@@ -10,7 +10,7 @@ from mbr_esd_metric import Candidate, ErrorSpan, decide
 from mbr_esd_metric.core.decision import CandidateColumns
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.metaeval.comparison import SampledScore, compare, mean_score, sampled_score
+from mbr_esd_metric.metaeval.comparison import SampledScore, SystemPair, compare, mean_score, sampled_score
 
 TEXT = "0123456789"
 
@@ -90,11 +90,34 @@ def test_the_verdict() -> None:
         compare([SampledScore(0.0, 0.0)], [SampledScore(0.0, 0.0)])
 
 
-@pytest.mark.parametrize("n", [2, 3, 20, 400])
-def test_the_interval_is_that_of_the_paired_t_test(n: int) -> None:
+def differences(*values: float) -> SystemPair:
+    return compare([SampledScore(0.5, 0.0)] * len(values), [SampledScore(0.5 + value, 0.0) for value in values])
+
+
+@pytest.mark.parametrize("n", [2, 5, 13, 14, 60])
+def test_the_p_value_is_that_of_the_permutation_test_of_signs(n: int) -> None:
+    """Whole numbers tie often; equal segments change nothing."""
     rng = np.random.default_rng(n)
-    a, b = rng.normal(0.8, 0.1, n), rng.normal(0.82, 0.1, n)
-    pair = compare(*([SampledScore(score, 0.0) for score in scores] for scores in (a.tolist(), b.tolist())))
-    test = scipy.stats.ttest_rel(b, a)
-    assert pair.p_value == pytest.approx(test.pvalue, rel=1e-9)
-    assert pair.interval == pytest.approx(tuple(test.confidence_interval(0.95)), rel=1e-9)
+    for d in (rng.normal(0.02, 0.1, n), 1.0 * rng.integers(-3, 3, n)):
+        pair = differences(*d.tolist(), 0.0, 0.0)
+        test = scipy.stats.permutation_test(
+            (d[d != 0],), np.sum, permutation_type="samples", n_resamples=50_000, random_state=1
+        )
+        exact = np.count_nonzero(d) <= 13
+        assert pair.p_value == pytest.approx(test.pvalue, **({"rel": 1e-9} if exact else {"abs": 0.02}))
+        assert pair.p_value == differences(*d.tolist()).p_value
+    assert differences(0.0, 0.0).p_value == 1.0
+
+
+def test_one_much_worse_segment_makes_a_difference_more_certain() -> None:
+    """Six segments lose a little, and one everything: the t-test is less sure of the seven than of the six."""
+    six, seven = [-0.04] * 6 + [0.0] * 33, [-0.04] * 6 + [0.0] * 33 + [-1.0]
+    assert scipy.stats.ttest_1samp(six, 0).pvalue < 0.05 < 0.2 < scipy.stats.ttest_1samp(seven, 0).pvalue
+    assert (differences(*six).p_value, differences(*seven).p_value) == (2 / 64, 2 / 128)
+    assert differences(*seven).differ
+
+
+def test_the_interval_of_a_difference_is_that_of_a_bootstrap() -> None:
+    d = np.random.default_rng(4).normal(0.02, 0.1, 200)
+    bootstrap = scipy.stats.bootstrap((d,), np.mean, method="percentile", n_resamples=9999, random_state=1)
+    assert differences(*d.tolist()).interval == pytest.approx(tuple(bootstrap.confidence_interval), abs=0.003)

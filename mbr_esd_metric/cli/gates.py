@@ -1,0 +1,132 @@
+"""Gates of `score` and `compare`: checks that end a run with exit status 3, and where their results are written."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mbr_esd_metric.errors import first_of, no_effect_error, number_of, printable
+from mbr_esd_metric.files.paths import check_distinct, check_output
+from mbr_esd_metric.files.streams import write_whole
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.report.tables import Table
+
+#: The exit status of a gate that has failed; 1 is a failed run, and 2 wrong usage.
+FAILED_GATE = 3
+#: How many failing segments a line of a gate names.
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a segment stands: its file, what the file calls it (its number from 1 where it has no name), and its line
+    where that is known."""
+
+    file: str
+    id: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        if self.line is None:
+            return f"{self.file}, segment {self.id}"
+        return f"{self.file}, {'' if self.id == str(self.line) else f'unit {self.id}, '}line {self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class FailedSegment:
+    """A segment that closes a gate, and the reason in a few words."""
+
+    place: Place
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.place} ({self.reason})"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The result of a gate for a system, or for two.
+
+    Attributes:
+        name: the system and the option, for JUnit.
+        passed: whether the gate is open.
+        reason: why it is open or closed, as a sentence.
+        segments: those that close it, where it looks at single segments.
+    """
+
+    name: str
+    passed: bool
+    reason: str
+    segments: tuple[FailedSegment, ...] = ()
+
+    @classmethod
+    def of_segments(cls, name: str, failed: Sequence[FailedSegment], what: str, otherwise: str) -> Check:
+        """The check of single segments, open if none failed; `what` they did is its reason, and else `otherwise`."""
+        if not failed:
+            return cls(name, True, otherwise)
+        reason = f"{number_of(len(failed), 'segment')} {what}: {first_of([str(one) for one in failed], _NAMED, '; ')}"
+        return cls(name, False, reason, tuple(failed))
+
+
+def add_gate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--summary", metavar="FILE.md", help="the result as Markdown, for $GITHUB_STEP_SUMMARY")
+    parser.add_argument("--junit", metavar="FILE.xml", help="the gates as JUnit XML, with each segment that fails")
+
+
+def check_gate(args: argparse.Namespace, gate: bool, *outputs: str | None) -> None:
+    """Check, before any work, that the files of `add_gate` and other outputs can be written, each to a path of its
+    own, and that there is a gate where the JUnit XML is asked for."""
+    check_distinct([path for path in (args.summary, args.junit, *outputs) if path])
+    for path in filter(None, (args.summary, args.junit)):
+        check_output(path)
+    if args.junit and not gate:
+        raise no_effect_error(f"--junit {args.junit}", "a run without a gate (such as --fail-under)")
+
+
+def close_gate(
+    args: argparse.Namespace, verb: str, tables: Sequence[Table], checks: Sequence[Check], warning: str | None = None
+) -> int:
+    """Write summary and JUnit XML with the warning, print a line for each check, and return the exit status."""
+    if args.summary:
+        from mbr_esd_metric.report.tables import render_all
+
+        lines = [f"{'✅' if check.passed else '❌'} {printable(check.reason)}" for check in checks]
+        lines += [f"⚠️ {printable(warning)}"] if warning else []
+        verdict = "".join(f"- {line}\n" for line in lines)
+        write_whole(args.summary, f"## mbr-esd {verb}\n\n{render_all(tables, 'markdown')}\n{verdict}")
+    if args.junit:
+        write_whole(args.junit, junit(verb, checks, warning))
+    for check in checks:
+        result = "passed" if check.passed else "failed"
+        print(f"mbr-esd {verb}: gate {result}: {printable(check.reason)}", file=sys.stderr)
+    return 0 if all(check.passed for check in checks) else FAILED_GATE
+
+
+def junit(verb: str, checks: Sequence[Check], warning: str | None = None) -> str:
+    """JUnit XML with one test case a check and one a segment that fails, and the warning as the suite's output."""
+    from xml.etree import ElementTree
+
+    title = f"mbr-esd {verb}"
+    root = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(root, "testsuite", {"name": title})
+
+    def add(name: str, failure: str | None, **more: str) -> None:
+        case = ElementTree.SubElement(suite, "testcase", {"classname": title, "name": printable(name), **more})
+        if failure is not None:
+            ElementTree.SubElement(case, "failure", {"message": printable(failure)})
+
+    for check in checks:
+        add(check.name, None if check.passed else check.reason)
+        for segment in check.segments:
+            line = {} if segment.place.line is None else {"line": str(segment.place.line)}
+            add(f"{check.name}: {segment.place}", segment.reason, file=printable(segment.place.file), **line)
+    suite.set("tests", str(len(suite)))
+    suite.set("failures", str(len(suite.findall("testcase/failure"))))
+    if warning:
+        ElementTree.SubElement(suite, "system-out").text = printable(warning)
+    ElementTree.indent(root)
+    return f"<?xml version='1.0' encoding='UTF-8'?>\n{ElementTree.tostring(root, encoding='unicode')}\n"
