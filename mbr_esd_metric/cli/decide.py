@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         if counts["blank"]:
             lines.append(f"blank translations: {counts['blank']} (--blank {options.blank})")
         if changes:
-            lines.append(signature_of_file(args.candidates, options))
+            lines.append(str(signature_of_file(args.candidates, options)))
         print(*lines, sep="\n", file=sys.stderr)
     if summary.skipped:
         lead = "\nleft out: "

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.main import add_verbs
+from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.errors import InputError, OptionError, number_of
 from mbr_esd_metric.files.paths import check_distinct, check_folder, check_output
 
@@ -149,7 +150,12 @@ def _records(inputs: Iterable[tuple[str, str | None]]) -> Iterator[CandidateReco
 
 
 def _write(
-    args: argparse.Namespace, method: Method, rows: Sequence[TrainingRow], card: ModelCard, signature: str, greedy: bool
+    args: argparse.Namespace,
+    method: Method,
+    rows: Sequence[TrainingRow],
+    card: ModelCard,
+    signature: Signature,
+    greedy: bool,
 ) -> int:
     from mbr_esd_metric.distill.training_folder import held_out, write_training_folder
 

@@ -166,22 +166,21 @@ def _status_of(test_set: str) -> Callable[[str], Status | None]:
     """Whether a metric of the table is primary, contrastive or a baseline in the test set's task."""
     from mbr_esd_metric.adapters.wmt.layout import metric_status
 
-    return lambda shown: metric_status(test_set, shown.removesuffix(" (src)").removesuffix(" (src+ref)"))
+    return lambda metric: metric_status(test_set, metric)
 
 
 def _with_limits(table: Table, test_sets: Sequence[TestSet]) -> Table:
     """The table with what the small model can decide, where it has a row."""
     from mbr_esd_metric.adapters.wmt.test_set import base_name
-    from mbr_esd_metric.metaeval.leaderboard import signature_field
 
-    shown = {str(cell.value).partition(" (")[0] for row in table.rows for cell in row if isinstance(cell.value, str)}
-    models = [
-        test_set.added[name].model if name in test_set.added else signature_field(test_set.signature(name), "model")
-        for test_set in test_sets
-        for name in test_set.find_metrics()
-        if base_name(name)[0] in shown
-    ]
-    return replace(table, notes=(*table.notes, *limits([*models, *shown])))
+    models: list[str | None] = [*table.metrics]
+    for test_set in test_sets:
+        for name in test_set.find_metrics():
+            if base_name(name)[0] in table.metrics:
+                signature = test_set.signature(name)
+                models.append(test_set.added[name].model if name in test_set.added else None)
+                models.append(signature.get("model") if signature else None)
+    return replace(table, notes=(*table.notes, *limits(models)))
 
 
 def _settings(args: argparse.Namespace) -> LeaderboardSettings:

@@ -14,6 +14,7 @@ from mbr_esd_metric.cli.gates import Check, add_gate, check_gate, close_gate
 from mbr_esd_metric.cli.score_inputs import Texts, read_beside, read_texts
 from mbr_esd_metric.cli.shared_options import DEFAULT_MODEL, add_dry_run, limits, print_estimates
 from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.errors import OptionError, logger, no_effect_error, number_of, printable
 from mbr_esd_metric.files.streams import json_text, write_whole
 from mbr_esd_metric.metric.card import with_pair
@@ -125,10 +126,11 @@ def run(args: argparse.Namespace) -> int:
         of_units = [unit.data_warning for unit in texts.document.units]
         metadata["data_warning"] = list(map(_joined, metadata.data_warning, of_units))
     warning = warnings(metadata.data_warning, [one.label for one in segments], card.decision.blank)
-    model = model_title(card, metadata.signature)
+    signature = Signature.parse(metadata.signature)
+    model = model_title(card, signature)
     rows = iter([_row(segment, row, model) for segment, row in zip(segments, prediction.rows(), strict=True)])
     data = {path: list(islice(rows, len(texts.ids))) for path in texts.systems}
-    return _show(args, texts, data, metadata.signature, card.lp, warning)
+    return _show(args, texts, data, signature, card.lp, warning)
 
 
 def _joined(*data_warnings: str | None) -> str | None:
@@ -187,13 +189,12 @@ def _show(
     args: argparse.Namespace,
     texts: Texts,
     data: Mapping[str, Sequence[dict[str, Any]]],
-    signature: str | None = None,
+    signature: Signature | None = None,
     lp: str | None = None,
     warning: str | None = None,
 ) -> int:
     """Write the files, and print the scores as ``comet-score`` does."""
     from mbr_esd_metric.metric.metric import mean
-    from mbr_esd_metric.metric.signature import short
 
     judged = {path: rows for path, rows in data.items() if rows}
     shares: Mapping[str, float] = {}
@@ -204,7 +205,7 @@ def _show(
         error_free = read_error_free(args.error_free)
         shares, learnt = error_free_shares(error_free, judged, lp), f"|error-free:{error_free.digest}"
     if signature is not None:
-        logger.info((signature if args.verbose else short(signature)) + learnt)
+        logger.info(f"{signature if args.verbose else signature.short}{learnt}")
     if warning:
         logger.warning(warning)
     scores = {path: mean([row["COMET"] for row in rows]) for path, rows in judged.items()}

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.distill.training_rows import TrainingRow
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import json_line
@@ -50,7 +51,7 @@ def write_training_folder(
     rows: Sequence[TrainingRow],
     held: Sequence[bool],
     card: ModelCard,
-    signature: str,
+    signature: Signature,
     *,
     greedy: bool = True,
 ) -> list[Path]:

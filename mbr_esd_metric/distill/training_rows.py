@@ -31,6 +31,7 @@ from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.decision_problem import TIE
 from mbr_esd_metric.core.kernels import BETA, GAMMA
 from mbr_esd_metric.core.rules import SegmentRule
+from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.decoding.segment import decide_segment
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, number_of
 from mbr_esd_metric.files.records import CandidateRecord
@@ -177,14 +178,14 @@ def preference(record: CandidateRecord, decision: Decision, prompt: Prompt) -> T
     return TrainingRow(record.src, content)
 
 
-def pairs_signature(card: ModelCard) -> str:
+def pairs_signature(card: ModelCard) -> Signature:
     """The signature of the pairs, whatever the language pairs of the segments."""
     decision = card.decision
-    rule = "" if decision.rule == "mbr" else f"d:{decision.rule}|"
-    form = "" if decision.format == "json" else f"f:{decision.format}|"
-    utility = f"u:{decision.effective_utility}|w:{decision.weights}|b:{BETA:g}|g:{GAMMA:g}"
-    reading = f"prompt:{question_of(card).version}|loc:{decision.location}|v:{__version__}"
-    return f"mbr-esd-pairs|{rule}{utility}|{form}{reading}"
+    fields = {} if decision.rule == "mbr" else {"d": decision.rule}
+    fields |= {"u": decision.effective_utility, "w": decision.weights, "b": f"{BETA:g}", "g": f"{GAMMA:g}"}
+    fields |= {} if decision.format == "json" else {"f": decision.format}
+    fields |= {"prompt": question_of(card).version, "loc": decision.location}
+    return Signature.of("mbr-esd-pairs", fields, __version__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +277,7 @@ def select(
     return Examples(rows, len(chosen_clean), inexpressible)
 
 
-def examples_signature(card: ModelCard) -> str:
+def examples_signature(card: ModelCard) -> Signature:
     """The signature of the examples."""
-    return f"mbr-esd-examples|f:{card.decision.format}|prompt:{question_of(card).version}|v:{__version__}"
+    fields = {"f": card.decision.format, "prompt": question_of(card).version}
+    return Signature.of("mbr-esd-examples", fields, __version__)

@@ -7,11 +7,11 @@ F1, softdice, MPP and numbers of spans, compared with the human ones. Several la
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 
 from mbr_esd_metric._version import __version__
+from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.metaeval.matrices import percentile_interval
 from mbr_esd_metric.metaeval.metric_set import Key, MetricSet, spa_notes
@@ -49,21 +49,20 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardRow:
-    """One metric: its result in each language pair, None where it is missing; their average, None if one is missing;
-    and the measures in which it beats every baseline significantly in every language pair."""
+    """One metric: its result and its signature in each language pair, None where it is missing; their average, None if
+    one is missing; and the measures in which it beats every baseline significantly in every language pair."""
 
     name: str
     uses_reference: bool
-    signature: str | None
+    signatures: tuple[Signature | None, ...]
     results: tuple[Result | None, ...]
     average: Result | None
     daggers: frozenset[str]
 
     @property
     def samples(self) -> int | None:
-        """N, the candidates for each segment, if the signature says it; with `n=auto` the most there can be."""
-        value = signature_field(self.signature, "n")
-        return int(value.rpartition("/")[2]) if value else None
+        """N, the candidates for each segment, if a signature says it; with `n=auto` the most there can be."""
+        return next((one.samples for one in self.signatures if one is not None and one.samples is not None), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +137,8 @@ def compute_leaderboard(
     evaluated = [_Evaluated(one, settings, done) for one in sets]
     keys = list(dict.fromkeys(key for one in evaluated for key in one.results))
     averaged = _averaged(evaluated, settings)
-    signatures = {}
-    for key in keys:
-        different = dict.fromkeys(entry.signature for one in sets for entry in one.entries if entry.key == key)
-        signatures[key] = " ; ".join(text for text in different if text is not None) or None
+    by_pair = [{entry.key: entry.signature for entry in one.entries} for one in sets]
+    signatures = {key: tuple(of.get(key) for of in by_pair) for key in keys}
     rows = []
     for key in keys:
         results = tuple(one.results.get(key) for one in evaluated)
@@ -167,12 +164,6 @@ def compute_leaderboard(
 def evaluate_metrics(data: MetricSet, settings: LeaderboardSettings | None = None) -> dict[Key, Result]:
     """Each metric that scores segments -> its figures in one language pair, without tests."""
     return _Evaluated(data, replace(settings or LeaderboardSettings(), draws=0), None).results
-
-
-def signature_field(signature: str | None, name: str) -> str | None:
-    """The value of one ``name:value`` field of a signature."""
-    match = re.search(rf"(?:^|\|){re.escape(name)}:([^|]*)", signature or "")
-    return match.group(1) if match else None
 
 
 class _Evaluated:
@@ -241,21 +232,23 @@ def _result(name: str, values: Mapping[str, float], counts: SpanCounts | None, t
 
 
 def _baselines(
-    key: Key, keys: Sequence[Key], signatures: Mapping[Key, str | None], against: Sequence[str]
+    key: Key,
+    keys: Sequence[Key],
+    signatures: Mapping[Key, Sequence[Signature | None]],
+    against: Sequence[str],
 ) -> list[Key]:
     """The baselines that `against` names for one row; none if one of them does not exist for it."""
     baselines = []
     for name in against:
         named = [k for k in keys if name in (k[0], _text(k))]
         if not named:
-            ruled = [k for k in keys if signature_field(signatures[k], "d") == name]
+            ruled = [k for k in keys if any(one and one.get("d") == name for one in signatures[k])]
             if not ruled:
                 raise OptionError(
                     f"--against {name}: no metric of that name, and none that decides by it; "
                     f"there are: {', '.join(sorted({k[0] for k in keys}))}"
                 )
-            fields = [[signature_field(signatures[k], field) for field in _CANDIDATES] for k in (key, *ruled)]
-            named = [k for k, of in zip(ruled, fields[1:], strict=True) if of == fields[0]]
+            named = [k for k in ruled if _same_candidates(signatures[key], signatures[k])]
         if not named:
             return []  # another model, or none of ours: there is nothing to beat
         baselines += named
@@ -276,5 +269,7 @@ def _daggers(
     )
 
 
-#: The fields of a signature that say among which candidates a metric chooses.
-_CANDIDATES = ("model", "adapter", "n", "t", "k", "p", "seed", "max", "prompt", "grounded", "candidates")
+def _same_candidates(one: Sequence[Signature | None], other: Sequence[Signature | None]) -> bool:
+    """Whether two metrics chose among the same candidates in every language pair that has both."""
+    both = [(a, b) for a, b in zip(one, other, strict=True) if a and b]
+    return bool(both) and all(a.same_candidates(b) for a, b in both)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from mbr_esd_metric.core.annotation import Severity, as_annotation, mqm_score
 from mbr_esd_metric.core.kernels import Floats
+from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.errors import InputError, labelled
 from mbr_esd_metric.metaeval.correlation import system_means
 from mbr_esd_metric.metaeval.matrices import BoolMatrix
@@ -39,7 +40,7 @@ class MetricEntry:
     uses_reference: bool
     scores: Floats | None
     spans: AnnotationMatrix | None = None
-    signature: str | None = None
+    signature: Signature | None = None
     of_systems: Floats | None = None
 
     @property
@@ -48,7 +49,7 @@ class MetricEntry:
         return (self.name, self.uses_reference)
 
     @classmethod
-    def of_spans(cls, name: str, spans: AnnotationMatrix, signature: str | None = None) -> MetricEntry:
+    def of_spans(cls, name: str, spans: AnnotationMatrix, signature: Signature | None = None) -> MetricEntry:
         """A metric without reference whose score is Score(E), which counts a repeated span once."""
         every = [[None if cell is None else as_annotation(cell) for cell in row] for row in spans]
         scores = [[np.nan if a is None else mqm_score(a.with_spans(a)) for a in row] for row in every]

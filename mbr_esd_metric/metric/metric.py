@@ -160,7 +160,7 @@ class Metric:
         if run.refused:
             metadata["refused"] = [run.refused.get(number) for number in range(len(segments))]
         metadata["data_warning"] = [data_warning(s.source, s.translation, self.card.lp) for s in segments]
-        summary = {"summary": run.summary, "advice": list(run.advice), "signature": run.signature}
+        summary = {"summary": run.summary, "advice": list(run.advice), "signature": str(run.signature or "")}
         return Prediction(scores=scores, system_score=mean(scores), metadata=Metadata(**metadata, **summary))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mbr_esd_metric.core.annotation import EMPTY
 from mbr_esd_metric.core.decision import Candidate, Decision
+from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.decoding.segment import CUT, FOUND_INEXACTLY, blank_decision, decide_segment
 from mbr_esd_metric.errors import NoValidCandidateError, first_of, labelled, logger, notes, number_of
 from mbr_esd_metric.generation.engine import Engine, Refused
@@ -41,7 +42,7 @@ class Annotated:
     Attributes:
         decisions: one for each segment, in order.
         answers: the format of the candidates.
-        signature: "" without segments.
+        signature: None without segments.
         summary: the counts of what was lost in a line; "" if nothing was.
         advice: a line for each thing that makes the scores say little, with the options that help.
         refused: number of a segment -> why its server will never answer it; its score is NaN.
@@ -49,7 +50,7 @@ class Annotated:
 
     decisions: Sequence[Decision]
     answers: AnswerFormat
-    signature: str = ""
+    signature: Signature | None = None
     summary: str = NO_CANDIDATES
     advice: Sequence[str] = ()
     refused: Mapping[int, str] = field(default_factory=dict)
@@ -104,7 +105,7 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
     return Annotated(decisions, answers, signature(card, source.engine), line, advice, refused)
 
 
-def signature_of(card: ModelCard) -> str:
+def signature_of(card: ModelCard) -> Signature:
     """The signature that a run of the card will have. No weights are loaded or fetched."""
     source = candidate_source(card)
     return signature(source.card, source.engine)

@@ -1,15 +1,15 @@
-"""The reproducibility signature of a run, in the manner of sacreBLEU: key:value pairs joined by bars."""
+"""The signature of a run, made from its card and its engine."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.core.kernels import BETA, GAMMA
+from mbr_esd_metric.core.signature import CANDIDATES, Signature
 from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions
 from mbr_esd_metric.generation.engine import Engine
 from mbr_esd_metric.metric.card import ANY_MODEL, OPTIONS, ModelCard
@@ -21,7 +21,7 @@ from mbr_esd_metric.prompting.prompt import CONTEXT_VERSION
 _PLACED = ("rule", "utility", "weights", "mqm", "format", "location", "invalid", "blank")
 
 
-def signature(card: ModelCard, engine: Engine | None) -> str:
+def signature(card: ModelCard, engine: Engine | None) -> Signature:
     """The signature of a run of a card, with its engine, or without one over a file of candidates.
 
     ``mbr-esd|model:...|engine:vllm|d:mbr|n:256|t:2.0|k:10|seed:0|max:2048|u:softf1|w:uniform|b:1|g:0.5|mqm:paper|``
@@ -34,7 +34,7 @@ def signature(card: ModelCard, engine: Engine | None) -> str:
     draw: dict[str, Any] = {}
     question: dict[str, Any] = {}
     if engine is None:
-        model = {"candidates": _digest(os.path.expanduser(card.candidates or ""))}
+        model = {CANDIDATES: _digest(os.path.expanduser(card.candidates or ""))}
     else:
         model = {"model": engine.model}
         model |= {key: engine.identity[key] for key in ("dialect", "reasoning_effort") if key in engine.identity}
@@ -61,20 +61,15 @@ def signature(card: ModelCard, engine: Engine | None) -> str:
     return _joined(decision, {**model, "rule": decision.rule, "n": n, **draw}, question, calibration)
 
 
-def short(signature: str) -> str:
-    """A signature in a line: the model or the candidates, how many, rule, utility, score and version."""
-    return re.sub(r"\|(?!(?:model|candidates|n|d|u|score|v):)[^|]*", "", signature)
-
-
-def model_title(card: ModelCard, signature: str) -> str:
+def model_title(card: ModelCard, signature: Signature | None) -> str:
     """What rows of scores call the model: its card's title, or the model that a server of the user's serves."""
-    served = re.search(r"\|model:([^|]+)", signature)
-    return served[1] if card.name == ANY_MODEL and served else card.title
+    served = None if signature is None else signature.get("model")
+    return served if card.name == ANY_MODEL and served else card.title
 
 
-def signature_of_file(path: str | Path, decision: DecisionOptions) -> str:
+def signature_of_file(path: str | Path, decision: DecisionOptions) -> Signature:
     """The signature of a decision over a file of candidates, without a model."""
-    return _joined(decision, {"candidates": _digest(str(path)), "rule": decision.rule})
+    return _joined(decision, {CANDIDATES: _digest(str(path)), "rule": decision.rule})
 
 
 def _joined(
@@ -82,7 +77,7 @@ def _joined(
     draw: Mapping[str, Any],
     question: Mapping[str, Any] = {},
     calibration: Mapping[str, Any] = {},
-) -> str:
+) -> Signature:
     """The fields, each under the short name of its option: those of the draw, of the choice, of the question, and the
     options by which answers are read and scored. Of these, those at their default are left out, but for three."""
     choice: dict[str, Any] = {}
@@ -94,11 +89,9 @@ def _joined(
     reading = [name for name in ("format",) if name in changed] + ["location", "invalid", "blank"]
     reading += [name for name in changed if name not in _PLACED]
     values = {**draw, **choice, **question, **{name: getattr(decision, name) for name in reading}, **calibration}
-    fields = []
-    for name, value in values.items():
-        short = name if name not in (*OPTIONS, *FIELDS) else (OPTIONS.get(name) or FIELDS[name]).metadata["short"]
-        fields.append(f"{short or name}:{value}")
-    return "|".join(["mbr-esd", *fields, f"v:{__version__}"])
+    options = {**FIELDS, **OPTIONS}
+    short = {name: options[name].metadata["short"] for name in values if name in options}
+    return Signature.of("mbr-esd", {short.get(name) or name: value for name, value in values.items()}, __version__)
 
 
 def _digest(path: str) -> str:

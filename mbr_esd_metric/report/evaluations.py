@@ -57,6 +57,7 @@ from mbr_esd_metric.report.leaderboard_table import (
     measure_column,
     measure_title,
     metric_cells,
+    named_cell,
     result_cells,
     row_name,
 )
@@ -146,18 +147,18 @@ def precision_recall_tables(
         for metric in data.entries:
             name = row_name(metric.key)
             with labelled(f"{name}, {data.lp}"):
-                curves[name] = precision_recall_curve(metric.spans or (), data.human, data.lengths, measure)
-            if marked := curves[name].points[1:]:
+                curves[metric.key] = precision_recall_curve(metric.spans or (), data.human, data.lengths, measure)
+            if marked := curves[metric.key].points[1:]:
                 x, y = tuple(p.recall for p in marked), tuple(p.precision for p in marked)
                 panels.setdefault(f"precision, {title}", []).append(Curve(f"{name} {data.lp}", x, y))
-        ordered = sorted(curves.items(), key=lambda item: (-item[1].area, item[0]))
-        rows = [_curve_row(name, curve, title) for name, curve in ordered]
+        ordered = sorted(curves.items(), key=lambda item: (-item[1].area, row_name(item[0])))
+        rows = [_curve_row(key, curve, title) for key, curve in ordered]
         legend = "area: under precision over recall, by falling confidence; the best threshold is that of these "
         tables.append(table_of(f"{test_set} {data.lp}, {title}", rows, (f"{legend}translations", *data.notes)))
     return tables, panels
 
 
-def _curve_row(name: str, curve: PrecisionRecallCurve, title: str) -> TableRow:
+def _curve_row(metric: Key, curve: PrecisionRecallCurve, title: str) -> TableRow:
     def point(key: str, group: str, at: CurvePoint) -> TableRow:
         return {
             Column(f"{key}_precision", "P", group): at.precision,
@@ -166,7 +167,7 @@ def _curve_row(name: str, curve: PrecisionRecallCurve, title: str) -> TableRow:
         }
 
     return {
-        Column("metric", "metric"): name,
+        Column("metric", "metric"): named_cell(metric),
         Column("area", "area", best="max"): curve.area,
         Column("thresholds", "thresholds"): len(curve.points) - 1,
         **point("all", "all spans", curve.points[-1]),
@@ -204,7 +205,7 @@ def span_table(
     with_omissions = any(cell is not None and len(cell) > 0 for matrix in omissions for row in matrix for cell in row)
 
     def row(
-        name: str, source: str | None, of: SpanCounts, values: Mapping[str, float], left_out: object = None
+        name: Value | Cell, source: str | None, of: SpanCounts, values: Mapping[str, float], left_out: object = None
     ) -> TableRow:
         both = of.major + of.minor
         cells: dict[Column, Value | Cell] = {
@@ -235,7 +236,7 @@ def span_table(
         base, uses_reference = base_name(metric.name)
         of_people = [ratings.of(systems, segments, omissions=True) for ratings in people]
         omitted = evaluate_omissions(left_out, of_people) if with_omissions else None
-        rows.append(row(base, input_of(uses_reference), scores.counts, scores.values, omitted))
+        rows.append(row(Cell(base, metric=base), input_of(uses_reference), scores.counts, scores.values, omitted))
     legend = [
         f"{number_of(nothing.rated, 'rated translation')}, {number_of(len(systems), 'system')}, raters: "
         f"{', '.join(ratings.name for ratings in people)}",
@@ -256,7 +257,7 @@ def error_free_table(test_set: TestSet, metrics: Sequence[str] = (), raters: Seq
     rated, clean = int((~np.isnan(labels)).sum()), int(np.nansum(labels))
 
     def row(
-        name: str, by: str | None, result: ErrorFree, threshold: float | None = None, auc: float | None = None
+        name: Value | Cell, by: str | None, result: ErrorFree, threshold: float | None = None, auc: float | None = None
     ) -> TableRow:
         return {
             Column("metric", "metric"): name,
@@ -269,7 +270,7 @@ def error_free_table(test_set: TestSet, metrics: Sequence[str] = (), raters: Seq
     rows = [row("none without error", None, error_free(labels, np.zeros(labels.shape)))]
     stored, notes = test_set.read_metrics(metrics)
     for metric in stored:
-        shown = row_name(base_name(metric.name))
+        shown = named_cell(base_name(metric.name))
         if metric.ratings is not None:
             clean_spans = unmarked(metric.ratings.of(test_set.systems, test_set.segments))
             rows.append(row(shown, "no span", error_free(labels, clean_spans)))

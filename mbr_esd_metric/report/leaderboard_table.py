@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.metaeval.leaderboard import Leaderboard, Result
 from mbr_esd_metric.metaeval.matrices import percentile_interval
 from mbr_esd_metric.metaeval.metric_set import Key
@@ -51,6 +52,11 @@ def input_of(uses_reference: bool) -> str:
     return "src+ref" if uses_reference else "src"
 
 
+def named_cell(metric: Key) -> Cell:
+    """The cell of a metric's name, if there is no column for its input."""
+    return Cell(row_name(metric), metric=metric[0])
+
+
 def row_name(metric: Key) -> str:
     """A metric's name in every language pair, if there is no column for its input."""
     base, uses_reference = metric
@@ -73,7 +79,7 @@ def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
             shown |= result_cells("average", row.average, board.measures, row.daggers)
         for lp, result in zip(board.lps, row.results, strict=True):
             shown |= result_cells(lp, result, board.measures, frozenset() if several else row.daggers)
-        rows.append(shown | ({Column("signature", "signature"): row.signature} if column else {}))
+        rows.append(shown | ({Column("signature", "signature"): _printed(row.signatures)} if column else {}))
     if board.measures:
         # The humans' own counts. The ratios refer to them.
         counted = [human for human in board.human if human is not None]
@@ -84,8 +90,13 @@ def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
         rows.append(people)
     notes = [*_legend(board), str(board.settings), *board.notes]
     if not column:
-        notes += [f"{row.name}: {row.signature}" for row in board.rows if row.signature]
+        notes += [f"{row.name}: {text}" for row in board.rows if (text := _printed(row.signatures))]
     return table_of(f"{board.test_set} {', '.join(board.lps)}", rows, notes, _beside(board))
+
+
+def _printed(signatures: Sequence[Signature | None]) -> str | None:
+    """The different signatures of a metric in its language pairs; None where it has none."""
+    return " ; ".join(map(str, dict.fromkeys(filter(None, signatures)))) or None
 
 
 def result_cells(
@@ -172,7 +183,10 @@ def correlation_table(
 
 def metric_cells(metric: Key) -> dict[Column, Value | Cell]:
     """The first cells of a metric's row."""
-    return {Column("metric", "metric"): metric[0], Column("input", "input"): input_of(metric[1])}
+    return {
+        Column("metric", "metric"): Cell(metric[0], metric=metric[0]),
+        Column("input", "input"): input_of(metric[1]),
+    }
 
 
 def overall_table(title: str, overall: Overall, notes: Sequence[str] = ()) -> Table:

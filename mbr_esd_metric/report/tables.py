@@ -32,12 +32,14 @@ STATUS_NOTE = "*: contrastive submission, or none; _: baseline"
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One cell of a table, empty if its value is None, with what may stand beside it: a significance cluster from 1, a
-    mark of a significant gain, the ends of an interval (in TSV and JSON), the status of the metric that it names."""
+    mark of a significant gain, the ends of an interval (in TSV and JSON); of one that names a metric, its base name and
+    its status."""
 
     value: Value = None
     rank: int | None = None
     dagger: bool = False
     interval: tuple[float, float] | None = None
+    metric: str | None = None
     status: Status | None = None
 
 
@@ -69,6 +71,11 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
     beside: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def metrics(self) -> set[str]:
+        """The base names of the metrics that it has rows of."""
+        return {cell.metric for row in self.rows for cell in row if cell.metric is not None}
 
 
 #: The values of a row, by its columns; a cell where there is more than a value.
@@ -120,17 +127,12 @@ def blocks(table: Table, width: int) -> list[Table]:
 
 
 def with_status(table: Table, status_of: Callable[[str], Status | None]) -> Table:
-    """The table with the status of each metric that its column "metric" names; people have no input beside theirs."""
-    at = next((i for i, column in enumerate(table.columns) if column.key == "metric"), None)
-    if at is None:
-        return table
+    """The table with the status of each metric that its cells name."""
     rows = tuple(
-        row
-        if row[at + 1].value is None
-        else (*row[:at], replace(row[at], status=status_of(str(row[at].value))), *row[at + 1 :])
+        tuple(cell if cell.metric is None else replace(cell, status=status_of(cell.metric)) for cell in row)
         for row in table.rows
     )
-    marked = any(row[at].status in _BEFORE for row in rows)
+    marked = any(cell.metric is not None and cell.status in _BEFORE for row in rows for cell in row)
     return replace(table, rows=rows, notes=(STATUS_NOTE, *table.notes) if marked else table.notes)
 
 

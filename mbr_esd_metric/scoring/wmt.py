@@ -21,6 +21,7 @@ from mbr_esd_metric.adapters.wmt.layout import EVERY_SYSTEM, SystemChoice
 from mbr_esd_metric.adapters.wmt.metric_files import MetricFiles
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, references_of
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, fold_severity, mqm_score
+from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.errors import (
     EngineError,
     InputError,
@@ -77,7 +78,7 @@ class Scorer:
             Otherwise it gets one system after the other, and each is kept when done.
     """
 
-    signatures: Mapping[str, str]
+    signatures: Mapping[str, Signature]
     score: Callable[[Sequence[ScoredText], bool], Mapping[str, Scored]]
     system_score: Callable[[Sequence[ScoredText]], float] | None = None
     samples: bool = False
@@ -101,7 +102,7 @@ def _empty(name: str | None) -> Scorer:
     def score(texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
         return {full: Scored([0.0] * len(texts), [EMPTY] * len(texts))}
 
-    return Scorer({full: f"empty|v:{__version__}"}, score)
+    return Scorer({full: Signature.of("empty", {}, __version__)}, score)
 
 
 def _sacrebleu(kind: str, name: str | None, reference: str, target: str) -> Scorer:
@@ -128,7 +129,7 @@ def _sacrebleu(kind: str, name: str | None, reference: str, target: str) -> Scor
         references = [[text.reference or "" for text in texts]]
         return float(corpus.corpus_score([text.translation for text in texts], references).score)
 
-    return Scorer({full: f"{kind}|{corpus.get_signature()}"}, score, system_score)
+    return Scorer({full: Signature.parse(f"{kind}|{corpus.get_signature()}")}, score, system_score)
 
 
 def _model(model: str, name: str | None, lp: str | None) -> Scorer:
@@ -185,7 +186,7 @@ def _comet(model: str, name: str | None, reference: str | None) -> Scorer:
         return {name: _variant(variant, predictions[which], texts) for name, (which, variant) in variants.items()}
 
     signatures = {
-        name: f"{checkpoint.signature}|{'ref' if with_reference else 'src'}|{variant}"
+        name: checkpoint.signature.with_words("ref" if with_reference else "src", variant)
         for name, (with_reference, variant) in variants.items()
     }
     return Scorer(signatures, score)
@@ -352,7 +353,7 @@ def _systems(
     return [system for system in able if system in chosen or system in stored]
 
 
-def _stored(test_set: TestSet, name: str, signature: str) -> MetricFiles:
+def _stored(test_set: TestSet, name: str, signature: Signature) -> MetricFiles:
     """The scores of the folder; empty where it has none."""
     path = test_set.layout.metric_file(name, "seg.score")
     if not path.is_file():

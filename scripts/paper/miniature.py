@@ -29,6 +29,7 @@ from miniature_data import BIO, CARD, COLUMNS, LP, SIZES, TED, TRAINED, WMT, Cor
 from mbr_esd_metric.cli.sample import sample
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.decision import Candidate, CandidateColumns
+from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.distill.training_folder import Method, held_out, write_training_folder
 from mbr_esd_metric.distill.training_rows import TrainingRow, examples_signature, make_pairs, pairs_signature
@@ -102,7 +103,7 @@ def _trained(
     folder: str,
     rows: Sequence[TrainingRow],
     card: ModelCard,
-    signature: str,
+    signature: Signature,
     changes: Mapping[str, object],
     *,
     greedy: bool = True,
@@ -258,7 +259,7 @@ def run_table(run: Run) -> None:
         for name, rows in decisions.items():
             rule, _, size = name.rpartition(" ")
             spans = [[Annotation(cell) for cell in row] for row in rows]
-            signature = f"d:{rule.split()[0]}|n:{size}" if size.isdigit() else None
+            signature = Signature("mbr-esd", (("d", rule.split()[0]), ("n", size))) if size.isdigit() else None
             entries.append(MetricEntry.of_spans(name, spans, signature))
         lengths = np.array([[len(segment.translation) for segment in row] for row in test.segments])
         data = MetricSet(LP, np.array(test.gold), lengths, test.raters, entries)

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.metaeval import perm_both
 from mbr_esd_metric.metaeval.leaderboard import (
     LeaderboardRow,
     LeaderboardSettings,
     compute_leaderboard,
-    signature_field,
 )
 from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 from mbr_esd_metric.metaeval.significance import Ranking, average_ranking, paired_bootstrap, rank_metrics
@@ -26,7 +26,7 @@ from mbr_esd_metric.report.tables import render_all
 
 SYSTEMS, SEGMENTS, LENGTH = 5, 40, 30
 CONSTANT = "one score for everything, so that SPA says nothing and depends on the order of the systems"
-SIGNATURE = "mbr-esd|model:m|engine:vllm|d:{}|n:16|t:2.0|v:0"
+SIGNATURE = "mbr-esd|model:m|engine:vllm|d:{}|n:16|t:2.0|v:0".format
 
 
 def spans_of(penalties: np.ndarray) -> list[list[Annotation | None]]:
@@ -47,7 +47,7 @@ def lp(name: str = "en-de", seed: int = 0, **noises: float) -> MetricSet:
     for rule, noise in (NOISES | noises).items():
         swapped = np.where(rng.random(penalties.shape) < noise, rng.permuted(penalties, axis=1), penalties)
         seen = np.nan_to_num(swapped)
-        entries.append(MetricEntry(f"our-{rule}", False, -seen, spans_of(seen), SIGNATURE.format(rule)))
+        entries.append(MetricEntry(f"our-{rule}", False, -seen, spans_of(seen), Signature.parse(SIGNATURE(rule))))
     entries.append(MetricEntry("overlap", True, -np.nan_to_num(penalties) + rng.normal(0, 1, penalties.shape)))
     return MetricSet(name, -penalties, np.full(penalties.shape, LENGTH), [spans_of(penalties)], entries)
 
@@ -138,8 +138,23 @@ def test_rivals_by_name_or_by_rule_of_the_same_candidates(one: MetricSet) -> Non
     with pytest.raises(OptionError, match="--against greedy: no metric of that name.*there are: our-majority, our-map"):
         board_of(one, against=("greedy",))
     ours, *others = one.entries
-    more = replace(ours, signature=SIGNATURE.replace("n:16", "n:64"))
-    assert board_of(replace(one, entries=[more, *others]), against=("majority",))["our-mbr"].daggers == frozenset()
+    for old, new in (
+        ("n:16", "n:64"),
+        ("|v:0", "|shots:0a1b2c3d/3|v:0"),
+        ("engine:vllm", "dialect:vllm|engine:server"),
+    ):
+        more = replace(ours, signature=Signature.parse(SIGNATURE("mbr").replace(old, new)))
+        assert board_of(replace(one, entries=[more, *others]), against=("majority",))["our-mbr"].daggers == frozenset()
+
+
+def test_a_run_of_other_candidates_takes_no_daggers_away(one: MetricSet) -> None:
+    """A MAP run with examples beside the one of the same candidates, stored in the same folder."""
+    ours, rival, *others = one.entries
+    shots = Signature.parse(SIGNATURE("map").replace("|v:0", "|shots:0a1b2c3d/3|v:0"))
+    strong = replace(ours, name="map-with-shots", signature=shots)
+    entries = [ours, rival, strong, *others]
+    daggers = board_of(one, against=("map",))["our-mbr"].daggers
+    assert board_of(replace(one, entries=entries), against=("map",))["our-mbr"].daggers == daggers != frozenset()
 
 
 def test_a_constant_metric_is_noted(one: MetricSet) -> None:
@@ -156,10 +171,10 @@ def test_a_constant_metric_is_noted(one: MetricSet) -> None:
 def test_a_table_carries_n_signature_daggers_and_sums(two: list[MetricSet]) -> None:
     settings = LeaderboardSettings(draws=200, against=("map", "majority"))
     board = compute_leaderboard("t", two, settings)
-    assert f"our-mbr: {SIGNATURE.format('mbr')}" in leaderboard_table(board).notes
+    assert f"our-mbr: {SIGNATURE('mbr')}" in leaderboard_table(board).notes
     content = json.loads(render_all([leaderboard_table(board, "column")], "json"))
     ours = next(item for item in content["rows"] if item["metric"] == "our-mbr")
-    assert (ours["n"], ours["average"]["acc_eq_dagger"], ours["signature"]) == (16, True, SIGNATURE.format("mbr"))
+    assert (ours["n"], ours["average"]["acc_eq_dagger"], ours["signature"]) == (16, True, SIGNATURE("mbr"))
     human = content["rows"][-1]
     assert human["sum"]["minor"] == human["en-de"]["minor"] + human["ja-zh"]["minor"]
     assert not {"major", "minor", "ratio"} & set(human["average"])
@@ -168,8 +183,6 @@ def test_a_table_carries_n_signature_daggers_and_sums(two: list[MetricSet]) -> N
     assert (np.shape(tested["p_values"]), np.shape(tested["differences"])) == ((3, 3), (3, 3, 2))
 
 
-def test_fields_of_signatures() -> None:
+def test_the_settings_of_a_board_are_printed() -> None:
     assert "|order:as-given|" in str(LeaderboardSettings())
     assert "|spa:exact|" in str(LeaderboardSettings(exact=True))
-    fields = {("a|n:16|t:2.0", "n"): "16", ("n:3", "n"): "3", ("a|seed:1", "d"): None, (None, "n"): None}
-    assert {of: signature_field(*of) for of in fields} == fields

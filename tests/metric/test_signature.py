@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.decoding.options import FIELDS
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.metric.card import OPTIONS
@@ -38,18 +39,18 @@ def test_the_documentation_explains_each_field(model: str) -> None:
 def test_it_needs_no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """`wmt score` compares it with that of stored scores, before anything is sampled."""
     monkeypatch.delattr("mbr_esd_metric.generation.embedded.embedded_weights")
-    assert signature_of(load_card("mbr-esd-small")).startswith("mbr-esd|model:small-")
+    assert str(signature_of(load_card("mbr-esd-small"))).startswith("mbr-esd|model:small-")
 
 
-def signed(model: str) -> str:
+def signed(model: str) -> Signature:
     """The signature of a run by a server, if the model's name leaves the engine open."""
     card = load_card(model)
     return signature_of(replace(card, engine="server") if card.engine == "auto" else card)
 
 
-def names_in(line: str) -> set[str]:
+def names_in(signature: Signature) -> set[str]:
     """The names of the fields of a signature."""
-    return {field.partition(":")[0] for field in line.split("|")[1:]}
+    return {name for name, _ in signature.fields}
 
 
 def explained() -> set[str]:
@@ -58,3 +59,15 @@ def explained() -> set[str]:
     rows = page.split("## What the signature says")[1].split("\n## ")[0].splitlines()
     names = {name for row in rows if row.startswith("| `") for name in re.findall(r"`(\w+)`", row.split("|")[1])}
     return names | {name for name, one in {**OPTIONS, **FIELDS}.items() if not one.metadata["short"]}
+
+
+def test_decisions_and_candidates_are_told_apart_by_the_options() -> None:
+    """A new option of a decision that `core.signature` does not know would look like other candidates."""
+    short = {FIELDS[name].metadata["short"] or name for name in FIELDS if name != "format"}
+    base = Signature("mbr-esd")
+    assert all(base.same_candidates(Signature("mbr-esd", ((name, "x"),))) for name in short)
+    assert not any(
+        base.same_candidates(Signature("mbr-esd", ((one.metadata["short"] or name, "x"),)))
+        for name, one in OPTIONS.items()
+        if name != "calibration"
+    )

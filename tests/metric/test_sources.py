@@ -158,7 +158,7 @@ def test_the_model_may_be_left_out_where_the_server_serves_one() -> None:
         assert default_name(f"mbr-esd-server?server={server.url}&n=4") == "my-model-1.5B_n=4"
         one = estimate(load_card(f"mbr-esd-server?server={server.url}&n=4"), PAIRS)
     assert left_out.signature == named.signature
-    assert left_out.signature.startswith("mbr-esd|model:my-model-1.5B|dialect:llamacpp|engine:server|")
+    assert str(left_out.signature).startswith("mbr-esd|model:my-model-1.5B|dialect:llamacpp|engine:server|")
     assert one["  in the store"] == "8"
     # By this name rows of two servers' models are told apart.
     assert model_title(load_card("mbr-esd-server"), named.signature) == "my-model-1.5B"

@@ -104,7 +104,7 @@ def test_the_status_of_metrics_is_shown_in_every_format() -> None:
     """The marks are mt-metrics-eval's; people are no metric."""
     known: dict[str, Any] = {"Ours": "primary", "ours_2": "contrastive", "chrF": "baseline", "human": None}
     columns = [Column("metric", "metric"), Column("input", "input"), Column("spa", "SPA")]
-    cells = [(name, "src" if status else None, 0.5) for name, status in known.items()]
+    cells = [(Cell(name, metric=name if status else None), "src", 0.5) for name, status in known.items()]
     rows = [dict(zip(columns, row, strict=True)) for row in cells]
     table = with_status(table_of("t", rows, ["n"]), known.__getitem__)
     assert table.notes == ("*: contrastive submission, or none; _: baseline", "n")

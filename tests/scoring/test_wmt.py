@@ -14,6 +14,7 @@ import pytest
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, mqm_score
+from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.scoring.wmt import (
     Scored,
@@ -57,7 +58,7 @@ def counting(version: int = 1, fail: str | None = None, marks: bool = True) -> t
         spans = [Annotation([ErrorSpan(0, 1, "minor", "x", 0.5)] if n > 30 else ()) for n in lengths]
         return {"length-src": Scored(lengths, spans if marks else None), "half-refA": Scored([n / 2 for n in lengths])}
 
-    return Scorer({"length-src": f"length|v:{version}", "half-refA": "half"}, score), systems
+    return Scorer({"length-src": Signature.of("length", {}, version), "half-refA": Signature("half")}, score), systems
 
 
 def test_scores_of_all_systems_but_the_reference_used(test_set: TestSet) -> None:
@@ -89,7 +90,7 @@ def test_stored_scores_are_left_alone_and_a_new_system_is_scored(test_set: TestS
     newer, systems = counting(version=2, marks=False)
     score_test_set(test_set, newer, overwrite=True)
     assert systems == ["A", "B", "refA"]
-    assert test_set.signature("length-src") == "length|v:2"
+    assert str(test_set.signature("length-src")) == "length|v:2"
     assert test_set.metric("length-src").ratings is None  # those of the older scores went with them
 
 
@@ -142,7 +143,7 @@ def test_sacrebleu_is_sacrebleu(test_set: TestSet) -> None:
             assert scores == [of_sentence(t, [r]).score for t, r in zip(texts, references, strict=True)]
     corpus = files.read_scores(test_set.layout.metric_file("BLEU-refA", "sys.score"))
     assert corpus["B"] == [sacrebleu.corpus_bleu([text or "" for text in test_set.outputs["B"]], [references]).score]
-    assert (test_set.signature("BLEU-refA") or "").startswith("BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|")
+    assert str(test_set.signature("BLEU-refA")).startswith("BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|")
 
 
 def test_invalid_and_missing_candidates(score: Command) -> None:

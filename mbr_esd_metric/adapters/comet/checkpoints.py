@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
+from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.errors import EngineError, MissingDependencyError, OptionError, logger, number_of, unknown
 
 
@@ -89,7 +90,8 @@ class CometCheckpoint:
             self._model.half()
         self.has_spans = isinstance(self._model, XCOMETMetric)
         self.needs_references = bool(self._model.requires_references()) and not self.has_spans
-        self.signature = f"comet|model:{self.name}|dtype:{self.options.dtype}|v:{version('unbabel-comet')}"
+        fields = {"model": self.name, "dtype": self.options.dtype}
+        self.signature = Signature.of("comet", fields, version("unbabel-comet"))
 
     def predict(self, samples: Sequence[Mapping[str, str]], progress: bool) -> Any:
         """COMET's `Prediction` for samples with "src", "mt" and, if it is to see one, "ref"; a warning says how many of

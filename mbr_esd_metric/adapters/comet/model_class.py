@@ -19,13 +19,14 @@ import torch
 
 from mbr_esd_metric.adapters.comet.command_line import add_to_json, check_arguments, report_errors
 from mbr_esd_metric.adapters.comet.compatibility import patch_comet
+from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.errors import OptionError, StoreError, logger, notes
 from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.generation.store import cache_folder
 from mbr_esd_metric.metric.data_warnings import warnings
 from mbr_esd_metric.metric.metric import load_metric
 from mbr_esd_metric.metric.model_folder import CLASS_IDENTIFIER, is_model_folder
-from mbr_esd_metric.metric.signature import model_title, short
+from mbr_esd_metric.metric.signature import model_title
 from mbr_esd_metric.metric.sources import Segment
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
     def __init__(self, metric: Metric, labels: Sequence[str] = ()) -> None:
         super().__init__()
         self.metric = metric
-        self._signature, self._labels = "", labels
+        self._labels = labels
+        self._signature: Signature | None = None
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: str | Path, **_: Any) -> MbrEsdMetric:
@@ -102,11 +104,12 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
         labels, self._labels = self._labels[: len(samples)], self._labels[len(samples) :]
         segments = [Segment(s["src"], s["mt"], label) for s, label in zip(samples, labels, strict=False)]
         result = self.metric.predict(segments or samples, gpus=gpus, mc_dropout=mc_dropout, progress_bar=progress_bar)
-        add_to_json(samples, result.metadata, model_title(self.metric.card, result.metadata.signature))
-        if result.metadata.signature != self._signature:
-            self._signature = result.metadata.signature
+        signature = Signature.parse(result.metadata.signature)
+        add_to_json(samples, result.metadata, model_title(self.metric.card, signature))
+        if signature != self._signature:
+            self._signature = signature
             with notes(progress_bar):
-                logger.info(short(self._signature))
+                logger.info(str(signature.short))
         if any(result.metadata.data_warning):
             labels = labels or [f"samples[{number}]" for number in range(len(samples))]
             logger.warning(warnings(result.metadata.data_warning, labels, self.metric.card.decision.blank))

@@ -19,6 +19,7 @@ from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note, read_ratings, write_ratings
 from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
 from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.errors import InputError, number_of
 from mbr_esd_metric.files.records import CandidateRecord, Join, SegmentKey, read_candidates
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
@@ -49,7 +50,7 @@ class MetricFiles:
             {system: score for system, score in means.items() if score is not None},
         )
 
-    def write(self, test_set: TestSet, name: str, signature: str) -> None:
+    def write(self, test_set: TestSet, name: str, signature: Signature) -> None:
         """Write the files. Segment scores of another signature are removed first; the new ones are written last."""
         layout = test_set.layout
         segments, rating = layout.metric_file(name, "seg.score"), layout.metric_file(name, "seg.rating")
@@ -62,10 +63,10 @@ class MetricFiles:
         known = {system: [score for score in row if score is not None] for system, row in self.scores.items()}
         means = {system: sum(row) / len(row) for system, row in known.items() if row} | self.system_scores
         files.write_scores(layout.metric_file(name, "sys.score"), {system: [mean] for system, mean in means.items()})
-        write_whole(layout.metric_file(name, "signature"), signature + "\n")
+        write_whole(layout.metric_file(name, "signature"), f"{signature}\n")
         files.write_scores(segments, self.scores)
 
-    def add(self, test_set: TestSet, name: str, signature: str, *, overwrite: bool, left_out: int = 0) -> str:
+    def add(self, test_set: TestSet, name: str, signature: Signature, *, overwrite: bool, left_out: int = 0) -> str:
         """Write the files of a metric that was read elsewhere, without so many rows of other translations; returns what
         was written, in words. `InputError` where the test set has a metric of this full name, unless `overwrite`."""
         path = test_set.layout.metric_file(name, "seg.score")
@@ -182,7 +183,7 @@ def import_file(path: str | Path, test_set: TestSet, name: str, *, overwrite: bo
             files.annotations[system] = list(metric.ratings.both[system])
     if not files.scores:
         raise InputError(f"{path}: no translation of {test_set.name} {test_set.lp}; give the file of these texts")
-    return files.add(test_set, metric.name, f"comet-json|v:{__version__}", overwrite=overwrite)
+    return files.add(test_set, metric.name, Signature.of("comet-json", {}, __version__), overwrite=overwrite)
 
 
 def _score(row: SegmentRating, path: Path) -> float:

@@ -32,6 +32,7 @@ from mbr_esd_metric.adapters.wmt.metric_files import MetricFiles
 from mbr_esd_metric.adapters.wmt.rating_files import fit_to_text
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, Severity, fold_severity, mqm_score
+from mbr_esd_metric.core.signature import VERSION, Signature
 from mbr_esd_metric.errors import InputError, OptionError, first_of
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
 from mbr_esd_metric.files.tables import table_cells
@@ -403,7 +404,8 @@ def import_submission(path: str | Path, form: str, test_set: TestSet, name: str,
         files.scores[system] = [None if row is None else _score(row) for row in row_of]
         if all(row is None or row.spans is not None for row in row_of):
             files.annotations[system] = [None if row is None else row.spans for row in row_of]
-    return files.add(test_set, name, f"{form}|submission|v:{__version__}", overwrite=overwrite, left_out=left_out)
+    signature = Signature(form, (("submission", None), (VERSION, __version__)))
+    return files.add(test_set, name, signature, overwrite=overwrite, left_out=left_out)
 
 
 def _score(row: SubmissionRow) -> float:

@@ -25,6 +25,7 @@ from mbr_esd_metric.adapters.wmt.layout import (
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note, read_ratings
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.kernels import Floats
+from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 
@@ -180,11 +181,11 @@ class TestSet:
                 raise InputError(f"{where}{name} has no error spans")
         return metrics, notes
 
-    def signature(self, metric: str) -> str | None:
+    def signature(self, metric: str) -> Signature | None:
         """The signature of a stored metric, which says what its scores depend on; None if the folder has none."""
         if metric in self.added or not (path := self.layout.metric_file(metric, "signature")).is_file():
             return None
-        return path.read_text(encoding="utf-8").strip()
+        return Signature.parse(path.read_text(encoding="utf-8").strip())
 
     def metric(self, name: str) -> StoredMetric:
         """Read a stored metric. Raises `InputError` where its files do not fit the test set, with file and line, and

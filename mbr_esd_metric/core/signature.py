@@ -1,0 +1,82 @@
+"""The signature of a score: the settings that it depends on, by name, in the manner of sacreBLEU."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: The field of the release that computed the score.
+VERSION = "v"
+#: The field of the digest of a file of candidates, which stands for the model and the draw.
+CANDIDATES = "candidates"
+#: Fields that say how a decision is made from candidates. Any other field says which candidates there are.
+_OF_DECISION = frozenset(("d", "u", "w", "b", "g", "mqm", "loc", "invalid", "blank", "score", "checks", "cal", VERSION))
+#: The fields of a signature in one line.
+_SHORT = frozenset(("model", CANDIDATES, "n", "d", "u", "score", VERSION))
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a score depends on. Printed: ``mbr-esd|model:m|engine:vllm|d:mbr|n:256|t:2.0|...|v:0.1.0``.
+
+    Attributes:
+        tool: what computed the score, such as "mbr-esd", "comet" or "BLEU".
+        fields: names and values in the order in which they are printed; a word that has no value has None.
+    """
+
+    tool: str
+    fields: tuple[tuple[str, str | None], ...] = ()
+
+    @classmethod
+    def of(cls, tool: str, fields: Mapping[str, Any], version: str) -> Signature:
+        """The signature of a tool of this package, with its release. A bar in a value is percent-encoded."""
+        values = {**fields, VERSION: version}
+        return cls(tool, tuple((name, str(value).replace("|", "%7C")) for name, value in values.items()))
+
+    @classmethod
+    def parse(cls, text: str) -> Signature:
+        """The signature that was printed as this text; of any text, so that its `str` is the text again."""
+        tool, *words = text.split("|")
+        parts = (word.partition(":") for word in words)
+        return cls(tool, tuple((name, value if colon else None) for name, colon, value in parts))
+
+    def __str__(self) -> str:
+        return "|".join([self.tool, *(name if value is None else f"{name}:{value}" for name, value in self.fields)])
+
+    def get(self, name: str) -> str | None:
+        """The value of a field; None where there is no such field, or it has no value."""
+        return next((value for field, value in self.fields if field == name), None)
+
+    def with_words(self, *words: str) -> Signature:
+        """The same with more words behind the fields."""
+        return Signature(self.tool, (*self.fields, *((word, None) for word in words)))
+
+    @property
+    def short(self) -> Signature:
+        """The model or the candidates, how many, rule, utility, score and version."""
+        return Signature(self.tool, tuple(field for field in self.fields if field[0] in _SHORT))
+
+    @property
+    def samples(self) -> int | None:
+        """The candidates for each segment, if the signature says it; with `n=auto` the most there can be."""
+        number = (self.get("n") or "").rpartition("/")[2]
+        return int(number) if number.isdecimal() else None
+
+    def same_candidates(self, other: Signature) -> bool:
+        """Whether both scores were decided on the same candidates, however they were decided."""
+        return not {name for name in differences((self, other)) if name not in _OF_DECISION}
+
+
+def differences(signatures: Iterable[Signature], without: Collection[str] = ()) -> dict[str, tuple[str, ...]]:
+    """Name of a field, or "tool" -> its different values, "-" where a signature lacks it, in the order of the
+    signatures; fields that are the same everywhere, and those `without`, are missing."""
+    every = [{"tool": one.tool, **dict(one.fields)} for one in dict.fromkeys(signatures)]
+    names = dict.fromkeys(name for fields in every for name in fields if name not in without)
+    values = {name: tuple(dict.fromkeys(_value(fields, name) for fields in every)) for name in names}
+    return {name: different for name, different in values.items() if len(different) > 1}
+
+
+def _value(fields: Mapping[str, str | None], name: str) -> str:
+    value = fields.get(name, "-")
+    return "+" if value is None else value
