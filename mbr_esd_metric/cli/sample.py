@@ -18,7 +18,7 @@ from mbr_esd_metric.cli.shared_options import (
     test_set_folder,
     used_option,
 )
-from mbr_esd_metric.errors import InputError, OptionError, first_of, logger, no_effect_error, number_of, printable
+from mbr_esd_metric.errors import InputError, OptionError, logger, no_effect_error, number_of, printable
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.metric.cards import load_card
 
@@ -55,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     """Sample what the store lacks, then write the file."""
     from mbr_esd_metric.files.records import write_records
     from mbr_esd_metric.metric.card import with_pair
+    from mbr_esd_metric.metric.run import refusals
     from mbr_esd_metric.metric.units import units_of
 
     card = load_card(args.model)
@@ -82,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
             "are of the whole, so `decide` may give another score"
         )
     cut: Counter[bool] = Counter()
-    refused: list[str] = []
+    refused: list[tuple[str, str]] = []
     write_records(args.output, _records(card, named, not args.quiet, cut, refused))
     most = "at most " if card.adaptive else ""
     each = number_of(card.samples, "candidate")
@@ -96,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
             f"candidates count as invalid; give max_tokens={2 * card.max_tokens}{shorter}"
         )
     if refused:
-        logger.warning(f"left out, as the server will not answer: {first_of(refused, between='; ')}")
+        logger.warning(f"left out, as the server will not answer: {refusals(refused)}")
     return 1 if refused else 0
 
 
@@ -107,7 +108,7 @@ _Named = tuple[str, "Segment"]
 
 
 def _records(
-    card: ModelCard, named: Sequence[_Named], progress: bool, cut: Counter[bool], refused: list[str]
+    card: ModelCard, named: Sequence[_Named], progress: bool, cut: Counter[bool], refused: list[tuple[str, str]]
 ) -> Iterator[CandidateRecord]:
     """The record of each segment; `cut` gets how many candidates were and were not cut by their length, and `refused`
     the segments that a server will never answer."""
@@ -119,7 +120,7 @@ def _records(
     sampled = sample(card, [segment for _, segment in named], progress=progress)
     for (name, _), (segment, candidates) in zip(named, sampled, strict=True):
         if isinstance(candidates, Refused):
-            refused.append(f"{segment.label}: {candidates.reason}")
+            refused.append((segment.label, candidates.reason))
             continue
         cut.update(one.truncated for one in candidates)
         columns = CandidateColumns.of(candidates)

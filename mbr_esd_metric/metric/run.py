@@ -4,7 +4,7 @@ distinct pair is decided once."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -92,7 +92,7 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
             outcomes = units.joined(_decide(source, units.units, progress))
         refused = {number: one.reason for number, one in enumerate(outcomes) if isinstance(one, Refused)}
         if refused:
-            _warn_of_refused([f"{segments[at].label}: {reason}" for at, reason in refused.items()], "without a score")
+            _warn_of_refused([(segments[at].label, reason) for at, reason in refused.items()], "without a score")
         decisions = [_REFUSED if isinstance(one, Refused) else one for one in outcomes]
         if recalibration is not None:
             decisions = [replace(one, annotation=recalibration.annotation(one.annotation)) for one in decisions]
@@ -121,14 +121,14 @@ def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool
         choose = corpus_segment
     outcomes: dict[int, Decision | CorpusSegment | Refused] = {}
     failed: dict[str, str] = {}
-    emptied: list[str] = []
+    emptied: list[tuple[str, str]] = []
     single = unexplained = 0
     for numbers, candidates in candidates_of(source, segments, progress):
         segment = segments[numbers[0]]
         outcome: Decision | CorpusSegment | Refused | None = None
         if isinstance(candidates, Refused):
             if options.invalid == "empty":
-                emptied += [f"{segments[number].label}: {candidates.reason}" for number in numbers]
+                emptied += [(segments[number].label, candidates.reason) for number in numbers]
             else:
                 outcome = candidates
             candidates = [_clean_candidate(card, segment)]
@@ -164,10 +164,20 @@ def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool
     return decide_together([*zip(labels, ordered, strict=True)])[0] if options.whole_set else ordered
 
 
-def _warn_of_refused(named: Sequence[str], fate: str) -> None:
+def _warn_of_refused(named: Sequence[tuple[str, str]], fate: str) -> None:
     """Warn of segments that a server refuses for good, given with its words, and say what becomes of them."""
-    refused = number_of(len(named), "segment")
-    logger.warning(f"{refused} {fate}, as the server will not answer: {first_of(named, between='; ')}")
+    count = number_of(len(named), "segment")
+    logger.warning(f"{count} {fate}, as the server will not answer: {refusals(named)}")
+
+
+def refusals(named: Iterable[tuple[str, str]]) -> str:
+    """The reasons of refusals, given as label of the segment and reason: each once, the most frequent first, with the
+    segments that it is of."""
+    labels: dict[str, list[str]] = {}
+    for label, reason in named:
+        labels.setdefault(reason, []).append(label)
+    ordered = sorted(labels, key=lambda reason: -len(labels[reason]))
+    return first_of([f"{reason} ({first_of(labels[reason])})" for reason in ordered], 3, "; ")
 
 
 def candidates_of(source: CandidateSource, segments: Sequence[Segment], progress: bool) -> Collected:

@@ -129,7 +129,10 @@ def test_a_segment_that_is_refused_has_no_score(
             yield from [Refused(one.key, "filtered (jailbreak)")] if refused else generate(self, [one], sampling)
 
     monkeypatch.setattr(StubEngine, "generate", filtered)
-    card, reason = with_options(card, {"rule": rule}), "as the server will not answer: samples[1]: filtered (jailbreak)"
+    card, reason = (
+        with_options(card, {"rule": rule}),
+        "as the server will not answer: filtered (jailbreak) (samples[1])",
+    )
     samples = [{"src": one.source, "mt": one.translation} for one in SEGMENTS]
     prediction = Metric(card).predict(samples, progress_bar=False)
     assert repr(prediction.scores) == "[1.0, nan, 1.0, 1.0]"

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -37,6 +39,8 @@ RESULTS = 1 << 30
 #: Characters of a key in the name of a request.
 _KEY = 40
 _OVER = ("completed", "failed", "expired", "cancelled")
+#: Codes of a request that the batch ended without: nothing is wrong with it, and nothing was paid.
+_NOT_RUN = ("batch_expired", "batch_cancelled")
 
 
 class _NotFoundError(EngineError):
@@ -159,17 +163,28 @@ class BatchEngine(ServerEngine):
         """The samples of a finished batch, and the requests with a reply that is none; adds a message to `failed` for
         each request without a reply."""
         missing, refused, address = dict(parts), set[str](), self.addresses[0]
+        unreadable, not_run = list[str](), list[str]()
         for field in ("output_file_id", "error_file_id"):
             if not isinstance(state.get(field), str):
                 continue
-            for line in self._ask(f"/files/{state[field]}/content").body.splitlines():
-                name, status, answer = _read_line(line)
-                if (part := missing.pop(name, None)) is None:
+            for number, line in enumerate(self._ask(f"/files/{state[field]}/content").body.splitlines(), 1):
+                if not line.strip():
                     continue
+                if (result := _Result.read(line)) is None:
+                    unreadable.append(
+                        f"line {number} of {state[field]} ({excerpt(line.decode('utf-8', 'replace'), 60)})"
+                    )
+                    continue
+                if (part := missing.get(result.name)) is None:
+                    continue
+                if result.not_run:
+                    not_run.append(part.label)
+                    continue
+                del missing[result.name]
                 try:
-                    if status != 200:
-                        raise classify(status, answer, address)
-                    samples = read_reply(client.query(part), answer, address).samples
+                    if result.status != 200:
+                        raise classify(result.status, result.body, address)
+                    samples = read_reply(client.query(part), result.body, address).samples
                 except (http.TransientError, http.RequestRejected, EngineError) as error:
                     if part.key not in refused:
                         refused.add(part.key)
@@ -178,9 +193,14 @@ class BatchEngine(ServerEngine):
                 yield Generated(part.key, part.first, samples)
                 if len(samples) < part.n:
                     failed.append(f"{part.label}: the reply has {len(samples)} candidates of {part.n}")
+        if unreadable and missing:
+            failed.append(f"the results have lines that cannot be read: {first_of(unreadable)}")
         reasons = "; ".join(str(error.get("message")) for error in objects_in(state.get("errors"), "data") or [])
         ended = excerpt(f"{state.get('status')} without it" + (f" ({reasons})" if reasons else ""), 300)
-        failed.extend(f"{missing[name].label}: the batch is {ended}" for name in sorted(missing))
+        if missing:
+            expired = " (expired or cancelled there)" if not_run else ""
+            labels = [*dict.fromkeys(missing[name].label for name in sorted(missing))]
+            failed.append(f"{first_of(labels)}: the batch is {ended}{expired}")
 
     def _object(self, path: str, body: object = None, tries: int = 0) -> Mapping[str, Any]:
         """The object of a reply, of a new file or batch one with an id; raises `EngineError` if it is none."""
@@ -267,11 +287,33 @@ def _groups(client: Client, parts: Iterable[Request]) -> Iterator[tuple[dict[str
         yield group, bytes(lines)
 
 
-def _read_line(line: bytes) -> tuple[str, int, object]:
-    """Name, status and body of one line of results; the name is "" if the line cannot be read."""
-    try:
-        value = json.loads(line)
-        response = value.get("response") or {"status_code": 200, "body": value}
-        return str(value["custom_id"]), response["status_code"], response.get("body")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return "", 0, None
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """One line of results: the name of its request, and status and body of the reply; or the request was `not_run`."""
+
+    name: str
+    status: int
+    body: object
+    not_run: bool = False
+
+    @classmethod
+    def read(cls, line: bytes) -> _Result | None:
+        """The result of a line. A status that is a text, a body that is a text of JSON, and a line without a status
+        are read, as they are clear; None if it has no name, or is not JSON."""
+        try:
+            value = json.loads(line)
+            name, response, error = value["custom_id"], value.get("response"), value.get("error")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
+        if not isinstance(name, str):
+            return None
+        if isinstance(error, Mapping) and str(error.get("code")) in _NOT_RUN:
+            return cls(name, 0, None, not_run=True)
+        if not isinstance(response, Mapping):
+            return cls(name, 200, value)
+        status, body = response.get("status_code"), response.get("body", response)
+        with suppress(ValueError, RecursionError):
+            body = json.loads(body) if isinstance(body, str) else body
+        body = {"error": error} if body is None and error else body
+        known = re.fullmatch(r"\s*([1-5]\d\d)(\.0)?\s*", str(status), re.ASCII)
+        return cls(name, int(known[1]) if known else 200, body)

@@ -47,6 +47,7 @@ class RetryPolicy:
         timeout: of a request; each further try has twice as long.
         first_wait, longest_wait: before the second try, and the limit up to which waits double.
         tries: of one request. The defaults make about ten minutes, enough to restart a server with a 70B model.
+        lone_tries: of a request that the server fails with a 500 while it answers others.
         bad_replies: tries of a request whose replies are complete and wrong, or do not come in time.
         no_answer: after which a run ends that had no answer at all, where no server asked it to wait.
     """
@@ -55,6 +56,7 @@ class RetryPolicy:
     first_wait: float = 1.0
     longest_wait: float = 60.0
     tries: int = 15
+    lone_tries: int = 6
     bad_replies: int = 3
     no_answer: float = 50.0
 
@@ -120,8 +122,9 @@ class Client:
         self._ended = asyncio.Event()
         self._start, self._last_success, self._server_busy = time.monotonic(), -1.0, False
         self._in_progress = set[_Tries]()
-        #: Keys of the first segments, and of those that are refused.
-        self._first, self._refused = set[str](), set[str]()
+        #: Keys of the first segments, of those that are refused, and how many failed with a 500 since the last answer.
+        self._first, self._refused, self._failed_in_a_row = set[str](), set[str](), 0
+        self._reported = set[str]()
 
     def query(self, part: Request) -> Query:
         return Query(part, self.model, self.sampling, self.dialect)
@@ -228,7 +231,7 @@ class Client:
                 progress.spent += self.cost(part, reply.billed)
                 progress.answered, self._last_success = True, time.monotonic()
                 server.guided |= any(not sample.truncated for sample in reply.samples)
-                tries.failures = tries.bad_replies = 0
+                tries.failures = tries.bad_replies = self._failed_in_a_row = 0
                 if reply.other_model and not progress.renamed:
                     progress.renamed, other = True, reply.other_model
                     logger.info(f"{server.address} answers with the model {other!r} where {self.model!r} is asked")
@@ -266,12 +269,17 @@ class Client:
         # No answer so far, no server that asks to wait, and each request under way has failed before.
         waits = progress.answered or self._server_busy or any(not one.failures for one in self._in_progress)
         late = now + seconds > self._start + policy.no_answer and tries.failures > 1 and not waits
-        if tries.failures < policy.tries and tries.bad_replies < policy.bad_replies and not late:
+        # Others were answered while this one was tried: it may be the text that the server cannot take.
+        alone = failure.of_request and self._last_success > tries.since
+        most = min(policy.lone_tries, policy.tries) if alone else policy.tries
+        if tries.failures < most and tries.bad_replies < policy.bad_replies and not late:
             progress.retries += 1
-            if progress.retries == 1:
-                logger.warning(f"{address}: {failure}; tried again in {seconds:.0f} s, later at longer intervals")
+            self._report(failure, address, part, tries, most, seconds)
             if isinstance(failure, http.InvalidResponse):
                 await asyncio.sleep(min(seconds, 1.0))
+            elif alone:
+                with suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._ended.wait(), seconds)
             else:  # nothing else is sent there meanwhile
                 server.paused_until = max(server.paused_until, now + seconds)
             return part
@@ -282,13 +290,33 @@ class Client:
                 "dialect=plain asks for none, and counts what is malformed"
             )
         message = f"{address} failed {tries.failures + tries.bad_replies} times in a row, the last time by: {failure}"
-        if isinstance(failure, http.InvalidResponse) or self._last_success > tries.since:
+        if failure.of_request and progress.answered:
+            self._failed_in_a_row += 1
+            if self._failed_in_a_row >= REFUSALS:
+                raise EngineError(f"{REFUSALS} segments in a row got no answer: {message}. {ADVICE}")
+        others = (failure.of_request and progress.answered) or self._last_success > tries.since
+        if others or isinstance(failure, http.InvalidResponse):
             self._refuse(part, message)
             return None
         fix = "see whether the server still runs, and start it again"
         if isinstance(failure, http.RequestTimeout):
             fix = "ask a slow server for less at once (concurrency=N)"
         raise EngineError(f"{message}; {fix}. {ADVICE}")
+
+    def _report(
+        self, failure: http.TransientError, address: Address, part: Request, tries: _Tries, most: int, seconds: float
+    ) -> None:
+        """Log the first retry of the run, and which segment waits for what, once for each reason, as far as few."""
+        reason = str(failure)
+        if self.progress.retries == 1:
+            self._reported.add(reason)
+            logger.warning(f"{address}: {reason}; tried again in {seconds:.0f} s, later at longer intervals")
+            return
+        known, waiting = self._reported, f"{part.label}: {reason}"
+        unknown = waiting not in known if failure.of_request else reason not in known
+        if tries.failures == 2 and unknown and len(known) < 5:
+            known |= {reason, waiting}
+            logger.warning(f"{part.label} is still without an answer ({reason}), and is tried up to {most} times")
 
     def _refuse(self, part: Request, reason: str) -> None:
         """Give the segment up; raises `EngineError` where the first segments are refused and none was answered."""

@@ -141,7 +141,7 @@ def _from_ollama(value: _Value, query: Query) -> _Value:
     context, prompt = _ollama_context(query), token_count(usage["prompt_tokens"])
     if prompt is not None and prompt >= context:
         raise RequestRejected(f"too long for the context of {context} tokens; split the segment")
-    reason = value.get("done_reason", "stop") if value.get("done") is True else None
+    reason = value.get("done_reason", "stop") if value.get("done") is True else "aborted"
     choice = {"index": 0, "message": value.get("message"), "finish_reason": reason}
     return {"model": value.get("model"), "choices": [choice], "usage": usage}
 

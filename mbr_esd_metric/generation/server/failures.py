@@ -13,11 +13,20 @@ from collections.abc import Mapping
 
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.server.address import Address, excerpt
-from mbr_esd_metric.generation.server.http import InvalidResponse, RequestRejected, Response, TransientError
+from mbr_esd_metric.generation.server.http import InvalidResponse, NotFound, RequestRejected, Response, TransientError
 
 #: Documented error codes: nothing is left to spend (which also comes as 429); the prompt is too long.
 _NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _TOO_LONG = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
+#: Statuses of what passes, those of gateways included (498: no free capacity; 499: closed before the answer), and codes
+#: that say the same beside any status.
+_PASSING = {408, 409, 425, 429, 498, 499}
+_PASSING_CODES = {"rate_limit_exceeded", "rate_limit_error", "rate_limited", "too_many_requests", "resource_exhausted"}
+_PASSING_CODES |= {"model_loading", "model_not_ready", "loading", "unavailable_error", "service_unavailable"}
+_PASSING_CODES |= {"overloaded", "overloaded_error", "server_overloaded", "engine_overloaded", "capacity_exceeded"}
+_PASSING_CODES |= {"throttlingexception", "modelnotreadyexception", "unavailable", "slow_down"}
+#: A name that the server does not know: no try helps.
+_UNKNOWN_MODEL = {"model_not_found", "deploymentnotfound", "notfounderror"}
 
 
 def failure_of(response: Response, address: Address) -> Exception:
@@ -38,25 +47,34 @@ def _value(response: Response) -> object:
 
 def classify(status: int, value: object, address: Address, wait: float | None = None) -> Exception:
     """The error that a status and the value of a body say: `EngineError` if no request can succeed, `RequestRejected`
-    if this one cannot, otherwise `TransientError`. With the status 200 the error's own numeric code counts."""
+    if this one cannot, otherwise `TransientError`. With the status 200 the error's own numeric code counts, and a code
+    that is known to pass, or a wait that the server asks for, with any."""
     message, codes = describe(value)
     if status == 200:
         status = next((int(code) for code in codes if re.fullmatch(r"[45]\d\d", code)), 200)
     reason = f"{status} {message}"
+    codes = {code.lower() for code in codes}
     if status == 401:
         return key_refused(address, reason)
     if status == 402 or codes & _NO_CREDIT:
         return EngineError(f"{address}: {reason}; what was sampled is kept")
+    refusal = f"{address} refuses the request: {reason}"
+    if codes & _TOO_LONG:
+        fix = "serve the model with a longer context (of vLLM --max-model-len), or ask for less (max_tokens)"
+        return RequestRejected(f"{refusal}; {fix}")
+    passing = bool(codes & _PASSING_CODES) or wait is not None
+    if passing or status >= 500 or status in _PASSING:
+        return TransientError(reason, wait, busy=passing or status in (429, 498, 503), of_request=status == 500)
     if status == 200:
         return InvalidResponse(f"the reply has no answer: {message}")
-    if status >= 500 or status in (408, 409, 425, 429):
-        return TransientError(reason, wait, busy=wait is not None or status in (429, 503))
-    fix = ""
     if status in (404, 405):
-        fix = "; see the model's name, and the address, which mostly ends in /v1"
-    if status == 413 or codes & _TOO_LONG:
-        fix = "; serve the model with a longer context (of vLLM --max-model-len), or ask for less (max_tokens)"
-    return RequestRejected(f"{address} refuses the request: {reason}{fix}")
+        fix = "see the model's name, and the address, which mostly ends in /v1"
+        lasting = status == 405 or codes & _UNKNOWN_MODEL
+        return RequestRejected(f"{refusal}; {fix}") if lasting else NotFound(f"{reason}; {fix}")
+    if status == 413:
+        fix = "the server, or a proxy before it, takes no request of this size: raise its limit, or split the segment"
+        refusal += f"; {fix}"
+    return RequestRejected(refusal)
 
 
 def key_refused(address: Address, reason: str) -> EngineError:

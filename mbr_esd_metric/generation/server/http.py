@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.errors import EngineError, require
 from mbr_esd_metric.generation.server.address import Address, excerpt, shown
+from mbr_esd_metric.generation.server.event_stream import is_event_stream, whole_reply
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
@@ -26,13 +27,21 @@ if TYPE_CHECKING:
 class TransientError(Exception):
     """A failure after which another try may succeed: `wait` is the seconds until then, if the server says so. It is
     `busy` where it asks to wait (429, 503, ``Retry-After``); a request that was `sent` may have been worked on and
-    billed."""
+    billed. What may be `of_request` alone, a 500, can be a text that the server cannot take."""
 
     sent = False
 
-    def __init__(self, reason: str, wait: float | None = None, *, busy: bool = False, sent: bool = False) -> None:
+    def __init__(
+        self,
+        reason: str,
+        wait: float | None = None,
+        *,
+        busy: bool = False,
+        sent: bool = False,
+        of_request: bool = False,
+    ) -> None:
         super().__init__(reason)
-        self.wait, self.busy, self.sent = wait, busy, sent or self.sent
+        self.wait, self.busy, self.sent, self.of_request = wait, busy, sent or self.sent, of_request
 
 
 class RequestTimeout(TransientError):
@@ -45,6 +54,12 @@ class InvalidResponse(TransientError):
     """A complete reply that does not fit the request. It is asked for again a few times; then the segment fails."""
 
     sent = True
+
+
+class NotFound(InvalidResponse):
+    """A 404 or the like: of a wrong address or name it is lasting, of a gateway whose server restarts it passes."""
+
+    sent = False
 
 
 class SchemaViolation(InvalidResponse):
@@ -64,11 +79,20 @@ class Response:
     body: bytes
 
     def json(self) -> Any:
-        """The body's JSON; raises `TransientError` if it is none, for instance because it was cut."""
+        """The body's JSON, of an event stream the reply that its events make up; raises `TransientError` if it is none,
+        for instance because it was cut."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
-            raise TransientError(f"the reply is not JSON: {self.text!r}", sent=True) from None
+            text = self.body.decode("utf-8-sig", "replace")
+        if not is_event_stream(self.headers.get("content-type", ""), text):
+            raise TransientError(f"the reply is not JSON: {self.text!r}", sent=True)
+        try:
+            return whole_reply(text)
+        except (ValueError, RecursionError):
+            cause = "the server sends an event stream, which no request asked for, and it holds no whole answer"
+            fix = "switch streaming off at the server, or in the gateway before it"
+            raise InvalidResponse(f"{cause}: {self.text!r}; {fix}") from None
 
     @property
     def text(self) -> str:
@@ -119,7 +143,10 @@ async def fetch(
             if 300 <= reply.status < 400:
                 target = excerpt(shown(names.get("location", "an address that it does not name")), 100)
                 raise EngineError(f"{address} redirects to {target}, and nothing was sent there: give that address")
-            if names.get("content-encoding", "identity") != "identity":  # a small reply could fill the memory
+            if names.get("content-encoding", "").strip().lower() not in (
+                "",
+                "identity",
+            ):  # a small reply could fill the memory
                 raise EngineError(f"{address} compresses its replies, though they were asked for as they are")
             content = bytearray()
             async for piece in reply.content.iter_chunked(1 << 16):

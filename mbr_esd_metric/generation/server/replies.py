@@ -20,13 +20,14 @@ _THOUGHTS = re.compile(r"\s*<(think|thinking)>.*?</\1>\s*", re.DOTALL)
 #: Fields for texts that are no answer. A parser of the server's may have taken the answer for one.
 _NO_ANSWER = ("reasoning_content", "reasoning", "thinking", "tool_calls", "function_call")
 #: Finish reasons of candidates that were cut by their length, that a filter cut or withheld, and of those that the
-#: server did not bring to an end. With any other a candidate is whole.
+#: server did not bring to an end. With any other a candidate is whole; where it is unknown, if the text is.
 _CUT = {"length", "max_tokens", "max_length", "max_output_tokens", "max_new_tokens", "model_length"}
 _CUT |= {"model_context_window_exceeded", "token_limit", "time_limit", "error_limit", "incomplete"}
 _FILTERED = {"content_filter", "content_filtered", "safety", "sensitive", "recitation", "refusal"}
 _FILTERED |= {"guardrail_intervened", "blocklist", "prohibited_content", "spii", "error_toxic"}
-_UNFINISHED = {"none", "abort", "aborted", "cancelled", "canceled", "error", "timeout", "load", "unload"}
+_UNFINISHED = {"abort", "aborted", "cancelled", "canceled", "error", "timeout", "load", "unload"}
 _UNFINISHED |= {"insufficient_system_resource", "network_error"}
+_UNKNOWN = {"", "none", "null"}
 _DECODER = json.JSONDecoder()
 #: The decoder's errors count the lines from the text's beginning. What is further back than this is cut off.
 _BEHIND = 4096
@@ -59,9 +60,7 @@ def read_reply(query: Query, value: object, address: Address) -> Reply:
         raise _failure(value, address)
     if choices[0].get("error"):
         raise _failure({"error": choices[0]["error"]}, address)
-    indices = [index if type(index := choice.get("index")) is int else -1 for choice in choices]
-    if 0 not in indices or not 0 <= min(indices) <= max(indices) < n or len(set(indices)) < len(indices):
-        raise InvalidResponse(f"the reply's choices have the indices {indices[:20]}, and {n} were asked for")
+    indices = _indices(choices, n)
     stated = usage if isinstance(usage := normal.get("usage"), Mapping) else {}
     prompt, completion = (token_count(stated.get(name)) for name in ("prompt_tokens", "completion_tokens"))
     billed = None if prompt is None or completion is None else (prompt, completion)
@@ -77,6 +76,21 @@ def read_reply(query: Query, value: object, address: Address) -> Reply:
     for sample in samples:
         _check_form(sample, query)
     return Reply(tuple(samples), billed, other)
+
+
+def _indices(choices: Sequence[Mapping[str, Any]], n: int) -> list[int]:
+    """The index of each choice, from 0: its place in the reply, unless several choices carry distinct indices. These
+    count from 0, or from 1 where all are there."""
+    stated = [index if type(index := choice.get("index")) is int else None for choice in choices]
+    places, known = list(range(len(choices))), {index for index in stated if index is not None}
+    indices = [index for index in stated if index is not None]
+    if len(known) < 2 or len(indices) < len(stated):
+        indices = places
+    elif sorted(known) == [place + 1 for place in places] and len(known) == n:
+        indices = [index - 1 for index in indices]
+    if len(set(indices)) < len(indices) or 0 not in indices or min(indices) < 0 or max(indices) >= n:
+        raise InvalidResponse(f"the reply's choices have the indices {stated[:20]}, and {n} were asked for")
+    return indices
 
 
 def _failure(value: object, address: Address) -> Exception:
@@ -98,10 +112,7 @@ def _check_form(sample: Candidate, query: Query) -> None:
     if sample.truncated or free or dialect.loses_tokens:
         return
     if dialect.guidance == "schema":
-        try:
-            fits = isinstance(json.loads(text), dict)
-        except (ValueError, RecursionError):
-            fits = False
+        fits = _is_whole(text)
     else:  # Python builds the grammar of one translation in 20 to 100 ms; `form` says the same of every answer
         fits = re.fullmatch(request.form or request.grammar, text) is not None
         if fits and request.form:
@@ -173,8 +184,17 @@ def _sample(choice: Mapping[str, Any], tokens: int, query: Query) -> Candidate:
         logprob, tokens = total_logprob(choice.get("logprobs"), text)
         if query.request.token_logprobs:
             by_token = _by_token(choice["logprobs"]["content"], answer)
+    cut = cut or (finish in _UNKNOWN and bool(query.request.schema) and not _is_whole(answer))
     withheld = f"it withholds the answer: {excerpt(str(refusal or finish))}" if filtered else None
     return Candidate(answer, None, logprob, cut, by_token, tokens=tokens, withheld=withheld)
+
+
+def _is_whole(answer: str) -> bool:
+    """Whether an answer is a JSON object, to its last brace."""
+    try:
+        return isinstance(json.loads(answer), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _text(content: list[Any], kind: Literal["text", "refusal"] = "text") -> str | None:

@@ -186,7 +186,7 @@ def failed(batch: dict[str, Any], good: list[Any], bad: list[Any]) -> None:
     ("finish", "message", "keys"),
     [
         (lambda batch, good, bad: good.pop(), "segment 2: the batch is completed without it", ["key0", "key1"]),
-        (failed, r"segment 0: the batch is failed without it \(not this model\)", []),
+        (failed, r"segment 0, segment 1, segment 2: the batch is failed without it \(not this model\)", []),
     ],
 )
 def test_a_request_without_an_answer_is_asked_for_again(finish: Any, message: str, keys: list[str]) -> None:
@@ -194,6 +194,81 @@ def test_a_request_without_an_answer_is_asked_for_again(finish: Any, message: st
     with FakeBatchServer(MODEL, finish=finish) as server, pytest.raises(EngineError, match=message):
         parts.extend(engine(server.url).generate(requests(3, 4), Sampling()))
     assert sorted(part.key for part in parts) == keys
+
+
+def each(change: Callable[[dict[str, Any]], object]) -> Callable[[dict[str, Any], list[Any], list[Any]], object]:
+    return lambda batch, good, bad: [change(one["response"]) for one in good]
+
+
+def repeated(batch: dict[str, Any], good: list[Any], bad: list[Any]) -> None:
+    good += [good[0], {**good[1], "custom_id": "somebody-0-1"}, {"custom_id": None}, {"custom_id": 7}, ["x"], None, "x"]
+    bad.append({"custom_id": good[0]["custom_id"], "response": {"status_code": 500, "body": {"error": "oops"}}})
+
+
+@pytest.mark.parametrize(
+    "finish",
+    [
+        each(lambda one: one.update(status_code="200")),
+        each(lambda one: one.update(status_code=None)),
+        each(lambda one: one.pop("status_code")),
+        each(lambda one: one.update(body=json.dumps(one["body"]))),
+        repeated,
+    ],
+)
+def test_odd_results_are_read_where_they_are_clear(finish: Any) -> None:
+    with FakeBatchServer(MODEL, finish=finish) as server:
+        assert len(collect(engine(server.url).generate(requests(3, 16), Sampling()))) == 48
+
+
+@pytest.mark.parametrize(
+    ("response", "reason"),
+    [
+        ({"status_code": "400", "body": {"error": {"message": "no seed"}}}, "400 no seed"),
+        ({"status_code": None, "body": None}, "has no answer"),
+        ({"status_code": 200, "body": "half a {"}, "half a {"),
+        ("a text", "has no answer"),
+    ],
+)
+def test_odd_results_that_are_not_clear_are_refused_alone(response: Any, reason: str) -> None:
+    def finish(batch: dict[str, Any], good: list[Any], bad: list[Any]) -> None:
+        good[1]["response"] = response
+
+    with FakeBatchServer(MODEL, finish=finish) as server:
+        samples, refusals = outcome(engine(server.url).generate(requests(3, 16), Sampling()))
+    assert {key for key, _ in samples} == {"key0", "key2"}
+    assert list(refusals) == ["key1"]
+    assert reason in refusals["key1"]
+
+
+def test_a_line_that_cannot_be_read_is_named_where_a_result_is_missing() -> None:
+    def finish(batch: dict[str, Any], good: list[Any], bad: list[Any]) -> None:
+        del good[1]["custom_id"]
+
+    message = (
+        "the results have lines that cannot be read: line 2 of file.*; segment 1: the batch is completed without it"
+    )
+    with FakeBatchServer(MODEL, finish=finish) as server, pytest.raises(EngineError, match=message):
+        list(engine(server.url).generate(requests(3, 16), Sampling()))
+
+
+def test_what_expired_is_asked_for_by_the_next_run() -> None:
+    def finish(batch: dict[str, Any], good: list[Any], bad: list[Any]) -> None:
+        error = {"code": "batch_expired", "message": "not executed in time"}
+        if len(server.batches) == 1:
+            batch["status"] = "expired"
+            bad += [{"custom_id": one["custom_id"], "response": None, "error": error} for one in good[1:]]
+            del good[1:]
+
+    parts: list[Generated | Refused] = []
+    message = (
+        r"segment 1, segment 2: the batch is expired without it \(expired or cancelled there\)\. .* asks for the rest"
+    )
+    with FakeBatchServer(MODEL, finish=finish) as server:
+        with pytest.raises(EngineError, match=message):
+            parts.extend(engine(server.url).generate(requests(3, 4), Sampling()))
+        assert [part.key for part in parts] == ["key0"]
+        assert len(collect(engine(server.url).generate(requests(3, 4)[1:], Sampling()))) == 8
+        assert len(server.batches) == 2
 
 
 def test_large_runs_are_several_batches_and_money_is_counted_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from mbr_esd_metric.generation.server.address import Address, shown
 from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.generation.server.dialects import DIALECTS, Query
 from mbr_esd_metric.generation.server.failures import failure_of, retry_after
-from mbr_esd_metric.generation.server.http import InvalidResponse, RequestRejected, Response, TransientError
+from mbr_esd_metric.generation.server.http import InvalidResponse, NotFound, RequestRejected, Response, TransientError
 from mbr_esd_metric.generation.server.replies import read_reply, total_logprob
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.run import annotate
@@ -155,7 +155,6 @@ ODD: dict[str, Callable[[dict[str, Any]], object]] = {
     "a text without tokens": choice(logprobs={"content": []}),
     "no log-probabilities": choice(logprobs=None),
     "an aborted candidate": choice(finish_reason="abort"),
-    "an unfinished candidate": choice(finish_reason=None),
     "an index twice": choice(1, index=0),
     "another model": lambda reply: reply.update(model="another-model"),
     "no choices": lambda reply: reply.update(choices=[]),
@@ -225,6 +224,13 @@ def test_no_password_of_an_address_is_shown() -> None:
         "see http://a:b@host/v1?key=c, and https://host/v1": "***@host/v1?***, and https://host/v1",
     }.items():
         assert shown(text) == safe
+
+
+def test_a_reply_that_names_its_plain_encoding_is_read() -> None:
+    for name in ("Identity", "", " identity "):
+        plain = lambda value, number, name=name: Failure(200, value, {"Content-Encoding": name})  # noqa: E731
+        with FakeServer(MODEL, spoil=plain) as server:
+            assert len(sampled(server, 1, 2)) == 2
 
 
 def test_netrc_is_not_read_and_proxies_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,7 +334,14 @@ FILTER = {"error": {"code": "content_filter", "status": 400, "message": "the gra
         (503, {"error": {"message": "Loading model", "type": "unavailable_error"}}, TransientError, "503 Loading"),
         (500, "<html><body><h1>Oops</h1>\n", TransientError, "500 Oops$"),
         (401, {"error": "who are you?"}, EngineError, r"refuses the key \(401 who are you\?\); set MBR_ESD_API_KEY"),
-        (404, {"detail": "Not Found"}, RequestRejected, r"404 Not Found; see the model's name, and the address.*/v1"),
+        (404, {"detail": "Not Found"}, NotFound, r"404 Not Found; see the model's name, and the address.*/v1"),
+        (404, {"error": {"message": "m", "code": "model_not_found"}}, RequestRejected, r"404 m; see the model's name"),
+        (400, {"error": {"message": "wait", "code": "model_loading"}}, TransientError, "400 wait$"),
+        (498, {"error": {"message": "no capacity"}}, TransientError, "498 no capacity$"),
+        (499, {"error": {"message": "closed"}}, TransientError, "499 closed$"),
+        (413, {"error": {"message": "TPM", "code": "rate_limit_exceeded"}}, TransientError, "413 TPM$"),
+        (413, "<h1>Request Entity Too Large</h1>", RequestRejected, "Too Large; the server, or a proxy"),
+        (500, {"error": {"message": "9 tokens", "type": "exceed_context_size_error"}}, RequestRejected, "context"),
         (403, {"error": {"message": "You have run out of credits"}}, RequestRejected, "403 You have .* credits$"),
         (400, FILTER, RequestRejected, "400 the grammar of your prompt, model, n, quota$"),
         (422, {"detail": [TEMPERATURE]}, RequestRejected, "422 temperature: Input should be at most 1.5"),
@@ -347,6 +360,48 @@ def test_status_and_documented_codes_decide_and_the_servers_words_are_shown(
     assert type(error) is expected
     with pytest.raises(expected, match=message):
         raise error
+
+
+def test_a_refusal_with_a_time_to_come_back_passes() -> None:
+    for status in (400, 403, 413, 422, 500):
+        raised = failure_of(Response(status, {"retry-after": "3"}, b"{}"), Address.parse("http://h/v1"))
+        assert isinstance(raised, TransientError)
+        assert (raised.wait, raised.busy) == (3.0, True)
+
+
+@pytest.mark.parametrize("status", [404, 413, 498, 499])
+def test_what_passes_costs_no_segment(status: int) -> None:
+    away = Failure(status, {"error": {"message": "in a moment"}}, {"Retry-After": "0"} if status == 413 else {})
+    with FakeServer(MODEL, spoil=lambda value, number: away if number in (2, 3) else None) as server:
+        assert len(sampled(server, 4, 2)) == 8
+
+
+def test_a_text_that_the_server_fails_on_is_refused_with_its_words_once_others_are_answered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Servers report a context that is too short as 500, too."""
+
+    def spoil(value: Any, number: int) -> Failure | None:
+        long = "number 3 of" in server.bodies[-1]["messages"][0]["content"]
+        return Failure(500, {"error": {"message": "the context is full"}}) if long else None
+
+    for concurrency in (16, 1):
+        with FakeServer(MODEL, spoil=spoil) as server:
+            asked = engine(server.url, concurrency=concurrency).generate(requests(6, 2), Sampling())
+            samples, refusals = outcome(asked)
+        assert len(samples) == 10
+        assert list(refusals) == ["key3"]
+        assert "500 the context is full" in refusals["key3"]
+    assert "segment 3 is still without an answer (500 the context is full), and is tried up to" in caplog.text
+
+
+def test_a_run_that_gets_no_answer_any_more_ends() -> None:
+    down = lambda value, number: Failure(500, {"error": "engine died"}) if number > 1 else None  # noqa: E731
+    with (
+        FakeServer(MODEL, spoil=down) as server,
+        pytest.raises(EngineError, match="20 segments in a row got no answer"),
+    ):
+        outcome(engine(server.url, policy=replace(QUICK, tries=2)).generate(requests(60, 1), Sampling()))
 
 
 @pytest.mark.parametrize("place", ["status", "error", "choice"])

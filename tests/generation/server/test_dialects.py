@@ -7,6 +7,8 @@ cannot be had here; vLLM, llama.cpp and `transformers serve` are asked for real 
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import json
 import re
 import time
 from collections.abc import Mapping
@@ -24,7 +26,7 @@ from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.server.address import Address
 from mbr_esd_metric.generation.server.dialects import DIALECTS, Query
 from mbr_esd_metric.generation.server.gbnf import gbnf
-from mbr_esd_metric.generation.server.http import InvalidResponse, RequestRejected
+from mbr_esd_metric.generation.server.http import InvalidResponse, RequestRejected, Response, TransientError
 from mbr_esd_metric.generation.server.replies import final_answer, read_reply
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.run import annotate, signature_of
@@ -256,9 +258,68 @@ def test_an_answer_is_whole_unless_its_finish_reason_is_a_known_cut() -> None:
         assert not read("openai", message=message, finish_reason=reason).truncated
     for reason in ("length", "MAX_TOKENS", "model_length", "token_limit", "content_filter", "SAFETY"):
         assert read("openai", message=message, finish_reason=reason).truncated
-    for reason in (None, "abort", "error", "cancelled", "insufficient_system_resource"):
+    for reason in ("abort", "error", "cancelled", "insufficient_system_resource"):
         with pytest.raises(InvalidResponse, match="a candidate is cut"):
             read("openai", message=message, finish_reason=reason)
+    for name, reason in itertools.product(("openai", "plain"), (None, "None", "", "null")):
+        assert read(name, message=message, finish_reason=reason) == read(name, message=message)
+        assert read(name, message={"content": '{"errors": [{"error_sp'}, finish_reason=reason).truncated
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_an_event_stream_is_read_as_one_reply(whole: bool) -> None:
+    answers = [render_answer([]), '{"errors": [1]}']
+    chunks: list[Any] = []
+    for place, text in enumerate(answers):
+        parts = [text] if whole else [text[:5], text[5:]]
+        for number, part in enumerate(parts, 1):
+            message = {"message" if whole else "delta": {"role": "assistant", "content": part}}
+            chunks.append(
+                {"choices": [{"index": place, **message, "finish_reason": "stop" if len(parts) == number else None}]}
+            )
+    chunks.append({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 4}})
+    events = [": processing", *(f"event: chunk\r\ndata: {json.dumps(chunk)}" for chunk in chunks), "data: [DONE]"]
+    body = "\r\n\r\n".join(events).encode()
+    query = Query(*requests(1, 2), MODEL, Sampling(), DIALECTS["openai"])
+    for headers in ({"content-type": "text/event-stream; charset=utf-8"}, {"content-type": "application/json"}):
+        reply = read_reply(query, Response(200, headers, body).json(), Address.parse("http://h/v1"))
+        assert [sample.text for sample in reply.samples] == answers
+        assert reply.billed == (7, 4)
+    with pytest.raises(
+        InvalidResponse, match=r"sends an event stream, which no request asked for.*switch streaming off"
+    ):
+        Response(200, {"content-type": "text/event-stream"}, b"data: {half").json()
+
+
+def test_an_error_in_an_event_stream_is_the_servers() -> None:
+    chunk, error = {"choices": [{"index": 0, "delta": {"content": "{"}}]}, {"error": {"code": 502, "message": "gone"}}
+    body = f"data: {json.dumps(chunk)}\n\ndata: {json.dumps(error)}\n\n".encode()
+    query = Query(*requests(1, 1), MODEL, Sampling(), DIALECTS["plain"])
+    with pytest.raises(TransientError, match="502 gone"):
+        read_reply(query, Response(200, {}, body).json(), Address.parse("http://h/v1"))
+
+
+def indexed(*indices: object, n: int) -> list[str | None]:
+    """The texts that are read of choices with these indices, "no index" for none; each text is its place."""
+    choices: list[Any] = [
+        {"message": {"content": str(place)}, "finish_reason": "stop"}
+        | ({} if index == "no index" else {"index": index})
+        for place, index in enumerate(indices)
+    ]
+    query = Query(*requests(1, n), MODEL, Sampling(), DIALECTS["plain"])
+    return [one.text for one in read_reply(query, {"choices": choices}, Address.parse("http://h/v1")).samples]
+
+
+def test_an_index_counts_only_where_several_choices_carry_distinct_ones() -> None:
+    for index in ("no index", None, 0, 1, 7, "0", 0.0):
+        assert indexed(index, n=4) == ["0"], index
+    for index in ("no index", None, 0, "0"):
+        assert indexed(index, index, index, n=3) == ["0", "1", "2"], index
+    assert indexed(2, 0, 1, n=3) == indexed(3, 1, 2, n=3) == ["1", "2", "0"]
+    assert indexed(0, 2, n=3) == ["0"]
+    for odd in ([1, 2], [0, 0, 1], [0, 3, 1], [-1, 0, 1]):
+        with pytest.raises(InvalidResponse, match="the reply's choices have the indices"):
+            indexed(*odd, n=3)
 
 
 def test_an_odd_reply_of_ollamas() -> None:
