@@ -139,8 +139,8 @@ def read_teacher(path: Path) -> list[Source]:
     return made
 
 
-def read_minimal(path: Path) -> dict[str, list[list[Row]]]:
-    """Good translations with the same that has one error, by kind. What is lost is marked at the end of the word
+def read_minimal(path: Path, by: str = "kind") -> dict[str, list[list[Row]]]:
+    """Good translations with the same that has one error, by this field. What is lost is marked at the end of the word
     before."""
     kinds: dict[str, list[list[Row]]] = defaultdict(list)
     for line in read_segments(path):
@@ -153,7 +153,7 @@ def read_minimal(path: Path) -> dict[str, list[list[Row]]]:
             wrong = [[max(0, at - 2), max(1, at)]]
         sides, errors = (4.0 if wrong else 0.0, 0.0), tuple((a, b, label) for a, b in wrong)
         good = Row(one["src"], one["good"], sides=(sides[0], 1.0), order=0.0)
-        kinds[one["kind"]].append([good, Row(one["src"], one["bad"], errors, sides=sides, order=-3.0)])
+        kinds[one[by]].append([good, Row(one["src"], one["bad"], errors, sides=sides, order=-3.0)])
     return dict(kinds)
 
 

@@ -34,7 +34,7 @@ from training_rows import Row, Source, joined, read_minimal, read_mlqe, read_mqm
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.distill.training_rows import HumanAnnotation
 
-KINDS_OF_GROUPS = ("mqm", "joined", "teacher", "other", "minimal", "rated", "spoilt", "planted")
+KINDS_OF_GROUPS = ("mqm", "joined", "teacher", "other", "minimal", "contrast", "rated", "spoilt", "planted")
 KIND_WEIGHTS = {
     "segment": 3.0, "clause": 3.5, "cut": 3.5, "words": 1.5, "copied": 1.2, "half_copied": 1.0, "unrelated": 1.0,
     "half_unrelated": 1.0, "language": 0.8, "twice": 1.2, "half_twice": 1.0, "shuffled": 0.8,
@@ -88,6 +88,13 @@ class Groups:
             kinds = read_minimal(self.args.minimal) if self.args.minimal else {}
             for some in kinds.values():
                 yield from ((1 / len(some) ** 0.5, [[row] for row in pair]) for pair in some)
+        elif kind == "contrast":
+            for named in self.args.contrast:
+                path, _, weight = named.rpartition("=")
+                kinds = read_minimal(Path(path), by="lp")
+                whole = sum(len(some) ** 0.5 for some in kinds.values())
+                for some in kinds.values():
+                    yield from ((float(weight) / whole / len(some) ** 0.5, [[row] for row in pair]) for pair in some)
         elif kind == "rated":
             yield from ((1.0, [[row]]) for rows in self.rated.values() for row in rows)
         elif self.mqm and self.pairs:
@@ -223,6 +230,13 @@ def main() -> None:
         "--teacher", nargs="+", default=[], metavar="FILE=WEIGHT", help="translations with the score of a model"
     )
     parser.add_argument("--minimal", type=Path, help="good translations and the same with one error")
+    parser.add_argument(
+        "--contrast",
+        nargs="+",
+        default=[],
+        metavar="FILE=WEIGHT",
+        help="short ones and the translation of a near source",
+    )
     parser.add_argument(
         "--made", type=int, default=40_000, help="groups of each kind that is made here (default: %(default)s)"
     )
