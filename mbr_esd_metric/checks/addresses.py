@@ -3,49 +3,134 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import zip_longest
+from urllib.parse import unquote
 
 from mbr_esd_metric.checks.check import Check, Context
 from mbr_esd_metric.checks.items import Item, blanked, differences
 from mbr_esd_metric.core.annotation import ErrorSpan
 
-_URL = re.compile(r"(?:https?://|www\.)[^\s<>\"'“”„«»，。；、）】」]+", re.IGNORECASE)
-_URL_END = ".,;:!?)]…"
-_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+")
+#: Signs and Latin letters of an address; letters of another script after it are the next word.
+_URL = re.compile(r"(?:https?://|(?<![\w.@/-])www\.)[\w.~:/?#\[\]@!$&'()*+,;=%À-ɏ-]{1,2000}", re.IGNORECASE)
+_LATIN = re.compile(r"[!#-;=?-_a-z~À-ɏḀ-ỿ]+", re.IGNORECASE)
+_URL_END = ".,;:!?)]'*_~"
+_EMAIL = re.compile(
+    r"(?<![A-Za-z0-9.+_-])[A-Za-z0-9.+_-]{1,64}@[A-Za-z0-9-]{1,64}(?:\.[A-Za-z0-9-]{1,64}){1,9}(?<![.-])"
+)
+#: What a language with endings writes behind a name.
+_ENDING = re.compile(r"[-:][^\W\d_]{1,6}")
+#: Codes of languages and countries in a host or a path.
+_LOCALE = re.compile(r"[a-z]{2}(?:[-_][a-z]{2,4})?")
+_DOMAINS = {"com", "org", "net", "info", "int", "eu", "co"}
 
 
 class Addresses(Check):
     """`check/url` and `check/email` (major): an address that is invented, in the translation; one that is lost, in the
-    source, unless another one stands for it."""
+    source, unless another one stands for it. An address in the language of the translation, which is another path of
+    the same host, another country's host or another mailbox in words, is none."""
 
     name = "addresses"
 
     def errors(self, source: str, translation: str, context: Context) -> Iterator[ErrorSpan]:
         """The addresses that differ."""
-        if "@" not in source + translation and not _URL.search(source) and not _URL.search(translation):
+        if not any(sign in text for sign in ("://", "www.", "@", "WWW.") for text in (source, translation)):
             return
-        yield from differences("url", _urls(source), _urls(translation))
-        yield from differences("email", _emails(source), _emails(translation))
+        before, after = _urls(source), _urls(translation)
+        known = {one.kept for one in before}
+        after = [_without_ending(one, known) for one in after]
+        yield from _errors("url", before, after, source, translation)
+        yield from _errors("email", _emails(source), _emails(translation), source, translation)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def without_addresses(text: str) -> str:
     """The text with zero characters in the place of its addresses."""
     if "@" not in text and not _URL.search(text):
         return text
-    return blanked(text, [*_urls(text), *_emails(text)])
+    return blanked(text, [(one.start, one.end) for one in (*_urls(text), *_emails(text))])
+
+
+def _errors(
+    kind: str, before: Sequence[Item], after: Sequence[Item], source: str, translation: str
+) -> Iterator[ErrorSpan]:
+    """The differences of two texts' addresses, each counted once, but for those that are localised and for what the
+    other text has without being an address there."""
+    first, second = ({one.kept: one for one in reversed(side)} for side in (before, after))
+    lost = [one for kept, one in first.items() if kept not in second and kept not in translation.lower()][::-1]
+    invented = [one for kept, one in second.items() if kept not in first and kept not in source.lower()][::-1]
+    localised = _localised_mailbox if kind == "email" else _localised_url
+    for one in [*lost]:
+        other = next((two for two in invented if localised(one.kept, two.kept)), None)
+        if other is not None:
+            lost.remove(one)
+            invented.remove(other)
+    yield from differences(kind, lost, invented)
 
 
 def _urls(text: str) -> list[Item]:
     found = []
     for match in _URL.finditer(text):
-        url = match[0].rstrip(_URL_END)
-        kept = url.lower().removeprefix("http://").removeprefix("https://").rstrip("/")
-        found.append(Item(match.start(), match.start() + len(url), kept))
+        latin = _LATIN.match(match[0])
+        url = (latin[0] if latin else match[0]).rstrip(_URL_END)
+        found.append(Item(match.start(), match.start() + len(url), _kept(url)))
     return found
 
 
+def _kept(url: str) -> str:
+    """What a translation keeps of a link: not its scheme, and however its characters are escaped."""
+    kept = unquote(url.replace("&amp;", "&")).lower()
+    return kept.removeprefix("http://").removeprefix("https://").removeprefix("www.").rstrip("/")
+
+
+def _without_ending(one: Item, known: set[str]) -> Item:
+    """The link without the ending of a word (`example.org:iin`), where the source has it so."""
+    for kept in known:
+        if one.kept.startswith(kept) and _ENDING.fullmatch(one.kept, len(kept)):
+            return Item(one.start, one.end - (len(one.kept) - len(kept)), kept)
+    return one
+
+
 def _emails(text: str) -> list[Item]:
-    without = blanked(text, _urls(text))
-    return [Item(*match.span(), match[0]) for match in _EMAIL.finditer(without)]
+    if "@" not in text:
+        return []
+    without = blanked(text, [(one.start, one.end) for one in _urls(text)])
+    return [Item(*match.span(), match[0].lower()) for match in _EMAIL.finditer(without)]
+
+
+def _localised_url(one: str, other: str) -> bool:
+    """Whether one link may be the other in another language: another code of a language or country in the host or path,
+    after which the path may be any, or other words in the path of the same host."""
+    (host, *path), (other_host, *other_path) = (re.split("[/?#&]", url) for url in (one, other))
+    if host != other_host:
+        return _same_site(host, other_host)
+    first, second = ([segment.partition("=")[2] or segment for segment in side] for side in (path, other_path))
+    if any(_LOCALE.fullmatch(segment) for segment in {*first} ^ {*second}):
+        return True
+    changed = [pair for pair in zip_longest(first, second, fillvalue="") if pair[0] != pair[1]]
+    slip = any(Counter(one) == Counter(two) for one, two in changed)
+    return not slip and all(_words(one) for pair in changed for one in pair)
+
+
+def _same_site(host: str, other: str) -> bool:
+    """Whether two hosts differ only in codes of languages and countries."""
+    first, second = (
+        [part for part in one.split(".") if not (_LOCALE.fullmatch(part) or part in _DOMAINS)] for one in (host, other)
+    )
+    return bool(first) and first == second
+
+
+def _words(segment: str) -> bool:
+    """Whether a part of a path is made of words."""
+    words = re.split(r"[-_.+]", segment)
+    return not segment or (all(map(str.isalpha, words)) and max(map(len, words)) > 2)
+
+
+def _localised_mailbox(one: str, other: str) -> bool:
+    """Whether a mailbox may be another one's in another language: a word for a word, or another country."""
+    (name, _, host), (other_name, _, other_host) = one.partition("@"), other.partition("@")
+    if host != other_host:
+        return name == other_name and _same_site(host, other_host)
+    return _words(name) and _words(other_name) and Counter(name) != Counter(other_name)

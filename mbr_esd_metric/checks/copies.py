@@ -1,34 +1,74 @@
-"""Copies: the source in the place of its translation."""
+"""Copies: a sentence of the source in the place of its translation."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mbr_esd_metric.checks.check import Check, Context, error
 from mbr_esd_metric.checks.templates import without_templates
 from mbr_esd_metric.core.annotation import ErrorSpan
+from mbr_esd_metric.prompting.languages import alike, language_code, language_of
 from mbr_esd_metric.prompting.pieces import UNSPACED
 
 _WORD = re.compile(r"[^\W\d_]+")
+_SENTENCE_END = re.compile(r"[.!?。！？؟।…][\"'”’»）)]*\s*$")
+#: What a command or a line of code has.
+_CODE = re.compile(r"(?<!\S)--?[a-z]|[=<>|\\{}()\[\];_`]|::|[^\s:/]/[^\s/]|\$\w|\w\.\w")
+#: English words of sentences, which stand in no other language, and in no phrase that other languages have taken.
+_ENGLISH = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        you your yours please this these those they them we our us he she his her their are is was were been will would
+        have has had cannot could should which when where because there here does did isn what who how
+        """,
+    )
+)
+#: Languages whose sentences may be whole sentences of another one.
+_SHARED = frozenset("la da nb nn no es pt gl an oc ca id ms hr sr bs cs sk bg mk ru uk be zh".split())  # noqa: SIM905
+_FEW = 3
 
 
 class Copies(Check):
-    """`check/copy` (major): the source in the place of the translation, up to case, blanks and marks. Names and titles
-    may stay as they are."""
+    """`check/copy` (major): the source in the place of the translation, up to case, blanks and marks. Names, titles,
+    commands and what a near language has in common may stay as they are."""
 
     name = "copies"
 
     def errors(self, source: str, translation: str, context: Context) -> Iterator[ErrorSpan]:
         """One error over the whole translation."""
-        if _copied(without_templates(source), without_templates(translation)):
+        if source[:1].casefold() != translation[:1].casefold() and source.strip()[:1] != translation.strip()[:1]:
+            return
+        source, translation = without_templates(source), without_templates(translation)
+        words = _WORD.findall(source)
+        if not words or [one.casefold() for one in words] != [one.casefold() for one in _WORD.findall(translation)]:
+            return
+        if _is_sentence(source, words) and _is_foreign(source, words, context):
             yield error("copy", len(translation) - len(translation.lstrip()), len(translation.rstrip()))
 
 
-def _copied(source: str, translation: str) -> bool:
-    """Whether a translation is its source, up to case, blanks and marks; names and titles alone may be."""
-    words = _WORD.findall(source)
-    if [one.casefold() for one in words] != [one.casefold() for one in _WORD.findall(translation)]:
-        return False
+def _is_sentence(text: str, words: Sequence[str]) -> bool:
+    """Whether a text is no name, title or command."""
+    if len(UNSPACED.findall(text)) >= 8:
+        return True
     plain = sum(one == one.lower() for one in words)
-    return (plain >= 3 and 2 * plain > len(words)) or len(UNSPACED.findall(source)) >= 8
+    return len(words) >= _FEW and 2 * plain > len(words) and not _CODE.search(text.strip().rstrip("."))
+
+
+def _is_foreign(text: str, words: Sequence[str], context: Context) -> bool:
+    """Whether a text is surely not of the language of the translation."""
+    source, target = (code and language_code(code) for code in (context.source_language, context.target_language))
+    if target is not None and (target == source or (source is not None and alike(source, target))):
+        return False
+    english = len({one.lower() for one in words} & _ENGLISH)
+    if english and (english > 1 or len(words) <= 12):
+        return target != "en"
+    if len(UNSPACED.findall(text)) >= 8:
+        return target not in ("zh", "ja", "yue") if target else _SENTENCE_END.search(text) is not None
+    if source and target and source != "en" and not {source, target} <= _SHARED and _SENTENCE_END.search(text):
+        return len(words) > _FEW
+    found = language_of(text)
+    if found is None:
+        return False
+    return found != target and not alike(found, target) if target else found not in _SHARED

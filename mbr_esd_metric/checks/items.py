@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mbr_esd_metric.checks.check import error
@@ -19,11 +19,15 @@ class Item:
     kept: str
 
 
-def blanked(text: str, items: Sequence[Item]) -> str:
-    """The text with zero characters in the place of its items."""
-    for one in items:
-        text = text[: one.start] + "\0" * (one.end - one.start) + text[one.end :]
-    return text
+def blanked(text: str, places: Iterable[tuple[int, int]]) -> str:
+    """The text with zero characters in these places."""
+    pieces: list[str] = []
+    at = 0
+    for start, end in sorted(places):
+        if end > at:
+            pieces += [text[at:start], "\0" * (end - max(start, at))]
+            at = end
+    return "".join([*pieces, text[at:]]) if pieces else text
 
 
 def missing(items: Sequence[Item], others: Sequence[Item]) -> list[Item]:

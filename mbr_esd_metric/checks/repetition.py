@@ -8,25 +8,58 @@ from collections.abc import Iterator
 from mbr_esd_metric.checks.check import Check, Context, error
 from mbr_esd_metric.checks.templates import without_templates
 from mbr_esd_metric.core.annotation import ErrorSpan
-from mbr_esd_metric.prompting.pieces import UNSPACED
+from mbr_esd_metric.prompting.languages import language_code
 
-#: A word and the same once more: in a translation, and, more widely, in a source that may have a reason for it.
-_REPEATED = re.compile(r"(?<![\w'’-])([^\W\d_]+) +(\1)(?![\w'’-])", re.IGNORECASE)
-_REPEATED_SOURCE = re.compile(r"(?<!\w)(\S{2,40})[\s,-]{1,3}\1(?!\w)|([\u3040-\u9fff]{2,4})\2", re.IGNORECASE)
-#: Words that stand twice in a row in good sentences.
-_DOUBLES = "das dat dem den der die had hun ihr je nous que se sich sie si that vous was ze się".split()  # noqa: SIM905
+#: A word and the same once more.
+_REPEATED = re.compile(r"(?<![\w'’-])([^\W\d_]+)[ \u00a0]{1,3}(\1)(?![\w'’-])", re.IGNORECASE)
+#: The same, more widely, in a source that may have a reason for it.
+_REPEATED_SOURCE = re.compile(r"(?<!\w)(\S{1,40})[\s,.!?-]{1,3}\1(?!\w)|([\u3040-\u9fff]{2,4})\2", re.IGNORECASE)
+#: Words that no sentence of their language has twice in a row, and that are no words in languages that repeat them.
+_NEVER = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        the a an of and with from or your our their my its
+        und oder eine einen einem eines keine kein
+        et les une pour dans avec aux cette votre
+        los las una con para del el sus
+        os uma com dos ao il gli della nella dei
+        och ett eller av og til
+        oraz jest dla przez jsou jako pro
+        для или из от при это або та від
+        ja sekä és hogy az
+        """,
+    )
+)
+#: Languages that repeat a word for emphasis at most, which the words below are for.
+_RARELY = frozenset({"en", "de", "nl", "sv", "da", "nb", "nn", "no", "fr", "pl", "cs", "sk"})
+_EMPHASIS = re.compile(
+    r"(?:real|tru|utter|total|absolut|very|always|never|again|super|extrem|vraiment|toujours|jamais|beaucoup|wirklich"
+    r"|immer|wieder|niemals|lange|echt|heel|altijd|väldigt|verkligen|meget|virkelig|bardzo|naprawd|velmi|opravdu|please"
+    r"|thank|danke|merci|hurra|bravo|hello|million|billion|tausend)"
+)
+#: The fewest letters of a word that is no particle, name or sound.
+_LONG = 6
 
 
 class Repetition(Check):
-    """`check/repetition` (minor): a word twice in a row, where the source repeats none."""
+    """`check/repetition` (minor): a word twice in a row, where the source repeats none. Most languages repeat words on
+    purpose, so it is a word such as an article; or any long word where the language is known to repeat none."""
 
     name = "repetition"
 
     def errors(self, source: str, translation: str, context: Context) -> Iterator[ErrorSpan]:
         """The second of two equal words."""
+        if not _REPEATED.search(translation):
+            return
         if _REPEATED_SOURCE.search(without_templates(source)):
             return
+        language = language_code(context.target_language) if context.target_language else None
         for match in _REPEATED.finditer(without_templates(translation)):
-            word = match[2]
-            if word.lower() not in _DOUBLES and (len(word) > 1 or word.islower()) and not UNSPACED.search(word):
+            first, word = match[1], match[2]
+            # A name may begin with the word before it: in der Der Spiegel.
+            same = first == word or (first[1:] == word[1:] and first[0].isupper())
+            never = word in _NEVER
+            rarely = language in _RARELY and len(word) >= _LONG and word.islower() and not _EMPHASIS.match(word)
+            if same and (never or rarely):
                 yield error("repetition", *match.span(2), "minor")

@@ -1,41 +1,169 @@
-"""Templates: placeholders that a program fills, which a translation lost or invented."""
+"""Templates: texts that a program fills, whose arguments a translation lost, invented or took for another."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from mbr_esd_metric.checks.check import Check, Context
-from mbr_esd_metric.checks.items import Item, blanked, differences
+from mbr_esd_metric.checks.check import Check, Context, error
+from mbr_esd_metric.checks.items import blanked
+from mbr_esd_metric.checks.messageformat import Message, messages
+from mbr_esd_metric.checks.placeholders import (
+    Placeholder,
+    brace_placeholders,
+    date_parts,
+    numbered,
+    percent_placeholders,
+)
 from mbr_esd_metric.checks.tags import without_tags
 from mbr_esd_metric.core.annotation import ErrorSpan
 
-_PLACEHOLDER = re.compile(
-    r"\$?\{\{?\s*[\w.:-]*\s*\}?\}|\{\w+(?=\s*,\s*(?:plural|select|number|date|time)\b)|%\([\w.]+\)[a-z]|%\{\w+\}"
-    r"|(?<![\d%])%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:ll?|h)?[sdiufxXgc@](?![^\W_])"
-)
-_POSITION = re.compile(r"(?<=%)\d+\$")
+#: The types that may show the number of a plural form.
+_COUNTS = ("integer", "real")
 
 
 class Templates(Check):
-    """`check/placeholder` (major): one that is invented, in the translation; one that is lost, in the source, unless
-    another one stands for it."""
+    """`check/placeholder` (major): an argument that is invented, or of another type, in the translation; one that is
+    lost, in the source, unless an invented one stands for it. Arguments may have another order, stand there more often,
+    and in other branches of a plural; the plural form of a single number may leave out this number."""
 
     name = "templates"
 
     def errors(self, source: str, translation: str, context: Context) -> Iterator[ErrorSpan]:
-        """The placeholders that differ; they may have another order."""
-        before, after = _placeholders(without_tags(source)), _placeholders(without_tags(translation))
-        yield from differences("placeholder", before, after)
+        """The arguments that differ."""
+        if not any(sign in text for sign in "%{" for text in (source, translation)):
+            return
+        source, translation = without_tags(source), without_tags(translation)
+        dates = date_parts(source)
+        if dates is not None:
+            yield from _of_dates(dates, date_parts(translation), translation)
+            return
+        broken = _broken(messages(source), messages(translation))
+        if broken is not None:
+            yield broken
+            return
+        before, after = _placeholders(source), _placeholders(translation)
+        lost, invented, retyped = _differences(before, after)
+        # What cannot be read in one text is there all the same.
+        lost = [one for one in lost if source[one.start : one.end] not in translation]
+        invented = [one for one in invented if translation[one.start : one.end] not in source]
+        if context.one_number and lost and not invented:
+            counts = [one for one in lost if one.type in _COUNTS]
+            named = any(one.type in _COUNTS for one in before)
+            if counts or not named:
+                lost.remove(counts[0] if counts else lost[0])
+        for one in [*retyped, *invented]:
+            yield error("placeholder", one.start, one.end)
+        for one in lost[len(invented) :]:
+            yield error("placeholder", one.start, one.end, side="source")
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def without_templates(text: str) -> str:
-    """The text with zero characters in the place of its placeholders, tags and addresses."""
+    """The text with zero characters in the place of its placeholders, messages with branches, tags and addresses."""
     text = without_tags(text)
-    return blanked(text, _placeholders(text))
+    if "%" not in text and "{" not in text:
+        return text
+    text = blanked(text, [(one.start, one.end) for one in messages(text)])
+    return blanked(text, [(one.start, one.end) for one in _placeholders(text)])
 
 
-def _placeholders(text: str) -> list[Item]:
-    return [Item(*match.span(), _POSITION.sub("", "".join(match[0].split()))) for match in _PLACEHOLDER.finditer(text)]
+def _of_dates(
+    before: dict[str, tuple[int, int]], after: dict[str, tuple[int, int]] | None, translation: str
+) -> Iterator[ErrorSpan]:
+    """Errors for parts of a date that its format in the translation does not show, or that the source's does not."""
+    if after is None:
+        if "%" not in translation:
+            yield error("placeholder", *next(iter(before.values())), side="source")
+        return
+    invented = {place for part, place in after.items() if part not in before}
+    lost = {place for part, place in before.items() if part not in after}
+    for start, end in sorted(invented):
+        yield error("placeholder", start, end)
+    for start, end in sorted(lost)[len(invented) :]:
+        yield error("placeholder", start, end, side="source")
+
+
+def _broken(before: Sequence[Message], after: Sequence[Message]) -> ErrorSpan | None:
+    """An error over the first message of the translation that cannot be read, or has a branch of no language or of a
+    word among which the source does not select, where the source's can be read."""
+    if not before or any(one.arguments is None or one.wrong for one in before):
+        return None
+    words: dict[str, frozenset[str]] = {}
+    for one in before:
+        for name, of_name in one.words.items():
+            words[name] = words.get(name, frozenset()) | of_name
+    for one in after:
+        others = any(of_name - words.get(name, of_name) - {"other"} for name, of_name in one.words.items())
+        if one.arguments is None or one.wrong or others:
+            return error("placeholder", one.start, one.end)
+    return None
+
+
+@lru_cache(maxsize=8)
+def _placeholders(text: str) -> tuple[Placeholder, ...]:
+    """All placeholders of a text without tags. An argument of a message with branches is one by its name; where its
+    value is shown, there is another one."""
+    inside = [one for message in messages(text) for one in message.arguments or ()]
+    outside = blanked(text, [(one.start, one.end) for one in messages(text)])
+    braces = numbered(list(brace_placeholders(outside)), 0)
+    return (
+        *percent_placeholders(text),
+        *braces,
+        *(Placeholder(one.start, one.end, "braces", one.name) for one in inside),
+        *(Placeholder(one.start, one.end, "shown", one.name) for one in inside if one.shown),
+        *(Placeholder(one.start, one.end, "shown", one.argument) for one in braces),
+    )
+
+
+def _differences(
+    before: Sequence[Placeholder], after: Sequence[Placeholder]
+) -> tuple[list[Placeholder], list[Placeholder], list[Placeholder]]:
+    """The placeholders that are lost, those that are invented, and the first one of another type."""
+    lost: list[Placeholder] = []
+    invented: list[Placeholder] = []
+    retyped: list[Placeholder] = []
+    printf = [[one for one in side if one.syntax.startswith("printf")] for side in (before, after)]
+    if not any(one.argument for side in printf for one in side):
+        lost, invented = _by_type(*printf)
+        if not lost and not invented:
+            retyped = [two for one, two in zip(*printf, strict=True) if one.type != two.type]
+    elif not any(one.syntax == "printf*" for side in printf for one in side):
+        first, second = (numbered(side, 1) for side in printf)
+        lost, invented = _by_argument(first, second)
+        types = {one.argument: one.type for one in first}
+        retyped = [one for one in second if types.get(one.argument, one.type) != one.type]
+    others = [[one for one in side if one.syntax not in ("shown", "printf", "printf*")] for side in (before, after)]
+    more = _by_argument(*others)
+    # A message with branches may choose by a number and no longer show it.
+    kept = {one.argument for one in others[1]}
+    first, second = ([one for one in side if one.syntax == "shown"] for side in (before, after))
+    unseen = [one for one in _by_argument(first, second)[0] if one.argument in kept]
+    return lost + more[0] + unseen, invented + more[1], retyped[:1]
+
+
+def _by_argument(
+    before: Sequence[Placeholder], after: Sequence[Placeholder]
+) -> tuple[list[Placeholder], list[Placeholder]]:
+    """The first placeholder of each argument that the other text lacks."""
+    first, second = ({(one.syntax, one.argument): one for one in reversed(side)} for side in (before, after))
+    return [one for key, one in first.items() if key not in second][::-1], [
+        one for key, one in second.items() if key not in first
+    ][::-1]
+
+
+def _by_type(
+    before: Sequence[Placeholder], after: Sequence[Placeholder]
+) -> tuple[list[Placeholder], list[Placeholder]]:
+    """Of placeholders that take the next argument, those of which the other text has fewer of the type."""
+    found = []
+    for one, other in ((before, after), (after, before)):
+        left = Counter(two.type for two in other)
+        lacking = []
+        for two in one:
+            left[two.type] -= 1
+            if left[two.type] < 0:
+                lacking.append(two)
+        found.append(lacking)
+    return found[0], found[1]

@@ -107,6 +107,16 @@ def _likelihoods(text: str) -> dict[str, float]:
     return dict(zip(identifier.nb_classes, scores.tolist(), strict=True))
 
 
+def language_of(text: str) -> str | None:
+    """The code of the language of a text, up to those that are alike; None of a short one, or if it is not sure."""
+    if sum(map(str.isalpha, text)) < _LETTERS:
+        return None
+    likelihoods = _likelihoods(text)
+    found = max(likelihoods, key=likelihoods.__getitem__)
+    second = max(score for code, score in likelihoods.items() if code != found and not alike(code, found))
+    return found if likelihoods[found] - second >= _SURE else None
+
+
 def other_language(text: str, code: str) -> str | None:
     """The code of the language of a text that is surely not in the language of this code; else None."""
     expected = language_code(code)
@@ -116,7 +126,12 @@ def other_language(text: str, code: str) -> str | None:
     found = max(likelihoods, key=likelihoods.__getitem__)
     if expected not in likelihoods or likelihoods[found] - likelihoods[expected] < _SURE:
         return None
-    return None if any({found, expected} <= alike for alike in _ALIKE) else found
+    return None if alike(found, expected) else found
+
+
+def alike(one: str, other: str) -> bool:
+    """Whether two languages, by their codes alone, are one or may be taken for one another."""
+    return one == other or any({one, other} <= group for group in _ALIKE)
 
 
 def language_note(sources: Iterable[str], translations: Iterable[str]) -> str:

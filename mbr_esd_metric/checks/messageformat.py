@@ -1,0 +1,102 @@
+"""ICU MessageFormat: the arguments of a message whose text depends on a number or on a word.
+
+Each language has plural branches of its own, so a message is compared by what stands in any of its branches.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+_HEAD = re.compile(r"\{\s{0,9}[\w.-]{1,60}\s{0,9},\s{0,9}(?:plural|selectordinal|select)\s{0,9},")
+_BRACE = re.compile("[{}]")
+_PLURALS = {"zero", "one", "two", "few", "many", "other"}
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of a message at its place.
+
+    Attributes:
+        shown: whether the text has its value there, as `{n}` or `#`, not only a choice by it.
+    """
+
+    start: int
+    end: int
+    name: str
+    shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A part of a text with branches.
+
+    Attributes:
+        arguments: in all branches; None where the grammar is broken.
+        words: argument -> the words among which it selects.
+        wrong: branches of a plural that no language has.
+    """
+
+    start: int
+    end: int
+    arguments: tuple[Argument, ...] | None
+    words: Mapping[str, frozenset[str]]
+    wrong: frozenset[str] = frozenset()
+
+
+@lru_cache(maxsize=8)
+def messages(text: str) -> tuple[Message, ...]:
+    """The outermost messages with branches, in order."""
+    if "{" not in text:
+        return ()
+    found: list[Message] = []
+    at = 0
+    while match := _HEAD.search(text, at):
+        end = _closing(text, match.start())
+        found.append(_message(text, match.start(), end))
+        at = end
+    return tuple(found)
+
+
+def _closing(text: str, start: int) -> int:
+    """The place behind the brace that closes the one at the start; the end of the text where none does."""
+    depth = 0
+    for match in _BRACE.finditer(text, start):
+        depth += 1 if match[0] == "{" else -1
+        if depth == 0:
+            return match.end()
+    return len(text)
+
+
+def _message(text: str, start: int, end: int) -> Message:
+    from pyicumessageformat import Parser
+
+    try:
+        # What is not a branch of ours to read, such as a select without "other", is no error here.
+        tree = Parser({"include_indices": True, "require_other": False}).parse(text[start:end])
+    except SyntaxError:
+        return Message(start, end, None, {})
+    arguments: list[Argument] = []
+    words: dict[str, frozenset[str]] = {}
+    wrong: set[str] = set()
+    for node in _nodes(tree):
+        name, kind, options = node["name"], node.get("type", ""), node.get("options")
+        arguments.append(Argument(start + node["start"], start + node["end"], name, not isinstance(options, dict)))
+        if isinstance(options, dict) and kind == "select":
+            words[name] = words.get(name, frozenset()) | options.keys()
+        elif isinstance(options, dict):
+            wrong |= {one for one in options if one not in _PLURALS and not re.fullmatch(r"=\d+", one)}
+    return Message(start, end, tuple(arguments), words, frozenset(wrong))
+
+
+def _nodes(tree: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    """The arguments of a parsed message, outer ones first."""
+    for node in tree:
+        if isinstance(node, dict) and "name" in node:
+            yield node
+            options = node.get("options")
+            for branch in options.values() if isinstance(options, dict) else ():
+                yield from _nodes(branch)

@@ -1,0 +1,54 @@
+"""Whole sentences of another language are copies; names, commands and what two languages share are none."""
+
+from __future__ import annotations
+
+import pytest
+
+from mbr_esd_metric.checks.check import UNKNOWN, Context
+from tests.helpers.checks import found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "git commit -m message",
+        "pip install mbr-esd-metric",
+        "npm run build",
+        "in de Jong's work",
+        "er det ikke",
+        "vi er glade for det",
+        "como sempre falamos aqui",
+        "kako si danas prijatelju",
+        "我們今天去看電影吧",
+        "menu restaurant a la carte",
+        "point of no return",
+        "Lord of the Rings",
+        "SELECT name FROM users WHERE id = 1",
+        "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor.",
+        "Det er ikke så lett å si hva som er best for oss alle i dag.",
+    ],
+)
+def test_what_may_stay_as_it_is(text: str) -> None:
+    assert found(text, text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "context"),
+    [
+        ("Enter your password", UNKNOWN),
+        ("It is the old house.", UNKNOWN),
+        ("Your order has been shipped, and we will write to you soon.", Context("en", "de")),
+        ("Wir freuen uns sehr, Sie bald wieder bei uns begrüßen zu dürfen.", UNKNOWN),
+        ("Das ist ein altes Haus.", Context("de", "fr")),
+        ("今天天气很好，我们去公园吧。", UNKNOWN),
+        ("今天天气很好，我们去公园吧", Context("zh", "en")),
+    ],
+)
+def test_sentences_that_are_copied(text: str, context: Context) -> None:
+    assert found(text, text.upper(), context) == [("copy", text.upper())]
+
+
+@pytest.mark.parametrize("languages", [("en_GB", "en-US"), ("hr", "sr_Latn"), ("zh_CN", "zh_TW")])
+def test_languages_that_share_sentences(languages: tuple[str, str]) -> None:
+    text = "Please enter your password." if languages[0] == "en_GB" else "Ovo je vaša nova lozinka."
+    assert found(text, text, Context(*languages)) == []
