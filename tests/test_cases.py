@@ -18,9 +18,12 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric import load_metric
+from mbr_esd_metric.adapters.documents.po import read_po
+from mbr_esd_metric.checks.check import Context
 from mbr_esd_metric.files.records import write_records
 from tests.helpers.candidates import answer, record
 from tests.helpers.chat_server import FakeServer
+from tests.helpers.checks import found
 from tests.helpers.command import Command
 
 FOLDER = Path(os.environ.get("MBR_ESD_CASES", Path(__file__).parents[2] / "shared" / "cases")) / "reports"
@@ -263,3 +266,33 @@ def test_a_lone_surrogate_ends_no_run(texts: str) -> None:
         metric = load_metric(f"mbr-esd-server?server={server.url}&n=2&lp=en-de")
         pairs = [{"src": "x", "mt": "fine"}, {"src": "x", "mt": "lone\ud83dsur"}]
         assert metric.predict(pairs, progress_bar=False).scores == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "34-format-before-a-cjk-letter.tsv",
+        "35-url-next-to-a-letter.tsv",
+        "36-icu-branches.tsv",
+        "39-repeated-on-purpose.tsv",
+        "41-angle-brackets-for-words.tsv",
+        "42-dates.tsv",
+        "43-localised-addresses.tsv",
+        "44-percent-and-elision.tsv",
+    ],
+)
+def test_checks_mark_no_right_translation(case: Callable[[str], Path], name: str) -> None:
+    rows = [line.split("\t") for line in case(name).read_text(encoding="utf-8").splitlines()[1:]]
+    assert {source: found(source, target) for source, target in rows if found(source, target)} == {}
+
+
+def test_checks_see_lost_placeholders(case: Callable[[str], Path]) -> None:
+    rows = [line.split("\t") for line in case("65-lost-placeholders-unseen.tsv").read_text("utf-8").splitlines()[1:]]
+    assert [source for source, target in rows if [kind for kind, _ in found(source, target)] != ["placeholder"]] == []
+
+
+@pytest.mark.parametrize("name", ["37-singular-without-the-number.po", "38-arabic-forms-without-the-number.po"])
+def test_checks_know_which_number_a_plural_form_is_for(case: Callable[[str], Path], name: str) -> None:
+    units = read_po(case(name)).units
+    assert len(units) in (2, 6)
+    assert [found(one.source, one.translation, Context(numbers=one.numbers)) for one in units] == [[]] * len(units)

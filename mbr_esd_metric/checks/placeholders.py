@@ -28,7 +28,7 @@ _TYPES = {
 }
 _BRACES = re.compile(r"[$#]?\{\{\{?[^{}]{1,80}\}?\}\}|[$#]?\{[^{}]{0,80}\}")
 _FLUENT = re.compile(r"\s*(?:[A-Z]{1,20}\(\s*)?\$([A-Za-z][\w-]{0,60})[^{}]{0,80}")
-_MUSTACHE = re.compile(r"\s*([#/^&!>]?\s*[$@]?[\w.-]{1,60}(?:\s[\w.\s]{1,60})?)\s*(?:\|.*)?\s*", re.DOTALL)
+_MUSTACHE = re.compile(r"([#/^&!>]?\s?[$@]?[\w.-]{1,60}(?:\s[\w.\s]{1,60}?)?)\s?(?:\|[^{}]{0,80})?")
 _FIELD = re.compile(r"[\w.-]{0,60}(?:\[[\w.-]{1,60}\])*")
 _SPECIFICATION = re.compile(r"(?:.?[<>=^])?[-+ ]?#?0?\d{0,4}[,_]?(?:\.\d{1,4})?[a-zA-Z%]?|[A-Za-z0-9#.,:/%-]{1,40}")
 _FORMATTED = re.compile(
@@ -88,7 +88,7 @@ def brace_placeholders(text: str) -> Iterator[Placeholder]:
         if match[0][0] in "$#":
             yield Placeholder(start, end, match[0][0], "".join(content.split()))
         elif braces > 1:
-            found = _MUSTACHE.fullmatch(content)
+            found = _MUSTACHE.fullmatch(content.strip())
             if found is not None:
                 yield Placeholder(start, end, "mustache", "".join(found[1].split()))
         elif fluent := _FLUENT.fullmatch(content):

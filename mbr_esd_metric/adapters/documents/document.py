@@ -21,6 +21,7 @@ class TranslationUnit:
         document: the part of the file that it stands in, such as a group of XLIFF, or "".
         data_warning: one of `metric.data_warnings`, for what the texts do not show, such as codes that are lost.
         key: what the file calls it, which several units may share; "" where `id` is only its number.
+        numbers: of a plural form, the numbers up to 1,000 that it stands for; else None.
     """
 
     id: str
@@ -30,6 +31,7 @@ class TranslationUnit:
     document: str = ""
     data_warning: str | None = field(default=None, compare=False)
     key: str = field(default="", compare=False)
+    numbers: frozenset[int] | None = field(default=None, compare=False)
 
 
 class Names(Counter[str]):

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mbr_esd_metric.adapters.documents.document import Checked, Document, Names, TranslationUnit, issue_comment
+from mbr_esd_metric.checks.check import Context
+from mbr_esd_metric.checks.templates import Templates
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import open_binary, whole_file
 
@@ -26,8 +28,8 @@ _CHARSET = re.compile(rb"Content-Type:[^\n]*charset=([\w.:-]+)", re.IGNORECASE)
 #: A keyword, and a text in quotation marks; or a text that goes on.
 _LINE = re.compile(r'(?:(msgctxt|msgid_plural|msgid|msgstr(?:\s*\[\s*\d+\s*\])?)\s*)?"([^"\\]*(?:\\.[^"\\]*)*)"')
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-#: Counts that a plural rule is tried with; rules of languages look at the last two digits, and at millions.
-_COUNTS = (0, *range(2, 301), 10**6)
+#: Numbers that a plural rule is tried with; rules of languages look at the last two digits, and at millions.
+_NUMBERS = (*range(1001), 10**6)
 #: The first line of a message, what its comments begin with after `_COMMENT`, and its unit.
 _Place = tuple[int, str, TranslationUnit]
 
@@ -43,7 +45,8 @@ class _Message(NamedTuple):
 def read_po(path: Path, every: bool = False) -> Document:
     """The messages of a PO file; each plural form is a unit, "7[1]". Fuzzy messages are left out unless `every`.
 
-    A plural form that the header's rule has for the count of 1 alone belongs to `msgid`, every other to `msgid_plural`.
+    A plural form that the header's rule has for 1 alone belongs to `msgid`, every other to `msgid_plural`, unless its
+    placeholders are those of the other one.
     """
     with open_binary(path) as file:
         content = file.read()
@@ -61,7 +64,7 @@ def read_po(path: Path, every: bool = False) -> Document:
     fields = next(headers, {}).get("msgstr", "").split("\n")
     header = {name.strip().lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)}
     languages = (header.get("x-source-language", ""), header.get("language", ""))
-    alone = _form_of_one(header.get("plural-forms", ""))
+    forms_of = _plural_forms(header.get("plural-forms", ""))
     units, places, empty, unready, names, notes = list[TranslationUnit](), list[_Place](), [], {}, Names(), set()
     for number, message in enumerate((one for one in messages if one.texts["msgid"]), 1):
         context, plural = message.texts.get("msgctxt", ""), message.texts.get("msgid_plural")
@@ -75,11 +78,19 @@ def read_po(path: Path, every: bool = False) -> Document:
             elif message.fuzzy and not every:
                 unready[unit_name] = "fuzzy"
             else:
-                if plural is not None and alone is None:
+                numbers: frozenset[int] | None = None
+                if plural is not None and not forms_of:
                     notes.add("no plural rule in the header (Plural-Forms), so form 0 is taken for one")
-                singular = plural is None or form == (alone or 0)
-                source = message.texts["msgid"] if singular else plural or ""
-                units.append(TranslationUnit(unit_name, source, target, languages, key=context))
+                elif plural is not None:
+                    numbers = forms_of.get(form, frozenset())
+                singular = numbers == frozenset({1}) or (numbers is None and form == 0)
+                source, other = message.texts["msgid"], plural
+                if plural is not None and not singular:
+                    source, other = plural, source
+                known = Context(languages[0] or None, languages[1] or None, numbers)
+                if other is not None and (singular or (numbers and 1 in numbers)):
+                    source = _with_placeholders_of(target, source, other, known)
+                units.append(TranslationUnit(unit_name, source, target, languages, key=context, numbers=numbers))
                 places.append((message.start, "" if plural is None else f"[{form}] ", units[-1]))
     return Document(path, tuple(units), partial(_mark, content, encoding, places), tuple(empty), unready, tuple(notes))
 
@@ -111,14 +122,26 @@ def _messages(path: Path, text: str) -> list[_Message]:
     return [message for message in messages if "msgid" in message.texts]
 
 
-def _form_of_one(rule: str) -> int | None:
-    """The plural form that is for the count of 1 alone; -1 if none is, None without a rule that can be read."""
+def _plural_forms(rule: str) -> dict[int, frozenset[int]]:
+    """Plural form -> the numbers that it stands for, of those that are tried; empty without a rule that can be read."""
     try:
         expression = re.search(r"\bplural\s*=\s*([^;]+)", rule)
-        form = gettext.c2py(expression[1] if expression else "")
-        return -1 if form(1) in map(form, _COUNTS) else form(1)
+        form_of = gettext.c2py(expression[1] if expression else "")
+        forms: dict[int, set[int]] = defaultdict(set)
+        for number in _NUMBERS:
+            forms[form_of(number)].add(number)
     except (ValueError, ArithmeticError):
-        return None
+        return {}
+    return {form: frozenset(numbers) for form, numbers in forms.items()}
+
+
+def _with_placeholders_of(target: str, source: str, other: str, known: Context) -> str:
+    """The source, or the other one where that alone has the placeholders of the translation."""
+    if "%" not in target + source and "{" not in target + source:
+        return source
+    check = Templates()
+    wrong, other_wrong = (any(check.errors(one, target, known)) for one in (source, other))
+    return other if wrong and not other_wrong else source
 
 
 def _mark(
