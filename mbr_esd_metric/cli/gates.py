@@ -30,6 +30,11 @@ class Place:
     id: str
     line: int | None = None
 
+    @property
+    def fields(self) -> dict[str, str | int]:
+        """`id` and `line` of a row in JSON."""
+        return {"id": self.id} | ({} if self.line is None else {"line": self.line})
+
     def __str__(self) -> str:
         if self.line is None:
             return f"{self.file}, segment {self.id}"

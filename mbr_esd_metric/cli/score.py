@@ -10,9 +10,18 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.cli.gates import Check, add_gate, check_gate, close_gate
+from mbr_esd_metric.cli.gates import add_gate
+from mbr_esd_metric.cli.score_gates import (
+    WrittenSegment,
+    add_score_gates,
+    check_score_gates,
+    close_score_gate,
+    errors_of,
+    has_gate,
+    listed_errors,
+)
 from mbr_esd_metric.cli.score_inputs import Texts, read_beside, read_texts
-from mbr_esd_metric.cli.shared_options import DEFAULT_MODEL, add_dry_run, limits, print_estimates
+from mbr_esd_metric.cli.shared_options import DEFAULT_MODEL, add_dry_run, print_estimates
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.errors import OptionError, logger, no_effect_error, number_of, printable
@@ -26,16 +35,7 @@ from mbr_esd_metric.prompting.text import is_blank
 if TYPE_CHECKING:
     from mbr_esd_metric.metaeval.error_free import ErrorFreeModel
     from mbr_esd_metric.metric.sources import Segment
-    from mbr_esd_metric.report.tables import Table, TableRow
 
-#: A segment as it is written: src, mt, COMET, and errors and omissions where there are any.
-WrittenSegment = Mapping[str, Any]
-
-#: Scores are rounded; one at the limit passes, as equal ones do in `compare`.
-_TOLERANCE = 1e-6
-#: What a summary shows of errors, and of how many; of one system without its name.
-_SHOWN = ("system", "id", "text", "severity", "category", "correction", "reason")
-_MOST = 50
 _LINE_ENDS = re.compile(r"\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")
 
 
@@ -65,11 +65,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--corrected", metavar="OUT", help="write the corrected translations of one system, one a line")
     parser.add_argument("--to_csv", metavar="OUT", help="write one error a row to this file")
     parser.add_argument("--only_system", action="store_true", help="print the system scores only")
-    parser.add_argument("--fail-under", type=float, metavar="X", help="exit status 3 if a system scores less")
     parser.add_argument("--error-free", metavar="FILE", help="say which segments are without error, as it was learnt")
-    parser.add_argument(
-        "--fail-share", type=float, metavar="X", help="exit status 3 if a smaller share of segments is without error"
-    )
+    add_score_gates(parser)
     add_gate(parser)
     add_dry_run(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar and no signature")
@@ -87,12 +84,7 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.metric.run import candidate_source
     from mbr_esd_metric.metric.signature import model_title
 
-    if args.fail_under is not None and not 0 <= args.fail_under <= 1:
-        raise OptionError(f"--fail-under {args.fail_under:g}: give a score in [0, 1], on which 1 is without an error")
-    gate = args.fail_under is not None or args.fail_share is not None
-    check_gate(args, gate, args.to_json, args.to_csv, args.output, args.corrected)
-    if args.fail_share is not None and not (args.error_free and 0 <= args.fail_share <= 1):
-        raise OptionError(f"--fail-share {args.fail_share:g}: give a share from 0 to 1, and --error-free FILE")
+    check_score_gates(args)
     if not is_ours(args.model):
         from mbr_esd_metric.adapters.comet.checkpoints import looks_like_checkpoint
 
@@ -172,6 +164,8 @@ def _score_by_comet(args: argparse.Namespace) -> int:
     checkpoint = CometCheckpoint(*CometOptions.parse(args.model))
     if checkpoint.needs_references and args.references is None:
         raise OptionError(f"{args.model} needs references; give them with -r FILE")
+    if args.fail_on and not checkpoint.has_spans:
+        raise OptionError(f"--fail-on {args.fail_on}: {args.model} marks no error spans; use --min-segment")
     data = {}
     for path, segments in texts.systems.items():
         pairs = zip(segments, references, strict=True)
@@ -210,11 +204,10 @@ def _show(
         logger.warning(warning)
     scores = {path: mean([row["COMET"] for row in rows]) for path, rows in judged.items()}
     if args.to_json:
-        names = [{} if texts.document is None else {"id": name} for name in texts.ids]
         content = {
             path: [
-                name | {key: None if value != value else value for key, value in row.items()}  # JSON has no NaN
-                for name, row in zip(names, rows, strict=True)
+                place.fields | {key: None if value != value else value for key, value in row.items()}  # no NaN
+                for place, row in zip(texts.places(path), rows, strict=True)
             ]
             for path, rows in data.items()
         }
@@ -226,7 +219,7 @@ def _show(
         write_whole(args.corrected, "".join(f"{_LINE_ENDS.sub(' ', line)}\n" for line in lines))
     note = write_errors_of(texts, data, args.to_csv, args.output) if args.to_csv or args.output else ""
     status = 0
-    if args.summary or args.fail_under is not None or args.fail_share is not None:
+    if args.summary or has_gate(args):
         status = close_score_gate(args, texts, judged, scores, shares, warning)
     if not args.only_system:
         for name, *of_systems in zip(texts.ids, *data.values(), strict=True):
@@ -252,7 +245,7 @@ def write_errors_of(
     if table:
         from mbr_esd_metric.adapters.documents.table import write_errors
 
-        write_errors(table, _errors(texts, data))
+        write_errors(table, listed_errors(texts, data))
     if texts.document is None or not output:
         return ""
     from mbr_esd_metric.adapters.documents import Checked
@@ -261,41 +254,6 @@ def write_errors_of(
     checked = [None if "refused" in row else Checked(Annotation(errors_of(row)), row["COMET"]) for row in segments]
     texts.document.mark(checked, Path(output))
     return f"{output}: {number_of(sum(len(one.annotation) for one in checked if one), 'error')} marked"
-
-
-def _errors(texts: Texts, data: Mapping[str, Sequence[WrittenSegment]]) -> list[dict[str, Any]]:
-    """Each error, with its system, the name of its segment, and both texts."""
-    return [
-        {"system": printable(path), "id": name, "source": row["src"], "translation": row["mt"], **error}
-        for path, rows in data.items()
-        for name, row in zip(texts.ids, rows, strict=True)
-        for error in errors_of(row)
-    ]
-
-
-def error_table(texts: Texts, data: Mapping[str, Sequence[WrittenSegment]]) -> Table:
-    """The first errors for people; texts stand as code, as nobody vouches for them."""
-    from mbr_esd_metric.report.tables import Column, table_of
-
-    errors, titles = _errors(texts, data), _SHOWN if len(data) > 1 else _SHOWN[1:]
-    columns = {title: Column(title, title) for title in titles}
-    rows = [
-        {column: _as_code(error[key]) for key, column in columns.items() if error.get(key) is not None}
-        for error in errors[:_MOST]
-    ]
-    notes = [f"and {number_of(len(errors) - _MOST, 'error')} more"] if len(errors) > _MOST else []
-    return table_of("errors", rows, notes)
-
-
-def _as_code(text: str) -> str:
-    """A text as Markdown shows it letter by letter; an empty one, which deletes what it corrects, as a dash."""
-    return f"`{printable(text).replace('`', chr(39))}`" if text else "\N{EM DASH}"
-
-
-def errors_of(row: WrittenSegment) -> list[dict[str, Any]]:
-    """The errors of both sides."""
-    omissions = ({**error, "side": "source"} for error in row.get("omissions") or ())
-    return [*({"side": "translation", **error} for error in row.get("errors") or ()), *omissions]
 
 
 def error_free_shares(
@@ -317,65 +275,3 @@ def error_free_shares(
             row["error_free"] = clean
         shares[system] = sum(row["error_free"] for row in rows) / max(1, len(rows))
     return shares
-
-
-def close_score_gate(
-    args: argparse.Namespace,
-    texts: Texts,
-    judged: Mapping[str, Sequence[dict[str, Any]]],
-    scores: Mapping[str, float],
-    shares: Mapping[str, float],
-    warning: str | None,
-) -> int:
-    """Write summary and JUnit XML of the systems' scores, and return the exit status."""
-    from mbr_esd_metric.report.tables import table_of
-
-    checks = [
-        check(option, path, values[path], least, wording, sum("refused" in row for row in rows))
-        for option, values, least, wording in (
-            ("--fail-under", scores, args.fail_under, " scores {:.4f}"),
-            ("--fail-share", shares, args.fail_share, ": {:.4f} of the segments are without error"),
-        )
-        if least is not None
-        for path, rows in judged.items()
-    ]
-    notes = [texts.changed] if texts.changed else []
-    if checks:  # what the model can decide
-        decides = limits(row["model"] for rows in judged.values() for row in rows)
-        for decided in decides:
-            logger.warning(decided)
-        notes += decides
-    elif not judged and (args.fail_under is not None or args.fail_share is not None):
-        checks = [Check(args.document, True, f"{args.document}: {texts.changed}")]
-    rows = [_system_row(path, segments, scores[path]) for path, segments in judged.items()]
-    errors = error_table(texts, judged)
-    return close_gate(
-        args, "score", [table_of("scores", rows, notes), *([errors] if errors.rows else [])], checks, warning
-    )
-
-
-def check(option: str, name: str, value: float, least: float, wording: str, refused: int = 0) -> Check:
-    """Whether a value is at least so high; the `wording` of the value follows the name. NaN does not pass, nor a system
-    with segments that a server refused."""
-    title = f"{name} {option} {least:g}"
-    if refused:
-        return Check(title, False, f"{name}: {number_of(refused, 'segment')} without a score")
-    passed = value >= least - _TOLERANCE
-    return Check(title, passed, f"{name}{wording.format(value)}, {'at least' if passed else 'less than'} {least:g}")
-
-
-def _system_row(path: str, segments: Sequence[WrittenSegment], score: float) -> TableRow:
-    """A system's score, and its error spans."""
-    from mbr_esd_metric.report.tables import Column
-
-    severities = [error["severity"] for row in segments for error in row.get("errors", ())]
-    row: dict[Column, Any] = {
-        Column("system", "system"): path,
-        Column("segments", "segments"): len(segments),
-        Column("score", "score", digits=4): score,
-        Column("major", "major spans"): severities.count("major"),
-        Column("minor", "minor spans"): severities.count("minor"),
-    }
-    if any("omissions" in one for one in segments):
-        row[Column("omissions", "omitted")] = sum(len(one.get("omissions") or ()) for one in segments)
-    return row

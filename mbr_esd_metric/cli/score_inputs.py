@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mbr_esd_metric.cli.gates import Place
 from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, number_of, printable
 from mbr_esd_metric.files.paths import check_distinct, check_output, name_of, short_names
 from mbr_esd_metric.files.streams import read_segments
@@ -32,6 +33,7 @@ class Texts:
         document: the translator's file, if the texts are from one.
         changed: how many units of it differ from an older one.
         whole: the translations of all its units by their ids.
+        lines: of each segment its line in the file of its translation, where it is known.
     """
 
     systems: Mapping[str, Sequence[Segment]]
@@ -39,6 +41,11 @@ class Texts:
     document: Document | None = None
     changed: str = ""
     whole: Mapping[str, str] = field(default_factory=dict)
+    lines: Sequence[int | None] = ()
+
+    def places(self, file: str) -> list[Place]:
+        """Where each segment of a system stands."""
+        return [Place(file, name, line) for name, line in zip(self.ids, self.lines, strict=True)]
 
     @property
     def segments(self) -> list[Segment]:
@@ -92,7 +99,8 @@ def read_plain(sources_path: str | None, paths: Sequence[str], documents_path: s
         ]
         for system, (path, mt) in zip(short_names(systems), systems.items(), strict=True)
     }
-    return Texts(segments, list(map(str, range(1, len(sources) + 1))))
+    lines = range(1, len(sources) + 1)
+    return Texts(segments, list(map(str, lines)), lines=lines)
 
 
 def _read_document(args: argparse.Namespace, lp: str | None) -> Texts:
@@ -120,7 +128,8 @@ def _read_document(args: argparse.Namespace, lp: str | None) -> Texts:
         Segment(unit.source, unit.translation, f"unit {unit.id} of {path}", system, unit.document or path)
         for unit in document.units
     ]
-    return Texts({path: segments}, [unit.id for unit in document.units], document, changed, whole)
+    ids, lines = [unit.id for unit in document.units], [unit.line for unit in document.units]
+    return Texts({path: segments}, ids, document, changed, whole, lines)
 
 
 def _left_out(document: Document) -> str:

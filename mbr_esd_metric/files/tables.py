@@ -27,6 +27,11 @@ class Row:
     raw: list[str]
     end: str
 
+    @property
+    def first_line(self) -> int:
+        """The number of its first line."""
+        return self.line - sum(cell.count("\n") for cell in self.raw)
+
 
 def quoted_rows(path: str | Path, text: str, delimiter: str) -> Iterator[Row]:
     """The rows of a text whose cells are quoted as in CSV (RFC 4180). Unlike Python's reader it knows what the file

@@ -158,7 +158,7 @@ def test_corrections_in_a_summary(mbr_esd: Command) -> None:
     summary = Path("s.md").read_text(encoding="utf-8").splitlines()
     two, one = (line for line in summary if line.endswith("|") and "`" in line)
     assert [cell.strip() for cell in one.replace(r"\|", "/").strip("|").split("|")] == [
-        "`1`", "`<b>/'x`", "`minor`", "`style`", "\N{EM DASH}", "`![](http://x) / - no`",
+        "`1`", "2", "`<b>/'x`", "`minor`", "`style`", "\N{EM DASH}", "`![](http://x) / - no`",
     ]  # fmt: skip
     assert "`=Doch`" in two
 

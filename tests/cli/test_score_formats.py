@@ -67,7 +67,9 @@ def out(folder: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command) -> Run:
 
     def run(kind: str, words: str) -> tuple[str, str]:
         result = mbr_esd(words.replace("KIND", kind))
-        printed, noted = (re.sub(rf"\b{kind}\b|(?<=candidates:)\w+", "KIND", text) for text in (result.out, result.err))
+        padding = " {2,}|-{3,}" if words.startswith("compare") else "$^"  # columns are as wide as names of files
+        texts = (re.sub(padding, "  ", text) for text in (result.out, result.err))
+        printed, noted = (re.sub(rf"\b{kind}\b|(?<=candidates:)\w+", "KIND", text) for text in texts)
         return printed, noted
 
     return run

@@ -22,6 +22,7 @@ class TranslationUnit:
         data_warning: one of `metric.data_warnings`, for what the texts do not show, such as codes that are lost.
         key: what the file calls it, which several units may share; "" where `id` is only its number.
         numbers: of a plural form, the numbers up to 1,000 that it stands for; else None.
+        line: the line of the file on which it begins, from 1: of XML its translation, of PO its message.
     """
 
     id: str
@@ -32,6 +33,7 @@ class TranslationUnit:
     data_warning: str | None = field(default=None, compare=False)
     key: str = field(default="", compare=False)
     numbers: frozenset[int] | None = field(default=None, compare=False)
+    line: int | None = field(default=None, compare=False)
 
 
 class Names(Counter[str]):

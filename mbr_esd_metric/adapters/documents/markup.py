@@ -49,13 +49,14 @@ _ITS = "http://www.w3.org/2005/11/its"
 @dataclass(slots=True)
 class Element:
     """An element that is open: its name and attributes without prefixes (`xml:lang` is "lang"; of two that are equal
-    then, the plain one), its prefix with the colon, and its first byte. If its text is read, the number of its first
-    event behind the start tag; if it is a code, its text."""
+    then, the plain one), its prefix with the colon, its first byte and its line. If its text is read, the number of its
+    first event behind the start tag; if it is a code, its text."""
 
     name: str
     prefix: str
     attributes: Mapping[str, str]
     start: int
+    line: int = 0
     first: int = 0
     text: str = ""
 
@@ -126,10 +127,11 @@ class _Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The content of an element, whose name has this prefix: its bytes from `start` to `stop`, its `whole` text without
-    markup in pieces, the bytes of the tags of our own earlier marks, whether there is text besides codes, and the
-    inline codes."""
+    """The content of an element: its line, its bytes from `start` to `stop`, the prefix of its name, its `whole` text
+    without markup in pieces, the bytes of the tags of our own earlier marks, whether there is text besides codes, and
+    the inline codes."""
 
+    line: int
     start: int
     stop: int
     prefix: str
@@ -140,9 +142,9 @@ class Content:
     codes: tuple[_Code, ...]
 
     @classmethod
-    def of(cls, events: Sequence[Event], stop: int, prefix: str, codes: Mapping[str, str]) -> Content:
-        """The content of these events up to the byte `stop`. Inline codes that show something, such as a placeholder,
-        are text; between two words that would join across another one there is a blank."""
+    def of(cls, element: Element, events: Sequence[Event], stop: int, codes: Mapping[str, str]) -> Content:
+        """The content of an element with these events up to the byte `stop`. Inline codes that show something, such as
+        a placeholder, are text; between two words that would join across another one there is a blank."""
         starts = [*(event.start for event in events), stop]
         pieces, our_marks, inline = list[_Piece](), list[tuple[int, int]](), list[_Code]()
         opened, characters = list[Element](), list[str]()
@@ -179,7 +181,8 @@ class Content:
                 add(start, end, value, whole)
                 has_words = has_words or not value.isspace()
         whole_text = "".join(characters)
-        return cls(starts[0], stop, prefix, whole_text, tuple(pieces), tuple(our_marks), has_words, tuple(inline))
+        place = (element.line, starts[0], stop, element.prefix)
+        return cls(*place, whole_text, tuple(pieces), tuple(our_marks), has_words, tuple(inline))
 
     @property
     def text(self) -> str:
@@ -285,14 +288,15 @@ def read_xml(
         prefix = name.removesuffix(local)
         if not roots:
             roots.append(Element(local, prefix, attributes, start))
-        stack.append(Element(local, prefix, {key.rpartition(":")[2]: value for key, value in named}, start))
+        plain = {key.rpartition(":")[2]: value for key, value in named}
+        stack.append(Element(local, prefix, plain, start, parser.CurrentLineNumber))
         if events or local in texts:
             events.append(Event(start, stack[-1], True))
             stack[-1].first = len(events)
 
     def end(_: str) -> None:
         element, stop = stack[-1], parser.CurrentByteIndex
-        closed(stack, lambda codes: Content.of(events[element.first :], stop, element.prefix, codes))
+        closed(stack, lambda codes: Content.of(element, events[element.first :], stop, codes))
         if events and events[0].value is element:
             events.clear()
         elif events:
@@ -366,7 +370,7 @@ def document_of(
             unready[name] = why
         else:
             texts = (name, source.text, target.text, languages, document, source.differs(target), id_)
-            judged.append(TranslationUnit(*texts))
+            judged.append(TranslationUnit(*texts, line=target.line))
             contents.append((source, target))
 
     def write(checked: Sequence[Checked | None], output: Path) -> None:

@@ -90,7 +90,9 @@ def read_po(path: Path, every: bool = False) -> Document:
                 known = Context(languages[0] or None, languages[1] or None, numbers)
                 if other is not None and (singular or (numbers and 1 in numbers)):
                     source = _with_placeholders_of(target, source, other, known)
-                units.append(TranslationUnit(unit_name, source, target, languages, key=context, numbers=numbers))
+                pair = unit_name, source, target, languages
+                line = message.start + 1
+                units.append(TranslationUnit(*pair, key=context, numbers=numbers, line=line))
                 places.append((message.start, "" if plural is None else f"[{form}] ", units[-1]))
     return Document(path, tuple(units), partial(_mark, content, encoding, places), tuple(empty), unready, tuple(notes))
 

@@ -84,7 +84,7 @@ def read_table(path: Path, every: bool = False) -> Document:
         pair = ("", "")
         with suppress(OptionError):
             pair = language_pair(cell["lp"])
-        units.append(TranslationUnit(name, cell["source"], cell["target"], pair, key=cell["id"]))
+        units.append(TranslationUnit(name, cell["source"], cell["target"], pair, key=cell["id"], line=row.first_line))
         numbers.append(number)
 
     def mark(checked: Sequence[Checked | None], output: Path) -> None:
