@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         named = _from_test_set(test_set)
     elif args.sources and args.translations:
         texts = read_plain(args.sources, args.translations)
-        named = list(zip(list(texts.ids) * len(texts.systems), texts.segments, strict=True))
+        named = list(zip([one.id for places in texts.places.values() for one in places], texts.segments, strict=True))
     else:
         raise OptionError("say what to sample: -s SRC -t MT, or --test-set T --lp LP")
     if not named:

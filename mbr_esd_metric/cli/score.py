@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mbr_esd_metric.cli.gates import add_gate
 from mbr_esd_metric.cli.score_gates import (
@@ -20,7 +21,7 @@ from mbr_esd_metric.cli.score_gates import (
     has_gate,
     listed_errors,
 )
-from mbr_esd_metric.cli.score_inputs import Texts, read_beside, read_texts
+from mbr_esd_metric.cli.score_inputs import Texts, is_folder, read_beside, read_texts
 from mbr_esd_metric.cli.shared_options import DEFAULT_MODEL, add_dry_run, print_estimates
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.signature import Signature
@@ -36,19 +37,28 @@ if TYPE_CHECKING:
     from mbr_esd_metric.metaeval.error_free import ErrorFreeModel
     from mbr_esd_metric.metric.sources import Segment
 
+_Row = TypeVar("_Row", bound=WrittenSegment)
+
 _LINE_ENDS = re.compile(r"\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments named as those of ``comet-score``, and a translator's file in place of plain ones."""
-    parser.add_argument("document", nargs="?", metavar="FILE", help="XLIFF, TMX, PO, CSV or TSV, instead of -s and -t")
+    parser.add_argument(
+        "files", nargs="*", metavar="FILE", help="XLIFF, TMX, PO, CSV, TSV or .xcstrings, instead of -s and -t"
+    )
     parser.add_argument("--all", action="store_true", help="of FILE, also units that are new, fuzzy or locked")
     parser.add_argument(
         "--changed-from", metavar="OLD", help="of FILE, only units whose texts OLD has not, which may be empty"
     )
-    parser.add_argument("-s", "--sources", metavar="SRC", help="source file, one segment a line")
+    parser.add_argument("-s", "--sources", metavar="SRC", help="source file: one segment a line, or texts with keys")
     parser.add_argument(
-        "-t", "--translations", nargs="+", default=[], metavar="MT", help="one file of translations a system"
+        "-t",
+        "--translations",
+        nargs="+",
+        default=[],
+        metavar="MT",
+        help="one file of translations a system; of texts with keys (JSON, YAML, strings.xml, .strings) one a language",
     )
     parser.add_argument(
         "--documents",
@@ -60,7 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-r", "--references", metavar="REF", help="reference file, for models of COMET's own; xCOMET needs none"
     )
-    parser.add_argument("-o", "--output", metavar="OUT", help="FILE again, with its errors marked")
+    parser.add_argument("-o", "--output", metavar="OUT", help="FILE again, with its errors marked; of several a folder")
     parser.add_argument("--to_json", default="", metavar="OUT", help="write scores and error spans to this file")
     parser.add_argument("--corrected", metavar="OUT", help="write the corrected translations of one system, one a line")
     parser.add_argument("--to_csv", metavar="OUT", help="write one error a row to this file")
@@ -99,11 +109,11 @@ def run(args: argparse.Namespace) -> int:
             raise OptionError(
                 f"--corrected {args.corrected}: this model corrects nothing; ask it with format=json-corrections"
             )
-        if len(args.translations) > 1:
+        if len(args.translations) > 1 or len(args.files) > 1:
             raise OptionError(f"--corrected {args.corrected} is for one system; give one file with -t")
     texts = read_texts(args, card.lp, card.candidates)
-    if not texts.ids:
-        return _show(args, texts, {args.document: []})
+    if not texts.segments:
+        return _show(args, texts, dict.fromkeys(texts.systems, ()))
     card = texts.card(card)
     if args.lp and not get_format(card.decision.format).prompt(card.prompt).names_languages:
         logger.info(
@@ -114,14 +124,14 @@ def run(args: argparse.Namespace) -> int:
         return print_estimates(card, segments, args.dry_run)
     prediction = Metric(card).predict(segments, progress_bar=not args.quiet)
     metadata = prediction.metadata
-    if texts.document is not None:  # and codes that were lost in it
-        of_units = [unit.data_warning for unit in texts.document.units]
+    if texts.documents:  # and codes that were lost in them
+        of_units = [unit.data_warning for unit in texts.units]
         metadata["data_warning"] = list(map(_joined, metadata.data_warning, of_units))
     warning = warnings(metadata.data_warning, [one.label for one in segments], card.decision.blank)
     signature = Signature.parse(metadata.signature)
     model = model_title(card, signature)
     rows = iter([_row(segment, row, model) for segment, row in zip(segments, prediction.rows(), strict=True)])
-    data = {path: list(islice(rows, len(texts.ids))) for path in texts.systems}
+    data = {path: list(islice(rows, len(ids))) for path, ids in texts.places.items()}
     return _show(args, texts, data, signature, card.lp, warning)
 
 
@@ -153,14 +163,18 @@ def _score_by_comet(args: argparse.Namespace) -> int:
     if args.changed_from and args.references:
         raise OptionError("-r has a line for every unit; with --changed-from give none")
     texts = read_texts(args, args.lp, args.references)
-    if not texts.ids:
-        return _show(args, texts, {args.document: []})
-    if args.lp and args.document is None:
+    if not texts.segments:
+        return _show(args, texts, dict.fromkeys(texts.systems, ()))
+    if args.lp and not texts.documents:
         raise no_effect_error(f"--lp {args.lp}", f"--model {args.model}, which names no languages")
-    references: Sequence[Mapping[str, str]] = [{}] * len(texts.ids)
+    counts = {path: len(places) for path, places in texts.places.items()}
+    references: dict[str, Sequence[Mapping[str, str]]] = {path: [{}] * count for path, count in counts.items()}
     if args.references is not None:
-        beside = args.sources or args.document
-        references = [{"ref": line} for line in read_beside(args.references, beside, len(texts.ids))]
+        if len(texts.documents) > 1:
+            raise OptionError(f"-r {args.references} is for one file; score one at a time")
+        for path, count in counts.items():
+            lines = read_beside(args.references, args.sources or args.files[0], count)
+            references[path] = [{"ref": line} for line in lines]
     checkpoint = CometCheckpoint(*CometOptions.parse(args.model))
     if checkpoint.needs_references and args.references is None:
         raise OptionError(f"{args.model} needs references; give them with -r FILE")
@@ -168,7 +182,7 @@ def _score_by_comet(args: argparse.Namespace) -> int:
         raise OptionError(f"--fail-on {args.fail_on}: {args.model} marks no error spans; use --min-segment")
     data = {}
     for path, segments in texts.systems.items():
-        pairs = zip(segments, references, strict=True)
+        pairs = zip(segments, references[path], strict=True)
         rows = [{"src": one.source, "mt": one.translation, **reference} for one, reference in pairs]
         prediction = checkpoint.predict(rows, progress=not args.quiet)
         scores = map(float, prediction.scores)
@@ -207,14 +221,14 @@ def _show(
         content = {
             path: [
                 place.fields | {key: None if value != value else value for key, value in row.items()}  # no NaN
-                for place, row in zip(texts.places(path), rows, strict=True)
+                for place, row in zip(texts.places[path], rows, strict=True)
             ]
             for path, rows in data.items()
         }
         write_whole(args.to_json, json_text(content, indent=4))
     if args.corrected:
-        [rows] = data.values()
-        corrected = {name: row["corrected"] for name, row in zip(texts.ids, rows, strict=True)}
+        [(path, rows)] = data.items()
+        corrected = {place.id: row["corrected"] for place, row in zip(texts.places[path], rows, strict=True)}
         lines = ({**texts.whole, **corrected}).values()  # with --changed-from, the others as they are
         write_whole(args.corrected, "".join(f"{_LINE_ENDS.sub(' ', line)}\n" for line in lines))
     note = write_errors_of(texts, data, args.to_csv, args.output) if args.to_csv or args.output else ""
@@ -222,11 +236,11 @@ def _show(
     if args.summary or has_gate(args):
         status = close_score_gate(args, texts, judged, scores, shares, warning)
     if not args.only_system:
-        for name, *of_systems in zip(texts.ids, *data.values(), strict=True):
-            for path, row in zip(data, of_systems, strict=True):
-                print(f"{printable(path)}\tSegment {printable(name)}\tscore: {row['COMET']:.4f}")
-    if not judged:
-        print(printable(f"{args.document}: {texts.changed}"))
+        for path, name, row in _in_order(texts, data):
+            print(f"{printable(path)}\tSegment {printable(name)}\tscore: {row['COMET']:.4f}")
+    for path, changed in texts.changed.items():
+        if path not in judged:
+            print(printable(f"{path}: {changed}"))
     for path, score in scores.items():
         print(f"{printable(path)}\tscore: {score:.4f}")
         if shares:
@@ -246,14 +260,39 @@ def write_errors_of(
         from mbr_esd_metric.adapters.documents.table import write_errors
 
         write_errors(table, listed_errors(texts, data))
-    if texts.document is None or not output:
+    if not texts.documents or not output:
         return ""
     from mbr_esd_metric.adapters.documents import Checked
 
-    [segments] = data.values()
-    checked = [None if "refused" in row else Checked(Annotation(errors_of(row)), row["COMET"]) for row in segments]
-    texts.document.mark(checked, Path(output))
-    return f"{output}: {number_of(sum(len(one.annotation) for one in checked if one), 'error')} marked"
+    count = 0
+    for path, target in marked_files(output, texts.documents).items():
+        rows = data[path]
+        checked = [None if "refused" in row else Checked(Annotation(errors_of(row)), row["COMET"]) for row in rows]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        texts.documents[path].mark(checked, target)
+        count += sum(len(one.annotation) for one in checked if one)
+    return f"{output}: {number_of(count, 'error')} marked"
+
+
+def marked_files(output: str, paths: Iterable[str]) -> dict[str, Path]:
+    """Each file -> the file that is written of it: `output`, or in this folder its own name, with those of the folders
+    that tell several apart."""
+    if not is_folder(output):
+        return dict.fromkeys(paths, Path(output))
+    files = {path: Path(path).absolute() for path in paths}
+    common = Path(os.path.commonpath([file.parent for file in files.values()]))
+    return {path: Path(output) / file.relative_to(common) for path, file in files.items()}
+
+
+def _in_order(texts: Texts, data: Mapping[str, Sequence[_Row]]) -> Iterator[tuple[str, str, _Row]]:
+    """System, name of the segment, and row: of systems with the same segments by segment, as ``comet-score`` has them;
+    of translators' files by file."""
+    named = [
+        [(path, place.id, row) for place, row in zip(texts.places[path], rows, strict=True)]
+        for path, rows in data.items()
+    ]
+    by_segment = named if texts.documents else zip(*named, strict=True)
+    return (one for group in by_segment for one in group)
 
 
 def error_free_shares(

@@ -70,15 +70,16 @@ def close_score_gate(
     checks = [
         check for path, rows in judged.items() for check in _checks(args, texts, path, rows, scores[path], shares)
     ]
-    notes = [texts.changed] if texts.changed else []
+    several = len(texts.systems) > 1
+    notes = [f"{path}: {one}" if several else one for path, one in texts.changed.items()]
     if checks:  # what the model can decide
         decides = limits(row["model"] for rows in judged.values() for row in rows)
         for decided in decides:
             logger.warning(decided)
         notes += decides
     elif not judged and has_gate(args):
-        nothing = f"{args.document}: {texts.changed}"
-        checks = [Check(nothing, True, nothing)]
+        nothing = [f"{path}: {one}" for path, one in texts.changed.items()]
+        checks = [Check(one, True, one) for one in nothing]
     rows = [_system_row(path, segments, scores[path]) for path, segments in judged.items()]
     errors = error_table(texts, judged)
     return close_gate(
@@ -101,7 +102,7 @@ def _checks(
     if args.fail_share is not None:
         wording = ": {:.4f} of the segments are without error"
         yield check("--fail-share", path, shares[path], args.fail_share, wording, refused)
-    segments = list(zip(texts.places(path), rows, strict=True))
+    segments = list(zip(texts.places[path], rows, strict=True))
     if args.min_segment is not None:
         lowest = min(
             ((row["COMET"], place) for place, row in segments if row["COMET"] == row["COMET"]),
@@ -174,7 +175,7 @@ def listed_errors(texts: Texts, data: Mapping[str, Sequence[WrittenSegment]]) ->
             **{"source": row["src"], "translation": row["mt"], **error},
         }
         for path, rows in data.items()
-        for place, row in zip(texts.places(path), rows, strict=True)
+        for place, row in zip(texts.places[path], rows, strict=True)
         for error in errors_of(row)
     ]
 
@@ -185,7 +186,7 @@ def error_table(texts: Texts, data: Mapping[str, Sequence[WrittenSegment]]) -> T
 
     errors = listed_errors(texts, data)
     usual = {"system"} if len(data) < 2 else set()
-    usual |= {"line"} if all(name == str(line) for name, line in zip(texts.ids, texts.lines, strict=True)) else set()
+    usual |= {"line"} if all(one.id == str(one.line) for places in texts.places.values() for one in places) else set()
     columns = {title: Column(title, title) for title in _SHOWN if title not in usual}
     rows = [
         {column: _as_code(error[key]) for key, column in columns.items() if error.get(key) is not None}

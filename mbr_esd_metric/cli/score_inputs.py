@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.cli.gates import Place
-from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, number_of, printable
-from mbr_esd_metric.files.paths import check_distinct, check_output, name_of, short_names
+from mbr_esd_metric.errors import InputError, OptionError, first_of, no_effect_error, number_of, printable
+from mbr_esd_metric.files.paths import check_distinct, check_output, short_names
 from mbr_esd_metric.files.streams import read_segments
 from mbr_esd_metric.metric.card import ModelCard, with_pair
 from mbr_esd_metric.metric.sources import Segment
@@ -20,7 +20,7 @@ from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.languages import language_code
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.adapters.documents import Document
+    from mbr_esd_metric.adapters.documents import Document, TranslationUnit
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,42 +29,49 @@ class Texts:
 
     Attributes:
         systems: file -> its segments.
-        ids: of each segment its number from 1, or what its file calls it.
-        document: the translator's file, if the texts are from one.
-        changed: how many units of it differ from an older one.
-        whole: the translations of all its units by their ids.
-        lines: of each segment its line in the file of its translation, where it is known.
+        places: file -> where each segment stands, by its number from 1 or what its file calls it.
+        documents: file -> the translator's file, if the texts are from such files.
+        changed: file -> how many units of it differ from an older one.
+        whole: the translations of all units of the first document by their ids.
     """
 
     systems: Mapping[str, Sequence[Segment]]
-    ids: Sequence[str]
-    document: Document | None = None
-    changed: str = ""
+    places: Mapping[str, Sequence[Place]]
+    documents: Mapping[str, Document] = field(default_factory=dict)
+    changed: Mapping[str, str] = field(default_factory=dict)
     whole: Mapping[str, str] = field(default_factory=dict)
-    lines: Sequence[int | None] = ()
-
-    def places(self, file: str) -> list[Place]:
-        """Where each segment of a system stands."""
-        return [Place(file, name, line) for name, line in zip(self.ids, self.lines, strict=True)]
 
     @property
     def segments(self) -> list[Segment]:
         """Those of the first system, then those of the next."""
         return [segment for segments in self.systems.values() for segment in segments]
 
+    @property
+    def units(self) -> list[TranslationUnit]:
+        """Those of all documents, in the order of `segments`; an empty list for plain texts."""
+        return [unit for document in self.documents.values() for unit in document.units]
+
     def card(self, card: ModelCard) -> ModelCard:
-        """The card with the language pair of the file, where its prompt names languages and it has no pair yet."""
+        """The card with the language pair of the files, where its prompt names languages and it has no pair yet.
+        Segments have their own where there are several."""
         names_languages = get_format(card.decision.format).prompt(card.prompt).names_languages
-        if self.document is None or card.lp is not None or not names_languages:
+        if not self.documents or card.lp is not None or not names_languages:
             return card
         pairs: dict[str, str] = {}
-        for unit in self.document.units:
-            if all(unit.languages):
-                pairs.setdefault("-".join(map(language_code, unit.languages)), unit.id)
+        for path, document in self.documents.items():
+            for unit in document.units:
+                if all(unit.languages):
+                    pairs.setdefault("-".join(map(language_code, unit.languages)), f"{unit.id} of {path}")
+                elif document.source_path is not None or len(self.documents) > 1:
+                    languages = "-".join(one or "?" for one in unit.languages)
+                    raise InputError(f"{path} does not name both languages ({languages}); add --lp, such as --lp en-de")
+        if len(self.documents) > 1:
+            return card if len(pairs) > 1 else with_pair(card, next(iter(pairs)))
         if len(pairs) != 1:
-            units = ", ".join(f"{pair} (unit {unit})" for pair, unit in pairs.items()) or "none"
+            (path,) = self.documents
+            units = ", ".join(f"{pair} (unit {unit.removesuffix(f' of {path}')})" for pair, unit in pairs.items())
             raise InputError(
-                f"{self.document.path} names no one language pair ({units}); name it with --lp, such as --lp en-de"
+                f"{path} names no one language pair ({units or 'none'}); name it with --lp, such as --lp en-de"
             )
         return with_pair(card, next(iter(pairs)))
 
@@ -73,9 +80,10 @@ def read_texts(args: argparse.Namespace, lp: str | None, *inputs: str | Path | N
     """The texts of `mbr-esd score`, of a file with several languages those of the pair `lp`; no output is one of them
     or of the other `inputs`. A note on standard error says which units are left out."""
     for output in filter(None, (args.to_json, args.to_csv, args.output, args.corrected)):
-        check_output(output, [args.document, args.sources, args.changed_from, *args.translations, *inputs])
-    if args.document is not None:
-        return _read_document(args, lp)
+        check_output(output, [*args.files, args.sources, args.changed_from, *args.translations, *inputs])
+    documents = _documents(args, lp)
+    if documents:
+        return _of_documents(args, documents, lp)
     for option, value in (("-o", args.output), ("--all", args.all), ("--changed-from", args.changed_from)):
         if value:
             raise no_effect_error(option, "plain texts")
@@ -99,37 +107,88 @@ def read_plain(sources_path: str | None, paths: Sequence[str], documents_path: s
         ]
         for system, (path, mt) in zip(short_names(systems), systems.items(), strict=True)
     }
-    lines = range(1, len(sources) + 1)
-    return Texts(segments, list(map(str, lines)), lines=lines)
+    places = {path: [Place(path, str(line), line) for line in range(1, len(sources) + 1)] for path in segments}
+    return Texts(segments, places)
 
 
-def _read_document(args: argparse.Namespace, lp: str | None) -> Texts:
-    from mbr_esd_metric.adapters.documents import changed_from, read_document
+def _documents(args: argparse.Namespace, lp: str | None) -> dict[str, Document]:
+    """The translators' files of a run: those that have both texts, or translations with keys beside their source."""
+    from mbr_esd_metric.adapters.documents import is_key_file, read_document
 
-    path = args.document
-    if args.sources or args.translations:
-        raise OptionError(f"{path} has both texts; leave -s and -t out")
+    if args.files and (args.sources or args.translations):
+        raise OptionError(f"{args.files[0]} has both texts; leave -s and -t out")
+    pairs = args.translations if args.sources and args.translations else []
+    keyed = [path for path in (args.sources, *pairs) if path and is_key_file(path)]
+    if not args.files and not keyed:
+        return {}
     if args.documents:
-        raise no_effect_error(f"--documents {args.documents}", f"{path}, which says it itself")
-    if args.output and Path(args.output).suffix != Path(path).suffix:
-        raise OptionError(f"-o {args.output}: it is {path} again, so let it end alike; --to_csv writes a table")
-    document = read_document(path, every=args.all, lp=lp)
-    changed, whole = "", {unit.id: unit.translation for unit in document.units}
-    if args.changed_from:
-        document = changed_from(document, args.changed_from, lp)
-        count = f"{len(document.units)} of {number_of(len(whole), 'unit')}" if document.units else "no unit"
-        verb = "differ" if len(document.units) > 1 else "differs"
-        changed = f"{count} {verb} from {args.changed_from}{'' if document.units else ', so nothing is judged'}"
-    for note in (_left_out(document), *document.notes):
-        if note:
-            print(printable(f"note: {path}: {note}"), file=sys.stderr)
-    system = name_of(path)
-    segments = [
-        Segment(unit.source, unit.translation, f"unit {unit.id} of {path}", system, unit.document or path)
-        for unit in document.units
-    ]
-    ids, lines = [unit.id for unit in document.units], [unit.line for unit in document.units]
-    return Texts({path: segments}, ids, document, changed, whole, lines)
+        raise no_effect_error(f"--documents {args.documents}", f"{(*args.files, *keyed)[0]}, which says it itself")
+    if not args.files and len({Path(path).suffix.lower() for path in (args.sources, *pairs)}) > 1:
+        raise OptionError(f"{args.sources} and {pairs[0]}: give files of one kind; those with keys are read by key")
+    check_distinct([*args.files, *pairs], "" if args.files else "-t ")
+    source = None if args.files else args.sources
+    return {path: read_document(path, source=source, every=args.all, lp=lp) for path in (args.files or pairs)}
+
+
+def _of_documents(args: argparse.Namespace, documents: Mapping[str, Document], lp: str | None) -> Texts:
+    from mbr_esd_metric.adapters.documents import changed_from
+
+    _check_marked(args.output, documents)
+    changed, whole = dict[str, str](), dict[str, str]()
+    judged: dict[str, Document] = {}
+    for path, document in documents.items():
+        whole = whole or {unit.id: unit.translation for unit in document.units}
+        count = len(document.units)
+        if args.changed_from:
+            document = changed_from(document, args.changed_from, lp)
+            differ = f"{len(document.units)} of {number_of(count, 'unit')}" if document.units else "no unit"
+            verb = "differ" if len(document.units) > 1 else "differs"
+            changed[path] = (
+                f"{differ} {verb} from {args.changed_from}{'' if document.units else ', so nothing is judged'}"
+            )
+        elif not document.units:
+            changed[path] = "no unit has a translation, so nothing is judged"
+        judged[path] = document
+        for note in (_left_out(document), *_unpaired(document), *document.notes):
+            if note:
+                print(printable(f"note: {path}: {note}"), file=sys.stderr)
+    segments = {
+        path: [
+            Segment(unit.source, unit.translation, f"unit {unit.id} of {path}", system, unit.document or path)
+            for unit in document.units
+        ]
+        for system, (path, document) in zip(short_names(judged), judged.items(), strict=True)
+    }
+    places = {path: [Place(path, unit.id, unit.line) for unit in one.units] for path, one in judged.items()}
+    return Texts(segments, places, judged, changed, whole)
+
+
+def _check_marked(output: str | None, documents: Mapping[str, Document]) -> None:
+    """Check that marked files can be written: one to a name that ends alike, several into a folder."""
+    if not output:
+        return
+    for path, document in documents.items():
+        ending = Path(path).suffix
+        if not document.is_markable:
+            raise OptionError(f"-o {output}: a {ending} file has no place for errors; --to_csv writes a table of them")
+        if len(documents) == 1 and Path(output).suffix != ending and not is_folder(output):
+            raise OptionError(f"-o {output}: it is {path} again, so let it end alike; --to_csv writes a table")
+    if len(documents) > 1 and not is_folder(output):
+        raise OptionError(f"-o {output}: {len(documents)} files need a folder; write -o {output}/")
+
+
+def is_folder(output: str) -> bool:
+    """Whether an output is a folder: it is one, or its name ends so."""
+    return output.endswith("/") or Path(output).is_dir()
+
+
+def _unpaired(document: Document) -> Iterator[str]:
+    """Notes on the keys that only one of two files has, and on empty texts."""
+    named = [f"{one.key} (line {one.source_line})" for one in document.missing if one.problem == "missing"]
+    if named:
+        yield f"{number_of(len(named), 'key')} of {document.source_path} missing: {first_of(named)}"
+    if document.obsolete:
+        yield f"{number_of(len(document.obsolete), 'key')} obsolete: {first_of(document.obsolete)}"
 
 
 def _left_out(document: Document) -> str:

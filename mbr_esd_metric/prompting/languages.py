@@ -134,6 +134,14 @@ def alike(one: str, other: str) -> bool:
     return one == other or any({one, other} <= group for group in _ALIKE)
 
 
+def text_language(text: str) -> str:
+    """The code of the language that a text is surely in; "" if it is short, or might be in another one."""
+    if sum(map(str.isalpha, text)) < _LETTERS:
+        return ""
+    first, second = sorted(_likelihoods(text).items(), key=lambda one: -one[1])[:2]
+    return first[0] if first[1] - second[1] >= _SURE else ""
+
+
 def language_note(sources: Iterable[str], translations: Iterable[str]) -> str:
     """The note for a user whose prompt could name the languages and does not, with the pair that the texts seem to
     have. The user decides, because it changes what a model answers."""

@@ -166,7 +166,7 @@ def test_corrections_in_a_summary(mbr_esd: Command) -> None:
 def test_a_unit_that_a_server_refused_has_no_score_and_no_errors() -> None:
     """Not "[]", which says that it has none."""
     Path("t.csv").write_text("source,target\nYes,Ja\nNo,Nein\n", encoding="utf-8")
-    texts = Texts({"t.csv": []}, "12", read_document("t.csv"))
+    texts = Texts({"t.csv": []}, {"t.csv": []}, {"t.csv": read_document("t.csv")})
     rows = [{"COMET": 1.0, "errors": []}, {"refused": "filtered"}]
     assert write_errors_of(texts, {"t.csv": rows}, None, "o.csv") == "o.csv: 0 errors marked"
     assert Path("o.csv").read_text(encoding="utf-8").splitlines()[1:] == ["Yes,Ja,1.0,[]", "No,Nein,,"]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from pathlib import Path
+from typing import NamedTuple
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import printable
@@ -22,7 +23,8 @@ class TranslationUnit:
         data_warning: one of `metric.data_warnings`, for what the texts do not show, such as codes that are lost.
         key: what the file calls it, which several units may share; "" where `id` is only its number.
         numbers: of a plural form, the numbers up to 1,000 that it stands for; else None.
-        line: the line of the file on which it begins, from 1: of XML its translation, of PO its message.
+        line: the line of the file on which it begins, from 1: of XML its translation, of PO its message, of a file with
+            keys its entry.
     """
 
     id: str
@@ -34,6 +36,20 @@ class TranslationUnit:
     key: str = field(default="", compare=False)
     numbers: frozenset[int] | None = field(default=None, compare=False)
     line: int | None = field(default=None, compare=False)
+
+
+class MissingKey(NamedTuple):
+    """A key of a source file that its translation lacks, or whose text is empty there.
+
+    Attributes:
+        line: of the translation: that of the key, or of the one behind which it belongs; from 1.
+        source_line: where the source file has it; 0 where the translation has the key.
+    """
+
+    key: str
+    line: int
+    source_line: int
+    problem: str = "missing"
 
 
 class Names(Counter[str]):
@@ -67,6 +83,10 @@ class Document:
         unready: unit -> why its format says that it is not to be judged; such as 'state="new"'.
         others: unit -> why this run does not judge it.
         notes: what a user should know about the file.
+        missing: of a pair of files with keys, the keys without a translation.
+        obsolete: the keys that the source file lacks.
+        source_path: the source file of such a pair.
+        is_markable: whether the format has a place for errors.
     """
 
     path: Path
@@ -76,6 +96,10 @@ class Document:
     unready: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     others: Mapping[str, str] = field(default_factory=dict)
+    missing: tuple[MissingKey, ...] = ()
+    obsolete: tuple[str, ...] = ()
+    source_path: Path | None = None
+    is_markable: bool = True
 
     def only(self, chosen: Sequence[bool], why: str) -> Document:
         """The document with some of its units; `mark` leaves the others as they are."""

@@ -34,7 +34,7 @@ _NUMBERS = (*range(1001), 10**6)
 _Place = tuple[int, str, TranslationUnit]
 
 
-class _Message(NamedTuple):
+class Message(NamedTuple):
     """The first line with a keyword, whether it is fuzzy, and keyword -> text."""
 
     start: int
@@ -48,25 +48,12 @@ def read_po(path: Path, every: bool = False) -> Document:
     A plural form that the header's rule has for 1 alone belongs to `msgid`, every other to `msgid_plural`, unless its
     placeholders are those of the other one.
     """
-    with open_binary(path) as file:
-        content = file.read()
-    charset = _CHARSET.search(content)
-    encoding = "utf-8" if charset is None or charset[1] == b"CHARSET" else charset[1].decode()
-    try:
-        text = content.removeprefix(codecs.BOM_UTF8).decode(encoding)
-    except LookupError as error:
-        raise InputError(f"{path}: {error}; save the file as UTF-8") from None
-    except UnicodeError as error:
-        line = content.count(b"\n", 0, getattr(error, "start", 0)) + 1
-        raise InputError(f"{path}, line {line}: not {encoding}; is the charset of the header right?") from None
-    messages = _messages(path, text)
-    headers = (one.texts for one in messages if not one.texts["msgid"] and "msgctxt" not in one.texts)
-    fields = next(headers, {}).get("msgstr", "").split("\n")
-    header = {name.strip().lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)}
+    content, encoding, text = read_content(path)
+    messages, header = messages_of(path, text)
     languages = (header.get("x-source-language", ""), header.get("language", ""))
-    forms_of = _plural_forms(header.get("plural-forms", ""))
+    forms_of = plural_forms(header.get("plural-forms", ""))
     units, places, empty, unready, names, notes = list[TranslationUnit](), list[_Place](), [], {}, Names(), set()
-    for number, message in enumerate((one for one in messages if one.texts["msgid"]), 1):
+    for number, message in enumerate(messages, 1):
         context, plural = message.texts.get("msgctxt", ""), message.texts.get("msgid_plural")
         name = names.unique(context or str(number))
         forms = [(key, text) for key, text in message.texts.items() if key.startswith("msgstr")]
@@ -97,9 +84,34 @@ def read_po(path: Path, every: bool = False) -> Document:
     return Document(path, tuple(units), partial(_mark, content, encoding, places), tuple(empty), unready, tuple(notes))
 
 
-def _messages(path: Path, text: str) -> list[_Message]:
+def read_content(path: Path) -> tuple[bytes, str, str]:
+    """The bytes of a PO file, the encoding that its header names, and its text. Raises `InputError` for another one."""
+    with open_binary(path) as file:
+        content = file.read()
+    charset = _CHARSET.search(content)
+    encoding = "utf-8" if charset is None or charset[1] == b"CHARSET" else charset[1].decode()
+    try:
+        return content, encoding, content.removeprefix(codecs.BOM_UTF8).decode(encoding)
+    except LookupError as error:
+        raise InputError(f"{path}: {error}; save the file as UTF-8") from None
+    except UnicodeError as error:
+        line = content.count(b"\n", 0, getattr(error, "start", 0)) + 1
+        raise InputError(f"{path}, line {line}: not {encoding}; is the charset of the header right?") from None
+
+
+def messages_of(path: Path, text: str) -> tuple[list[Message], dict[str, str]]:
+    """The messages of a PO file that are not obsolete, and the fields of its header, in small letters. Raises
+    `InputError` that names the line of what is no PO."""
+    messages = _messages(path, text)
+    headers = (one.texts for one in messages if not one.texts["msgid"] and "msgctxt" not in one.texts)
+    fields = next(headers, {}).get("msgstr", "").split("\n")
+    header = {name.strip().lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)}
+    return [one for one in messages if one.texts["msgid"]], header
+
+
+def _messages(path: Path, text: str) -> list[Message]:
     """The messages that are not obsolete, with the header. Raises `InputError` that names the line."""
-    messages: list[_Message] = []
+    messages: list[Message] = []
     fuzzy, keyword = False, ""
     for at, line in enumerate(text.split("\n")):
         line = line.strip()
@@ -112,7 +124,7 @@ def _messages(path: Path, text: str) -> list[_Message]:
         if found is not None and found[1]:
             keyword = re.sub(r"\s", "", found[1])
             if keyword == "msgctxt" or (keyword == "msgid" and not (messages and "msgid" not in messages[-1].texts)):
-                messages.append(_Message(at, fuzzy, {}))
+                messages.append(Message(at, fuzzy, {}))
                 fuzzy = False
             if messages:
                 messages[-1].texts[keyword] = ""
@@ -124,7 +136,7 @@ def _messages(path: Path, text: str) -> list[_Message]:
     return [message for message in messages if "msgid" in message.texts]
 
 
-def _plural_forms(rule: str) -> dict[int, frozenset[int]]:
+def plural_forms(rule: str) -> dict[int, frozenset[int]]:
     """Plural form -> the numbers that it stands for, of those that are tried; empty without a rule that can be read."""
     try:
         expression = re.search(r"\bplural\s*=\s*([^;]+)", rule)

@@ -1,0 +1,144 @@
+"""Pairs of files with keys: the source file and a translation, read by key, as one document."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mbr_esd_metric.adapters.documents.document import (
+    Checked,
+    Document,
+    MissingKey,
+    Names,
+    TranslationUnit,
+    issue_comment,
+)
+from mbr_esd_metric.adapters.documents.keys.apple_file import read_catalog
+from mbr_esd_metric.adapters.documents.keys.entries import Entry, Reader, StringFile
+from mbr_esd_metric.adapters.documents.keys.file_language import language_of
+from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.prompting.languages import text_language
+
+#: A plural form at the end of a key: of i18next, of Rails, and in brackets as the readers write it.
+_FORM = re.compile(
+    r"(?P<stem>.+)(?:[._](?P<name>zero|one|two|few|many|other)|\[(?P<form>zero|one|two|few|many|other|\d+)\])"
+)
+#: The share of subtitles whose times are those of the source; with fewer they are paired by number.
+_SAME_TIMES = 0.5
+#: The entries of a source file that show its language, where no name does.
+_ENOUGH = 200
+
+
+def read_pair(source: Path, target: Path, reader: Reader, *, every: bool = False) -> Document:
+    """The document of a source file and its translation. Keys that only one of them has are named, not paired.
+
+    A plural form of the translation belongs to the same form of the source, or else to its form for other counts.
+    Languages are those that the files or their names say; a source that says none is read for it.
+    """
+    return _document(_read(source, reader), _read(target, reader), every)
+
+
+def read_catalog_pair(path: Path, *, every: bool = False, lp: str | None = None) -> Document:
+    """The document of a string catalogue of Apple, whose file has all languages; `lp` chooses among several."""
+    return _document(*read_catalog(path, lp), every)
+
+
+def _read(path: Path, reader: Reader) -> StringFile:
+    file = reader(path)
+    return StringFile(path, file.entries, file.language or language_of(path), file.comment, file.encoding)
+
+
+def _document(source: StringFile, target: StringFile, every: bool) -> Document:
+    source_language = source.language or text_language("\n".join(one.text for one in source.entries[:_ENOUGH]))
+    by_number = _by_number(source.entries, target.entries)
+    sources, targets = (_by_key(one.entries, by_number) for one in (source, target))
+    counted = _stems(sources) | _stems(targets)
+    forms: dict[str, dict[str, Entry]] = defaultdict(dict)
+    for key, entry in sources.items():
+        stem, form = _form(key, counted)
+        forms[stem][form] = entry
+    units, entries, empty, obsolete, unready = list[TranslationUnit](), list[Entry](), list[str](), list[str](), {}
+    untranslated: dict[str, int] = {}
+    for key, entry in targets.items():
+        stem, form = _form(key, counted)
+        of_stem = forms.get(stem)
+        if of_stem is None:
+            obsolete.append(key)
+            continue
+        of_source = of_stem.get(form) or of_stem.get("other") or next(iter(of_stem.values()))
+        why = of_source.unready or entry.unready
+        if not of_source.text.strip() or not entry.text.strip():
+            empty.append(key)
+            if of_source.text.strip() and why is None:
+                untranslated[key] = entry.line
+        elif why is not None and not every:
+            unready[key] = why
+        else:
+            pair = (source_language, target.language)
+            texts = (of_source.text.strip(), entry.text.strip())
+            units.append(TranslationUnit(key, *texts, pair, key=key, line=entry.line))
+            entries.append(entry)
+    missing = _missing(sources, targets, counted, untranslated)
+
+    def mark(checked: Sequence[Checked | None], output: Path) -> None:
+        comments = {
+            entry: [issue_comment(span, texts[span.side]) for span in one.annotation]
+            for unit, entry, one in zip(units, entries, checked, strict=True)
+            if one is not None and one.annotation
+            for texts in ({"translation": unit.translation, "source": unit.source},)
+        }
+        judged = (entry for entry, one in zip(entries, checked, strict=True) if one is not None)
+        target.write(comments, judged, output)
+
+    def unmarkable(checked: Sequence[Checked | None], output: Path) -> None:
+        raise InputError(f"{output}: {target.path.suffix} has no place for comments")
+
+    has_comments = target.comment is not None
+    return Document(
+        target.path, tuple(units), mark if has_comments else unmarkable, tuple(empty), unready,
+        missing=missing, obsolete=tuple(obsolete), source_path=source.path, is_markable=has_comments,
+    )  # fmt: skip
+
+
+def _by_number(sources: Sequence[Entry], targets: Sequence[Entry]) -> bool:
+    """Whether subtitles are paired by number, as their times differ."""
+    times, others = ({one.key for one in entries if one.number} for entries in (sources, targets))
+    return len(times & others) < _SAME_TIMES * min(len(times), len(others))
+
+
+def _by_key(entries: Sequence[Entry], by_number: bool) -> dict[str, Entry]:
+    names = Names()
+    return {names.unique(one.number if by_number else one.key): one for one in entries}
+
+
+def _stems(keys: Mapping[str, Entry]) -> set[str]:
+    """The keys that have plural forms: one of them is for other counts."""
+    matches = (_FORM.fullmatch(key) for key in keys)
+    return {one["stem"] for one in matches if one is not None and "other" in (one["name"], one["form"])}
+
+
+def _form(key: str, counted: set[str]) -> tuple[str, str]:
+    """The key without its plural form, and the form, "" where it has none."""
+    match = _FORM.fullmatch(key)
+    if match is None or match["stem"] not in counted:
+        return key, ""
+    return match["stem"], match["name"] or match["form"]
+
+
+def _missing(
+    sources: Mapping[str, Entry], targets: Mapping[str, Entry], counted: set[str], untranslated: Mapping[str, int]
+) -> tuple[MissingKey, ...]:
+    """The keys that a translation lacks or leaves empty; of plural forms the one for other counts, which every language
+    has. Each is placed at its line, or at that of the key before it."""
+    found, line = [], 1
+    has = {(_form(key, counted)) for key in targets}
+    for key, entry in sources.items():
+        stem, form = _form(key, counted)
+        if key in targets:
+            line = targets[key].line
+        if entry.unready is None and entry.text.strip() and form in ("", "other") and (stem, form) not in has:
+            found.append(MissingKey(key, line, entry.line))
+    found += [MissingKey(key, at, 0, "empty") for key, at in untranslated.items()]
+    return tuple(found)

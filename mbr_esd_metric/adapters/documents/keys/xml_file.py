@@ -1,0 +1,91 @@
+"""Android's ``strings.xml`` and .NET's ``.resx``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from mbr_esd_metric.adapters.documents.keys.entries import XML, Entry, Lines, StringFile
+from mbr_esd_metric.adapters.documents.markup import Closing, Element, read_xml
+from mbr_esd_metric.errors import InputError
+
+#: What Android writes differently: an escape, a quotation mark that keeps blanks, and blanks.
+_ANDROID = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)|(\")|(\s+)", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t"}
+#: A reference to another resource, which is no text.
+_REFERENCE = re.compile(r"[@?][\w+:.]*\w/[\w.]+")
+
+#: From the open elements and the text of the last one: its key, its text, and why it is not to be judged.
+_Read = Callable[[list[Element], str], "tuple[str, str, str | None] | None"]
+
+
+def read_android(path: Path) -> StringFile:
+    """The texts of a file of Android's resources: ``string``, and the items of ``plurals`` and ``string-array``. Tags
+    in a text are left out, and what ``translatable="false"`` says is not to be judged."""
+    items: dict[int, int] = {}
+
+    def read(stack: list[Element], text: str) -> tuple[str, str, str | None] | None:
+        element, parent = stack[-1], stack[-2] if len(stack) > 1 else stack[-1]
+        if element.name == "string":
+            key = element.attributes.get("name", "")
+        elif parent.name == "plurals":
+            key = f"{parent.attributes.get('name', '')}[{element.attributes.get('quantity', '')}]"
+        elif parent.name in ("string-array", "array"):
+            number = items.get(parent.start, 0)
+            items[parent.start] = number + 1
+            key = f"{parent.attributes.get('name', '')}[{number}]"
+        else:
+            return None
+        if _REFERENCE.fullmatch(text.strip()):
+            return None
+        fixed = any(one.attributes.get("translatable") == "false" for one in stack)
+        return key, android_text(text), 'translatable="false"' if fixed else None
+
+    return _read(path, "resources", ("string", "item"), read)
+
+
+def android_text(text: str) -> str:
+    """A text as Android shows it: escapes and quotation marks resolved, blanks outside of these as one."""
+    quoted = False
+
+    def resolved(match: re.Match[str]) -> str:
+        nonlocal quoted
+        escape, quotes, blanks = match.groups()
+        if escape:
+            return chr(int(escape[1:], 16)) if len(escape) > 1 else _ESCAPED.get(escape, escape)
+        quoted ^= bool(quotes)
+        return "" if quotes else blanks if quoted else " "
+
+    return _ANDROID.sub(resolved, text.strip())
+
+
+def read_resx(path: Path) -> StringFile:
+    """The texts of a ``.resx``; data with a type or in another coding is no text."""
+
+    def read(stack: list[Element], text: str) -> tuple[str, str, str | None] | None:
+        data = stack[-2] if len(stack) > 1 else stack[-1]
+        if data.name != "data" or {"type", "mimetype"} & set(data.attributes):
+            return None
+        return data.attributes.get("name", ""), text, None
+
+    return _read(path, "root", ("value",), read)
+
+
+def _read(path: Path, root: str, names: tuple[str, ...], read: _Read) -> StringFile:
+    found: list[tuple[int, tuple[str, str, str | None]]] = []
+
+    def closed(stack: list[Element], content: Closing) -> None:
+        if len(stack) == 1 and stack[0].name != root:
+            raise InputError(f"{path}: the root element is {stack[0].name}; give a file whose root element is {root}")
+        if stack[-1].name in names and (entry := read(stack, content({}).whole)) is not None:
+            found.append((stack[-1].start if root == "resources" else stack[-2].start, entry))
+
+    xml = read_xml(path, names, closed, lambda stack: next((one.attributes.get("name", "") for one in stack[1:]), ""))
+    wide = xml.encoding.startswith("utf-16")  # the parser counts bytes; a line break is one of two
+    lines = Lines(xml.data.decode(xml.encoding, "replace") if wide else xml.data)
+    entries = []
+    for start, (key, text, unready) in found:
+        line, column = lines.place(start // 2 if wide else start)
+        entries.append(Entry(key, text, line, column, unready=unready))
+    return StringFile(path, tuple(entries), "", XML, xml.encoding)

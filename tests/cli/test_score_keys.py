@@ -1,0 +1,92 @@
+"""`mbr-esd score` of files with keys, and of several files in one run, over stored candidates."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_score_documents import store
+from tests.helpers.command import Command
+
+MODEL = "mbr-esd-demo?candidates=candidates.jsonl&n=1"
+
+
+@pytest.fixture(autouse=True)
+def locales(workdir: Path) -> None:
+    texts = {
+        "en.json": {"a": "The bank closed.", "b": "He left.", "c": "Stop"},
+        "de.json": {"a": "Das Ufer schloss.", "b": "Er ging."},
+        "fr.json": {"a": "La banque a fermé.", "d": "Fin"},
+    }
+    for name, content in texts.items():
+        Path(name).write_text(json.dumps(content, indent=2), encoding="utf-8")
+    store(
+        ("The bank closed.", "Das Ufer schloss.", "Ufer"),
+        ("He left.", "Er ging.", None),
+        ("The bank closed.", "La banque a fermé.", None),
+    )
+
+
+def test_each_file_is_read_by_key(mbr_esd: Command) -> None:
+    result = mbr_esd("score -s en.json -t de.json fr.json --to_json o.json --to_csv e.csv --quiet --model", MODEL)
+    assert result.out.splitlines() == [
+        "de.json\tSegment a\tscore: 0.8000",
+        "de.json\tSegment b\tscore: 1.0000",
+        "fr.json\tSegment a\tscore: 1.0000",
+        "de.json\tscore: 0.9000",
+        "fr.json\tscore: 1.0000",
+        "Predictions saved in: o.json.",
+    ]
+    assert "note: de.json: 1 key of en.json missing: c (line 4)\n" in result.err
+    assert "note: fr.json: 2 keys of en.json missing: b (line 3), c (line 4)\n" in result.err
+    assert "note: fr.json: 1 key obsolete: d\n" in result.err
+    written = json.loads(Path("o.json").read_text(encoding="utf-8"))
+    assert {path: [row["id"] for row in rows] for path, rows in written.items()} == {
+        "de.json": ["a", "b"],
+        "fr.json": ["a"],
+    }
+    assert Path("e.csv").read_text(encoding="utf-8").splitlines()[1].startswith("de.json,a,major")
+
+
+def test_several_files_are_marked_in_a_folder(mbr_esd: Command) -> None:
+    """Files of one name keep the folders that tell them apart."""
+    for language, text in (("de", "Das Ufer schloss."), ("fr", "La banque a fermé.")):
+        Path(language).mkdir()
+        po = f'msgid ""\nmsgstr "Language: {language}\\n"\n\nmsgid "The bank closed."\nmsgstr "{text}"\n'
+        Path(language, "app.po").write_text(po, encoding="utf-8")
+    message = mbr_esd("score de/app.po fr/app.po -o marked --model", MODEL, status=1).err
+    assert "-o marked: 2 files need a folder; write -o marked/" in message
+    result = mbr_esd(
+        "score de/app.po fr/app.po -o marked/ --only_system --quiet --model", f"{MODEL}&lp=en-de", status=1
+    )
+    assert "fr/app.po: unit 1 is ?-fr, not en-de" in result.err
+    Path("fr/app.po").write_text(Path("fr/app.po").read_text(encoding="utf-8").replace("Language: fr", ""), "utf-8")
+    result = mbr_esd("score de/app.po fr/app.po -o marked/ --only_system --quiet --model", f"{MODEL}&lp=en-de")
+    assert result.out.splitlines()[-1] == "marked/: 1 error marked"
+    assert "# mbr-esd: major" in Path("marked/de/app.po").read_text(encoding="utf-8")
+    assert "# mbr-esd: major" not in Path("marked/fr/app.po").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("-s en.json -t de.json -o o.json", "-o o.json: a .json file has no place for errors; --to_csv writes"),
+        ("-s en.json -t de.txt", "en.json and de.txt: give files of one kind; those with keys are read by key"),
+        ("-s en.json -t de.json de.json", "-t de.json is given twice"),
+        ("de.json", "de.json has texts in one language; give its source file too: -s SOURCE.json -t de.json"),
+        ("-s en.json -t de.json --lp en-fr", "unit a is en-de, not en-fr"),
+        ("-s en.json -t de.json --documents d.txt", "--documents d.txt"),
+    ],
+)
+def test_what_cannot_be_done(mbr_esd: Command, words: str, message: str) -> None:
+    assert message in mbr_esd("score", words, "--model", MODEL, status=1).err
+
+
+def test_a_file_that_translates_nothing_yet(mbr_esd: Command) -> None:
+    """It is no error, and a gate has nothing to judge."""
+    Path("de.json").write_text("{}", encoding="utf-8")
+    result = mbr_esd("score -s en.json -t de.json --fail-under .9 --only_system --model", MODEL)
+    assert "3 keys of en.json missing: a (line 2), b (line 3), c (line 4)" in result.err
+    assert result.out == "de.json: no unit has a translation, so nothing is judged\n"
