@@ -49,7 +49,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--all", action="store_true", help="of FILE, also units that are new, fuzzy or locked")
     parser.add_argument(
-        "--changed-from", metavar="OLD", help="of FILE, only units whose texts OLD has not, which may be empty"
+        "--changed-from",
+        metavar="OLD",
+        help="only units that OLD lacks: an older file, which may be empty, a folder of older files, or git:REF",
     )
     parser.add_argument("-s", "--sources", metavar="SRC", help="source file: one segment a line, or texts with keys")
     parser.add_argument(
@@ -262,7 +264,7 @@ def write_errors_of(
         write_errors(table, listed_errors(texts, data))
     if not texts.documents or not output:
         return ""
-    from mbr_esd_metric.adapters.documents import Checked
+    from mbr_esd_metric.adapters.documents.document import Checked
 
     count = 0
     for path, target in marked_files(output, texts.documents).items():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.cli.gates import Place
 from mbr_esd_metric.errors import InputError, OptionError, first_of, no_effect_error, number_of, printable
-from mbr_esd_metric.files.paths import check_distinct, check_output, short_names
+from mbr_esd_metric.files.paths import check_distinct, check_folder, check_output, short_names
 from mbr_esd_metric.files.streams import read_segments
 from mbr_esd_metric.metric.card import ModelCard, with_pair
 from mbr_esd_metric.metric.sources import Segment
@@ -20,7 +20,10 @@ from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.languages import language_code
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.adapters.documents import Document, TranslationUnit
+    from mbr_esd_metric.adapters.documents.document import Document, TranslationUnit
+
+#: What is said of a file without a translation.
+NOTHING = "no unit has a translation, so nothing is judged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,10 @@ def read_texts(args: argparse.Namespace, lp: str | None, *inputs: str | Path | N
     """The texts of `mbr-esd score`, of a file with several languages those of the pair `lp`; no output is one of them
     or of the other `inputs`. A note on standard error says which units are left out."""
     for output in filter(None, (args.to_json, args.to_csv, args.output, args.corrected)):
-        check_output(output, [*args.files, args.sources, args.changed_from, *args.translations, *inputs])
+        if output == args.output and is_folder(output):
+            check_folder(output)
+        else:
+            check_output(output, [*args.files, args.sources, args.changed_from, *args.translations, *inputs])
     documents = _documents(args, lp)
     if documents:
         return _of_documents(args, documents, lp)
@@ -113,7 +119,7 @@ def read_plain(sources_path: str | None, paths: Sequence[str], documents_path: s
 
 def _documents(args: argparse.Namespace, lp: str | None) -> dict[str, Document]:
     """The translators' files of a run: those that have both texts, or translations with keys beside their source."""
-    from mbr_esd_metric.adapters.documents import is_key_file, read_document
+    from mbr_esd_metric.adapters.documents.keys import is_key_file
 
     if args.files and (args.sources or args.translations):
         raise OptionError(f"{args.files[0]} has both texts; leave -s and -t out")
@@ -126,29 +132,21 @@ def _documents(args: argparse.Namespace, lp: str | None) -> dict[str, Document]:
     if not args.files and len({Path(path).suffix.lower() for path in (args.sources, *pairs)}) > 1:
         raise OptionError(f"{args.sources} and {pairs[0]}: give files of one kind; those with keys are read by key")
     check_distinct([*args.files, *pairs], "" if args.files else "-t ")
+    from mbr_esd_metric.adapters.documents.reading import read_document
+
     source = None if args.files else args.sources
     return {path: read_document(path, source=source, every=args.all, lp=lp) for path in (args.files or pairs)}
 
 
 def _of_documents(args: argparse.Namespace, documents: Mapping[str, Document], lp: str | None) -> Texts:
-    from mbr_esd_metric.adapters.documents import changed_from
-
     _check_marked(args.output, documents)
-    changed, whole = dict[str, str](), dict[str, str]()
-    judged: dict[str, Document] = {}
-    for path, document in documents.items():
-        whole = whole or {unit.id: unit.translation for unit in document.units}
-        count = len(document.units)
-        if args.changed_from:
-            document = changed_from(document, args.changed_from, lp)
-            differ = f"{len(document.units)} of {number_of(count, 'unit')}" if document.units else "no unit"
-            verb = "differ" if len(document.units) > 1 else "differs"
-            changed[path] = (
-                f"{differ} {verb} from {args.changed_from}{'' if document.units else ', so nothing is judged'}"
-            )
-        elif not document.units:
-            changed[path] = "no unit has a translation, so nothing is judged"
-        judged[path] = document
+    whole = next({unit.id: unit.translation for unit in one.units} for one in documents.values())
+    judged, changed = documents, {}
+    if args.changed_from:
+        judged = _changed(args, documents, lp)
+        changed = {path: _differ(args, len(documents[path].units), len(one.units)) for path, one in judged.items()}
+    changed |= {path: NOTHING for path, one in documents.items() if not one.units}
+    for path, document in judged.items():
         for note in (_left_out(document), *_unpaired(document), *document.notes):
             if note:
                 print(printable(f"note: {path}: {note}"), file=sys.stderr)
@@ -161,6 +159,22 @@ def _of_documents(args: argparse.Namespace, documents: Mapping[str, Document], l
     }
     places = {path: [Place(path, unit.id, unit.line) for unit in one.units] for path, one in judged.items()}
     return Texts(segments, places, judged, changed, whole)
+
+
+def _changed(args: argparse.Namespace, documents: Mapping[str, Document], lp: str | None) -> dict[str, Document]:
+    """The documents with what changed since their older versions."""
+    from mbr_esd_metric.adapters.documents.changes import changed_from, older_files
+
+    with older_files(args.changed_from, documents.values()) as older:
+        options: dict[str, Any] = {"every": args.all, "lp": lp, "name": args.changed_from}
+        return {path: changed_from(document, older, **options) for path, document in documents.items()}
+
+
+def _differ(args: argparse.Namespace, count: int, changed: int) -> str:
+    """How many units of a document changed."""
+    units = f"{changed} of {number_of(count, 'unit')}" if changed else "no unit"
+    nothing = "" if changed else ", so nothing is judged"
+    return f"{units} {'differ' if changed > 1 else 'differs'} from {args.changed_from}{nothing}"
 
 
 def _check_marked(output: str | None, documents: Mapping[str, Document]) -> None:

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mbr_esd_metric.adapters.documents import Checked, Document, TranslationUnit, read_document
-from mbr_esd_metric.adapters.documents.document import issue_type
+from mbr_esd_metric.adapters.documents.document import Checked, Document, TranslationUnit, issue_type
+from mbr_esd_metric.adapters.documents.reading import read_document
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from tests.helpers.refused import refused
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.adapters.documents import read_document
+from mbr_esd_metric.adapters.documents.reading import read_document
 from mbr_esd_metric.cli.score import write_errors_of
 from mbr_esd_metric.cli.score_inputs import Texts
 from mbr_esd_metric.files.records import write_records

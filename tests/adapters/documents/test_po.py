@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.adapters.documents import Checked, read_document
+from mbr_esd_metric.adapters.documents.document import Checked
+from mbr_esd_metric.adapters.documents.reading import read_document
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from tests.adapters.test_documents import FILES, _mark, _read
 from tests.helpers.refused import refused

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mbr_esd_metric.adapters.documents import Checked, read_document
+from mbr_esd_metric.adapters.documents.document import Checked
+from mbr_esd_metric.adapters.documents.reading import read_document
 from mbr_esd_metric.adapters.documents.table import write_errors
 from mbr_esd_metric.core.annotation import Annotation
 from tests.adapters.test_documents import _mark, _read

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-from mbr_esd_metric.adapters.documents import Document, read_document
+from mbr_esd_metric.adapters.documents.document import Document
+from mbr_esd_metric.adapters.documents.reading import read_document
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from tests.adapters.test_documents import FILES, _mark, _read
 from tests.helpers.refused import refused

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.adapters.documents import Checked, read_document
+from mbr_esd_metric.adapters.documents.document import Checked
+from mbr_esd_metric.adapters.documents.reading import read_document
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from tests.adapters.documents.keys.test_pair import FILES
 

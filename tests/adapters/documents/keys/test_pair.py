@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.adapters.documents import changed_from, read_document
+from mbr_esd_metric.adapters.documents.reading import read_document
 from tests.helpers.refused import refused
 
 FILES = Path(__file__).parents[3] / "data" / "strings"
@@ -181,21 +181,3 @@ def test_broken_files(tmp_path: Path, name: str, content: str, message: str) -> 
 def test_a_file_with_keys_needs_its_source() -> None:
     message = "has texts in one language; give its source file too: -s SOURCE.json -t"
     refused(message, read_document, FILES / "locales" / "de.json")
-
-
-def test_what_changed_in_either_file(tmp_path: Path) -> None:
-    """With the older source, a new source text counts as well; a key that was missing before is not missing anew."""
-    files = {
-        "old_en.json": '{"a": "One", "b": "Two", "gone": "Away"}',
-        "old_de.json": '{"a": "Eins", "b": "Zwei", "d": ""}',
-        "en.json": '{"a": "One more", "b": "Two", "gone": "Away", "c": "Three", "d": "Four"}',
-        "de.json": '{"a": "Eins", "b": "Zwei", "d": ""}',
-    }
-    for name, content in files.items():
-        (tmp_path / name).write_text(content, encoding="utf-8")
-    document = read_document(tmp_path / "de.json", source=tmp_path / "en.json")
-    old = tmp_path / "old_de.json"
-    assert changed_from(document, old, None).units == ()
-    changed = changed_from(document, old, None, tmp_path / "old_en.json")
-    assert [one.key for one in changed.units] == ["a"]
-    assert [one.key for one in changed.missing] == ["c", "d"]

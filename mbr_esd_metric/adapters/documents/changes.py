@@ -1,0 +1,142 @@
+"""What changed in translators' files: older versions from a file, a folder or git, and the units that differ."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from mbr_esd_metric.adapters.documents.document import Document, TranslationUnit
+from mbr_esd_metric.adapters.documents.reading import read_as
+from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.files.streams import open_binary
+
+#: What stands before a revision of git.
+GIT = "git:"
+
+
+@contextmanager
+def older_files(old: str, documents: Iterable[Document]) -> Iterator[Mapping[Path, Path | None]]:
+    """Each path -> its older version, None for a new file.
+
+    Args:
+        old: the older version of a single translation; a folder with older translations, and perhaps sources, under
+            their paths or under these without the folders that all have in common; or ``git:REF``, a revision.
+        documents: their translations, and the source files of those with keys. A source of which `old` has no older
+            version is its own.
+
+    Raises:
+        InputError: an older folder with none of the translations, or a revision that git does not have.
+        OptionError: one older file for several translations.
+    """
+    documents = list(documents)
+    translations = [one.path for one in documents]
+    sources = [one.source_path for one in documents if one.source_path is not None]
+    if old.startswith(GIT):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                yield _from_git(old.removeprefix(GIT), {*translations, *sources}, Path(folder))
+            except InputError as error:
+                raise InputError(str(error).replace(f"{folder}{os.sep}", f"{old}:")) from None
+    elif Path(old).is_dir():
+        found = _in_folder(Path(old), translations)
+        if not any(found.values()):
+            names = "no older version of " + str(translations[0])
+            raise InputError(f"{old} has {names}; name files in it as the new ones are")
+        yield {source: older or source for source, older in _in_folder(Path(old), sources).items()} | found
+    elif len(documents) > 1:
+        raise OptionError(f"--changed-from {old} is one file for {len(documents)}; give a folder, or git:REF")
+    else:
+        yield {source: source for source in sources} | dict.fromkeys(translations, Path(old))
+
+
+def _in_folder(folder: Path, paths: Iterable[Path]) -> dict[Path, Path | None]:
+    files = {path: path.absolute() for path in paths}
+    if not files:
+        return {}
+    common = Path(os.path.commonpath([file.parent for file in files.values()]))
+    places = {path: (path, file.relative_to(common)) for path, file in files.items()}
+    return {
+        path: next((folder / one for one in names if not one.is_absolute() and (folder / one).is_file()), None)
+        for path, names in places.items()
+    }
+
+
+def _from_git(revision: str, paths: Iterable[Path], folder: Path) -> dict[Path, Path | None]:
+    """The files as they are in a revision, written below the folder with the folders that name their languages."""
+    found: dict[Path, Path | None] = {}
+    places = {path: path.absolute() for path in paths}
+    for parent in {place.parent for place in places.values()}:
+        _git(parent, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    for path, place in places.items():
+        found[path] = None
+        if _git(place.parent, "ls-tree", "--name-only", revision, place.name):
+            found[path] = older = folder / place.relative_to(place.anchor)
+            older.parent.mkdir(parents=True, exist_ok=True)
+            older.write_bytes(_git(place.parent, "show", f"{revision}:./{place.name}"))
+    return found
+
+
+def _git(folder: Path, *words: str) -> bytes:
+    """The output of a command of git in this folder; `InputError` with git's words where it fails."""
+    try:
+        done = subprocess.run(["git", "-C", folder, *words], capture_output=True, check=False)
+    except FileNotFoundError:
+        raise InputError("--changed-from git:REF needs git; install it, or give an older file") from None
+    if done.returncode:
+        why = done.stderr.decode(errors="replace").strip().partition("\n")[0] or "unknown revision"
+        raise InputError(f"git {words[0]} in {folder}: {why}; give a revision that `git rev-parse` knows there")
+    return done.stdout
+
+
+def changed_from(
+    document: Document, older: Mapping[Path, Path | None], *, every: bool = False, lp: str | None = None, name: str = ""
+) -> Document:
+    """A document with the units alone whose texts or inline codes its older version lacks under their names; those that
+    were not ready there are changed once they are. Keys that it lacked before are not missing anew.
+
+    Args:
+        older: from `older_files`; an older file may be empty.
+        every, lp: as of `read_document`.
+        name: what the older version is called.
+
+    Raises:
+        InputError: an older file that cannot be read as a file that ends as the document's does.
+    """
+    old, source = older[document.path], document.source_path
+    old_source = None if source is None else older[source]
+    known: set[tuple[object, ...]] = set()
+    missing, obsolete = document.missing, document.obsolete
+    if old is not None and not _is_empty(old) and not (source and (old_source is None or _is_empty(old_source))):
+        before = _read(document, old, old_source, every, lp)
+        known = {_compared(unit) for unit in before.units}
+        known_missing = {(one.key, one.problem) for one in before.missing}
+        missing = tuple(one for one in missing if (one.key, one.problem) not in known_missing)
+        obsolete = tuple(one for one in obsolete if one not in before.obsolete)
+    chosen = document.only([_compared(unit) not in known for unit in document.units], f"as in {name or old}")
+    return replace(chosen, missing=missing, obsolete=obsolete)
+
+
+def _compared(unit: TranslationUnit) -> tuple[object, ...]:
+    return unit.key, unit.source, unit.translation, unit.data_warning
+
+
+def _is_empty(path: Path) -> bool:
+    with open_binary(path) as file:
+        return not file.read(1)
+
+
+def _read(document: Document, old: Path, source: Path | None, every: bool, lp: str | None) -> Document:
+    ending, other = (path.suffix.lower() for path in (document.path, old))
+    try:
+        return read_as(ending, old, source=source, every=every, lp=lp)
+    except InputError as error:
+        if other == ending:
+            raise
+        kind = f"a {other} file, and {document.path} is a" if other else f"not a file like {document.path}, a"
+        message = f"{old} is {kind} {ending} file; give an older version of {document.path} ({error})"
+        raise InputError(message) from None

@@ -1,0 +1,70 @@
+"""The reader of each kind of translators' files, chosen by the ending of a name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mbr_esd_metric.adapters.documents.document import Document
+from mbr_esd_metric.adapters.documents.keys import is_key_file, reader_of
+from mbr_esd_metric.adapters.documents.keys.pair import read_catalog_pair, read_pair
+from mbr_esd_metric.adapters.documents.po import read_po
+from mbr_esd_metric.adapters.documents.table import read_table
+from mbr_esd_metric.adapters.documents.xml_files import read_tmx, read_xliff
+from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.prompting.languages import language_code, language_pair
+
+#: Ending of a file name -> its reader; of TMX it is `read_tmx`, of Apple's catalogues `read_catalog_pair`.
+_READERS = {
+    **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff", ".txlf"), read_xliff),
+    **{".po": read_po, ".csv": read_table, ".tsv": read_table},
+}
+
+
+def read_document(
+    path: str | Path, *, source: str | Path | None = None, every: bool = False, lp: str | None = None
+) -> Document:
+    """The texts of a file, by the ending of its name.
+
+    Args:
+        path: the file.
+        source: of a file with keys, the file with the same keys in the source language.
+        every: read units too that the file says are not to be judged: new, fuzzy, not to be translated.
+        lp: the language pair to read; units in others are left as they are.
+
+    Raises:
+        InputError: another ending, a file that is not what its ending says, no translated unit, or none in `lp`.
+    """
+    document = read_as(Path(path).suffix.lower(), Path(path), source=source, every=every, lp=lp)
+    if not document.units:
+        if document.missing:
+            return document
+        why = f" that is ready ({', '.join(sorted(set(document.unready.values())))}; --all)" if document.unready else ""
+        raise InputError(f"{path}: no unit in this file has a translation{why}")
+    if lp is None:
+        return document
+    codes = [tuple(one and language_code(one) for one in unit.languages) for unit in document.units]
+    pair = tuple(map(language_code, language_pair(lp)))
+    fits = [all(one in ("", other) for one, other in zip(unit, pair, strict=True)) for unit in codes]
+    if not any(fits):
+        advice = "leave the language pair out" if all(codes[0]) else "give one that fits"
+        unit = f"{document.units[0].id} is {'-'.join(one or '?' for one in codes[0])}"
+        raise InputError(f"{path}: unit {unit}, not {lp}; {advice}")
+    return document.only(fits, f"not {lp}")
+
+
+def read_as(ending: str, path: Path, *, source: str | Path | None, every: bool, lp: str | None) -> Document:
+    """The texts of a file as of one whose name has this ending, in all languages unless the format has one a reading;
+    it may have no unit. The arguments are those of `read_document`."""
+    if ending == ".xcstrings":
+        return read_catalog_pair(path, every=every, lp=lp)
+    if source is not None:
+        return read_pair(Path(source), path, reader_of(ending), every=every)
+    if is_key_file(path) and ending not in _READERS:
+        raise InputError(f"{path} has texts in one language; give its source file too: -s SOURCE{ending} -t {path}")
+    if ending == ".tmx":
+        return read_tmx(path, None if lp is None else language_pair(lp))
+    if ending not in _READERS:
+        raise InputError(
+            f"{path}: give a file that ends in {', '.join(_READERS)}, .tmx or .xcstrings; plain texts go to -s and -t"
+        )
+    return _READERS[ending](path, every)
