@@ -132,15 +132,15 @@ def _measured(root: Path) -> dict[str, int]:
 
 def _options() -> None:
     """Prints the number of options of every verb, those below it included, and of a model's name."""
-    from mbr_esd_metric.cli.main import VERBS, functions_of
+    from mbr_esd_metric.cli.verbs import VERBS
     from mbr_esd_metric.decoding.options import FIELDS
     from mbr_esd_metric.metric.card import OPTIONS
 
     counts: dict[str, int] = {}
-    for verb, (module, _) in VERBS.items():
-        parser = argparse.ArgumentParser(prog=verb)
-        functions_of(module)[0](parser)
-        counts[f"  {verb}: options"] = sum(_options_of(one) for one in _parsers(parser))
+    for name, verb in VERBS.all().items():
+        parser = argparse.ArgumentParser(prog=name)
+        verb.functions()[0](parser)
+        counts[f"  {name}: options"] = sum(_options_of(one) for one in _parsers(parser))
     in_a_name = {"options in a model's name": len(OPTIONS) + len(FIELDS)}
     print(json.dumps({"options of all verbs": sum(counts.values()), **counts, **in_a_name}))
 

@@ -1,10 +1,9 @@
-"""Another package adds the classes of docs/extend.md and an answer format, without an edit here."""
+"""Another package adds a part of each kind, without an edit here."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -32,13 +31,6 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Built from a copy: setuptools leaves files beside what it builds.
     source = folder / "source"
     shutil.copytree(Path(__file__).parent / "plugin_package", source)
-    page = (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")
-    for code in re.findall(r"```python\n([^>].*?)```", page, re.DOTALL):
-        (name,) = re.findall(r' name(?:: .*)? = "([\w-]+)"', code)
-        # By another name, as a reader of the page may add the class to this package.
-        code = code.replace(f'= "{name}"', f'= "example-{name}"')
-        file = source / "mbr_esd_example_plugin" / f"{name.replace('-', '_')}.py"
-        file.write_text(code, encoding="utf-8")
     command = [sys.executable, "-m", "pip", "install", *offline, "--target", str(folder / "site"), str(source)]
     subprocess.run(command, check=True)
     return folder / "site"
@@ -76,6 +68,8 @@ def test_models_list_what_was_added(installed: Path) -> None:
         "rule example-longest",
         "format bracketed",
         "check example-forbidden-word",
+        "statistic example-close",
+        "verb example-count",
     ):
         assert f"the {added} comes from mbr-esd-example-plugin 1.2" in checked
     assert "  example-first-word works here" in checked
@@ -89,6 +83,7 @@ decide sampled.jsonl -o decided.jsonl
 show decided.jsonl sampled.jsonl
 wmt score --test-set data/tiny --lp en-de --model P=mbr-esd-demo?candidates=c.jsonl&n=4
 leaderboard --test-set data/tiny --lp en-de --view spans --metric P
+leaderboard --test-set data/tiny --lp en-de --statistics example-close spa
 oracle c.jsonl --test-set data/tiny --lp en-de --rules majority
 compare c.jsonl
 annotate export decided.jsonl sampled.jsonl --lp en-de -o campaign.json
@@ -123,6 +118,7 @@ def test_every_verb_reads_the_format(installed: Path, tmp_path: Path, monkeypatc
     assert {record["format"] for record in records(Path("sampled.jsonl"))} == {"bracketed"}
     assert {(len(row["error_spans"]), row["invalid"]) for row in records(Path("decided.jsonl"))} == {(1, 1)}
     outputs = {part.split("\n", 1)[0].split()[0]: part for part in done.stdout.split("> ")[1:]}
+    assert "within a point" in outputs["leaderboard"]
     assert "0.8000" in outputs["compare"]
     assert '"major[' in "".join(path.read_text(encoding="utf-8") for path in Path("pairs").glob("*.jsonl"))
 
@@ -136,6 +132,9 @@ def test_score_with_the_engine(installed: Path, tmp_path: Path) -> None:
     mbr_esd(installed, "score", "-s", str(src), "-t", str(mt), "--model", model, "--to_json", str(out))
     (rows,) = json.loads(out.read_text(encoding="utf-8")).values()
     assert [[error["text"] for error in row["errors"]] for row in rows] == [["eins"], ["drei"]]
+    assert mbr_esd(installed, "example-count", str(out)) == f"{mt} 2\n"
+    assert "example-count" in mbr_esd(installed, "--help")
+    assert "example-close" in mbr_esd(installed, "leaderboard", "--help")
 
 
 def test_a_check_marks_translations(installed: Path) -> None:

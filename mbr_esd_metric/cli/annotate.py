@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.adapters.pearmut.campaign import Item, Output, Screen, attention_checks, campaign
-from mbr_esd_metric.cli.main import add_verbs
 from mbr_esd_metric.cli.score_inputs import document_names
 from mbr_esd_metric.cli.shared_options import folder_and_name
+from mbr_esd_metric.cli.verbs import Verb, add_verbs
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, unknown
 from mbr_esd_metric.files.paths import check_distinct, check_output, file_name
@@ -28,14 +28,12 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add its verbs."""
-    add_verbs(
-        parser,
-        {
-            "export": ("annotate:export", "a campaign for Pearmut, with error spans to begin from"),
-            "import": ("annotate:import", "what annotators gave back, as ratings that every verb reads"),
-            "report": ("annotate:report", "the systems compared by people, and what pre-filled spans did"),
-        },
+    verbs = (
+        Verb("export", "a campaign for Pearmut, with error spans to begin from", f"{__name__}:export"),
+        Verb("import", "what annotators gave back, as ratings that every verb reads", f"{__name__}:import"),
+        Verb("report", "the systems compared by people, and what pre-filled spans did", f"{__name__}:report"),
     )
+    add_verbs(parser, verbs)
     parser.epilog = "example:\n  mbr-esd annotate export --help"
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.cli.main import add_verbs
+from mbr_esd_metric.cli.verbs import Verb, add_verbs
 from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.errors import InputError, OptionError, number_of
 from mbr_esd_metric.files.paths import check_distinct, check_folder, check_output
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    verbs = {
-        "pairs": ("distill:pairs", "candidates -> preference pairs, chosen and rejected by MBR, for `trl dpo`"),
-        "sft": ("distill:sft", "human annotations, or MBR's choices of candidates -> examples, for `trl sft`"),
-    }
+    """Add its verbs."""
+    verbs = (
+        Verb("pairs", "candidates -> preference pairs, chosen and rejected by MBR, for `trl dpo`", f"{__name__}:pairs"),
+        Verb("sft", "human annotations, or MBR's choices of candidates -> examples, for `trl sft`", f"{__name__}:sft"),
+    )
     add_verbs(parser, verbs)
 
 

@@ -20,7 +20,14 @@ from mbr_esd_metric.cli.shared_options import (
 from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, progress_bar
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard
 from mbr_esd_metric.metaeval.metric_set import spa_notes
-from mbr_esd_metric.metaeval.score_statistics import TASK_SETS, evaluate, overall, score_statistic, wmt_tasks
+from mbr_esd_metric.metaeval.score_statistics import (
+    SCORE_STATISTICS,
+    TASK_SETS,
+    evaluate,
+    overall,
+    statistic_names,
+    wmt_tasks,
+)
 from mbr_esd_metric.metaeval.spans import DEFAULT_MEASURES
 from mbr_esd_metric.report.tables import Table, with_status
 
@@ -69,8 +76,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--statistics",
         nargs="*",
         metavar="NAME",
-        help="of scores: spa, acc_eq, sys-accuracy, sys-KIND, seg-KIND-GROUP, doc-KIND-GROUP, where KIND is pearson, "
-        f"spearman or kendall and GROUP none, item or system (default: {' '.join(_STATISTICS)})",
+        help=f"of scores: {', '.join(statistic_names())}, where KIND is pearson, spearman or kendall and GROUP none, "
+        f"item or system (default: {' '.join(_STATISTICS)})",
     )
     views.add_argument(
         "--view",
@@ -214,9 +221,9 @@ def _scores(args: argparse.Namespace, year: str | None, name: str, sets: Sequenc
     title, exact = f"{name} {', '.join(args.lp)}", args.spa == "exact"
     tasks = wmt_tasks(year, sets) if year else ()
     statistics = [task.statistic for task in tasks] or [
-        score_statistic(name) for name in args.statistics or _STATISTICS
+        SCORE_STATISTICS.get(name) for name in args.statistics or _STATISTICS
     ]
-    with_spa = any(statistic.kind == "spa" for statistic in statistics)
+    with_spa = any(statistic.contest == "spa" for statistic in statistics)
     notes = [note for one in sets for note in one.notes] + (spa_notes(sets, exact) if with_spa else [])
     if year:
         return overall_table(f"{title}, tasks of {year}", overall(tasks, sets, args.k, exact=exact), notes)

@@ -5,61 +5,22 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
-import importlib
 import io
 import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from traceback import walk_tb
 from typing import Any, NoReturn, TextIO, cast
 
 from mbr_esd_metric._version import __version__
+from mbr_esd_metric.cli.verbs import VERBS, add_verbs
 from mbr_esd_metric.errors import RESUME, MbrEsdError, notes, printable, show_log, unknown
 from mbr_esd_metric.plugins import PARTS
 
-#: Verb -> (what `functions_of` takes, one line of help). ``configure(parser)`` adds the verb's arguments, and sets
-#: ``parser.epilog`` to an example; ``run(args) -> int`` does the work.
-VERBS: dict[str, tuple[str, str]] = {
-    "score": ("score", "score translations with any model"),
-    "sample": ("sample", "sample candidates, and write them to a file"),
-    "decide": ("decide", "choose one annotation for each segment from stored candidates"),
-    "models": ("models", "model names and what each needs; --check: what works on this machine"),
-    "serve": ("serve", "start a vLLM server for a model, for engine=server"),
-    "show": ("show", "show segments with their error spans in the terminal"),
-    "report": ("show:report", "one HTML file to look at error spans"),
-    "annotate": ("annotate", "let people annotate, with Pearmut, and read what they say"),
-    "wmt": ("wmt", "WMT's data: import people's annotations, score with any metric, submit"),
-    "leaderboard": ("leaderboard", "metrics by their agreement with people, on scores and on error spans"),
-    "calibrate": ("calibrate", "how often people confirm a span of a given confidence; recalibration"),
-    "oracle": ("oracle", "the best choice among the candidates, and what more candidates bring"),
-    "compare": ("compare", "systems by their mean scores, with intervals; a gate for a new one"),
-    "distill": ("distill", "what TRL trains from: preference pairs, supervised examples"),
-}
 #: What may have sampled something if it ends early.
 _SAMPLING = ("mbr-esd score", "mbr-esd sample", "mbr-esd wmt score")
-
-
-def functions_of(name: str) -> tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]:
-    """``configure`` and ``run`` of "MODULE", or ``configure_VERB`` and ``run_VERB`` of "MODULE:VERB"; a module of
-    further verbs has no ``run``."""
-    module, _, suffix = name.partition(":")
-    functions, ending = importlib.import_module(f"mbr_esd_metric.cli.{module}"), f"_{suffix}" if suffix else ""
-    return getattr(functions, f"configure{ending}"), getattr(functions, f"run{ending}", None)  # type: ignore[return-value]
-
-
-def add_verbs(parser: argparse.ArgumentParser, verbs: Mapping[str, tuple[str, str]], named: str | None = None) -> None:
-    """Add verb -> (what `functions_of` takes, one line of help), whose ``run`` is in the arguments then; without a verb
-    it shows the help. If one is `named`, it alone gets its arguments, and the modules of the others are not loaded."""
-    parser.set_defaults(run=None, verbs=parser)
-    below = parser.add_subparsers(title="verbs", metavar="VERB", help="`VERB --help` says more")
-    for verb, (name, text) in verbs.items():
-        one = below.add_parser(verb, help=text, description=text, formatter_class=parser.formatter_class)
-        if named in (None, verb):
-            configure, run = functions_of(name)
-            one.set_defaults(run=run, prog=one.prog)
-            configure(one)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -81,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with contextlib.suppress(ImportError):
             import argcomplete
 
-            add_verbs(parser, VERBS, "".join(os.environ.get("COMP_LINE", "").split()[1:2]))
+            add_verbs(parser, VERBS.all().values(), "".join(os.environ.get("COMP_LINE", "").split()[1:2]))
             argcomplete.autocomplete(parser)  # and ends
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by whoever started this, as some schedulers do
@@ -95,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         show_log()
         with contextlib.redirect_stdout(cast("TextIO", _Output(sys.stdout))) as output:
-            add_verbs(parser, VERBS, named)
+            add_verbs(parser, VERBS.all().values(), named)
             parser.parse_args(words, args)
             if args.run is None:
                 args.verbs.print_help(sys.stderr)

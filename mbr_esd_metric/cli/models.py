@@ -7,7 +7,7 @@ import importlib.metadata
 import os
 import platform
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.cli.shared_options import limits
@@ -15,6 +15,7 @@ from mbr_esd_metric.errors import install_command, number_of, printable
 
 if TYPE_CHECKING:
     from mbr_esd_metric.metric.card import ModelCard
+    from mbr_esd_metric.plugins import Parts
 
 #: How most cards decide; a card that decides otherwise says so on its line.
 _USUAL = "N = 256, mbr-softf1"
@@ -138,10 +139,12 @@ def engine_problems(card: ModelCard) -> dict[str, str | None]:
 def _print_machine() -> None:
     """Print what is installed on this machine, the engines, and what other packages offer."""
     from mbr_esd_metric.checks.check import CHECKS
+    from mbr_esd_metric.cli.verbs import VERBS
     from mbr_esd_metric.core.rules import RULES
     from mbr_esd_metric.core.similarities import SIMILARITIES
     from mbr_esd_metric.generation.engine import ENGINES
     from mbr_esd_metric.generation.store import cache_folder
+    from mbr_esd_metric.metaeval.score_statistics import SCORE_STATISTICS
     from mbr_esd_metric.prompting.formats import FORMATS
 
     cores = number_of(os.cpu_count() or 1, "core")
@@ -154,10 +157,11 @@ def _print_machine() -> None:
     print()
     for engine, cls in ENGINES.all().items():
         print(f"  engine={engine:<16} {cls.description}")
-    for catalog in (ENGINES, FORMATS, SIMILARITIES, RULES, CHECKS):
-        for one, package in catalog.offered().items():
-            if one in catalog.all():
-                print(f"  the {catalog.kind} {one} comes from {package}")
+    kinds: tuple[Parts[Any], ...] = (ENGINES, FORMATS, SIMILARITIES, RULES, CHECKS, SCORE_STATISTICS, VERBS)
+    for parts in kinds:
+        for one, package in parts.offered().items():
+            if one in parts.all():
+                print(f"  the {parts.kind} {one} comes from {package}")
 
 
 def _version(package: str) -> str | None:

@@ -23,7 +23,6 @@ from mbr_esd_metric.adapters.wmt.importing import (
 from mbr_esd_metric.adapters.wmt.layout import SystemChoice
 from mbr_esd_metric.adapters.wmt.metric_files import import_file
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS, import_submission, write_submission
-from mbr_esd_metric.cli.main import add_verbs
 from mbr_esd_metric.cli.shared_options import (
     add_dry_run,
     add_systems,
@@ -32,6 +31,7 @@ from mbr_esd_metric.cli.shared_options import (
     load_test_sets,
     print_estimates,
 )
+from mbr_esd_metric.cli.verbs import Verb, add_verbs
 from mbr_esd_metric.errors import EngineError, InputError, OptionError, logger, no_effect_error, number_of, printable
 from mbr_esd_metric.files.paths import check_folder
 from mbr_esd_metric.files.untrusted import finite
@@ -40,14 +40,12 @@ from mbr_esd_metric.metaeval.error_free import ErrorFreeModel, read_error_free
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add its verbs."""
-    add_verbs(
-        parser,
-        {
-            "import": ("wmt:import", "make a test set of what WMT publishes, or a metric of a submission"),
-            "score": ("wmt:score", "score every system of a test set, with error spans, into the data folder"),
-            "submit": ("wmt:submit", "write a metric, or people's gold, in the format of one of WMT's tasks"),
-        },
+    verbs = (
+        Verb("import", "make a test set of what WMT publishes, or a metric of a submission", f"{__name__}:import"),
+        Verb("score", "score every system of a test set, with error spans, into the data folder", f"{__name__}:score"),
+        Verb("submit", "write a metric, or people's gold, in the format of one of WMT's tasks", f"{__name__}:submit"),
     )
+    add_verbs(parser, verbs)
 
 
 def configure_import(parser: argparse.ArgumentParser) -> None:

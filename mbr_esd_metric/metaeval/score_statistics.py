@@ -1,4 +1,4 @@
-"""Statistics of scores by name, and the overall score of WMT's metrics tasks, 2023 to 2025.
+"""Statistics of scores, one row of a table each, and the overall score of WMT's metrics tasks, 2023 to 2025.
 
     spa, acc_eq                                     as in `spa` and `acc_eq`
     sys-accuracy                                    pairwise accuracy of systems
@@ -8,20 +8,22 @@
 
     overall = sum_tasks weight * (value - lowest) / (1 - lowest)
 
-as in mt-metrics-eval's ``TaskSetResults.AverageCorrs``, so that correlations and accuracies weigh alike.
+as in mt-metrics-eval's ``TaskSetResults.AverageCorrs``, so that correlations and accuracies weigh alike. All statistics
+of a year weigh the same, and each divides its weight among the language pairs:
 
-    wmt23           pairwise accuracy of systems over all language pairs, which weighs as much as a task a pair; and for
-                    each pair Pearson of systems, Pearson of segments, and acc_eq*.
-    wmt24, wmt25    SPA and acc_eq* for each language pair, all alike.
+    wmt23           pairwise accuracy of systems over all language pairs together; Pearson of systems, Pearson of
+                    segments, and acc_eq*.
+    wmt24, wmt25    SPA and acc_eq*.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise, product
-from typing import Literal, cast
+from typing import Literal
 
 import numpy as np
 
@@ -30,8 +32,6 @@ from mbr_esd_metric.errors import InputError, OptionError, labelled, unknown
 from mbr_esd_metric.metaeval.correlation import (
     COEFFICIENTS,
     GROUPINGS,
-    Coefficient,
-    Grouping,
     acc_eq,
     correlation,
     pairwise_accuracy,
@@ -39,75 +39,102 @@ from mbr_esd_metric.metaeval.correlation import (
     system_means,
 )
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
-from mbr_esd_metric.metaeval.significance import STATISTICS, Statistic, average_ranking, rank_metrics
+from mbr_esd_metric.metaeval.significance import Statistic, average_ranking, rank_metrics
 from mbr_esd_metric.metaeval.spa import spa
 from mbr_esd_metric.metaeval.spans import span_measure
+from mbr_esd_metric.plugins import Rows
 
-#: Scores of systems, documents or segments are compared. SPA compares systems by their segments' scores.
-StatisticLevel = Literal["sys", "doc", "seg"]
-#: The years whose tasks are known.
-TASK_SETS = ("wmt23", "wmt24", "wmt25")
+#: Gold and metric.
+Scores = tuple[Floats, Floats]
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreStatistic:
-    """One statistic: what is compared; "spa", "acc_eq", "accuracy" or a correlation; and how segments are grouped."""
+    """One statistic of scores; higher is better, and the highest value is 1.
 
-    level: StatisticLevel
-    kind: str
-    by: Grouping = "none"
+    Attributes:
+        name: how it is asked for.
+        title: heading of its column.
+        level: what `value` gets: of "sys" one score a system, shape (systems,); of "doc" and "seg" score matrices
+            (`matrices`), systems x documents or systems x segments.
+        value: its value for gold and metric of one language pair; gold may be NaN where nothing was rated.
+        lowest: the lowest possible value.
+        pooled: its value over several language pairs together, where it has one.
+        contest: the permutation test of its differences, if there is one. The value of "spa" has the option `exact`.
+        tasks: the years of WMT in whose overall score it is.
+        family: a pattern of names that the help shows in the place of each.
+    """
+
+    name: str
+    title: str
+    level: Literal["sys", "doc", "seg"]
+    value: Callable[..., float]
+    lowest: float = -1.0
+    pooled: Callable[[Sequence[Scores]], float] | None = None
+    contest: Statistic | None = None
+    tasks: tuple[str, ...] = ()
+    family: str = ""
 
     def __str__(self) -> str:
-        by = "" if self.level == "sys" else f"-{self.by}"
-        return self.kind if self.kind in STATISTICS else f"{self.level}-{self.kind}{by}"
+        return self.name
 
-    @property
-    def lowest(self) -> float:
-        """The lowest possible value; the highest is 1."""
-        return -1.0 if self.kind in COEFFICIENTS else 0.0
-
-    def value(self, pairs: Sequence[tuple[Floats, Floats]], *, exact: bool = False) -> float:
-        """The value for gold and metric of each language pair, of which only the accuracy takes several: score matrices
-        (`matrices`), or one score a system for accuracy and correlations of systems. `exact` is for SPA."""
-        if self.kind == "accuracy":
-            return pairwise_accuracy(pairs)
+    def of(self, pairs: Sequence[Scores], *, exact: bool = False) -> float:
+        """The value for one language pair or, pooled, for several; `exact` is for SPA."""
+        if self.pooled is not None:
+            return self.pooled(pairs)
         ((gold, metric),) = pairs
-        if self.kind == "spa":
-            return spa(gold, metric, missing="pairs", exact=exact)
-        if self.kind == "acc_eq":
-            return acc_eq(gold, metric).accuracy
-        if self.level == "sys":
-            return system_correlation(gold, metric, cast(Coefficient, self.kind))
-        return correlation(gold, metric, cast(Coefficient, self.kind), self.by)
+        return self.value(gold, metric, **({"exact": exact} if self.contest == "spa" else {}))
 
 
-SCORE_STATISTICS: Mapping[str, ScoreStatistic] = {
-    str(statistic): statistic
-    for statistic in (
-        ScoreStatistic("sys", "spa"),
-        ScoreStatistic("seg", "acc_eq"),
-        ScoreStatistic("sys", "accuracy"),
-        *(ScoreStatistic("sys", coefficient) for coefficient in COEFFICIENTS),
-        *(ScoreStatistic("seg", *of) for of in product(COEFFICIENTS, GROUPINGS)),
-        *(ScoreStatistic("doc", *of) for of in product(COEFFICIENTS, GROUPINGS)),
-    )
-}
+def _accuracy(gold: Floats, metric: Floats) -> float:
+    return pairwise_accuracy([(gold, metric)])
 
 
-def score_statistic(name: str) -> ScoreStatistic:
-    """The statistic of that name. Raises `OptionError` with the nearest names if there is none."""
-    if name not in SCORE_STATISTICS:
-        raise unknown("statistic", name, SCORE_STATISTICS)
-    return SCORE_STATISTICS[name]
+def _acc_eq(gold: Floats, metric: Floats) -> float:
+    return acc_eq(gold, metric).accuracy
+
+
+def _rows() -> dict[str, ScoreStatistic]:
+    later = ("wmt24", "wmt25")
+    rows = [
+        ScoreStatistic("spa", "SPA", "seg", partial(spa, missing="pairs"), 0.0, contest="spa", tasks=later),
+        ScoreStatistic("sys-accuracy", "accuracy sys", "sys", _accuracy, 0.0, pairwise_accuracy, tasks=("wmt23",)),
+    ]
+    for kind in COEFFICIENTS:
+        tasks = ("wmt23",) if kind == "pearson" else ()
+        value: Callable[..., float] = partial(system_correlation, coefficient=kind)
+        rows.append(
+            ScoreStatistic(f"sys-{kind}", f"{kind.capitalize()} sys", "sys", value, tasks=tasks, family="sys-KIND")
+        )
+    levels: tuple[Literal["seg", "doc"], ...] = ("seg", "doc")
+    for level, kind, by in product(levels, COEFFICIENTS, GROUPINGS):
+        name, documents = f"{level}-{kind}-{by}", "docs " if level == "doc" else ""
+        title = f"{kind.capitalize()} {level if by == 'none' else f'{documents}by {by}'}"
+        tasks = ("wmt23",) if name == "seg-pearson-none" else ()
+        value = partial(correlation, coefficient=kind, by=by)
+        rows.append(ScoreStatistic(name, title, level, value, tasks=tasks, family=f"{level}-KIND-GROUP"))
+    rows.append(ScoreStatistic("acc_eq", "acc_eq*", "seg", _acc_eq, 0.0, contest="acc_eq", tasks=("wmt23", *later)))
+    return {row.name: row for row in rows}
+
+
+_ROWS = _rows()
+SCORE_STATISTICS = Rows("statistic", "statistics", _ROWS, ScoreStatistic)
+#: The years whose tasks are known.
+TASK_SETS = tuple(sorted({year for row in _ROWS.values() for year in row.tasks}))
+
+
+def statistic_names() -> list[str]:
+    """What may be asked for, families of names by their pattern."""
+    return list(dict.fromkeys(row.family or row.name for row in SCORE_STATISTICS.all().values()))
 
 
 def evaluate(statistic: ScoreStatistic, sets: Sequence[MetricSet], *, exact: bool = False) -> dict[Key, float]:
     """One statistic of every metric that has the scores it needs in every language pair; `exact` is for SPA.
 
-    The accuracy of systems takes several sets, whose pairs are counted together. Raises `InputError`: several language
-    pairs for another statistic, or scores that do not fit.
+    A statistic that is pooled takes several sets. Raises `InputError`: several language pairs for another statistic, or
+    scores that do not fit.
     """
-    if len(sets) != 1 and statistic.kind != "accuracy":
+    if len(sets) != 1 and statistic.pooled is None:
         raise InputError(f"{statistic} is of one language pair, not of {len(sets)}")
     values = {}
     every = [{entry.key: entry for entry in one.entries} for one in sets]
@@ -116,14 +143,14 @@ def evaluate(statistic: ScoreStatistic, sets: Sequence[MetricSet], *, exact: boo
         complete = [pair for pair in pairs if pair is not None]
         if len(complete) == len(sets):
             with labelled(f"{key[0]} in {', '.join(one.lp for one in sets)}, {statistic}"):
-                values[key] = statistic.value(complete, exact=exact)
+                values[key] = statistic.of(complete, exact=exact)
     return values
 
 
-def _pair(statistic: ScoreStatistic, data: MetricSet, metric: MetricEntry) -> tuple[Floats, Floats] | None:
+def _pair(statistic: ScoreStatistic, data: MetricSet, metric: MetricEntry) -> Scores | None:
     """Gold and metric, of segments, documents or systems, where gold has a score; None if one has no such scores."""
     x, y = data.gold, metric.scores
-    if statistic.level == "sys" and statistic.kind != "spa":
+    if statistic.level == "sys":
         x = system_means(x) if data.gold_of_systems is None else data.gold_of_systems
         y = system_means(y) if metric.of_systems is None and y is not None else metric.of_systems
     elif statistic.level == "doc" and y is not None:
@@ -139,7 +166,8 @@ def _pair(statistic: ScoreStatistic, data: MetricSet, metric: MetricEntry) -> tu
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One comparison of metrics; only the accuracy takes several language pairs. The weights of a year add up to 1."""
+    """One comparison of metrics; only a pooled statistic takes several language pairs. The weights of a year add up
+    to 1."""
 
     statistic: ScoreStatistic
     lps: tuple[str, ...]
@@ -167,11 +195,11 @@ def wmt_tasks(name: str, sets: Sequence[MetricSet]) -> tuple[Task, ...]:
     if name not in TASK_SETS:
         raise unknown("set of tasks", name, TASK_SETS)
     lps = tuple(one.lp for one in sets)
-    if name == "wmt23":
-        accuracy = Task(score_statistic("sys-accuracy"), lps, 1 / 4)
-        each, weight = ("sys-pearson", "seg-pearson-none", "acc_eq"), 1 / (4 * len(lps))
-        return (accuracy, *(Task(score_statistic(name), (lp,), weight) for lp in lps for name in each))
-    return tuple(Task(score_statistic(name), (lp,), 1 / (2 * len(lps))) for lp in lps for name in STATISTICS)
+    statistics = [row for row in _ROWS.values() if name in row.tasks]
+    weight = 1 / len(statistics)
+    pooled = [Task(one, lps, weight) for one in statistics if one.pooled is not None]
+    each = [one for one in statistics if one.pooled is None]
+    return (*pooled, *(Task(one, (lp,), weight / len(lps)) for lp in lps for one in each))
 
 
 def overall(
@@ -193,18 +221,19 @@ def overall(
             shares = [(value - t.statistic.lowest) / (1 - t.statistic.lowest) for t, value in complete]
             averages[key] = sum(task.weight * share for task, share in zip(tasks, shares, strict=True))
     ordered = dict(sorted(averages.items(), key=lambda item: (-item[1], item[0])))
-    testable = all(task.statistic.kind in STATISTICS for task in tasks)
+    contests = [task.statistic.contest for task in tasks if task.statistic.contest is not None]
+    testable = len(contests) == len(tasks)
     if draws and not testable:
         raise OptionError("only SPA and acc_eq* are tested: the tasks of WMT24 and later")
     ranks = {}
     if ordered and testable and draws != 0:
         rankings = []
         names = {f"{key[0]} {key[1]}": key for key in keys}
-        for task in tasks:
-            data, kind = by_name[task.lps[0]], cast(Statistic, task.statistic.kind)
+        for task, contest in zip(tasks, contests, strict=True):
+            data = by_name[task.lps[0]]
             scores = {name: data.scores[key] for name, key in names.items() if key in data.scores}
             k = 1000 if draws is None else draws
-            rankings.append(rank_metrics(data.gold, scores, kind, k, missing="pairs", exact=exact))
+            rankings.append(rank_metrics(data.gold, scores, contest, k, missing="pairs", exact=exact))
         mean = average_ranking(rankings, [task.weight for task in tasks])
         ranks = {names[name]: rank for name, rank in zip(mean.names, mean.ranks, strict=True)}
     return Overall(tuple(tasks), values, ordered, ranks)
@@ -229,7 +258,7 @@ def breakdown(
     `labels` name each segment's part; parts come in the order of their first segment. Raises `InputError` for spans
     that do not fit, `OptionError` for an unknown measure.
     """
-    of_spans = [span_measure(name).name for name in measures if name not in SCORE_STATISTICS]
+    of_spans = [span_measure(name).name for name in measures if name not in SCORE_STATISTICS.names()]
     spans = data.span_scores(of_spans) if len(data.human) and of_spans else {}
     parts = []
     for name in dict.fromkeys(labels):
@@ -246,7 +275,7 @@ def breakdown(
                 }
             else:
                 with suppress(InputError):  # too few ratings, or systems that are rated on different segments
-                    values[measure] = evaluate(SCORE_STATISTICS[measure], [part], exact=exact)
+                    values[measure] = evaluate(SCORE_STATISTICS.get(measure), [part], exact=exact)
         every = {key: {measure: values.get(measure, {}).get(key) for measure in measures} for key in part.scores}
         parts.append(BreakdownPart(name, int(columns.sum()), int((~np.isnan(part.gold)).sum()), every))
     return tuple(parts)

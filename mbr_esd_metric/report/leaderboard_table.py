@@ -14,9 +14,8 @@ from mbr_esd_metric.metaeval.significance import Ranking
 from mbr_esd_metric.metaeval.spans import PARTS
 from mbr_esd_metric.report.tables import DAGGER, Cell, Column, Table, TableRow, Value, finite_or_empty, table_of
 
+#: Headings of span measures.
 _TITLES = {
-    "spa": "SPA",
-    "acc_eq": "acc_eq*",
     "softf1": "SoftF1",
     "f1": "F1",
     "softdice": "softdice",
@@ -29,17 +28,13 @@ _TITLES = {
 
 
 def measure_title(name: str) -> str:
-    """The heading of a statistic or a span measure, such as "SoftF1 P", "Kendall by item" or "accuracy sys"."""
+    """The heading of a statistic or a span measure, such as "SoftF1 P" or "Kendall by item"."""
+    if name in SCORE_STATISTICS.names():
+        return SCORE_STATISTICS.get(name).title
     whole, _, part = name.rpartition("-")
     if part in PARTS and whole in _TITLES:
         return f"{_TITLES[whole]} {part[0].upper()}"
-    if name in _TITLES or name not in SCORE_STATISTICS:
-        return _TITLES.get(name, name)
-    statistic = SCORE_STATISTICS[name]
-    kind = statistic.kind if statistic.kind == "accuracy" else statistic.kind.capitalize()
-    if statistic.level == "sys" or statistic.by == "none":
-        return f"{kind} {statistic.level}"
-    return f"{kind} {'docs ' if statistic.level == 'doc' else ''}by {statistic.by}"
+    return _TITLES.get(name, name)
 
 
 def measure_column(name: str, group: str = "") -> Column:

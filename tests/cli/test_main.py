@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 
-from mbr_esd_metric.cli.main import VERBS, main
+from mbr_esd_metric.cli.main import main
+from mbr_esd_metric.cli.verbs import VERBS
 from mbr_esd_metric.errors import EngineError, unknown
 from tests.helpers.command import Command
 
 
 def test_help_is_shown_without_a_verb_and_is_a_word_too(mbr_esd: Command, capsys: pytest.CaptureFixture[str]) -> None:
     shown = mbr_esd(status=2).err
-    assert all(f"    {verb}" in shown for verb in VERBS)
+    assert all(f"    {verb}" in shown for verb in VERBS.names())
     assert "    import " in mbr_esd("wmt", status=2).err
     for words, shown in (("help", "    leaderboard"), ("help wmt score", "usage: mbr-esd wmt score")):
         with pytest.raises(SystemExit, match="^0$"):

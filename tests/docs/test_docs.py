@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mbr_esd_metric.cli.main import VERBS, add_verbs
+from mbr_esd_metric.cli.verbs import VERBS, add_verbs
 from mbr_esd_metric.decoding.options import FIELDS
 from mbr_esd_metric.metric.card import OPTIONS
 from tests.helpers.document import ROOT, Block, Session, blocks_of, documents
@@ -88,7 +88,7 @@ def test_every_page_is_in_the_navigation_of_the_site() -> None:
 @pytest.fixture(scope="module")
 def command_line() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("mbr-esd")
-    add_verbs(parser, VERBS)
+    add_verbs(parser, VERBS.all().values())
     return parser
 
 
@@ -137,7 +137,7 @@ def test_every_command_is_one_that_the_verb_takes(
     """Also those that are not run: their options are there. In the prose a command may end before a value."""
     wrong = []
     for verb, *words in filter(None, commands_of(document)):
-        if verb in VERBS and words:
+        if verb in VERBS.names() and words:
             try:
                 command_line.parse_args([verb, *words])
             except SystemExit:

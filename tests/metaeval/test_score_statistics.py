@@ -23,11 +23,11 @@ from mbr_esd_metric.metaeval import (
     system_correlation,
 )
 from mbr_esd_metric.metaeval.score_statistics import (
+    SCORE_STATISTICS,
     breakdown,
     evaluate,
     length_labels,
     overall,
-    score_statistic,
     wmt_tasks,
 )
 from mbr_esd_metric.metaeval.significance import STATISTICS
@@ -97,11 +97,11 @@ def test_clusters_are_of_the_mean_over_all_tasks() -> None:
 
 def test_what_cannot_be_computed_is_refused() -> None:
     with pytest.raises(OptionError, match="seg-pearson-item"):
-        score_statistic("seg-pearson-itm")
+        SCORE_STATISTICS.get("seg-pearson-itm")
     with pytest.raises(OptionError, match="wmt23"):
         wmt_tasks("wmt21", [lp("en-de")])
     with pytest.raises(InputError, match="one language pair"):
-        evaluate(score_statistic("spa"), [lp("en-de"), lp("zh-en")])
+        evaluate(SCORE_STATISTICS.get("spa"), [lp("en-de"), lp("zh-en")])
 
 
 def test_the_overall_scores_of_wmt23_are_the_toolkits() -> None:

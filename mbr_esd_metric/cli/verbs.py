@@ -1,0 +1,70 @@
+"""The verbs of `mbr-esd`, a row of a table each; other packages add theirs (group ``mbr_esd_metric.verbs``)."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from mbr_esd_metric.plugins import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One verb, whose module is imported when it is used.
+
+    Attributes:
+        name: the word after ``mbr-esd``, or after another verb.
+        text: one line of help.
+        module: dotted name of a module with ``configure(parser)``, which adds the verb's arguments and sets
+            ``parser.epilog`` to an example, and ``run(args) -> int``, which does the work and returns the exit status;
+            or MODULE:SUFFIX, whose functions are ``configure_SUFFIX`` and ``run_SUFFIX``. A verb that only has others
+            below it, which its ``configure`` adds by `add_verbs`, has no ``run``.
+    """
+
+    name: str
+    text: str
+    module: str
+
+    def functions(
+        self,
+    ) -> tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int] | None]:
+        """``configure`` and ``run``."""
+        module, _, suffix = self.module.partition(":")
+        functions, ending = importlib.import_module(module), f"_{suffix}" if suffix else ""
+        return getattr(functions, f"configure{ending}"), getattr(functions, f"run{ending}", None)
+
+
+_CLI = "mbr_esd_metric.cli"
+_ROWS = (
+    Verb("score", "score translations with any model", f"{_CLI}.score"),
+    Verb("sample", "sample candidates, and write them to a file", f"{_CLI}.sample"),
+    Verb("decide", "choose one annotation for each segment from stored candidates", f"{_CLI}.decide"),
+    Verb("models", "model names and what each needs; --check: what works on this machine", f"{_CLI}.models"),
+    Verb("serve", "start a vLLM server for a model, for engine=server", f"{_CLI}.serve"),
+    Verb("show", "show segments with their error spans in the terminal", f"{_CLI}.show"),
+    Verb("report", "one HTML file to look at error spans", f"{_CLI}.show:report"),
+    Verb("wmt", "WMT's data: import people's annotations, score with any metric, submit", f"{_CLI}.wmt"),
+    Verb("leaderboard", "metrics by their agreement with people, on scores and on error spans", f"{_CLI}.leaderboard"),
+    Verb("calibrate", "how often people confirm a span of a given confidence; recalibration", f"{_CLI}.calibrate"),
+    Verb("oracle", "the best choice among the candidates, and what more candidates bring", f"{_CLI}.oracle"),
+    Verb("compare", "systems by their mean scores, with intervals; a gate for a new one", f"{_CLI}.compare"),
+    Verb("distill", "what TRL trains from: preference pairs, supervised examples", f"{_CLI}.distill"),
+)
+VERBS = Rows("verb", "verbs", {verb.name: verb for verb in _ROWS}, Verb)
+#: Offered by an entry point, as another package's verb is: nothing else in this package imports what it needs.
+ANNOTATE = Verb("annotate", "let people annotate, with Pearmut, and read what they say", f"{_CLI}.annotate")
+
+
+def add_verbs(parser: argparse.ArgumentParser, verbs: Iterable[Verb], named: str | None = None) -> None:
+    """Add verbs, whose ``run`` is in the arguments then; without a verb it shows the help. If one is `named`, it alone
+    gets its arguments, and the modules of the others are not loaded."""
+    parser.set_defaults(run=None, verbs=parser)
+    below = parser.add_subparsers(title="verbs", metavar="VERB", help="`VERB --help` says more")
+    for verb in verbs:
+        one = below.add_parser(verb.name, help=verb.text, description=verb.text, formatter_class=parser.formatter_class)
+        if named in (None, verb.name):
+            configure, run = verb.functions()
+            one.set_defaults(run=run, prog=one.prog)
+            configure(one)
