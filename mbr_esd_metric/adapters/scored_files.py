@@ -12,6 +12,7 @@ from typing import Any
 from mbr_esd_metric.core.annotation import Annotation, Point, fold_severity, mqm_score, unit_score, weights_of
 from mbr_esd_metric.core.corrections import corrected
 from mbr_esd_metric.core.decision import ScoredPart
+from mbr_esd_metric.core.signature import Settings, Signature
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import short_names
 from mbr_esd_metric.files.records import SegmentKey, read_decisions
@@ -46,7 +47,7 @@ class SegmentRating:
         data_warning: what the pair was warned of, such as "equal to its source".
         parts: the sentences that were judged one by one, with scores in [0, 1]; () where it was judged at once.
         reference: whether the metric had a reference.
-        model: that wrote the row, where it says so.
+        settings: model and signature, where the row has them.
         file, line: where the translation stands, as the row and its system say; "" and None where they do not.
     """
 
@@ -57,7 +58,7 @@ class SegmentRating:
     data_warning: str | None = None
     parts: tuple[ScoredPart, ...] = ()
     reference: bool = False
-    model: str | None = None
+    settings: Settings = Settings()
     file: str = ""
     line: int | None = None
 
@@ -129,10 +130,13 @@ def read_comet_json(path: Path) -> list[SegmentRating]:
                     mqm = mqm_score(annotation.with_spans(annotation))  # a span given twice counts once
                     score = unit_score(mqm)
             text = Text(str(row.get("id", number)), system, str(row.get("src", "")), row["mt"])
-            warning, model = (None if row.get(key) is None else str(row[key]) for key in ("data_warning", "model"))
+            warning, model, signature = (
+                None if row.get(key) is None else str(row[key]) for key in ("data_warning", "model", "signature")
+            )
+            settings = Settings(model, Signature.parse(signature) if signature else None, str(path))
             line = row["line"] if isinstance(row.get("line"), int) else None
             result.append(
-                SegmentRating(text, annotation, score, mqm, warning, parts, bool(row.get("ref")), model, key, line)
+                SegmentRating(text, annotation, score, mqm, warning, parts, bool(row.get("ref")), settings, key, line)
             )
     return result
 
@@ -157,7 +161,8 @@ def read_decided(path: Path, texts: Mapping[tuple[str, str], Text], elsewhere: s
                     f"{where}: the error span {words!r} does not stand at {span.start} of {whole[:60]!r}; give the "
                     "candidates file that the decisions were made from"
                 )
-        result.append(SegmentRating(text, record.annotation, record.score, record.mqm))
+        settings = Settings(signature=record.signature, file=str(path))
+        result.append(SegmentRating(text, record.annotation, record.score, record.mqm, settings=settings))
     return result
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from mbr_esd_metric.cli.gates import Check, FailedSegment, Place, add_gate, check_gate, close_gate
 from mbr_esd_metric.cli.shared_options import add_table, limits
+from mbr_esd_metric.core.signature import Comparability, Settings, comparability
 from mbr_esd_metric.errors import (
     InputError,
     NoValidCandidateError,
@@ -88,7 +89,7 @@ class _Row:
     translation: str | None
     score: SampledScore
     mqm: float | None
-    model: str | None = None
+    settings: Settings
 
     @property
     def id(self) -> str:
@@ -126,6 +127,7 @@ def _rows(path: str) -> Iterator[_Row]:
 
     from mbr_esd_metric.adapters.scored_files import read_comet_json
     from mbr_esd_metric.decoding.file import decided_records, file_options
+    from mbr_esd_metric.decoding.signature import signature_of_file
     from mbr_esd_metric.files.records import read_decisions
     from mbr_esd_metric.metaeval.comparison import SampledScore, sampled_score
     from mbr_esd_metric.report.inputs import kind_of_input
@@ -138,17 +140,20 @@ def _rows(path: str) -> Iterator[_Row]:
             stored = SampledScore(math.nan if row.input_score is None else row.input_score, 0.0)
             texts = row.text.source, row.text.translation
             place = Place(row.file, row.text.id, row.line)
-            yield _Row(row.text.system, place, *texts, stored, row.input_mqm, row.model)
+            yield _Row(row.text.system, place, *texts, stored, row.input_mqm, row.settings)
     elif kind == "decisions":
         for one in read_decisions(path):
-            yield _Row(one.system or "", Place(path, one.id), None, None, SampledScore(one.score, 0.0), one.mqm)
+            score, settings = SampledScore(one.score, 0.0), Settings(None, one.signature, path)
+            yield _Row(one.system or "", Place(path, one.id), None, None, score, one.mqm, settings)
     else:
         options, rng = file_options(path), np.random.default_rng(_SEED)
+        settings = Settings(None, signature_of_file(path, options), path)
         for record, decision in decided_records(path, options):
             if decision is None:
                 raise NoValidCandidateError(f"{path}, {record.label}: no candidate can be read; sample it anew")
             score = sampled_score(decision, record.columns, record.src, record.mt, options, _RESAMPLES, rng)
-            yield _Row(record.system or "", Place(path, record.id), record.src, record.mt, score, decision.mqm)
+            place = Place(path, record.id)
+            yield _Row(record.system or "", place, record.src, record.mt, score, decision.mqm, settings)
 
 
 def _scored(system: _System) -> _System:
@@ -169,9 +174,9 @@ def _compared(a: Sequence[_Row], b: Sequence[_Row]) -> SystemPair:
     return compare([row.score for row in a], [row.score for row in b])
 
 
-def _models(systems: Mapping[str, _System]) -> list[str]:
-    """The models that gave the scores, without options, where the files name them."""
-    return sorted({row.model.split("?")[0] for rows in systems.values() for row in rows.values() if row.model})
+def _comparability(systems: Iterable[_System]) -> Comparability:
+    """Whether one model scored these systems, with the same settings."""
+    return comparability(row.settings for system in systems for row in system.values())
 
 
 def _checks(systems: Mapping[str, _System], fail_if_worse: bool, max_drop: float | None) -> list[Check]:
@@ -185,8 +190,8 @@ def _checks(systems: Mapping[str, _System], fail_if_worse: bool, max_drop: float
     if len(a) < max(len(rows), len(others)):
         sizes = f"{len(a)} common scored segments, of {len(rows)} of {old} and {len(others)} of {new}"
         return [Check(name, False, f"{sizes}; compare the same segments")]
-    if len(models := _models(systems)) > 1:
-        return [Check(name, False, f"scores of several models ({first_of(models)}); score both systems with one")]
+    if problem := _comparability(systems.values()).problem:
+        return [Check(name, False, f"{problem}; score both systems with one model and the same options")]
     checks = [_mean_check(f"{name} --fail-if-worse", old, new, _compared(a, b))] if fail_if_worse else []
     if max_drop is not None:
         drops = _sorted_drops(a, b)
@@ -241,7 +246,7 @@ def _drops(systems: Mapping[str, _System]) -> Table:
     drops = [
         (a, b, drop)
         for a, b in combinations(systems, 2)
-        if _comparable(systems, a, b)
+        if _comparability((systems[a], systems[b])).problem is None
         for drop in _sorted_drops(*_both(systems[a], systems[b]))[:_DROPS]
     ]
     rows: list[TableRow] = [
@@ -263,11 +268,6 @@ def _beginning(text: str | None) -> str | None:
     """The first characters of a text, on one line."""
     line = None if text is None else printable(" ".join(text.split()))
     return line if line is None or len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
-
-
-def _comparable(systems: Mapping[str, _System], *names: str) -> bool:
-    """Whether one model scored these systems."""
-    return len(_models({name: systems[name] for name in names})) < 2
 
 
 def _means(systems: Mapping[str, _System], sampled: bool) -> Table:
@@ -295,10 +295,10 @@ def _means(systems: Mapping[str, _System], sampled: bool) -> Table:
             }
         )
     notes = ["95% intervals of the mean score (bootstrap over segments); a score is in [0, 1]", *left_out]
-    models = _models(systems)
-    if len(models) > 1:
-        notes.append(f"scores of several models ({first_of(models)}) cannot be compared")
-    notes += limits(models)
+    comparable = _comparability(systems.values())
+    notes += [f"{comparable.problem} cannot be compared"] if comparable.problem else []
+    models = {row.settings.title for system in systems.values() for row in system.values()}
+    notes += [*comparable.notes, *limits(models)]
     if sampled:
         notes.append(f"{_RESAMPLES} draws of the candidates of a segment, seed {_SEED}")
     return table_of("systems", sorted(rows, key=lambda row: -cast("float", row[score])), notes)
@@ -308,7 +308,7 @@ def _pairs(systems: Mapping[str, _System], sampled: bool) -> Table:
     """Each two systems that one model scored, on the segments that both have."""
     rows: list[TableRow] = []
     for a, b in combinations(systems, 2):
-        if not _comparable(systems, a, b):
+        if _comparability((systems[a], systems[b])).problem is not None:
             continue
         with labelled(f"{a} and {b}"):
             pair = _compared(*_both(systems[a], systems[b]))

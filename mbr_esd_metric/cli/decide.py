@@ -53,7 +53,6 @@ def flag(name: str) -> str:
 def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.decoding.file import decide_file, file_options, workers_for
     from mbr_esd_metric.decoding.segment import FOUND_INEXACTLY
-    from mbr_esd_metric.metric.signature import signature_of_file
 
     check_output(args.output, [args.candidates])
     changes = {name: value for name in FIELDS if (value := getattr(args, name)) is not None}
@@ -88,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
         if counts["blank"]:
             lines.append(f"blank translations: {counts['blank']} (--blank {options.blank})")
         if changes:
-            lines.append(str(signature_of_file(args.candidates, options)))
+            lines.append(str(summary.signature))
         print(*lines, sep="\n", file=sys.stderr)
     if summary.skipped:
         lead = "\nleft out: "

@@ -185,7 +185,7 @@ def _with_limits(table: Table, test_sets: Sequence[TestSet]) -> Table:
         for name in test_set.find_metrics():
             if base_name(name)[0] in table.metrics:
                 signature = test_set.signature(name)
-                models.append(test_set.added[name].model if name in test_set.added else None)
+                models.append(test_set.added[name].settings.title if name in test_set.added else None)
                 models.append(signature.get("model") if signature else None)
     return replace(table, notes=(*table.notes, *limits(models)))
 

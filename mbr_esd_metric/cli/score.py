@@ -135,8 +135,9 @@ def run(args: argparse.Namespace) -> int:
     warning = warnings(metadata.data_warning, [one.label for one in segments], card.decision.blank)
     signature = Signature.parse(metadata.signature)
     model = model_title(card, signature)
-    rows = iter([_row(segment, row, model) for segment, row in zip(segments, prediction.rows(), strict=True)])
-    data = {path: list(islice(rows, len(ids))) for path, ids in texts.places.items()}
+    judged = zip(segments, prediction.rows(), strict=True)
+    rows = iter([_row(segment, row, model, signature) for segment, row in judged])
+    data = {path: list(islice(rows, len(places))) for path, places in texts.places.items()}
     return _show(args, texts, data, signature, card.lp, warning)
 
 
@@ -151,11 +152,12 @@ _KEYS = ("corrected", "mqm", "errors", "refused", "data_warning", "omissions", "
 _OF_SOME = ("refused", "data_warning", "sentences")
 
 
-def _row(segment: Segment, row: Mapping[str, Any], model: str) -> dict[str, Any]:
+def _row(segment: Segment, row: Mapping[str, Any], model: str, signature: Signature) -> dict[str, Any]:
     """The object of a segment in the JSON."""
     values = {**row, "errors": row["error_spans"]} if "error_spans" in row else row
     found = {key: values[key] for key in _KEYS if key in values and (values[key] or key not in _OF_SOME)}
-    return {"src": segment.source, "mt": segment.translation, "COMET": row["score"], "model": model, **found}
+    origin = {"model": model, "signature": str(signature)}
+    return {"src": segment.source, "mt": segment.translation, "COMET": row["score"], **origin, **found}
 
 
 def _score_by_comet(args: argparse.Namespace) -> int:
@@ -185,13 +187,15 @@ def _score_by_comet(args: argparse.Namespace) -> int:
         raise OptionError(f"{args.model} needs references; give them with -r FILE")
     if args.fail_on and not checkpoint.has_spans:
         raise OptionError(f"--fail-on {args.fail_on}: {args.model} marks no error spans; use --min-segment")
+    signature = checkpoint.signature.with_words("src" if args.references is None else "ref")
+    origin = {"model": args.model, "signature": str(signature)}
     data = {}
     for path, segments in texts.systems.items():
         pairs = zip(segments, references[path], strict=True)
         rows = [{"src": one.source, "mt": one.translation, **reference} for one, reference in pairs]
         prediction = checkpoint.predict(rows, progress=not args.quiet)
         scores = map(float, prediction.scores)
-        data[path] = [{**row, "COMET": one, "model": args.model} for row, one in zip(rows, scores, strict=True)]
+        data[path] = [{**row, "COMET": one, **origin} for row, one in zip(rows, scores, strict=True)]
         if checkpoint.has_spans:
             for row, spans in zip(data[path], prediction.metadata.error_spans, strict=True):
                 row["errors"] = spans

@@ -6,12 +6,16 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mbr_esd_metric.errors import first_of
+
 #: The field of the release that computed the score.
 VERSION = "v"
 #: The field of the digest of a file of candidates, which stands for the model and the draw.
 CANDIDATES = "candidates"
 #: Fields that say how a decision is made from candidates. Any other field says which candidates there are.
 _OF_DECISION = frozenset(("d", "u", "w", "b", "g", "mqm", "loc", "invalid", "blank", "score", "checks", "cal", VERSION))
+#: What stands for the value of a field that a signature lacks, because it is at its default or not known.
+_UNSET = "unset"
 #: The fields of a signature in one line.
 _SHORT = frozenset(("model", CANDIDATES, "n", "d", "u", "score", VERSION))
 
@@ -65,11 +69,11 @@ class Signature:
 
     def same_candidates(self, other: Signature) -> bool:
         """Whether both scores were decided on the same candidates, however they were decided."""
-        return not {name for name in differences((self, other)) if name not in _OF_DECISION}
+        return not differences((self, other), without=_OF_DECISION)
 
 
 def differences(signatures: Iterable[Signature], without: Collection[str] = ()) -> dict[str, tuple[str, ...]]:
-    """Name of a field, or "tool" -> its different values, "-" where a signature lacks it, in the order of the
+    """Name of a field, or "tool" -> its different values, "unset" where a signature lacks it, in the order of the
     signatures; fields that are the same everywhere, and those `without`, are missing."""
     every = [{"tool": one.tool, **dict(one.fields)} for one in dict.fromkeys(signatures)]
     names = dict.fromkeys(name for fields in every for name in fields if name not in without)
@@ -78,5 +82,57 @@ def differences(signatures: Iterable[Signature], without: Collection[str] = ()) 
 
 
 def _value(fields: Mapping[str, str | None], name: str) -> str:
-    value = fields.get(name, "-")
-    return "+" if value is None else value
+    value = fields.get(name, _UNSET)
+    return "set" if value is None else value
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a file says about the origin of a score.
+
+    Attributes:
+        model: the name of the model, perhaps with options behind a question mark.
+        signature: of the score.
+        file: the file itself, as messages name it.
+    """
+
+    model: str | None = None
+    signature: Signature | None = None
+    file: str = ""
+
+    @property
+    def title(self) -> str | None:
+        """The name of the model without options."""
+        return self.model and self.model.partition("?")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparability:
+    """Why scores cannot be compared, or None; and remarks on what is not known."""
+
+    problem: str | None
+    notes: tuple[str, ...] = ()
+
+
+def comparability(scores: Iterable[Settings]) -> Comparability:
+    """Whether scores of these origins have one scale: one model, and the same value in each field of the signature.
+
+    Another release, another file of candidates and a file without signatures are remarks, because they leave it open.
+    """
+    each = list(dict.fromkeys(scores))
+    signatures = [one.signature for one in each if one.signature is not None]
+    different, notes = differences(signatures), []
+    if releases := different.pop(VERSION, ()):
+        notes.append(f"scores of releases {' and '.join(releases)}; another release may score differently")
+    if _UNSET not in different.get(CANDIDATES, (_UNSET,)):
+        digests = " and ".join(different.pop(CANDIDATES))
+        notes.append(f"candidates of different files ({digests}), which do not say whether one model sampled them")
+    without = dict.fromkeys(one.file for one in each if one.signature is None)
+    if without and len({one.file for one in each}) > 1:
+        notes.append(f"{', '.join(without)}: no signature, so the settings of these scores are not known")
+    titles = sorted({one.title for one in each if one.title})
+    known = len(signatures) == len(each) and all(one.get("model") for one in signatures)
+    if len(titles) > 1 and (different or not known):
+        return Comparability(f"scores of several models ({first_of(titles)})", tuple(notes))
+    fields = [f"{name}: {' and '.join(values)}" for name, values in different.items()]
+    return Comparability(f"scores of different settings ({first_of(fields)})" if fields else None, tuple(notes))

@@ -26,9 +26,11 @@ from typing import Any, TypeAlias
 from mbr_esd_metric.core.corpus_rules import CorpusRule
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.kernels import Floats
+from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.decoding.decide import CorpusSegment, corpus_segment, decide_together
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import blank_decision, decide_segment
+from mbr_esd_metric.decoding.signature import signature_of_file
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, progress_bar
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.records import (
@@ -112,6 +114,7 @@ class FileSummary:
         reasons: why candidates could not be read, and how many for each reason.
         scores: of the segments, no more than two different ones.
         ratios: of a rule for the whole file, the value that it maximises after each pass.
+        signature: of the decisions.
     """
 
     segments: int = 0
@@ -120,6 +123,7 @@ class FileSummary:
     reasons: Counter[str] = field(default_factory=Counter)
     scores: set[float | None] = field(default_factory=set)
     ratios: tuple[float, ...] = ()
+    signature: Signature | None = None
 
     @property
     def score(self) -> float | None:
@@ -164,8 +168,9 @@ def decide_file(
     first = _first_record(candidates)
     decision = None if first is None else first.decision
     options = file_options(candidates) if options is None else options
-    lines = _decided(raw_records(candidates), options, workers, skip_invalid, decision)
-    summary = FileSummary()
+    rules = _Rules(options, decision, signature_of_file(candidates, options))
+    lines = _decided(raw_records(candidates), rules, workers, skip_invalid)
+    summary = FileSummary(signature=rules.signature)
     with whole_file(output) as file:
         shown = progress_bar("deciding", " segments", iterable=lines, shown=progress)
         if isinstance(options.rule_instance, CorpusRule):
@@ -224,17 +229,20 @@ class _Line:
     statistics: Floats | None = None
 
 
-def _decided(
-    records: Iterable[_Item],
-    options: DecisionOptions,
-    workers: int,
-    skip_invalid: bool,
-    decision: Mapping[str, str] | None,
-) -> Iterator[_Line]:
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """How each record of a file is decided: the options, the "decision" of its first line, and the signature."""
+
+    options: DecisionOptions
+    first: Mapping[str, str] | None
+    signature: Signature
+
+
+def _decided(records: Iterable[_Item], rules: _Rules, workers: int, skip_invalid: bool) -> Iterator[_Line]:
     """One line a record, in order."""
     left = iter(records)
     blocks = iter(lambda: list(islice(left, _RECORDS)), [])
-    work = partial(_decide_block, options=options, skip_invalid=skip_invalid, decision=decision)
+    work = partial(_decide_block, rules=rules, skip_invalid=skip_invalid)
     if workers <= 1:
         for block in blocks:
             yield from work(block)
@@ -269,14 +277,12 @@ def _begin_worker() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _decide_block(
-    block: Sequence[_Item], options: DecisionOptions, skip_invalid: bool, decision: Mapping[str, str] | None
-) -> list[_Line]:
+def _decide_block(block: Sequence[_Item], rules: _Rules, skip_invalid: bool) -> list[_Line]:
     """The lines of a block; raises for the first record that stops the run."""
     lines: list[_Line] = []
     for where, value in block:
         try:
-            lines.append(_line(where, value, options, decision))
+            lines.append(_line(where, value, rules))
         except (InputError, NoValidCandidateError) as error:
             if not skip_invalid:
                 fix = "fix the line, or leave such lines out with --skip-invalid (in Python skip_invalid=True)"
@@ -285,17 +291,19 @@ def _decide_block(
     return lines
 
 
-def _line(where: str, value: bytes | list[Any], options: DecisionOptions, decision: Mapping[str, str] | None) -> _Line:
+def _line(where: str, value: bytes | list[Any], rules: _Rules) -> _Line:
+    options, signature = rules.options, rules.signature
     record = candidate_record(where, value)
     with labelled(f"{where}, {record.label}"):
-        outcome = _outcome(record, options, decision)
+        outcome = _outcome(record, options, rules.first)
         if options.blank == "skip" and is_untranslated(record.src, record.mt):
             return _Line(b"", skipped=f"{record.label}: a blank translation (blank=skip)")
         if isinstance(outcome, Decision):
-            content = json_line(DecisionRecord.of(record, outcome).to_json())
+            content = json_line(DecisionRecord.of(record, outcome, signature).to_json())
             return _Line(content, _counts(outcome), outcome.reasons, outcome.score)
         decisions = [outcome.decision(position, None) for position in range(len(outcome.shortlist.answers))]
-        content = json.dumps([DecisionRecord.of(record, one).to_json() for one in decisions]).encode() + b"\n"
+        lines = [DecisionRecord.of(record, one, signature).to_json() for one in decisions]
+        content = json.dumps(lines).encode() + b"\n"
         return _Line(content, _counts(decisions[0]), decisions[0].reasons, statistics=outcome.shortlist.statistics)
 
 

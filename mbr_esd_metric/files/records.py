@@ -12,7 +12,7 @@ Candidates, a line a segment::
 
     {"id", "system"?, "index", "score", "mqm", "mqm_sd"?, "error_spans": [{"start", "end", "severity", "category",
      "text", "confidence", "correction"?, "reason"?, "agreement"?}], "corrected"?, "omissions"?,
-     "expected_utility", "valid", "distinct", "invalid"}
+     "expected_utility", "valid", "distinct", "invalid", "signature"?}
 
 `score` is in [0, 1] and `mqm` in [-25, 0]. `omissions` are spans with offsets into the source, `corrected` the
 translation with its corrections. `expected_utility` is that of the chosen candidate. Memory holds one segment of JSON
@@ -42,6 +42,7 @@ from mbr_esd_metric.core.annotation import SIDES, Annotation
 from mbr_esd_metric.core.corrections import corrected
 from mbr_esd_metric.core.decision import Candidate, CandidateColumns, Decision, TokenLogprobs
 from mbr_esd_metric.core.recalibration import Recalibration
+from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.files.streams import json_text, open_binary, whole_file, write_whole
@@ -183,6 +184,7 @@ class DecisionRecord:
         id, system: of the candidates' record.
         texts: the words of each span.
         corrected: the translation with the corrections of its spans; None where no span has one.
+        signature: what the decision depends on; older files lack it.
     """
 
     id: str
@@ -198,16 +200,17 @@ class DecisionRecord:
     system: str | None = None
     mqm_sd: float | None = None
     corrected: str | None = None
+    signature: Signature | None = None
 
     @classmethod
-    def of(cls, record: CandidateRecord, decision: Decision) -> DecisionRecord:
+    def of(cls, record: CandidateRecord, decision: Decision, signature: Signature | None = None) -> DecisionRecord:
         """The record of a decision on the candidates of a record."""
         sides = {"translation": record.mt, "source": record.src}
         texts = tuple(sides[span.side][span.start : span.end] for span in decision.annotation)
         same = {field.name: getattr(decision, field.name) for field in fields(cls) if hasattr(decision, field.name)}
         if any(span.correction is not None for span in decision.annotation):
             same["corrected"] = corrected(record.mt, decision.annotation)
-        return cls(id=record.id, system=record.system, texts=texts, **same)
+        return cls(id=record.id, system=record.system, texts=texts, signature=signature, **same)
 
     @classmethod
     def from_json(cls, value: object) -> DecisionRecord:
@@ -224,8 +227,9 @@ class DecisionRecord:
         utility, index = record.get("expected_utility", ""), record.get("index", "")
         values: dict[str, Any] = {name: finite(_typed(record, name, float)) for name in ("score", "mqm")}
         values |= {name: _typed(record, name, int) for name in ("valid", "distinct", "invalid")}
-        optional = {"system": str, "mqm_sd": float, "corrected": str}
+        optional = {"system": str, "mqm_sd": float, "corrected": str, "signature": str}
         values |= {name: _typed(record, name, kind, True) for name, kind in optional.items()}
+        values["signature"] = Signature.parse(values["signature"]) if values["signature"] else None
         return cls(
             id=_identifier(record),
             index=None if index is None else _typed(record, "index", int),
@@ -248,6 +252,7 @@ class DecisionRecord:
             "expected_utility": None if math.isnan(self.expected_utility) else self.expected_utility,
         }
         value |= {name: getattr(self, name) for name in ("valid", "distinct", "invalid")}
+        value["signature"] = self.signature and str(self.signature)
         return {key: one for key, one in value.items() if one is not None or key in ("index", "expected_utility")}
 
 

@@ -82,13 +82,8 @@ def open_binary(path: str | Path) -> Iterator[IO[bytes]]:
         MissingDependencyError: a `.zst` file without the package zstandard.
     """
     check_compression(path)
-    name = str(path)
-    kept = name == "-" or name.startswith("/dev/fd/")
     try:
-        with (
-            io.BytesIO(_content(sys.stdin, None if name == "-" else name)) if kept else Path(path).open("rb") as file,
-            _decompressed(file, Path(path).suffix) as content,
-        ):
+        with _raw(path) as file, _decompressed(file, Path(path).suffix) as content:
             yield content
     except (FileNotFoundError, IsADirectoryError) as error:
         raise InputError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
@@ -98,6 +93,14 @@ def open_binary(path: str | Path) -> Iterator[IO[bytes]]:
         if type(error).__module__.startswith(("zstandard", "zstd", "zlib")):
             raise InputError(f"{path}: damaged compressed file ({error})") from None
         raise
+
+
+def _raw(path: str | Path) -> IO[bytes]:
+    """The file as it is stored. What can be read once is kept."""
+    name = str(path)
+    if name == "-" or name.startswith("/dev/fd/"):
+        return io.BytesIO(_content(sys.stdin, None if name == "-" else name))
+    return Path(path).open("rb")
 
 
 @lru_cache(maxsize=4)
@@ -170,10 +173,10 @@ def _zstandard() -> Any:
     return zstandard
 
 
-def file_digest(path: Path) -> bytes:
-    """SHA-256 of a file's content, however large."""
+def file_digest(path: str | Path) -> bytes:
+    """SHA-256 of a file as it is stored, however large; of "-" that of standard input."""
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with _raw(path) as file:
         while block := file.read(1 << 22):
             digest.update(block)
     return digest.digest()

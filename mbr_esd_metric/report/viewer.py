@@ -24,6 +24,7 @@ from typing import Any
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.scored_files import Text
 from mbr_esd_metric.core.annotation import weights_of
+from mbr_esd_metric.core.signature import Comparability, comparability
 from mbr_esd_metric.errors import encodable
 from mbr_esd_metric.report.inputs import AnnotationCount, CandidateInput, RatingInput, RatingTable
 
@@ -74,20 +75,38 @@ def payload(table: RatingTable) -> dict[str, Any]:
             _column(column, categories) | {"intervals": _intervals(column, table.rows, system_at)}
             for column in table.columns
         ],
+        "notes": [encodable(note) for note in _notes(table)],
         "candidates": [_candidates(column) for column in table.candidates],
         "categories": [encodable(category) for category in categories],
     }
 
 
+def _notes(table: RatingTable) -> list[str]:
+    """What a reader of the systems' scores has to know of their settings, for each metric."""
+    notes = []
+    for column in table.columns:
+        found = _comparability(column)
+        notes += [f"{column.name}: {found.problem} cannot be compared"] if found.problem else []
+        notes += [f"{column.name}: {note}" for note in found.notes]
+    return notes
+
+
+def _comparability(column: RatingInput) -> Comparability:
+    """Whether one model gave a metric's scores, with the same settings."""
+    return comparability(rating.settings for rating in column.ratings if rating is not None and not column.human)
+
+
 def _intervals(column: RatingInput, rows: Sequence[Text], systems: Iterable[str]) -> list[tuple[float, float] | None]:
-    """The 95% interval of each system's mean score, as `mbr-esd compare` has it; None with fewer than two scores."""
+    """The 95% interval of each system's mean score, as `mbr-esd compare` has it; None with fewer than two scores, and
+    where the scores cannot be compared."""
     from mbr_esd_metric.metaeval.comparison import SampledScore, mean_score
 
     scores: dict[str, list[SampledScore]] = {system: [] for system in systems}
     for text, rating in zip(rows, column.ratings, strict=True):
         if rating is not None and rating.score is not None:
             scores[text.system].append(SampledScore(rating.score, 0.0))
-    return [mean_score(each).interval if len(each) > 1 else None for each in scores.values()]
+    comparable = _comparability(column).problem is None
+    return [mean_score(each).interval if comparable and len(each) > 1 else None for each in scores.values()]
 
 
 def encode_payload(data: dict[str, Any]) -> str:

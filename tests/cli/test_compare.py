@@ -109,8 +109,8 @@ def test_what_score_wrote_is_compared(files: None, mbr_esd: Command, ending: str
     assert (row["a"], row["b"], row["segments"], row["difference"]) == ("old", "new", 20, pytest.approx(-0.16))
 
 
-def _comet(path: str, *, model: str | None = None, **systems: list[float]) -> None:
-    stated = {} if model is None else {"model": model}
+def _comet(path: str, *, model: str | None = None, signature: str | None = None, **systems: list[float]) -> None:
+    stated = {key: value for key, value in (("model", model), ("signature", signature)) if value is not None}
     rows = {
         f"{name}.txt": [{"src": f"s{n}", "mt": f"{name} {n}", "COMET": x, **stated} for n, x in enumerate(scores)]
         for name, scores in systems.items()
@@ -208,6 +208,63 @@ def test_scores_of_several_models_pass_no_gate(workdir: Path, mbr_esd: Command) 
     assert f"{models}; score both systems with one" in result.err
     assert f"{models} cannot be compared" in result.out
     assert "verdict" not in result.out
+
+
+SIGNED = "mbr-esd|model:small-1|engine:tagger|d:mbr|n:16|t:1.0|mqm:paper|blank:worst|v:1".replace
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (("|blank", "|score:expected|blank"), "score: unset and expected"),
+        (("model:small-1", "model:small-2"), "model: small-1 and small-2"),  # two folders of one name
+        (("n:16|t:1.0", "n:64|t:2.0"), "n: 16 and 64, t: 1.0 and 2.0"),
+        (("|blank", "|shots:0a1b2c3d|blank"), "shots: unset and 0a1b2c3d"),
+    ],
+)
+def test_scores_of_different_settings_pass_no_gate(
+    workdir: Path, change: tuple[str, str], problem: str, mbr_esd: Command
+) -> None:
+    """Identical translations by one model's name differ where its options do."""
+    _comet("old.json", model="final", signature=SIGNED("", ""), old=[0.9] * 8)
+    _comet("new.json", model="final", signature=SIGNED(*change), new=[0.4] * 8)
+    result = mbr_esd("compare old.json new.json --fail-if-worse", status=3)
+    assert f"scores of different settings ({problem}); score both systems with one model" in result.err
+    assert f"scores of different settings ({problem}) cannot be compared" in result.out
+    assert "verdict" not in result.out
+
+
+def test_what_leaves_the_settings_open_is_a_note(workdir: Path, mbr_esd: Command) -> None:
+    _comet("old.json", model="final", signature=SIGNED("", ""), old=[0.9] * 8)
+    _comet("renamed.json", model="best", signature=SIGNED("", ""), new=[0.9] * 8)
+    _comet("released.json", model="final", signature=SIGNED("v:1", "v:2"), new=[0.9] * 8)
+    _comet("unsigned.json", model="final", new=[0.9] * 8)
+    for name, note in (
+        ("renamed", None),
+        ("released", "scores of releases 1 and 2"),
+        ("unsigned", "unsigned.json: no signature, so the settings of these scores are not known"),
+    ):
+        result = mbr_esd(f"compare old.json {name}.json --fail-if-worse")
+        assert "verdict" in result.out
+        assert any(word in result.out for word in ("no signature", "releases")) == (note is not None)
+        assert note is None or note in result.out
+    assert "no signature" not in mbr_esd("compare unsigned.json").out
+
+
+def test_rows_of_decisions_and_scores_have_signatures(files: None, mbr_esd: Command) -> None:
+    for name in ("old", "same"):
+        mbr_esd(f"decide {name}.jsonl -o {name}.decisions.jsonl --quiet")
+    mbr_esd("decide same.jsonl -o expected.jsonl --score expected --quiet")
+    signed = [json.loads(line)["signature"] for line in Path("old.decisions.jsonl").read_text().splitlines()]
+    assert len(set(signed)) == 1
+    assert re.match(r"mbr-esd\|candidates:[0-9a-f]{8}\|d:mbr\|u:softf1\|", signed[0])
+    result = mbr_esd("compare old.decisions.jsonl same.decisions.jsonl --fail-if-worse")
+    assert "candidates of different files" in result.out
+    problem = "scores of different settings (score: unset and expected)"
+    assert problem in mbr_esd("compare old.decisions.jsonl expected.jsonl --fail-if-worse", status=3).err
+    mbr_esd(SCORE, "--to_json out.json")
+    rows = json.loads(Path("out.json").read_text())["mt.txt"]
+    assert all(row["signature"].startswith("mbr-esd|candidates:") and "|n:3|" in row["signature"] for row in rows)
 
 
 def test_a_gate_over_some_segments_says_so(files: None, mbr_esd: Command) -> None:

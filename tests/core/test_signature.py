@@ -58,8 +58,8 @@ def test_differences_name_fields_and_values() -> None:
     other = Signature.parse("mbr-esd|model:m|engine:server|d:mbr|n:16|t:2.0|prompt:v1|blank:worst|shots:a|v:2")
     assert differences([OURS, other, OURS], without=("v",)) == {
         "engine": ("vllm", "server"),
-        "u": ("softf1", "-"),
-        "w": ("uniform", "-"),
-        "shots": ("-", "a"),
+        "u": ("softf1", "unset"),
+        "w": ("uniform", "unset"),
+        "shots": ("unset", "a"),
     }
     assert differences([OURS]) == {}

@@ -105,8 +105,8 @@ def _count_lines(path: str) -> int:
 
 
 def add_to_json(samples: Sequence[Any], metadata: Mapping[str, Any], model: str) -> None:
-    """Under a COMET command, put what the model says, and its name, into the samples, for ``--to_json``. COMET leaves
-    an empty list of errors out, as of a metric without error spans, and writes NaN, which is no JSON."""
+    """Put what the model says, its name and the signature into the samples of a COMET command, for ``--to_json``. COMET
+    leaves an empty list of errors out, as of a metric without error spans, and writes NaN, which is no JSON."""
     command = calling_comet_command()
     if command is None:
         return
@@ -118,7 +118,7 @@ def add_to_json(samples: Sequence[Any], metadata: Mapping[str, Any], model: str)
             for name in ("refused", "data_warning"):
                 if name in metadata and metadata[name][at] is not None:
                     sample[name] = metadata[name][at]
-            sample["model"] = model
+            sample |= {"model": model, "signature": metadata["signature"]}
 
 
 def _dump_without_nan(value: object, file: IO[str], **options: Any) -> None:

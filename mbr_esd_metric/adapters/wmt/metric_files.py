@@ -19,7 +19,7 @@ from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note, read_ratings, write_ratings
 from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
 from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.core.signature import Signature
+from mbr_esd_metric.core.signature import Settings, Signature
 from mbr_esd_metric.errors import InputError, number_of
 from mbr_esd_metric.files.records import CandidateRecord, Join, SegmentKey, read_candidates
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
@@ -154,8 +154,9 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
         notes += (f"{name} covers {covered} of {scores.size} translations of {test_set.lp}, all that have gold",)
     suffix = test_set.info.standard_reference if any(row.reference for row in rows) else None
     with_spans = any(row.annotation is not None for row in rows)
-    model = next((row.model for row in rows), None)
-    return StoredMetric(f"{name}-{suffix or 'src'}", scores, ratings if with_spans else None, notes, model)
+    origins = {row.settings for row in rows}
+    settings = origins.pop() if len(origins) == 1 else Settings(next((one.model for one in origins), None))
+    return StoredMetric(f"{name}-{suffix or 'src'}", scores, ratings if with_spans else None, notes, settings)
 
 
 def _decisions(test_set: TestSet, path: Path) -> list[SegmentRating]:

@@ -25,7 +25,7 @@ from mbr_esd_metric.adapters.wmt.layout import (
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note, read_ratings
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.kernels import Floats
-from mbr_esd_metric.core.signature import Signature
+from mbr_esd_metric.core.signature import Settings, Signature
 from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 
@@ -38,14 +38,14 @@ class StoredMetric:
         scores: evaluated systems x segments, higher is better.
         ratings: its error spans, None if it has none.
         notes: what was repaired while reading.
-        model: that wrote it, where a file says so.
+        settings: the model that wrote it, and its signature, where a file says so.
     """
 
     name: str
     scores: Floats
     ratings: Ratings | None
     notes: tuple[str, ...] = ()
-    model: str | None = None
+    settings: Settings = Settings()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -183,7 +183,9 @@ class TestSet:
 
     def signature(self, metric: str) -> Signature | None:
         """The signature of a stored metric, which says what its scores depend on; None if the folder has none."""
-        if metric in self.added or not (path := self.layout.metric_file(metric, "signature")).is_file():
+        if metric in self.added:
+            return self.added[metric].settings.signature
+        if not (path := self.layout.metric_file(metric, "signature")).is_file():
             return None
         return Signature.parse(path.read_text(encoding="utf-8").strip())
 

@@ -53,6 +53,7 @@ function drawOverview() {
       el("p", { text: `Mean score, best ${columns[state.metric].name} first; higher is better. The 95% interval (bootstrap over segments) is shown for all segments and spans.` }),
       el("div", { class: "scroll" }, systemsTable(rows)));
   }
+  parts.push(...data.notes.map((note) => el("p", { text: note })));
   $("panel-overview").replaceChildren(...parts);
 }
 

@@ -1,0 +1,53 @@
+"""The signature of a decision: of its options, and of what is known of the candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mbr_esd_metric._version import __version__
+from mbr_esd_metric.core.kernels import BETA, GAMMA
+from mbr_esd_metric.core.signature import CANDIDATES, Signature
+from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions
+
+#: Options that are in every signature, or in a place of their own. The others are there where they are not at their
+#: default.
+_PLACED = ("rule", "utility", "weights", "mqm", "format", "location", "invalid", "blank")
+
+
+def signature_of_decision(
+    decision: DecisionOptions,
+    draw: Mapping[str, Any],
+    question: Mapping[str, Any] = {},
+    calibration: Mapping[str, Any] = {},
+) -> Signature:
+    """The fields of the draw, of the choice, of the question, and the options by which answers are read and scored. Of
+    these, those at their default are left out, but for three."""
+    choice: dict[str, Any] = {}
+    if decision.rule_instance.by_utility:
+        choice = {"utility": decision.effective_utility, "weights": decision.weights}
+        choice |= {"b": f"{BETA:g}", "g": f"{GAMMA:g}"}
+    choice["mqm"] = decision.mqm
+    changed = [name for name in FIELDS if getattr(decision, name) != FIELDS[name].default]
+    reading = [name for name in ("format",) if name in changed] + ["location", "invalid", "blank"]
+    reading += [name for name in changed if name not in _PLACED]
+    values = {**draw, **choice, **question, **{name: getattr(decision, name) for name in reading}, **calibration}
+    fields = {_short(name): value for name, value in values.items()}
+    return Signature.of("mbr-esd", fields, __version__)
+
+
+def _short(name: str) -> str:
+    return FIELDS[name].metadata["short"] or name if name in FIELDS else name
+
+
+def signature_of_file(path: str | Path, decision: DecisionOptions) -> Signature:
+    """The signature of a decision over a file of candidates, without a model."""
+    return signature_of_decision(decision, {CANDIDATES: short_digest(path), "rule": decision.rule})
+
+
+def short_digest(path: str | Path) -> str:
+    """Eight digits of the SHA-256 of a file."""
+    from mbr_esd_metric.files.streams import file_digest
+
+    return file_digest(path).hex()[:8]

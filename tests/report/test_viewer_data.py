@@ -1,0 +1,22 @@
+"""What the page gets to show, without a browser."""
+
+from __future__ import annotations
+
+from mbr_esd_metric.core.signature import Settings, Signature
+from mbr_esd_metric.report.inputs import RatingInput, SegmentRating, Text, join
+from mbr_esd_metric.report.viewer import payload
+
+
+def test_systems_of_different_settings_have_no_intervals() -> None:
+    """The page says why, and shows the scores."""
+    one, other = (Signature.parse(f"mbr-esd|model:m|{fields}v:1") for fields in ("", "score:expected|"))
+    problem = "metric: scores of different settings (score: unset and expected) cannot be compared"
+    for second, notes in ((one, []), (other, [problem])):
+        ratings = [
+            SegmentRating(Text(str(n), f"s{at}", "source", "mt"), None, 0.5 + n / 10, settings=Settings("m", signature))
+            for at, signature in enumerate((one, second))
+            for n in range(3)
+        ]
+        data = payload(join([RatingInput("metric", ratings)]))
+        assert [interval is None for interval in data["columns"][0]["intervals"]] == [bool(notes)] * 2
+        assert data["notes"] == notes
