@@ -53,7 +53,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def _store_servers_and_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Each test has a store of its own. A port may come again, and with it an address whose dialect is remembered. A
-    command shows the log for good."""
+    command shows the log for good. Annotations of a workflow are for tests of these."""
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
     monkeypatch.setenv("MBR_ESD_STORE", str(tmp_path / "store.sqlite"))
     if (files := sys.modules.get("mbr_esd_metric.generation.store")) is not None:
         (files.cache_folder() / "dialects.json").unlink(missing_ok=True)

@@ -1,4 +1,19 @@
-# For a pull request: judge only the strings that it changes in $FILE, and put the errors into its summary.
-git show "origin/$GITHUB_BASE_REF:$FILE" > old || : > old
-mbr-esd score "$FILE" --changed-from old --model "$MODEL" --fail-under 0.9 \
-    --to_csv errors.csv --summary "$GITHUB_STEP_SUMMARY"
+# Judges the strings that a change touches, and annotates their errors. Every line of FILES is a set of files as `mbr-esd score`
+# takes them, with wildcards; BASE is the revision to compare with, MODEL the model, GATE its options that can fail the change.
+set -euo pipefail
+shopt -s globstar nullglob
+base=$(git rev-parse --quiet --verify "$BASE^{commit}") || {
+    git fetch --quiet --depth=1 origin "$BASE"
+    base=$(git rev-parse FETCH_HEAD)
+}
+mkdir -p mbr-esd
+status=0 number=0
+while read -r line; do
+    files=($line)
+    [ ${#files[@]} -gt 0 ] || continue
+    number=$((number + 1))
+    mbr-esd score "${files[@]}" --changed-from "git:$base" --model "$MODEL" $GATE --quiet --only_system \
+        --sarif "mbr-esd/$number.sarif" --summary "mbr-esd/$number.md" < /dev/null || status=$?
+    cat "mbr-esd/$number.md" >> "${GITHUB_STEP_SUMMARY:-/dev/null}" || true
+done <<< "$FILES"
+exit $status

@@ -6,6 +6,7 @@ import argparse
 import math
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -18,6 +19,7 @@ from mbr_esd_metric.cli.score_gates import (
     check_score_gates,
     close_score_gate,
     errors_of,
+    findings_of,
     has_gate,
     listed_errors,
 )
@@ -76,6 +78,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to_json", default="", metavar="OUT", help="write scores and error spans to this file")
     parser.add_argument("--corrected", metavar="OUT", help="write the corrected translations of one system, one a line")
     parser.add_argument("--to_csv", metavar="OUT", help="write one error a row to this file")
+    parser.add_argument("--sarif", metavar="OUT", help="write the errors with file, line and column, for code review")
     parser.add_argument("--only_system", action="store_true", help="print the system scores only")
     parser.add_argument("--error-free", metavar="FILE", help="say which segments are without error, as it was learnt")
     add_score_gates(parser)
@@ -238,6 +241,8 @@ def _show(
         lines = ({**texts.whole, **corrected}).values()  # with --changed-from, the others as they are
         write_whole(args.corrected, "".join(f"{_LINE_ENDS.sub(' ', line)}\n" for line in lines))
     note = write_errors_of(texts, data, args.to_csv, args.output) if args.to_csv or args.output else ""
+    if args.sarif or "GITHUB_ACTIONS" in os.environ:
+        _review(texts, data, args.sarif)
     status = 0
     if args.summary or has_gate(args):
         status = close_score_gate(args, texts, judged, scores, shares, warning)
@@ -278,6 +283,18 @@ def write_errors_of(
         texts.documents[path].mark(checked, target)
         count += sum(len(one.annotation) for one in checked if one)
     return f"{output}: {number_of(count, 'error')} marked"
+
+
+def _review(texts: Texts, data: Mapping[str, Sequence[WrittenSegment]], output: str | None) -> None:
+    """Write the errors at their places as SARIF, and, in a workflow of GitHub, as annotations on standard error."""
+    from mbr_esd_metric.report.findings import annotation, sarif
+
+    findings = findings_of(texts, data)
+    if output:
+        write_whole(output, sarif(findings, data))
+    if "GITHUB_ACTIONS" in os.environ:
+        for finding in findings:
+            print(annotation(finding), file=sys.stderr)
 
 
 def marked_files(output: str, paths: Iterable[str]) -> dict[str, Path]:

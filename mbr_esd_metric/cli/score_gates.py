@@ -13,6 +13,7 @@ from mbr_esd_metric.errors import OptionError, first_of, logger, number_of, prin
 from mbr_esd_metric.prompting.text import is_untranslated
 
 if TYPE_CHECKING:
+    from mbr_esd_metric.report.findings import Finding
     from mbr_esd_metric.report.tables import Table, TableRow
 
 #: A segment as it is written: src, mt, COMET, and errors and omissions where there are any.
@@ -51,7 +52,7 @@ def check_score_gates(args: argparse.Namespace) -> None:
     for option, limit in (("--fail-under", args.fail_under), ("--min-segment", args.min_segment)):
         if limit is not None and not 0 <= limit <= 1:
             raise OptionError(f"{option} {limit:g}: give a score in [0, 1], on which 1 is without an error")
-    check_gate(args, has_gate(args), args.to_json, args.to_csv, args.output, args.corrected)
+    check_gate(args, has_gate(args), args.to_json, args.to_csv, args.sarif, args.output, args.corrected)
     if args.fail_share is not None and not (args.error_free and 0 <= args.fail_share <= 1):
         raise OptionError(f"--fail-share {args.fail_share:g}: give a share from 0 to 1, and --error-free FILE")
 
@@ -81,10 +82,9 @@ def close_score_gate(
         nothing = [f"{path}: {one}" for path, one in texts.changed.items()]
         checks = [Check(one, True, one) for one in nothing]
     rows = [_system_row(path, segments, scores[path]) for path, segments in judged.items()]
-    errors = error_table(texts, judged)
-    return close_gate(
-        args, "score", [table_of("scores", rows, notes), *([errors] if errors.rows else [])], checks, warning
-    )
+    tables = [error_table(texts, judged), *([changed_table(texts, judged)] if args.changed_from else [])]
+    shown = [table_of("scores", rows, notes), *(table for table in tables if table.rows)]
+    return close_gate(args, "score", shown, checks, warning)
 
 
 def _checks(
@@ -180,6 +180,28 @@ def listed_errors(texts: Texts, data: Mapping[str, Sequence[WrittenSegment]]) ->
     ]
 
 
+def findings_of(texts: Texts, data: Mapping[str, Sequence[WrittenSegment]]) -> list[Finding]:
+    """The errors at their places, and the keys that translations lack, by file and line."""
+    from mbr_esd_metric.report.findings import MISSING_KEY, Finding, Places, Region, error_finding
+
+    found = []
+    for path, rows in data.items():
+        lines = Places(path) if any(map(errors_of, rows)) else None
+        for place, row in zip(texts.places[path], rows, strict=True):
+            for error in errors_of(row):
+                line, region = place.line, Region(place.line or 1)
+                if lines is not None and line is not None:
+                    span = (error["start"], error["end"]) if error["side"] == "translation" else (0, len(row["mt"]))
+                    region = lines.region(line, row["src"], row["mt"], *span)
+                found.append(error_finding(path, place.id, region, error))
+        document = texts.documents.get(path)
+        for one in document.missing if document is not None else ():
+            where = f"line {one.source_line} of {document.source_path}" if document and one.source_line else "empty"
+            message = f"{MISSING_KEY}: {one.key} ({where}) has no translation"
+            found.append(Finding(path, one.key, "minor", MISSING_KEY, printable(message), Region(one.line)))
+    return sorted(found, key=lambda one: (one.file, one.region.line))
+
+
 def error_table(texts: Texts, data: Mapping[str, Sequence[WrittenSegment]]) -> Table:
     """The first errors for people; texts stand as code, as nobody vouches for them."""
     from mbr_esd_metric.report.tables import Column, table_of
@@ -194,6 +216,28 @@ def error_table(texts: Texts, data: Mapping[str, Sequence[WrittenSegment]]) -> T
     ]
     notes = [f"and {number_of(len(errors) - _MOST, 'error')} more"] if len(errors) > _MOST else []
     return table_of("errors", rows, notes)
+
+
+def changed_table(texts: Texts, data: Mapping[str, Sequence[WrittenSegment]]) -> Table:
+    """The first strings that changed, and the keys that they leave without a translation; texts stand as code."""
+    from mbr_esd_metric.report.tables import Column, table_of
+
+    def row(path: str, name: str, line: int | None, *others: Any) -> TableRow:
+        titles = ("system", "id", "line", "source", "translation", "score")
+        values = (_as_code(path), _as_code(name), line, *others)
+        usual = {"system"} if len(data) + len(texts.documents) < 3 else set[str]()
+        columns = (Column(title, title, digits=4) for title in titles)
+        return {one: value for one, value in zip(columns, values, strict=True) if one.title not in usual}
+
+    rows = [
+        row(path, place.id, place.line, _as_code(one["src"]), _as_code(one["mt"]), one["COMET"])
+        for path, segments in data.items()
+        for place, one in zip(texts.places[path], segments, strict=True)
+    ]
+    missing = [(path, one) for path, document in texts.documents.items() for one in document.missing]
+    rows += [row(path, one.key, one.line, None, f"({one.problem})", None) for path, one in missing]
+    notes = [f"and {number_of(len(rows) - _MOST, 'string')} more"] if len(rows) > _MOST else []
+    return table_of("changed strings", rows[:_MOST], notes)
 
 
 def _as_code(value: str | int) -> str | int:

@@ -82,7 +82,7 @@ class Texts:
 def read_texts(args: argparse.Namespace, lp: str | None, *inputs: str | Path | None) -> Texts:
     """The texts of `mbr-esd score`, of a file with several languages those of the pair `lp`; no output is one of them
     or of the other `inputs`. A note on standard error says which units are left out."""
-    for output in filter(None, (args.to_json, args.to_csv, args.output, args.corrected)):
+    for output in filter(None, (args.to_json, args.to_csv, args.sarif, args.output, args.corrected)):
         if output == args.output and is_folder(output):
             check_folder(output)
         else:
@@ -135,6 +135,9 @@ def _documents(args: argparse.Namespace, lp: str | None) -> dict[str, Document]:
     from mbr_esd_metric.adapters.documents.reading import read_document
 
     source = None if args.files else args.sources
+    pairs = [path for path in pairs if Path(path).resolve() != Path(args.sources).resolve()]  # wildcards match both
+    if not args.files and not pairs:
+        raise OptionError(f"-t {args.sources} is the source file; give its translations")
     return {path: read_document(path, source=source, every=args.all, lp=lp) for path in (args.files or pairs)}
 
 

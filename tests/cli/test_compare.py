@@ -323,32 +323,3 @@ def test_the_example_workflow_fails_with_its_files(tmp_path: Path) -> None:
     assert "gate failed: docs/examples/mt.txt scores 0.0000, less than 0.8" in done.stderr
     assert "❌" in (tmp_path / "summary.md").read_text(encoding="utf-8")
     assert (tmp_path / "quality.xml").exists()
-
-
-@pytest.mark.parametrize("change", ["adds", "mends", "none", "new"])
-def test_the_recipe_for_a_pull_request(tmp_path: Path, change: str) -> None:
-    """A change that adds an error, one that mends one, one that touches no text, and a file that is new."""
-    wrong, right = 'msgid "Open"\nmsgstr "Öffne Feuer"\n', 'msgid "Open"\nmsgstr "Öffne"\n'
-    other = '\nmsgid "Close"\nmsgstr "Schließe falsch"\n'
-    pairs = (("Open", "Öffne Feuer", "Feuer"), ("Open", "Öffne", None), ("Close", "Schließe falsch", "falsch"))
-    records = [record(source, mt, answer(word) if word else answer()) for source, mt, word in pairs]
-    write_records(tmp_path / "candidates.jsonl", records)
-    changes = {"adds": (right, wrong), "mends": (wrong, right), "none": (wrong, f"# A comment.\n{wrong}")}
-    before, after = changes.get(change, ("", right))
-    model = f"mbr-esd-demo?candidates={tmp_path}/candidates.jsonl&n=1&lp=en-de"
-    recipe = {"FILE": "de.po", "MODEL": model, "GITHUB_BASE_REF": "main", "GITHUB_STEP_SUMMARY": "summary.md"}
-    author = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    (folder := tmp_path / "repository").mkdir()
-    (folder / ("other" if change == "new" else "de.po")).write_text(before + other, encoding="utf-8")
-    git = "git init -q; git add .; git commit -qm x; git update-ref refs/remotes/origin/main HEAD"
-    run_bash(git, tmp_path, cwd=folder, **author).check_returncode()
-    (folder / "de.po").write_text(after + other, encoding="utf-8")
-    done = run_bash(f"bash {EXAMPLES}/changed-strings.sh", tmp_path, cwd=folder, **recipe)
-    assert done.returncode == (3 if change == "adds" else 0), done.stderr
-    summary = (folder / "summary.md").read_text(encoding="utf-8")
-    errors = (folder / "errors.csv").read_text(encoding="utf-8")
-    assert ("`Feuer`" in summary, "Feuer" in errors) == (change == "adds",) * 2
-    assert ("`falsch`" in summary, "falsch" in errors) == (change == "new",) * 2
-    counted = {"none": "no unit differs from old, so nothing is judged", "new": "2 of 2 units differ from old"}
-    assert counted.get(change, "1 of 2 units differs from old") in summary
-    assert ("2 units left out (2 as in old)" in done.stderr) == (change == "none")

@@ -90,3 +90,31 @@ def test_a_file_that_translates_nothing_yet(mbr_esd: Command) -> None:
     result = mbr_esd("score -s en.json -t de.json --fail-under .9 --only_system --model", MODEL)
     assert "3 keys of en.json missing: a (line 2), b (line 3), c (line 4)" in result.err
     assert result.out == "de.json: no unit has a translation, so nothing is judged\n"
+
+
+def test_a_review_of_what_changed(mbr_esd: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SARIF and annotations have the errors and missing keys with file and line, the summary each changed string."""
+    Path("old").mkdir()
+    for name, content in {"de.json": '{"b": "Er ging."}', "fr.json": '{"a": "La banque a fermé."}'}.items():
+        Path("old", name).write_text(content, encoding="utf-8")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    options = "--changed-from old --sarif o.sarif --summary s.md --fail-on major --only_system --quiet"
+    result = mbr_esd("score -s en.json -t de.json fr.json", options, "--model", MODEL, status=3)
+    assert [line for line in result.err.splitlines() if line.startswith("::")] == [
+        '::error file=de.json,line=2,col=13,endColumn=17::major, accuracy/mistranslation: "Ufer" [a]'
+    ]
+    [run] = json.loads(Path("o.sarif").read_text(encoding="utf-8"))["runs"]
+    assert [one["properties"]["key"] for one in run["results"]] == ["a"]
+    summary = Path("s.md").read_text(encoding="utf-8")
+    assert "changed strings" in summary
+    assert "| `a` | 2 | `The bank closed.` | `Das Ufer schloss.` | 0.8000 |" in " ".join(summary.split())
+    # Against nothing, all is new.
+    for one in Path("old").iterdir():
+        one.write_text("", encoding="utf-8")
+    result = mbr_esd("score -s en.json -t de.json fr.json", options, "--model", MODEL, status=3)
+    assert [line for line in result.err.splitlines() if line.startswith("::w")] == [
+        "::warning file=de.json,line=3::missing-key: c (line 4 of en.json) has no translation",
+        "::warning file=fr.json,line=2::missing-key: b (line 3 of en.json) has no translation",
+        "::warning file=fr.json,line=2::missing-key: c (line 4 of en.json) has no translation",
+    ]
+    assert "| `c` | 3 | | (missing) | |" in " ".join(Path("s.md").read_text(encoding="utf-8").split())
