@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, repeat
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -16,9 +16,12 @@ from mbr_esd_metric.core.corpus_rules import CorpusRule
 from mbr_esd_metric.core.decision import Candidates, Decision
 from mbr_esd_metric.core.decision_problem import DecisionProblem, decided
 from mbr_esd_metric.core.kernels import Floats
-from mbr_esd_metric.decoding.options import DecisionOptions
+from mbr_esd_metric.decoding.options import DecisionFields, DecisionOptions
 from mbr_esd_metric.decoding.segment import Counts, blank_decision, decide_segment, decision_problem
 from mbr_esd_metric.errors import InputError, OptionError, labelled
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _T = TypeVar("_T")
 _S = TypeVar("_S")
@@ -32,7 +35,7 @@ def decide(
     source: str | None = None,
     supports: Candidates | None = None,
     references: Iterable[AnnotationLike] | None = None,
-    **fields: Any,
+    **fields: Unpack[DecisionFields],
 ) -> Decision:
     """Choose one annotation among the candidates of a segment.
 
@@ -69,7 +72,7 @@ def decide_many(
     options: DecisionOptions | None = None,
     *,
     sources: Iterable[str] | None = None,
-    **fields: Any,
+    **fields: Unpack[DecisionFields],
 ) -> list[Decision]:
     """`decide` for each segment of a test set, given by candidates, translation and perhaps source; a rule such as
     `mbr-corpus` decides them together. Errors begin with "segment N"."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, TypedDict
 
 from mbr_esd_metric.core.annotation import WEIGHTS
 from mbr_esd_metric.core.decision import SCORES, WEIGHTINGS
@@ -111,7 +111,7 @@ class DecisionOptions:
                 raise unknown("MQM weights" if name == "mqm" else name, value, valid)
 
     @classmethod
-    def of(cls, options: DecisionOptions | None, changes: Mapping[str, Any]) -> DecisionOptions:
+    def of(cls, options: DecisionOptions | None, changes: Mapping[str, object]) -> DecisionOptions:
         """These options (or the defaults) with some fields changed; every function that decides takes them like this.
         `OptionError` for another value, an unknown field, or a name that a field does not take."""
         if options is not None and not isinstance(options, DecisionOptions):
@@ -119,7 +119,8 @@ class DecisionOptions:
         for name in changes:
             if name not in FIELDS:
                 raise unknown("option of a decision", name, FIELDS)
-        return replace(options or DecisionOptions(), **changes)
+        values: dict[str, Any] = {**changes}
+        return replace(options or DecisionOptions(), **values)
 
     @property
     def whole_set(self) -> bool:
@@ -172,6 +173,21 @@ class DecisionOptions:
                 f"one of {', '.join(rules(references=False))}"
             )
         return changed
+
+
+class DecisionFields(TypedDict, total=False):
+    """The fields of `DecisionOptions` as arguments of functions, for type checkers and editors."""
+
+    rule: str
+    utility: str | Similarity
+    weights: str
+    invalid: str
+    mqm: str
+    location: str
+    format: str
+    score: str
+    blank: str
+    checks: str | bool
 
 
 #: Option -> its field, with the metadata "help"; "valid", the names that it takes, or None; "takes", what it takes in

@@ -6,12 +6,12 @@ import dataclasses
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mbr_esd_metric.decoding.options import FIELDS, DecisionOptions
+from mbr_esd_metric.decoding.options import FIELDS, DecisionFields, DecisionOptions
 from mbr_esd_metric.errors import OptionError, no_effect_error, unknown
 from mbr_esd_metric.generation.engine import ENGINES, Engine, EngineOptions, Sampling
 from mbr_esd_metric.generation.server.address import shown
@@ -240,6 +240,34 @@ class ModelCard:
                 "weights_gb": self.memory_gb,
             }
         )
+
+
+class ModelFields(DecisionFields, total=False):
+    """The options of a model name as arguments of `load_metric`, for type checkers and editors; None leaves one as it
+    is."""
+
+    model: str | None
+    engine: str | None
+    n: int | str | None
+    temperature: float | None
+    top_k: int | None
+    max_tokens: int | None
+    seed: int | None
+    unit: str | None
+    context: str | None
+    grounded: bool | None
+    prompt: str | None
+    lp: str | None
+    shots: str | None
+    dtype: str | None
+    server: str | Sequence[str] | None
+    dialect: str | None
+    reasoning_effort: str | None
+    price: str | tuple[float, float] | None
+    max_cost: float | None
+    concurrency: int | None
+    vllm: str | Sequence[str] | None
+    candidates: str | None
 
 
 OPTIONS = {f.name: f for f in fields(ModelCard) if "help" in f.metadata}

@@ -11,11 +11,14 @@ from mbr_esd_metric.core.annotation import Side
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.errors import InputError, OptionError, printable, unknown
 from mbr_esd_metric.generation.server.address import shown
-from mbr_esd_metric.metric.card import DESCRIBED, ModelCard, settings
+from mbr_esd_metric.metric.card import DESCRIBED, ModelCard, ModelFields, settings
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.data_warnings import data_warning
 from mbr_esd_metric.metric.run import annotate
 from mbr_esd_metric.metric.sources import Segment
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class _Result(dict[str, Any]):
@@ -216,7 +219,7 @@ def _segment(sample: Mapping[str, Any] | Segment, index: int) -> Segment:
     return Segment(texts["src"], texts["mt"], f"samples[{index}]", texts["system"], texts["doc"])
 
 
-def load_metric(name: str, **options: object) -> Metric:
+def load_metric(name: str, **options: Unpack[ModelFields]) -> Metric:
     """The metric for a model name or model folder. Weights are loaded only when they are needed.
 
     Args:
