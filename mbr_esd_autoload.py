@@ -7,9 +7,9 @@ where such an entry point fails. So this file stands beside the package, needs t
 through, and changes nothing but the finder that waits for COMET. Our models are registered in COMET's commands, and
 where this package is imported.
 
-A finder cannot be avoided. COMET's commands import torch in the middle of importing ``comet.models``, before that module
-has the function that is replaced, and nothing calls us again when it is complete. A program that imports this package
-first and COMET later has the same gap. The finder removes itself as soon as ``comet.models`` is complete.
+A finder cannot be avoided. COMET's commands import torch in the middle of importing ``comet.models``, before that
+module has the function that is replaced, and nothing calls us again when it is complete. A program that imports this
+package first and COMET later has the same gap. The finder removes itself as soon as ``comet.models`` is complete.
 
 ``MBR_ESD_AUTOLOAD=0`` in the environment switches it off.
 """

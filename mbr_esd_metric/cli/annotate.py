@@ -69,9 +69,10 @@ def configure_export(parser: argparse.ArgumentParser) -> None:
 
 def run_export(args: argparse.Namespace) -> int:
     """Write the campaign."""
-    from mbr_esd_metric.report.inputs import Source, read_table
+    from mbr_esd_metric.files.paths import NamedPath
+    from mbr_esd_metric.report.inputs import read_table
 
-    sources = [Source.parse(text) for text in args.inputs]
+    sources = [NamedPath.parse(text) for text in args.inputs]
     check_output(args.output, [*(source.path for source in sources), args.documents])
     if bool(sources) == bool(args.test_set):
         raise OptionError("give files with translations, or --test-set")

@@ -125,12 +125,12 @@ def _rows(path: str) -> Iterator[_Row]:
     """The translations of a file, in order."""
     import numpy as np
 
+    from mbr_esd_metric.adapters.file_kinds import kind_of_input
     from mbr_esd_metric.adapters.scored_files import read_comet_json
     from mbr_esd_metric.decoding.file import decided_records, file_options
     from mbr_esd_metric.decoding.signature import signature_of_file
     from mbr_esd_metric.files.records import read_decisions
     from mbr_esd_metric.metaeval.comparison import SampledScore, sampled_score
-    from mbr_esd_metric.report.inputs import kind_of_input
 
     kind = kind_of_input(Path(path))
     if kind == "mqm":

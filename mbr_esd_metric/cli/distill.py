@@ -80,9 +80,9 @@ def run_pairs(args: argparse.Namespace) -> int:
 
 def run_sft(args: argparse.Namespace) -> int:
     """Write what `trl sft` trains from."""
+    from mbr_esd_metric.adapters.file_kinds import kind_of_input
     from mbr_esd_metric.adapters.rating_formats import read_mqm
     from mbr_esd_metric.distill.training_rows import HumanAnnotation, choices, examples_signature, select
-    from mbr_esd_metric.report.inputs import kind_of_input
 
     card, inputs = _checked(args)
     if not 0 <= args.clean_share < 1:
@@ -119,14 +119,14 @@ def run_sft(args: argparse.Namespace) -> int:
 def _checked(args: argparse.Namespace) -> tuple[ModelCard, list[tuple[str, str | None]]]:
     """The model, and each input with the language pair that is given for it; arguments are checked before any work."""
     from mbr_esd_metric.distill.training_rows import question_of
+    from mbr_esd_metric.files.paths import NamedPath
     from mbr_esd_metric.metric.cards import load_card
     from mbr_esd_metric.prompting.languages import language_pair
-    from mbr_esd_metric.report.inputs import Source
 
     card = load_card(args.model)
     question_of(card)
     inputs: list[tuple[str, str | None]] = []
-    for source in map(Source.parse, args.inputs):
+    for source in map(NamedPath.parse, args.inputs):
         if source.name is not None:
             language_pair(source.name)
         inputs.append((str(source.path), source.name or card.lp))

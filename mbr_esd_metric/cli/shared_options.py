@@ -129,9 +129,10 @@ def load_test_sets(
 
 def named_metrics(metrics: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
     """The names of these metrics, and the files of those that are files."""
-    from mbr_esd_metric.report.inputs import Source, kind_of_input, tell_apart
+    from mbr_esd_metric.adapters.file_kinds import kind_of_input
+    from mbr_esd_metric.files.paths import NamedPath, tell_apart
 
-    sources = [Source.parse(text) for text in metrics]
+    sources = [NamedPath.parse(text) for text in metrics]
     for source in sources:
         if plain_name(source.path).endswith(".json") and not source.path.exists():
             raise InputError(f"--metric {source.path}: no such file")
@@ -188,20 +189,21 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
 
 def input_paths(args: argparse.Namespace) -> list[Path | None]:
     """The named files and the folder of the test set."""
-    from mbr_esd_metric.report.inputs import Source
+    from mbr_esd_metric.files.paths import NamedPath
 
-    return [*(Source.parse(text).path for text in args.inputs), test_set_folder(args)]
+    return [*(NamedPath.parse(text).path for text in args.inputs), test_set_folder(args)]
 
 
 def read_inputs(args: argparse.Namespace) -> RatingTable:
     """The inputs side by side. Notes on standard error say what is in one input only, and what was repaired."""
-    from mbr_esd_metric.report.inputs import Source, read_table
+    from mbr_esd_metric.files.paths import NamedPath
+    from mbr_esd_metric.report.inputs import read_table
 
     if not args.inputs and not args.test_set:
         raise OptionError("there is nothing to read; name a file, or a test set with --test-set and --lp")
     if not args.test_set and (option := used_option(args, "--lp", "--metric")):
         raise no_effect_error(option, "files alone, without --test-set")
-    sources = [Source.parse(text) for text in args.inputs]
+    sources = [NamedPath.parse(text) for text in args.inputs]
     table = read_table(sources, load_optional_test_set(args), args.metric)
     for note in table.notes:
         print(f"note: {note}", file=sys.stderr)

@@ -9,15 +9,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mbr_esd_metric.adapters.esa_files import read_esa
+from mbr_esd_metric.adapters.file_kinds import SUBMISSIONS, kind_of_import
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.importing import (
-    SUBMISSIONS,
     Imported,
     Target,
     import_mqm,
     import_segments,
-    kind_of_import,
     read_task,
 )
 from mbr_esd_metric.adapters.wmt.layout import SystemChoice
@@ -91,10 +90,10 @@ def configure_import(parser: argparse.ArgumentParser) -> None:
 
 def run_import(args: argparse.Namespace) -> int:
     """Tell what the files are, and write each language pair of them."""
-    from mbr_esd_metric.report.inputs import Source
+    from mbr_esd_metric.files.paths import NamedPath
 
     _say_place(args.test_set)
-    sources = [Source.parse(text) for text in args.files]
+    sources = [NamedPath.parse(text) for text in args.files]
     (path, name), others = (sources[0].path, sources[0].name), [source.path for source in sources[1:]]
     kind = kind_of_import(path, name)
     if others and kind != "cesa":

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mbr_esd_metric.errors import InputError, OptionError
@@ -124,3 +125,29 @@ def _distinct(forms: Sequence[Sequence[str]]) -> list[str]:
     """Of the forms of each name the first that no other name has, or the last."""
     counts = Counter(form for names in forms for form in set(names))
     return [next((form for form in names if counts[form] == 1), names[-1]) for names in forms]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPath:
+    """An input file, and its name in tables: by default that of `name_of`."""
+
+    path: Path
+    name: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> NamedPath:
+        """``PATH`` or ``NAME=PATH``. If the whole text is the path of a file, it is that path."""
+        name, equals, path = text.partition("=")
+        return cls(Path(path), name) if equals and path and not Path(text).exists() else cls(Path(text))
+
+    @property
+    def label(self) -> str:
+        """The name in tables."""
+        return self.name or name_of(self.path)
+
+
+def tell_apart(sources: Sequence[NamedPath]) -> list[NamedPath]:
+    """The sources, with longer names for files that would get the same name."""
+    names = iter(short_names([source.path for source in sources if source.name is None]))
+    named = [source if source.name is not None else replace(source, name=next(names)) for source in sources]
+    return [old if old.label == new.label else new for old, new in zip(sources, named, strict=True)]

@@ -8,19 +8,19 @@ different names for segments; `files.records` says how they are joined.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from mbr_esd_metric.adapters.rating_formats import is_rating_format, read_mqm
+from mbr_esd_metric.adapters.file_kinds import kind_of_input
+from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import Rating
 from mbr_esd_metric.adapters.scored_files import SegmentRating, Text, read_comet_json, read_decided
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings
@@ -33,14 +33,10 @@ from mbr_esd_metric.decoding.file import decided_records, file_options
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import read_annotations
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, labelled
-from mbr_esd_metric.files.paths import name_of, plain_name, short_names
+from mbr_esd_metric.files.paths import NamedPath, tell_apart
 from mbr_esd_metric.files.records import Join, SegmentKey
-from mbr_esd_metric.files.streams import numbered_lines
-from mbr_esd_metric.files.untrusted import parse_strict_json
 from mbr_esd_metric.metaeval.error_free import ESA_THRESHOLD, ScoredTranslation, gold_labels
 from mbr_esd_metric.prompting.parse import Invalid
-
-Kind = Literal["comet", "decisions", "candidates", "mqm"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,34 +142,8 @@ def _place(entries: Sequence[_Entry | None], rows: list[Text]) -> dict[int, _Ent
     return taken
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """An input file, and its name in tables; without one, `paths.name_of` it."""
-
-    path: Path
-    name: str | None = None
-
-    @classmethod
-    def parse(cls, text: str) -> Source:
-        """``PATH`` or ``NAME=PATH``. If the whole text is the path of a file, it is that path."""
-        name, equals, path = text.partition("=")
-        return cls(Path(path), name) if equals and path and not Path(text).exists() else cls(Path(text))
-
-    @property
-    def label(self) -> str:
-        """The name in tables."""
-        return self.name or name_of(self.path)
-
-
-def tell_apart(sources: Sequence[Source]) -> list[Source]:
-    """The sources, with longer names for files that would get the same name."""
-    names = iter(short_names([source.path for source in sources if source.name is None]))
-    named = [source if source.name is not None else replace(source, name=next(names)) for source in sources]
-    return [old if old.label == new.label else new for old, new in zip(sources, named, strict=True)]
-
-
 def read_table(
-    sources: Sequence[Source],
+    sources: Sequence[NamedPath],
     test_set: TestSet | None = None,
     columns: Sequence[str] = (),
 ) -> RatingTable:
@@ -220,44 +190,7 @@ def read_table(
     return replace(table, notes=[*notes, *table.notes])
 
 
-def kind_of_input(path: Path) -> Kind:
-    """The kind of a file, from its first line. Raises `InputError` if there is no such file, or it is of no kind."""
-    name = plain_name(path)
-    if name.endswith(".tsv"):
-        return "mqm"  # Google's may lack its header
-    head, second = ([*islice((line for _, line in numbered_lines(path) if line.strip()), 2), "", ""])[:2]
-    if not head:
-        raise InputError(f"{path}: the file is empty")
-    try:
-        first = parse_strict_json(head)
-    except InputError:
-        first = None  # the first line of an indented object
-    if isinstance(first, Mapping) and (kinds := [kind for key, kind in _KEYS.items() if key in first]):
-        return kinds[0]
-    if name.endswith(".gen.json"):
-        return "candidates"
-    if is_rating_format(head):
-        return "mqm"
-    if head.lstrip().startswith("{"):
-        if not _LIST_OF_SYSTEM.match(head + second):
-            raise InputError(
-                f"{path}: its first object is not that of comet-score --to_json, an object with a list of segments a "
-                'system, and has neither "candidates" nor "error_spans" in one line; jq -c . makes lines of a file'
-            )
-        return "comet"
-    raise InputError(
-        f"{path}: neither the output of comet-score --to_json, nor decisions, nor candidates, nor human MQM; its "
-        f"first line is {head[:60]!r}"
-    )
-
-
-#: How a file of comet-score begins.
-_LIST_OF_SYSTEM = re.compile(r'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\[')
-#: A key of the first JSON line -> what such a file holds.
-_KEYS: Mapping[str, Kind] = {"candidates": "candidates", "error_spans": "decisions"}
-
-
-def candidate_inputs(source: Source) -> tuple[CandidateInput, RatingInput]:
+def candidate_inputs(source: NamedPath) -> tuple[CandidateInput, RatingInput]:
     """Candidates, with their spans located as for `decide`, and their decisions."""
     distributions = []
     ratings = []
@@ -303,7 +236,7 @@ def _runs(hypotheses: Hypotheses, length: int) -> list[tuple[int, int, int]]:
     return [(sum(width for width, *_ in same), *key) for key, same in groupby(pieces, itemgetter(1, 2))]
 
 
-def mqm_inputs(source: Source) -> list[RatingInput]:
+def mqm_inputs(source: NamedPath) -> list[RatingInput]:
     """Human MQM: one input for each rater; or, if several raters divided the segments among them, "human 1", "human 2"
     in the order of their names, where the category of each error names the rater."""
     by_text: dict[Text, list[Rating]] = defaultdict(list)

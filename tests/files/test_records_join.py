@@ -12,9 +12,10 @@ from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.layout import Layout, write_scores
 from mbr_esd_metric.adapters.wmt.metric_files import read_sampled
 from mbr_esd_metric.decoding.options import DecisionOptions
+from mbr_esd_metric.files.paths import NamedPath
 from mbr_esd_metric.files.records import CandidateRecord, Join, SegmentKey, write_records
 from mbr_esd_metric.metaeval.choosing import choose_all
-from mbr_esd_metric.report.inputs import Source, read_table
+from mbr_esd_metric.report.inputs import read_table
 from tests.helpers import candidates
 from tests.helpers.command import Command
 from tests.helpers.wmt_folder import write_texts
@@ -83,7 +84,7 @@ def test_one_file_means_the_same_to_every_command(
     ratings = test_set.metric(f"replayed{tmp_path.name}-src").ratings
     assert ratings is not None
     assert words_of(ratings.of(test_set.systems, 3)) == MARKED
-    sheet = read_table([Source(path)], test_set)
+    sheet = read_table([NamedPath(path)], test_set)
     assert len(sheet.rows) == 6
     for text, distribution in zip(sheet.rows, sheet.candidates[0].distributions, strict=True):
         assert distribution is not None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from mbr_esd_metric.files.paths import NamedPath
 from mbr_esd_metric.files.records import read_recalibration
 from mbr_esd_metric.report.evaluations import calibration_plot
-from mbr_esd_metric.report.inputs import Source, read_table
+from mbr_esd_metric.report.inputs import read_table
 from mbr_esd_metric.report.plots import Curve, plot_curves, save
 from tests.helpers.command import Command
 
@@ -28,7 +29,7 @@ def test_the_table_names_the_error_and_what_is_learnt_fixes_it(tmp_path: Path, m
 
 
 def test_a_metric_looks_the_same_in_each_panel_of_the_plot(tmp_path: Path, mbr_esd: Command) -> None:
-    figure = calibration_plot(read_table([Source.parse(str(path)) for path in FILES]))
+    figure = calibration_plot(read_table([NamedPath.parse(str(path)) for path in FILES]))
     axes = {axis.get_title(): axis.get_xlabel() for axis in figure.axes}
     of = {"confirmed": "confidence", "precision": "recall", "risk": "coverage"}
     assert axes == {f"{name}, per span": label for name, label in of.items()}

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
+from mbr_esd_metric.adapters.file_kinds import kind_of_import, kind_of_input
 from mbr_esd_metric.adapters.rating_formats import FORMATS, read_mqm
 from mbr_esd_metric.adapters.ratings import RatingData
 from mbr_esd_metric.adapters.scored_files import SegmentRating as Rating
 from mbr_esd_metric.adapters.scored_files import Text
 from mbr_esd_metric.adapters.wmt import load_test_set
-from mbr_esd_metric.adapters.wmt.importing import kind_of_import
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.decoding.decide import decide
-from mbr_esd_metric.files.paths import short_names
+from mbr_esd_metric.files.paths import NamedPath, short_names
 from mbr_esd_metric.files.records import DecisionRecord, read_candidates, write_records
 from mbr_esd_metric.files.streams import write_whole
-from mbr_esd_metric.report.inputs import RatingInput, RatingTable, Source, distribution, join, kind_of_input, read_table
+from mbr_esd_metric.report.inputs import RatingInput, RatingTable, distribution, join, read_table
 from mbr_esd_metric.report.viewer import payload
 from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
@@ -39,7 +39,7 @@ def comet_file(path: Path, data: Any) -> Path:
 
 
 def sheet_of(*files: str | Path) -> RatingTable:
-    return read_table([Source.parse(str(file)) for file in files])
+    return read_table([NamedPath.parse(str(file)) for file in files])
 
 
 def row(mt: str, score: float, *errors: dict[str, Any]) -> dict[str, Any]:
@@ -121,8 +121,8 @@ def test_a_compressed_file_is_of_the_same_kind(tmp_path: Path) -> None:
 def test_files_of_one_name_get_longer_names(tmp_path: Path) -> None:
     odd = tmp_path / "a=b.json"
     odd.touch()
-    parsed = [Source.parse(text) for text in ("out.eval.json", "MBR 256=out.json", str(odd))]
-    assert parsed == [Source(Path("out.eval.json")), Source(Path("out.json"), "MBR 256"), Source(odd)]
+    parsed = [NamedPath.parse(text) for text in ("out.eval.json", "MBR 256=out.json", str(odd))]
+    assert parsed == [NamedPath(Path("out.eval.json")), NamedPath(Path("out.json"), "MBR 256"), NamedPath(odd)]
     one, two = tmp_path / "one", tmp_path / "two"
     for folder in (one, two):
         folder.mkdir()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric.adapters.esa_files import read_esa
+from mbr_esd_metric.adapters.file_kinds import kind_of_input
 from mbr_esd_metric.adapters.ratings import read_rating_lines
 from mbr_esd_metric.adapters.scored_files import read_comet_json
 from mbr_esd_metric.adapters.wmt.layout import read_scores, read_text
@@ -18,7 +19,6 @@ from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import read_candidates, read_decisions
 from mbr_esd_metric.files.untrusted import parse_strict_json
-from mbr_esd_metric.report.inputs import kind_of_input
 from tests.helpers.refused import refused
 
 FILES = Path(__file__).parents[1] / "data" / "ratings"

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric.adapters.esa_files import EsaData, read_esa
+from mbr_esd_metric.adapters.file_kinds import kind_of_import
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmError, Rating, RatingData
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
-from mbr_esd_metric.adapters.wmt.importing import Imported, Target, import_mqm, import_segments, kind_of_import
+from mbr_esd_metric.adapters.wmt.importing import Imported, Target, import_mqm, import_segments
 from mbr_esd_metric.adapters.wmt.layout import read_scores
 from mbr_esd_metric.adapters.wmt.test_set import choose_ratings
 from mbr_esd_metric.core.annotation import Annotation
