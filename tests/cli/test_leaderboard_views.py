@@ -288,7 +288,7 @@ def test_a_file_is_a_metric_in_every_view(own: Layout, own_board: Command, score
     views = ("spans", "error-free", "domain", "lambda-sweep", "precision-recall")
     for words in ("--k 20", "--statistics spa", *(f"--view {view}" for view in views)):
         stored, file = (table_rows(own_board, words, f"--metric plain{path}") for path in ("", f"={scored}"))
-        assert [{**row, "signature": None} for row in stored] == [{**row, "signature": None} for row in file]
+        assert stored == file
     assert "1 begin past it or have no characters and are no spans" in own_board(f"--view spans --metric {scored}").out
     del rows[str(own.output("B"))][0]
     scored.write_text(json.dumps(rows), encoding="utf-8")

@@ -184,7 +184,8 @@ def import_file(path: str | Path, test_set: TestSet, name: str, *, overwrite: bo
             files.annotations[system] = list(metric.ratings.both[system])
     if not files.scores:
         raise InputError(f"{path}: no translation of {test_set.name} {test_set.lp}; give the file of these texts")
-    return files.add(test_set, metric.name, Signature.of("comet-json", {}, __version__), overwrite=overwrite)
+    signature = metric.settings.signature or Signature.of("comet-json", {}, __version__)
+    return files.add(test_set, metric.name, signature, overwrite=overwrite)
 
 
 def _score(row: SegmentRating, path: Path) -> float:
