@@ -28,7 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "metaeval": {"core", "files", "decoding"},
     "adapters": {"core", "prompting", "checks", "files", "decoding", "generation", "metric", "metaeval"},
     "scoring": {"core", "prompting", "files", "decoding", "generation", "metric", "adapters"},
-    "report": {"core", "prompting", "files", "decoding", "metaeval", "adapters"},
+    "report": {"core", "prompting", "files", "decoding", "metric", "metaeval", "adapters"},
     "distill": {"core", "prompting", "files", "decoding", "generation", "metric", "adapters"},
 }
 #: Modules at the root: they import nothing of the package, but for the two doors.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from mbr_esd_metric.cli.gates import Check, FailedSegment, Place, add_gate, check_gate, close_gate
-from mbr_esd_metric.cli.shared_options import add_table, limits
+from mbr_esd_metric.cli.shared_options import add_table
 from mbr_esd_metric.core.signature import Comparability, Settings, comparability
 from mbr_esd_metric.errors import (
     InputError,
@@ -273,6 +273,7 @@ def _beginning(text: str | None) -> str | None:
 def _means(systems: Mapping[str, _System], sampled: bool) -> Table:
     """Each system's mean score and MQM score."""
     from mbr_esd_metric.metaeval.comparison import mean_score
+    from mbr_esd_metric.metric.cards import limits
 
     score = Column("score", "score", digits=4)
     rows: list[TableRow] = []

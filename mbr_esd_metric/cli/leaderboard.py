@@ -12,7 +12,6 @@ from mbr_esd_metric.cli.shared_options import (
     add_measures,
     add_systems,
     check_plot_of,
-    limits,
     load_test_sets,
     named_metrics,
     print_tables,
@@ -177,8 +176,9 @@ def _status_of(test_set: str) -> Callable[[str], Status | None]:
 
 
 def _with_limits(table: Table, test_sets: Sequence[TestSet]) -> Table:
-    """The table with what the small model can decide, where it has a row."""
+    """The table with what the models of its rows can decide."""
     from mbr_esd_metric.adapters.wmt.test_set import base_name
+    from mbr_esd_metric.metric.cards import limits
 
     models: list[str | None] = [*table.metrics]
     for test_set in test_sets:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.cli.shared_options import limits
 from mbr_esd_metric.errors import install_command, number_of, printable
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the table, one card, or what works here; 1 if the card to check cannot run here."""
     from mbr_esd_metric.generation.server.address import shown
     from mbr_esd_metric.metric.card import settings
-    from mbr_esd_metric.metric.cards import load_card
+    from mbr_esd_metric.metric.cards import limits, load_card
 
     if args.check:
         return _check(args.name)

@@ -120,13 +120,15 @@ def run(args: argparse.Namespace) -> int:
     if not texts.segments:
         return _show(args, texts, dict.fromkeys(texts.systems, ()))
     card = texts.card(card)
-    if args.lp and not get_format(card.decision.format).prompt(card.prompt).names_languages:
+    if args.lp and not card.names_languages:
         logger.info(
             f"note: {card.name} is not told the languages; --lp {args.lp} serves data warnings and sentences alone"
         )
     segments = texts.segments
     if args.dry_run is not None:
         return print_estimates(card, segments, args.dry_run)
+    if card.lp is None and (unmeasured := card.unmeasured(texts.pairs)):  # else the run says so
+        logger.warning(unmeasured)
     prediction = Metric(card).predict(segments, progress_bar=not args.quiet)
     metadata = prediction.metadata
     if texts.documents:  # and codes that were lost in them
@@ -211,6 +213,7 @@ def _show(
     warning: str | None = None,
 ) -> int:
     """Write the files, and print the scores as ``comet-score`` does."""
+    from mbr_esd_metric.metric.cards import limits
     from mbr_esd_metric.metric.metric import mean
 
     judged = {path: rows for path, rows in data.items() if rows}
@@ -225,6 +228,9 @@ def _show(
         logger.info(f"{signature if args.verbose else signature.short}{learnt}")
     if warning:
         logger.warning(warning)
+    decides = limits(row.get("model") for rows in judged.values() for row in rows)
+    for one in decides:
+        (logger.warning if has_gate(args) else logger.info)(one)
     scores = {path: mean([row["COMET"] for row in rows]) for path, rows in judged.items()}
     if args.to_json:
         content = {
@@ -245,7 +251,7 @@ def _show(
         _review(texts, data, args.sarif)
     status = 0
     if args.summary or has_gate(args):
-        status = close_score_gate(args, texts, judged, scores, shares, warning)
+        status = close_score_gate(args, texts, judged, scores, shares, warning, decides)
     if not args.only_system:
         for path, name, row in _in_order(texts, data):
             print(f"{printable(path)}\tSegment {printable(name)}\tscore: {row['COMET']:.4f}")
@@ -259,7 +265,7 @@ def _show(
     if args.to_json:
         print(printable(f"Predictions saved in: {args.to_json}."))
     if note:
-        print(printable(note))
+        print(printable("; ".join([note, *decides])))
     return status or int(any("refused" in row for rows in data.values() for row in rows))
 
 

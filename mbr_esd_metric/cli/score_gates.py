@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mbr_esd_metric.cli.gates import Check, FailedSegment, Place, check_gate, close_gate
 from mbr_esd_metric.cli.score_inputs import Texts
-from mbr_esd_metric.cli.shared_options import limits
-from mbr_esd_metric.errors import OptionError, first_of, logger, number_of, printable
+from mbr_esd_metric.errors import OptionError, first_of, number_of, printable
 from mbr_esd_metric.prompting.text import is_untranslated
 
 if TYPE_CHECKING:
@@ -64,8 +63,10 @@ def close_score_gate(
     scores: Mapping[str, float],
     shares: Mapping[str, float],
     warning: str | None,
+    limits: Sequence[str],
 ) -> int:
-    """Write summary and JUnit XML of the systems' scores, and return the exit status."""
+    """Write summary and JUnit XML of the systems' scores, and return the exit status. `limits` say what the model can
+    decide."""
     from mbr_esd_metric.report.tables import table_of
 
     checks = [
@@ -73,11 +74,8 @@ def close_score_gate(
     ]
     several = len(texts.systems) > 1
     notes = [f"{path}: {one}" if several else one for path, one in texts.changed.items()]
-    if checks:  # what the model can decide
-        decides = limits(row["model"] for rows in judged.values() for row in rows)
-        for decided in decides:
-            logger.warning(decided)
-        notes += decides
+    if checks:
+        notes += limits
     elif not judged and has_gate(args):
         nothing = [f"{path}: {one}" for path, one in texts.changed.items()]
         checks = [Check(one, True, one) for one in nothing]

@@ -16,7 +16,6 @@ from mbr_esd_metric.files.paths import check_distinct, check_folder, check_outpu
 from mbr_esd_metric.files.streams import read_segments
 from mbr_esd_metric.metric.card import ModelCard, with_pair
 from mbr_esd_metric.metric.sources import Segment
-from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.languages import language_code
 
 if TYPE_CHECKING:
@@ -54,11 +53,15 @@ class Texts:
         """Those of all documents, in the order of `segments`; an empty list for plain texts."""
         return [unit for document in self.documents.values() for unit in document.units]
 
+    @property
+    def pairs(self) -> set[str]:
+        """The language pairs that documents name."""
+        return {"-".join(unit.languages) for unit in self.units if all(unit.languages)}
+
     def card(self, card: ModelCard) -> ModelCard:
         """The card with the language pair of the files, where its prompt names languages and it has no pair yet.
         Segments have their own where there are several."""
-        names_languages = get_format(card.decision.format).prompt(card.prompt).names_languages
-        if not self.documents or card.lp is not None or not names_languages:
+        if not self.documents or card.lp is not None or not card.names_languages:
             return card
         pairs: dict[str, str] = {}
         for path, document in self.documents.items():

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -232,16 +231,3 @@ def print_estimates(card: ModelCard, segments: Sequence[Segment], trial: int) ->
     for name, text in estimate(card, segments, trial).items():
         print(f"{name:<21}{text}")
     return 0
-
-
-#: What gates, comparisons and leaderboards say of the small model: gross faults and sentences left out, and pairs of
-#: systems of WMT23 and TED in people's order, from docs/small-model.md.
-_LIMITS = (
-    "mbr-esd-small decides on gross faults and lost sentences (AUC .90 to 1.00), not between good systems (.69 to .80 "
-    "of pairs right; a server's model or COMET does): docs/small-model.md"
-)
-
-
-def limits(models: Iterable[str | None]) -> list[str]:
-    """One line on what `mbr-esd-small` can decide, if it is among these names or signatures' models; else none."""
-    return [_LIMITS] if any(re.match(r"(mbr-esd-)?small\b", model or "") for model in models) else []

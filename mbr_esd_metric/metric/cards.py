@@ -8,7 +8,7 @@ path/to/folder                                   a folder with a COMET-style ``h
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -119,6 +119,26 @@ def load_card(name: str, options: Mapping[str, object] | None = None) -> ModelCa
     if base == LOCAL_MODEL and not card.model:
         raise OptionError(f"{base} needs the model: {base}?model=HUB_ID, or a folder on this disk")
     return card
+
+
+def limits(models: Iterable[str | None]) -> list[str]:
+    """A line for each of these models that is one of ours and has limits. A model is named by the title of its card,
+    perhaps with options, or as in signatures."""
+    names = dict.fromkeys(model.partition("?")[0] for model in models if model)
+    cards = dict.fromkeys(card.name for name in names if (card := _named_card(name)) is not None and card.limits)
+    return [f"{name} {get_card(name).limits}" for name in cards]
+
+
+def _named_card(name: str) -> ModelCard | None:
+    if name in CARD_NAMES:
+        return get_card(name)
+    from mbr_esd_metric.generation.pretrained import model_name
+
+    for embedded in filter(CARD_NAMES.__contains__, _EMBEDDED):
+        folder = _EMBEDDED[embedded][0]
+        if name.startswith(f"{Path(folder).name}-") and name == model_name(get_card(embedded).engine_options):
+            return get_card(embedded)
+    return None
 
 
 def is_ours(model: str) -> bool:

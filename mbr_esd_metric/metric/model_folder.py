@@ -41,6 +41,7 @@ def folder_card(folder: Path) -> ModelCard:
     if hparams.pop("class_identifier", None) != CLASS_IDENTIFIER:
         raise InputError(f"{path} needs the line class_identifier: {CLASS_IDENTIFIER}")
     description = printable(hparams.pop("description", None) or f"model folder {folder}")
+    limits, measured = (" ".join((hparams.pop(key, None) or "").split()) for key in ("limits", "measured"))
     for key in hparams:
         if key in OPTIONS and OPTIONS[key].metadata.get("place"):
             raise InputError(
@@ -62,7 +63,10 @@ def folder_card(folder: Path) -> ModelCard:
     memory_gb = sum(file.stat().st_size for file in Path(str(hparams["model"])).glob("*.safetensors")) / 1e9
     calibration = str(file) if (file := folder / "calibration.json").is_file() else ""
     try:
-        card = ModelCard(str(folder), description, memory_gb, unit="auto", calibration=calibration, adapter=adapter)
+        card = ModelCard(
+            str(folder), description, memory_gb, limits, measured, unit="auto", calibration=calibration, adapter=adapter
+        )
+        card.unmeasured(card.measured_pairs)  # raises for what is no language pair
         return with_options(card, hparams)
     except OptionError as error:
         raise OptionError(f"{path}: {error}") from None

@@ -209,6 +209,8 @@ def summary(
         )
     if candidates >= _FEW and (2 * total["invalid"] > candidates or total["dropped"] > total["located"]):
         advice += _losses(card, engine, total)
+    if card.lp is not None and (unmeasured := card.unmeasured([card.lp])):
+        advice.append(unmeasured)
     advice += _equal_scores(card, decisions, candidates, total["unmarked"])
     if not candidates:
         return NO_CANDIDATES, advice

@@ -19,7 +19,6 @@ from mbr_esd_metric.errors import LINE_PAUSE, logger, progress_bar
 from mbr_esd_metric.generation.engine import Engine, Refused, Request
 from mbr_esd_metric.generation.store import CandidateStore
 from mbr_esd_metric.metric.card import ModelCard
-from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.languages import language_note
 
 if TYPE_CHECKING:
@@ -97,8 +96,7 @@ class Sampler(AbstractContextManager["Sampler"]):
             lacking = self.missing([replace(one, n=card.samples) for one in requests])
             if self._claim(card, {one.key for one in lacking}):
                 parts = self.missing(requests)
-            answers = get_format(card.decision.format)
-            if self._progress and card.lp is None and answers.prompt(card.prompt).names_languages:
+            if self._progress and card.lp is None and card.names_languages:
                 texts = [one.source for one in requests], [one.translation for one in requests]
                 logger.info(language_note(*texts))
         if not parts:

@@ -26,6 +26,7 @@ from mbr_esd_metric.adapters.scored_files import Text
 from mbr_esd_metric.core.annotation import weights_of
 from mbr_esd_metric.core.signature import Comparability, comparability
 from mbr_esd_metric.errors import encodable
+from mbr_esd_metric.metric.cards import limits
 from mbr_esd_metric.report.inputs import AnnotationCount, CandidateInput, RatingInput, RatingTable
 
 
@@ -82,13 +83,14 @@ def payload(table: RatingTable) -> dict[str, Any]:
 
 
 def _notes(table: RatingTable) -> list[str]:
-    """What a reader of the systems' scores has to know of their settings, for each metric."""
+    """What a reader of the systems' scores has to know of their settings, for each metric, and of the models."""
     notes = []
     for column in table.columns:
         found = _comparability(column)
         notes += [f"{column.name}: {found.problem} cannot be compared"] if found.problem else []
         notes += [f"{column.name}: {note}" for note in found.notes]
-    return notes
+    ratings = [one for column in table.columns for one in column.ratings if one is not None]
+    return [*notes, *limits(one.settings.title for one in ratings)]
 
 
 def _comparability(column: RatingInput) -> Comparability:

@@ -53,6 +53,21 @@ def test_a_file_comes_back_with_its_errors(mbr_esd: Command) -> None:
     assert Path("again.xlf").read_text(encoding="utf-8") == checked
 
 
+def test_limits_of_the_model_are_said_once(mbr_esd: Command) -> None:
+    """Beside the marked file, and where nothing is marked on standard error."""
+    model = "mbr-esd-small?candidates=candidates.jsonl&n=1&format=json&score=chosen"
+    limits, quality = "not which of two good systems is better", "the quality of mbr-esd-small on "
+    run = mbr_esd("score project.xlf -o checked.xlf --model", model)
+    assert run.out.splitlines()[-1].startswith("checked.xlf: 1 error marked; mbr-esd-small detects gross errors")
+    for text in (XLIFF, XLIFF.replace('target-language="de', 'target-language="fr')):
+        Path("project.xlf").write_text(text, encoding="utf-8")
+        run = mbr_esd("score project.xlf --model", model)
+        assert (run.err.count(limits), run.out.count(limits)) == (1, 0)
+        assert run.err.count(quality) == (text != XLIFF)
+    assert mbr_esd("score project.xlf --lp en-fr --model", model).err.count(f"{quality}en-fr is not known") == 1
+    assert "limits            detects gross errors" in mbr_esd("models mbr-esd-small").out
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words", "message", "printed"),
     [

@@ -87,9 +87,10 @@ def out(folder: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command) -> Run:
     ],
 )
 def test_every_command_reads_every_format(words: str, out: Run, folder: Path) -> None:
-    # What json gives no value or none: a category, and corrections.
+    # What json gives no value or none: a category, and corrections; and the digest of the file.
     different = re.compile(
         r'"category": ("[^"]*"|null)|"corrected": "[^"]*", |, "(correction|reason)": "[^"]*"|, "agreement": [0-9.]+'
+        r'|, "signature": "[^"]*"'
         r"|  other/other|\n    instead  .*|\n  corrected  .*"
     )
     results = []

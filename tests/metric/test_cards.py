@@ -14,8 +14,10 @@ from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.generation.embedded import EMBEDDED
 from mbr_esd_metric.generation.engine import Sampling
+from mbr_esd_metric.generation.pretrained import model_name
 from mbr_esd_metric.metric.card import with_options
-from mbr_esd_metric.metric.cards import CARDS, load_card
+from mbr_esd_metric.metric.cards import CARDS, limits, load_card
+from mbr_esd_metric.metric.run import summary
 
 SMALL = Path(__file__).parents[2] / "mbr_esd_metric" / "small"
 HEAD = "class_identifier: mbr_esd_metric\n"
@@ -106,11 +108,32 @@ def test_a_download_of_the_hub_links_to_its_files(tmp_path: Path) -> None:
     assert (card.prompt, card.model, card.adapter) == (str((blobs / "1").resolve()), "/models/base", "org/adapter")
 
 
+@needs_weights
+def test_limits_belong_to_the_model_of_a_name() -> None:
+    """A name that begins as that of the small model is another one's."""
+    small = load_card("mbr-esd-small")
+    for name in ("mbr-esd-small", "mbr-esd-small?n=4", model_name(small.engine_options)):
+        assert limits([name, None, "mbr-esd-small"]) == [f"mbr-esd-small {small.limits}"]
+    assert limits(["small-bert-qe", "small-bert-qe-01234567", "small-01234567", "small", "mbr-esd-llama", None]) == []
+
+
+def test_a_run_says_once_which_languages_were_not_measured(tmp_path: Path) -> None:
+    hparams = "limits: finds numbers\nmeasured: 'en-de: .2 by item; en-zh: .1'\n"
+    (tmp_path / "hparams.yaml").write_text(HEAD + hparams)
+    card = load_card(f"{tmp_path}?lp=en-fr")
+    assert (card.limits, card.measured_pairs) == ("finds numbers", ["en-de", "en-zh"])
+    line = f"the quality of {card.title} on en-fr is not known; it was measured on en-de, en-zh"
+    assert card.unmeasured(["en_US-de_AT", "en-fr"]) == line
+    assert card.unmeasured(["en-zh-TW"]) is CARDS["mbr-esd-llama"].unmeasured(["en-fr"]) is None
+    assert summary(card, None, [], [])[1] == [line]
+
+
 @pytest.mark.parametrize(
     ("hparams", "error", "part"),
     [
         *((f"{HEAD}{option}: http://elsewhere/v1", InputError, f"?{option}=") for option in PLACES),
         *((f"{HEAD}{line}", InputError, "is not in the folder; copy it there") for line in OUTSIDE),
+        (f"{HEAD}measured: 'German: .2'", OptionError, "two language codes such as 'en-de'"),
         (f"{HEAD}utilty: f1", OptionError, "did you mean 'utility'"),
         ('class_identifier: "mbr_esd_metric', InputError, "is not YAML"),
         ("class_identifier: mbr_esd_metric_2", InputError, "class_identifier: mbr_esd_metric"),

@@ -20,3 +20,9 @@ def test_systems_of_different_settings_have_no_intervals() -> None:
         data = payload(join([RatingInput("metric", ratings)]))
         assert [interval is None for interval in data["columns"][0]["intervals"]] == [bool(notes)] * 2
         assert data["notes"] == notes
+
+
+def test_the_page_says_what_the_model_can_decide() -> None:
+    rating = SegmentRating(Text("1", "s", "source", "mt"), None, 0.5, settings=Settings("mbr-esd-small?n=4"))
+    (note,) = payload(join([RatingInput("metric", [rating])]))["notes"]
+    assert note.startswith("mbr-esd-small detects gross errors")
