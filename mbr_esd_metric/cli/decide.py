@@ -23,6 +23,7 @@ or the released code's *.gen.json; both may be compressed (.gz, .zst). The outpu
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the candidates, the output, and the options of a decision."""
     # The matrices of a segment are small, and threads inside a process would be slower. Set this before numpy loads.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
@@ -47,10 +48,12 @@ def option_help(name: str) -> str:
 
 
 def flag(name: str) -> str:
+    """The option of the command line for a field."""
     return f"--{name.replace('_', '-')}"
 
 
 def run(args: argparse.Namespace) -> int:
+    """Decide, and print how many segments were decided and what was left out."""
     from mbr_esd_metric.decoding.file import decide_file, file_options, workers_for
     from mbr_esd_metric.decoding.segment import FOUND_INEXACTLY
 

@@ -31,6 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def configure_pairs(parser: argparse.ArgumentParser) -> None:
+    """Add candidates, and what makes a preference pair."""
     _add_common(parser, "candidates, JSON lines or .gen.json")
     parser.epilog = (
         "example:\n  mbr-esd distill pairs en-de.jsonl zh-en.jsonl --model mbr-esd-llama -o distilled\n"
@@ -40,6 +41,7 @@ def configure_pairs(parser: argparse.ArgumentParser) -> None:
 
 
 def configure_sft(parser: argparse.ArgumentParser) -> None:
+    """Add annotations or candidates, and how many examples to write."""
     _add_common(parser, "Google's MQM TSV, a table of WMT's QE task, ratings as JSON lines; or candidates")
     parser.add_argument("--examples", type=int, metavar="N", help="at most so many human annotations a file")
     parser.add_argument(

@@ -78,6 +78,7 @@ class Check:
 
 
 def add_gate(parser: argparse.ArgumentParser) -> None:
+    """Add the files that report a gate."""
     parser.add_argument("--summary", metavar="FILE.md", help="the result as Markdown, for $GITHUB_STEP_SUMMARY")
     parser.add_argument("--junit", metavar="FILE.xml", help="the gates as JUnit XML, with each segment that fails")
 

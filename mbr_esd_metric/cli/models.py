@@ -35,6 +35,7 @@ def packages() -> dict[str, tuple[str, str]]:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the model to describe, and the check of this machine."""
     parser.add_argument("name", nargs="?", help="show the options of this model, with their values and meanings")
     parser.add_argument(
         "--check", action="store_true", help="say what works on this machine, why the rest does not, and what to do"

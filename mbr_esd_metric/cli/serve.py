@@ -13,6 +13,7 @@ from mbr_esd_metric.errors import require
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the model, and the flags that vLLM gets."""
     parser.usage = "mbr-esd serve NAME [--host HOST] [--port PORT] [any flag of vllm serve ...]"
     parser.add_argument("name", help="model name with options, as for mbr-esd score")
     parser.add_argument(

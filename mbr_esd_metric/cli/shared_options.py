@@ -25,6 +25,7 @@ DEFAULT_MODEL = "mbr-esd-small"
 
 
 def add_table(parser: argparse.ArgumentParser) -> None:
+    """Add the form of the table."""
     from mbr_esd_metric.report.tables import TABLE_FORMATS
 
     parser.add_argument("--table", choices=list(TABLE_FORMATS), default="text", help="form of the table (%(default)s)")
@@ -78,6 +79,7 @@ def add_test_set(parser: argparse.ArgumentParser, *, optional: bool = False) -> 
 
 
 def add_systems(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of systems and of the standard reference."""
     parser.add_argument("--reference", metavar="NAME", help="standard reference, where it is not WMT's")
     parser.add_argument("--systems", nargs="+", default=[], metavar="NAME", help="only these systems")
     parser.add_argument("--exclude", nargs="+", default=[], metavar="NAME", help="leave these systems out")

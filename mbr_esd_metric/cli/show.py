@@ -33,6 +33,7 @@ _CHANGES = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    """Add inputs, and which segments to show."""
     add_inputs(parser)
     parser.add_argument("--id", action="append", default=[], metavar="ID", help="only segments of this name")
     parser.add_argument("--system", metavar="NAME", help="only this system")
@@ -45,6 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Print the chosen segments."""
     if args.limit is not None and args.limit < 1:
         raise OptionError(f"-n is a number from 1, not {args.limit}")
     table = read_inputs(args)
@@ -72,6 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def configure_report(parser: argparse.ArgumentParser) -> None:
+    """Add inputs and the page to write."""
     add_inputs(parser)
     parser.add_argument("-o", "--output", required=True, metavar="OUT.html", help="the page; one file, loads nothing")
     parser.epilog = (

@@ -41,6 +41,7 @@ class Sampling:
 
     @property
     def greedy(self) -> bool:
+        """Whether the likeliest token is taken each time."""
         return self.temperature == 0
 
     def seed_of(self, request: Request) -> int:
@@ -105,6 +106,7 @@ class Request:
 
     @property
     def messages(self) -> list[dict[str, str]]:
+        """The chat messages: the turns of the examples, then the prompt."""
         return [{"role": role, "content": encodable(text)} for role, text in (*self.turns, ("user", self.prompt))]
 
     @property
@@ -114,6 +116,7 @@ class Request:
 
     @property
     def indices(self) -> range:
+        """The numbers of the samples that are asked for."""
         return range(self.first, self.first + self.n)
 
     def only(self, indices: Iterable[int]) -> Iterator[Request]:

@@ -131,6 +131,7 @@ def model_name(options: EngineOptions) -> str:
 
 
 def check_adapter(path: str) -> None:
+    """Raise `EngineError` if the adapter is no folder."""
     if not Path(path).is_dir():
         raise EngineError(f"adapter={path} is no folder; give the folder that holds adapter_config.json")
 
@@ -158,6 +159,7 @@ def prompt_tokens(tokenizer: Any, request: Request) -> list[int]:
 
 
 def load_merged(options: EngineOptions) -> tuple[Any, Any]:
+    """The language model, with its adapter merged in, and its tokenizer."""
     wait_passively()
     import torch
     from transformers import AttentionInterface, AutoModelForCausalLM, AutoTokenizer
@@ -211,6 +213,7 @@ def bf16_works(device: str) -> bool:
 
 @contextmanager
 def loading(options: EngineOptions) -> Iterator[None]:
+    """Load without transformers' progress bars; its errors become `EngineError`, with the fix."""
     import transformers
 
     quiet = transformers.utils.logging.is_progress_bar_enabled()

@@ -86,6 +86,7 @@ class SharedPromptCache:
         return logits
 
     def clear(self) -> None:
+        """Forget the prompt."""
         self.tokens = []
         self._layers.clear()
 

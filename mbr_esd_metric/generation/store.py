@@ -147,6 +147,7 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
             connection.executemany("INSERT OR IGNORE INTO sample VALUES (?, ?, ?, ?)", rows)
 
     def servers(self, name: str) -> list[str]:
+        """The addresses of servers that gave candidates of that name."""
         return [one.text for one in self.get(f"servers of {name}", _MOST_SERVERS) if one is not None and one.text]
 
     def add_servers(self, name: str, addresses: Sequence[str]) -> None:

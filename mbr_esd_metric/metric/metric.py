@@ -81,7 +81,8 @@ class Prediction(_Result):
 class DataFrame(Protocol):
     """The method of a pandas DataFrame that `predict` calls."""
 
-    def to_dict(self, orient: Any, /) -> Any: ...
+    def to_dict(self, orient: Any, /) -> Any:
+        """As in pandas."""
 
 
 #: Settings of a model that `repr` shows even where they are at their default.

@@ -246,6 +246,7 @@ class Vocabulary:
         return b"".join(self.pieces(tokens)).decode("utf-8", "ignore")
 
     def pieces(self, tokens: Iterable[int]) -> list[bytes]:
+        """The bytes of each token; none for the end token."""
         return [self._bytes.get(token, b"") for token in tokens]
 
     def grammar(self, expression: str, width: int, device: Any) -> TokenGrammar:

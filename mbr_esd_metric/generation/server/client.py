@@ -127,6 +127,7 @@ class Client:
         self._reported = set[str]()
 
     def query(self, part: Request) -> Query:
+        """The query that asks the server for a part of a request."""
         return Query(part, self.model, self.sampling, self.dialect)
 
     def cost(self, part: Request, billed: tuple[int, int] | None = None) -> float:

@@ -46,6 +46,7 @@ class Query:
 
     @property
     def body(self) -> dict[str, Any]:
+        """The JSON body in the server's dialect."""
         body = {"model": self.model, "messages": self.request.messages, **self.dialect.fields(self)}
         return {name: value for name, value in body.items() if value is not None}
 
@@ -101,6 +102,7 @@ class Dialect:
 
     @property
     def takes_temperature(self) -> bool:
+        """Whether the model samples at the temperature that it is given; some that reason refuse one."""
         return self.temperature_while_reasoning or self.reasoning_effort in (None, "none")
 
 

@@ -35,6 +35,7 @@ def failure_of(response: Response, address: Address) -> Exception:
 
 
 def reason_of(response: Response) -> str:
+    """The status and the server's message, in one line."""
     return f"{response.status} {describe(_value(response))[0]}"
 
 
@@ -78,6 +79,7 @@ def classify(status: int, value: object, address: Address, wait: float | None = 
 
 
 def key_refused(address: Address, reason: str) -> EngineError:
+    """The error for a key that a server does not accept."""
     return EngineError(f"{address} refuses the key ({reason}); set MBR_ESD_API_KEY to a valid one")
 
 

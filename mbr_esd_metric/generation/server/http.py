@@ -102,6 +102,7 @@ class Response:
 
 @asynccontextmanager
 async def connections() -> AsyncIterator[ClientSession]:
+    """A session without limits on connections, without cookies, and without decompression."""
     require("aiohttp", "server", "engine=server")
     import aiohttp
 
