@@ -52,7 +52,7 @@ if [ -n "$named" ] || [ ${#worlds[@]} = 2 ]; then
   # in one: files, formats, tables, the viewer, the command line, types, the client of servers and documents with
   # the older Python, training and vLLM with the newer one.
   once=(adapters/{documents,pearmut,wmt} adapters/test_{documents,esa_files,mqm_tsv,qe_tsv,wmt26_esa}.py
-    adapters/comet/test_model_class_demo.py cli docs files prompting report scoring scripts
+    adapters/comet/test_model_class_demo.py cli docs/test_{ci,docs,extend}.py files prompting report scoring scripts
     generation/server/test_dialects.py generation/engines/test_{batch,server}.py metric/test_estimate.py
     test_{api,cases,layers,patterns,plugins}.py)
   trained=(distill scripts/paper/test_miniature.py generation/engines/test_vllm.py)

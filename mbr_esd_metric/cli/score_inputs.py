@@ -141,7 +141,10 @@ def _documents(args: argparse.Namespace, lp: str | None) -> dict[str, Document]:
     pairs = [path for path in pairs if Path(path).resolve() != Path(args.sources).resolve()]  # wildcards match both
     if not args.files and not pairs:
         raise OptionError(f"-t {args.sources} is the source file; give its translations")
-    return {path: read_document(path, source=source, every=args.all, lp=lp) for path in (args.files or pairs)}
+    paths = args.files or pairs
+    options: dict[str, Any] = {"source": source, "every": args.all, "lp": lp}
+    options["may_be_empty"] = len(paths) > 1 or args.changed_from is not None
+    return {path: read_document(path, **options) for path in paths}
 
 
 def _of_documents(args: argparse.Namespace, documents: Mapping[str, Document], lp: str | None) -> Texts:

@@ -85,6 +85,12 @@ class DataFrame(Protocol):
         """As in pandas."""
 
 
+class PolarsFrame(Protocol):
+    """The method of a polars DataFrame that `predict` calls."""
+
+    def to_dicts(self) -> list[dict[str, Any]]: ...
+
+
 #: Settings of a model that `repr` shows even where they are at their default.
 _SHOWN = ("model", "n", "rule", "utility", "format", "score", "engine")
 
@@ -106,7 +112,7 @@ class Metric:
 
     def predict(
         self,
-        samples: Sequence[Mapping[str, Any] | Segment] | Mapping[str, Sequence[str]] | DataFrame,
+        samples: Sequence[Mapping[str, Any] | Segment] | Mapping[str, Sequence[str]] | DataFrame | PolarsFrame,
         batch_size: int = 16,
         gpus: int = 1,
         devices: Sequence[int] | str | int | None = None,
@@ -121,8 +127,8 @@ class Metric:
         Args:
             samples: dicts with the texts "src" and "mt"; perhaps "system", which tells equal translations apart if
                 candidates come from a file, and "doc", the document for ``context=document``; other keys, such
-                as "ref", are ignored. Or one dict of such lists, a pandas DataFrame with such columns, or `Segment`s,
-                which messages name by their labels.
+                as "ref", are ignored. Or one dict of such lists, a DataFrame of pandas or polars with such columns, or
+                `Segment`s, which messages name by their labels.
             gpus: 0 keeps the model on the CPU; with any other number the engine chooses.
             mc_dropout: must be 0.
             progress_bar: show progress on standard error.
@@ -138,7 +144,9 @@ class Metric:
         if mc_dropout:
             raise OptionError("mc_dropout is for COMET's regression models; leave it at 0 with this model")
         rows: Any = _rows(samples) if isinstance(samples, Mapping) else samples
-        if hasattr(rows, "to_dict"):
+        if hasattr(rows, "to_dicts"):
+            rows = rows.to_dicts()
+        elif hasattr(rows, "to_dict"):
             rows = rows.to_dict("records")
         if not isinstance(rows, Iterable):
             raise InputError(f"samples are {type(rows).__name__}; give a list of dicts with 'src' and 'mt'")

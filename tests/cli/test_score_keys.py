@@ -118,3 +118,20 @@ def test_a_review_of_what_changed(mbr_esd: Command, monkeypatch: pytest.MonkeyPa
         "::warning file=fr.json,line=2::missing-key: c (line 4 of en.json) has no translation",
     ]
     assert "| `c` | 3 | | (missing) | |" in " ".join(Path("s.md").read_text(encoding="utf-8").split())
+
+
+def test_one_of_several_files_may_have_nothing_to_judge(mbr_esd: Command) -> None:
+    """Wildcards match a language that has only been begun, and the source file."""
+    for language, flag in (("de", ""), ("fr", "#, fuzzy\n")):
+        header = f'msgid ""\nmsgstr "Language: {language}\\nX-Source-Language: en\\n"\n\n'
+        po = f'{header}{flag}msgid "He left."\nmsgstr "Er ging."\n'
+        Path(f"{language}.po").write_text(po, encoding="utf-8")
+    options = "--fail-under .9 --only_system --quiet --model"
+    result = mbr_esd("score de.po fr.po", options, MODEL)
+    assert result.out == "fr.po: no unit has a translation, so nothing is judged\nde.po\tscore: 1.0000\n"
+    assert (
+        "no unit in this file has a translation that is ready (fuzzy; --all)"
+        in mbr_esd("score fr.po", options, MODEL, status=1).err
+    )
+    assert mbr_esd("score -s en.json -t en.json de.json", options, MODEL, status=0).out.startswith("de.json\tscore")
+    assert "-t en.json is the source file" in mbr_esd("score -s en.json -t en.json", options, MODEL, status=1).err

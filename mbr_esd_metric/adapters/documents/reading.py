@@ -21,7 +21,12 @@ _READERS = {
 
 
 def read_document(
-    path: str | Path, *, source: str | Path | None = None, every: bool = False, lp: str | None = None
+    path: str | Path,
+    *,
+    source: str | Path | None = None,
+    every: bool = False,
+    lp: str | None = None,
+    may_be_empty: bool = False,
 ) -> Document:
     """The texts of a file, by the ending of its name.
 
@@ -30,13 +35,14 @@ def read_document(
         source: of a file with keys, the file with the same keys in the source language.
         every: read units too that the file says are not to be judged: new, fuzzy, not to be translated.
         lp: the language pair to read; units in others are left as they are.
+        may_be_empty: whether a file without a translated unit is none to complain of.
 
     Raises:
         InputError: another ending, a file that is not what its ending says, no translated unit, or none in `lp`.
     """
     document = read_as(Path(path).suffix.lower(), Path(path), source=source, every=every, lp=lp)
     if not document.units:
-        if document.missing:
+        if document.missing or may_be_empty:
             return document
         why = f" that is ready ({', '.join(sorted(set(document.unready.values())))}; --all)" if document.unready else ""
         raise InputError(f"{path}: no unit in this file has a translation{why}")
