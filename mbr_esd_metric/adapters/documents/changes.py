@@ -108,15 +108,18 @@ def changed_from(
         InputError: an older file that cannot be read as a file that ends as the document's does.
     """
     old, source = older[document.path], document.source_path
-    old_source = None if source is None else older[source]
+    pairs = {document.path: old} if source is None else {document.path: old, source: older[source]}
+    contents = [(_content(path), b"" if before is None else _content(before)) for path, before in pairs.items()]
     known: set[tuple[object, ...]] = set()
     missing, obsolete = document.missing, document.obsolete
-    if old is not None and not _is_empty(old) and not (source and (old_source is None or _is_empty(old_source))):
-        before = _read(document, old, old_source, every, lp)
-        known = {_compared(unit) for unit in before.units}
-        known_missing = {(one.key, one.problem) for one in before.missing}
+    if all(new == before for new, before in contents):  # the usual case in a repository with many languages
+        known, missing, obsolete = {_compared(unit) for unit in document.units}, (), ()
+    elif old is not None and all(before for _, before in contents):
+        earlier = _read(document, old, None if source is None else older[source], every, lp)
+        known = {_compared(unit) for unit in earlier.units}
+        known_missing = {(one.key, one.problem) for one in earlier.missing}
         missing = tuple(one for one in missing if (one.key, one.problem) not in known_missing)
-        obsolete = tuple(one for one in obsolete if one not in before.obsolete)
+        obsolete = tuple(one for one in obsolete if one not in earlier.obsolete)
     chosen = document.only([_compared(unit) not in known for unit in document.units], f"as in {name or old}")
     return replace(chosen, missing=missing, obsolete=obsolete)
 
@@ -125,9 +128,9 @@ def _compared(unit: TranslationUnit) -> tuple[object, ...]:
     return unit.key, unit.source, unit.translation, unit.data_warning
 
 
-def _is_empty(path: Path) -> bool:
+def _content(path: Path) -> bytes:
     with open_binary(path) as file:
-        return not file.read(1)
+        return file.read()
 
 
 def _read(document: Document, old: Path, source: Path | None, every: bool, lp: str | None) -> Document:
