@@ -232,11 +232,11 @@ def test_23_a_date_in_other_digits_is_the_same(case: Callable[[str], Path], work
 
 
 def test_two_runs_of_one_model_share_a_store(texts: str, workdir: Path) -> None:
-    """`n=auto` beside another run waits, and both end."""
+    """A run beside another one waits, and both end."""
     with FakeServer("m1") as server:
         server.delay = 0.3
         runs = []
-        for n in ("16", "auto/32"):
+        for n in ("16", "32"):
             model = f"mbr-esd-server?model=m1&server={server.url}&n={n}&concurrency=1"
             command = [MBR_ESD, *texts.split()[:-1], "--model", model]
             runs.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))

@@ -85,11 +85,10 @@ def run(args: argparse.Namespace) -> int:
     cut: Counter[bool] = Counter()
     refused: list[tuple[str, str]] = []
     write_records(args.output, _records(card, named, not args.quiet, cut, refused))
-    most = "at most " if card.adaptive else ""
     each = number_of(card.samples, "candidate")
     whole = 0 if test_set is None else test_set.gold.size
     part = f" (those with gold, of {whole})" if len(named) < whole else ""
-    print(f"{printable(args.output)}: {number_of(len(named) - len(refused), 'segment')}{part}, {most}{each} each")
+    print(f"{printable(args.output)}: {number_of(len(named) - len(refused), 'segment')}{part}, {each} each")
     if cut[True]:
         shorter = ", or format=compact" if card.decision.format == "json" else ""
         logger.warning(

@@ -36,8 +36,6 @@ class Rule(ABC):
     by_utility: ClassVar[bool] = False
     #: The similarity that it always maximises; None if `utility` names it.
     fixed_utility: ClassVar[str | None] = None
-    #: Whether `n=auto` can work with it: the rule takes the candidate with the highest mean utility.
-    stops_early: ClassVar[bool] = False
 
     def check(self, problem: DecisionProblem) -> None:
         """Raise `InputError` if the segment lacks what the rule needs."""
@@ -73,7 +71,6 @@ class Mbr(SegmentRule):
     name = "mbr"
     description = "the highest mean utility to all candidates"
     by_utility = True
-    stops_early = True
 
     def choose(self, problem: DecisionProblem) -> int:
         return problem.hypotheses.best(problem.expected)
@@ -85,7 +82,6 @@ class Oracle(Mbr):
     name = "oracle"
     description = "the highest similarity to the human annotations"
     needs_references = True
-    stops_early = False
 
 
 class Map(SegmentRule):

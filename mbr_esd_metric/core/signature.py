@@ -63,8 +63,8 @@ class Signature:
 
     @property
     def samples(self) -> int | None:
-        """The candidates for each segment, if the signature says it; with `n=auto` the most there can be."""
-        number = (self.get("n") or "").rpartition("/")[2]
+        """The candidates for each segment, if the signature says it."""
+        number = self.get("n") or ""
         return int(number) if number.isdecimal() else None
 
     def same_candidates(self, other: Signature) -> bool:

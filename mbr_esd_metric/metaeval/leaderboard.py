@@ -61,7 +61,7 @@ class LeaderboardRow:
 
     @property
     def samples(self) -> int | None:
-        """N, the candidates for each segment, if a signature says it; with `n=auto` the most there can be."""
+        """N, the candidates for each segment, if a signature says it."""
         return next((one.samples for one in self.signatures if one is not None and one.samples is not None), None)
 
 

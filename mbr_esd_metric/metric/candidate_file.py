@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mbr_esd_metric.core.decision import Candidate
-from mbr_esd_metric.errors import EngineError, OptionError
+from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.files.records import CandidateRecord, Join, SegmentKey, read_candidates
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.sources import Collected, Pair, Segment
@@ -36,8 +36,6 @@ class FromFile:
     engine = None
 
     def __init__(self, card: ModelCard) -> None:
-        if card.adaptive:
-            raise OptionError("n=auto samples until a decision is settled, and a file has what it has: give n=N")
         self._path = Path(card.candidates or "").expanduser()
         if not self._path.is_file():
             raise EngineError(f"there is no file of candidates {self._path}; give candidates=PATH")

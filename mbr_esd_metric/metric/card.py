@@ -55,12 +55,6 @@ def _read_dialect(text: str) -> str:
     return text if text == "auto" else get_dialect(text).name
 
 
-def _read_n(text: str) -> int | str:
-    word, _, most = text.partition("/")
-    number, _ = _number(int, 1, 65536)
-    return f"auto/{number(most or '256')}" if word == "auto" else number(text)
-
-
 def _read_text(text: str) -> str:
     if not text:
         raise ValueError
@@ -145,10 +139,10 @@ class ModelCard:
     device: str = "auto"
     model: str = _option("", _TEXT, "hub id (NAME or NAME@REVISION) or folder of the language model")
     engine: str = _option("auto", (_read_engine, "auto, or the name of an engine"), "how the model is run")
-    n: int | str = _option(
+    n: int = _option(
         256,
-        (_read_n, "a whole number from 1 to 65536, auto, or auto/64 for at most 64"),
-        "candidates a segment; auto: until the decision is settled",
+        _number(int, 1, 65536),
+        "candidates a segment",
     )
     decision: DecisionOptions = DecisionOptions()
     temperature: float | None = _option(
@@ -236,14 +230,8 @@ class ModelCard:
 
     @property
     def samples(self) -> int:
-        """N, the candidates for each segment (at most, with `n=auto`). One if decoding is greedy, because all would
-        be equal."""
-        return 1 if self.sampling.greedy else int(str(self.n).removeprefix("auto/"))
-
-    @property
-    def adaptive(self) -> bool:
-        """Whether sampling stops when a segment's decision is settled."""
-        return isinstance(self.n, str) and not self.sampling.greedy
+        """N, the candidates for each segment. One if decoding is greedy, because all would be equal."""
+        return 1 if self.sampling.greedy else self.n
 
     def format_problem(self, engine: Engine) -> str | None:
         """Why an engine cannot answer in the card's format; None if it can."""
@@ -279,7 +267,7 @@ class ModelFields(DecisionFields, total=False):
 
     model: str | None
     engine: str | None
-    n: int | str | None
+    n: int | None
     temperature: float | None
     top_k: int | None
     max_tokens: int | None

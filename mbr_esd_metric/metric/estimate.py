@@ -67,10 +67,10 @@ def timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing | 
 
 
 def estimate(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> dict[str, str]:
-    """What a run would do, as rows of a table, counted without loading the model or creating a store. With `n=auto` the
-    numbers to sample are upper limits. The weights of an embedded model are fetched if they are missing, because their
-    digest is part of the store's keys. `trial` segments are sampled to measure the time; 0 samples none. Raises as
-    `annotate` does, and `OptionError` for candidates of a file."""
+    """What a run would do, as rows of a table, counted without loading the model or creating a store. The weights of
+    an embedded model are fetched if they are missing, because their digest is part of the store's keys. `trial`
+    segments are sampled to measure the time; 0 samples none. Raises as `annotate` does, and `OptionError` for
+    candidates of a file."""
     if card.candidates is not None:
         raise no_effect_error("a dry run", f"candidates={card.candidates}, of which nothing is sampled")
     timing = timed(card, segments, trial) if trial else None
@@ -102,22 +102,22 @@ def estimate(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> di
                 prompt_bytes += len(sizes) * len(request.text.encode("utf-8", "surrogatepass"))
                 bound += sum(cost(price, request.text, n * card.max_tokens) for n in sizes)
     total = sum(request.n for request in every)
-    left, most = total - stored, "at most " if card.adaptive else ""
+    left = total - stored
     tokens = round(sum(lengths) / len(lengths) * left) if lengths else guess
     known = "the mean of what is stored" if lengths else "a guess, as nothing is stored yet"
     rows = {
         "segments": f"{len(segments):,}",
         "distinct pairs": f"{len(every):,}",
-        "candidates": f"{most}{total:,}",
+        "candidates": f"{total:,}",
         "  in the store": f"{stored:,}",
-        "  to sample": f"{most}{left:,}",
+        "  to sample": f"{left:,}",
         "prompts to read": f"{prompts:,} ({characters:,} characters)",
-        "tokens to generate": f"{most}{tokens:,} (estimated; tokens a candidate: {known})",
-        "requests": f"{most}{requests:,} (engine={engine.name})",
+        "tokens to generate": f"{tokens:,} (estimated; tokens a candidate: {known})",
+        "requests": f"{requests:,} (engine={engine.name})",
     }
     if card.price is not None:
         prompt_tokens = round(prompt_bytes / BYTES_A_TOKEN)
-        expected = f"{most}{cost(price, prompt_tokens, tokens):,.4f}"
+        expected = f"{cost(price, prompt_tokens, tokens):,.4f}"
         rows["cost"] = f"{expected} (estimated, with {prompt_tokens:,} tokens of prompts; never more than {bound:,.4f})"
         if card.max_cost is not None and card.max_cost < bound:
             rows["  max_cost"] = f"{card.max_cost:,.4f}: the run stops before it would pass it"
@@ -127,7 +127,7 @@ def estimate(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> di
         time_known = MEASURED.get(card.name, "not known")
         rows["time"] = f"{time_known}; --dry-run 4 samples 4 of the segments, which are kept, and measures"
     else:
-        rows["time"] = most + timing.of(left)
+        rows["time"] = timing.of(left)
     lacking = [name for name in engine.packages if importlib.util.find_spec(name) is None]
     if not note and left and (lacking or not engine.loads_weights) and (problem := engine.problem):
         note = f"as things are, the run would stop: {problem}"

@@ -47,37 +47,20 @@ class Sampler(AbstractContextManager["Sampler"]):
 
     def fill(
         self, card: ModelCard, requests: Mapping[_T, Request], again: Callable[[], Mapping[_T, Request]]
-    ) -> tuple[Mapping[_T, Request], dict[_T, int]]:
+    ) -> Mapping[_T, Request]:
         """Sample what the store lacks of these requests. Returns them, built `again` where the engine is another than
-        it remembered, and the number of candidates of each that count.
-
-        With `n=auto` all segments go through a round together, and those whose decision is settled leave. Further
-        candidates in the store do not count, so that a run that is repeated comes to the same decisions.
+        it remembered.
 
         Raises:
             EngineError, StoreError: what was sampled before is in the store.
         """
-        totals: Iterable[int] = (card.samples,)
-        if card.adaptive:
-            from mbr_esd_metric.metric.adaptive import rounds, settled
-
-            totals = rounds(card.samples)
-        counts: dict[_T, int] = {}
-        for n in totals:
-            left = {name: replace(request, n=n) for name, request in requests.items() if name not in counts}
-            if not self._begun and self.missing(left.values()):
-                assumed = dict(self._engine.identity)
-                self._engine.confirm()
-                if self._engine.identity != assumed:  # it was remembered, and the keys are of no use
-                    return self.fill(card, again(), again)
-            self.sample(card, left.values())
-            for name, request in left.items():
-                if n < card.samples and request.key not in self.refused:
-                    candidates = [one for one in self._store.get(request.key, n) if one is not None]
-                    if not settled(candidates, request.translation, card.decision, source=request.source):
-                        continue
-                counts[name] = n
-        return requests, counts
+        if not self._begun and self.missing(requests.values()):
+            assumed = dict(self._engine.identity)
+            self._engine.confirm()
+            if self._engine.identity != assumed:  # it was remembered, and the keys are of no use
+                return self.fill(card, again(), again)
+        self.sample(card, requests.values())
+        return requests
 
     def missing(self, requests: Iterable[Request]) -> list[Request]:
         """The parts of these requests that the store lacks. Those with one source stand together, which helps the

@@ -49,9 +49,10 @@ def signature(card: ModelCard, engine: Engine | None) -> Signature:
             question["shots"] = short_digest(file) + (f"/{number}" if number else "")
         question |= {"grounded": "true"} if card.grounded else {}
         question |= {"lp": card.lp} if card.lp else {}
-    n = f"auto/{card.samples}" if card.adaptive else str(card.samples)
     calibration = {"cal": short_digest(card.calibration)} if card.calibration else {}
-    return signature_of_decision(decision, {**model, "rule": decision.rule, "n": n, **draw}, question, calibration)
+    return signature_of_decision(
+        decision, {**model, "rule": decision.rule, "n": card.samples, **draw}, question, calibration
+    )
 
 
 def model_title(card: ModelCard, signature: Signature | None) -> str:

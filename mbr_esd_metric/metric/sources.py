@@ -51,9 +51,8 @@ class Segment:
 
 
 def build_requests(card: ModelCard, identity: Mapping[str, str], segments: Sequence[Segment]) -> dict[Pair, Request]:
-    """The request for all N samples (with `n=auto` for the most there may be) of each distinct pair that has a
-    translation. Two that render to one prompt have one key, and share their candidates. The identity is the engine's,
-    and part of the keys."""
+    """The request for all N samples of each distinct pair that has a translation. Two that render to one prompt have
+    one key, and share their candidates. The identity is the engine's, and part of the keys."""
     answers = get_format(card.decision.format)
     prompt, shots = answers.prompt(card.prompt), None
     if card.shots is not None:
@@ -110,13 +109,12 @@ class Sampled:
         refused: Mapping[str, Refused] = {}
         with CandidateStore(store_path()) as store:
             requests: Mapping[Pair, Request] = self._requests(store, segments)
-            counts = dict.fromkeys(requests, self.card.samples)
-            if self.card.adaptive or any(len(store.stored(one.key, one.n)) < one.n for one in requests.values()):
+            if any(len(store.stored(one.key, one.n)) < one.n for one in requests.values()):
                 from mbr_esd_metric.metric.sampler import Sampler
 
                 with Sampler(self.engine, store, progress) as sampler:
                     again = partial(self._requests, store, segments)
-                    requests, counts = sampler.fill(self.card, requests, again)
+                    requests = sampler.fill(self.card, requests, again)
                 refused = sampler.refused
             numbers: dict[Pair, list[int]] = {pair: [] for pair in requests}
             for number, segment in enumerate(segments):
@@ -124,7 +122,7 @@ class Sampled:
                     numbers[segment.pair].append(number)
             for pair, shared in numbers.items():
                 key = requests[pair].key
-                candidates = [one for one in store.get(key, counts[pair]) if one is not None]
+                candidates = [one for one in store.get(key, requests[pair].n) if one is not None]
                 withheld = [one.withheld for one in candidates if one.withheld]
                 if withheld and len(withheld) == len(candidates):
                     yield shared, Refused(key, withheld[0])
@@ -152,7 +150,7 @@ def choose_engine(card: ModelCard) -> Engine:
     asked whether it works, as a run whose candidates are all stored does not need it.
 
     Raises:
-        OptionError: the engine cannot do what the card needs, or the rule cannot stop early.
+        OptionError: the engine cannot do what the card needs.
         EngineError: none works; lists them all with a remedy.
     """
     decision, answers = card.decision, get_format(card.decision.format)
@@ -160,10 +158,6 @@ def choose_engine(card: ModelCard) -> Engine:
         engine = _first_that_works(card, (answers.engine,) if answers.engine else AUTOMATIC)
     else:
         engine = ENGINES.get("server" if card.engine == "auto" else card.engine)(card.engine_options)
-    if card.adaptive:
-        from mbr_esd_metric.metric.adaptive import check_stops_early
-
-        check_stops_early(decision)
     if other := card.format_problem(engine):
         raise OptionError(f"engine={engine.name}: {other}")
     logprobs = decision.rule_instance.needs_logprobs or decision.weights == "model"

@@ -121,7 +121,7 @@ def _contents(folder: Path) -> dict[Path, bytes]:
         (f"score {TEXTS} --model mbr-esd-llama --dry-run --lp german", "not 'german'"),
         (f"score {TEXTS} --model mbr-esd-llama --dry-run --lp en-de/x", "not 'en-de/x'"),
         (f"{SCORE}&engine=server", "engine=server changes nothing with candidates=candidates.jsonl"),
-        (f"sample {TEXTS} -o out {MODEL.replace('n=8', 'n=auto')}", "a file has what it has: give n=N"),
+        (f"sample {TEXTS} -o out {MODEL.replace('n=8', 'n=auto')}", "n=auto: give a whole number from 1 to 65536"),
         (f"{SCORE} --dry-run", "a dry run changes nothing with candidates=candidates.jsonl"),
         (f"{SCORE} --corrected out.txt", "--corrected out.txt: this model corrects nothing; ask it with format=json-c"),
         (

@@ -26,7 +26,7 @@ def test_a_text_is_printed_as_it_was_parsed(text: str) -> None:
 
 def test_fields_by_name() -> None:
     assert (OURS.get("model"), OURS.get("n"), OURS.samples, OURS.get("seed")) == ("m", "16", 16, None)
-    assert Signature.parse("a|n:auto/64").samples == 64
+    assert Signature.parse("a|n:64").samples == 64
     assert Signature.parse("a|n").samples is None
     assert str(OURS.short) == "mbr-esd|model:m|d:mbr|n:16|u:softf1|v:1"
 

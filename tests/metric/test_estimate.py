@@ -44,7 +44,6 @@ def test_it_counts_what_a_run_then_samples(tmp_path: Path) -> None:
         assert (after["in the store"], after["candidates"], after["to sample"]) == ("200", "320", "120")
         assert after["requests"].startswith("10 ")
         assert 1 * 120 < int(after["tokens to generate"].split()[0]) < 3 * 120
-        assert estimated(name + "auto/64")["candidates"] == "at most 320"
 
 
 @pytest.mark.parametrize("name", [name for name, card in CARDS.items() if card.model])

@@ -32,8 +32,6 @@ class Similarity(ABC):
     name: ClassVar[str]
     #: Whether candidate and support can be swapped. Then half of the pairs need no computation.
     symmetric: ClassVar[bool] = False
-    #: Whether `expected` is the mean of `matrix` over the supports.
-    mean_over_supports: bool = True
 
     @abstractmethod
     def scalar(self, candidate: Annotation, support: Annotation, length: int) -> float:
@@ -79,7 +77,6 @@ class Mean(Similarity):
     def __init__(self, parts: tuple[tuple[float, Similarity], ...]) -> None:
         total = sum(weight for weight, _ in parts)
         self.parts = tuple((weight / total, similarity) for weight, similarity in parts)
-        self.mean_over_supports = all(similarity.mean_over_supports for _, similarity in parts)
 
     def scalar(self, candidate: Annotation, support: Annotation, length: int) -> float:
         return sum(weight * part.scalar(candidate, support, length) for weight, part in self.parts)

@@ -55,7 +55,6 @@ class ScoreSimMean(ScoreSim):
     """
 
     name: ClassVar[str] = "scoresim-mean"
-    mean_over_supports = False
 
     def expected(self, table: AnnotationTable, rows: slice, columns: slice, weights: Floats) -> Floats:
         scores, span = self._scores(table)
