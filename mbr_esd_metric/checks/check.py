@@ -57,7 +57,7 @@ def error(kind: str, start: int, end: int, severity: Severity = "major", side: S
     return ErrorSpan(start, end, severity, f"check/{kind}", 1.0, side)
 
 
-_NAMES = ("addresses", "copies", "names", "numbers", "repetition", "tags", "templates")
+_NAMES = ("addresses", "copies", "names", "numbers", "repetition", "tags", "templates", "units")
 #: Entry points of other packages: ``mbr_esd_metric.checks``.
 CHECKS = Catalog("check", "checks", __name__, Check, {name: name for name in _NAMES})  # type: ignore[type-abstract]
 

@@ -30,7 +30,7 @@ _ENDS = frozenset(".!?:;…\n\"“„«‹‘'([•|>-–—。")
 #: Words of one letter that are written as one with the next word: and, in, to, the, from and the like.
 _PREFIX = re.compile("[ובלכמהש]{1,2}|[وفبلك]{1,2}")
 #: Languages whose nouns have cases: their names end in several ways.
-_CASES = frozenset(
+CASES = frozenset(
     re.findall(
         r"\w+",
         """
@@ -137,8 +137,18 @@ class Lexicon:
     def _unsure(self) -> frozenset[str]:
         return _UNSURE.get(self.language, frozenset())
 
-    def add(self, text: str, kind: str, keys: frozenset[str], *, sure: bool, capital: bool, endings: int) -> None:
-        """Adds a name."""
+    def add(
+        self,
+        text: str,
+        kind: str,
+        keys: frozenset[str],
+        *,
+        sure: bool = True,
+        capital: bool = False,
+        endings: int = 0,
+        shortest: int = 4,
+    ) -> None:
+        """Adds a name, which is not sure if it has fewer than `shortest` letters."""
         tokens = tuple(fold(one) for one in TOKEN.findall(text))
         if not tokens:
             return
@@ -146,10 +156,10 @@ class Lexicon:
             self.texts[kind, key].add(fold(text))
         if UNSPACED.search(text):
             form = Form(tokens, kind, keys, sure and text not in self._unsure, False, 0)
-            if len(text) > 1:
+            if len(text) > 1 or shortest == 1:
                 self.characters.setdefault(text[0], []).append((text, form))
             return
-        sure = sure and len("".join(tokens)) >= 4 and not {*tokens} <= self._unsure
+        sure = sure and len("".join(tokens)) >= shortest and not {*tokens} <= self._unsure
         form = Form(tokens, kind, keys, sure, capital, endings)
         self.forms.setdefault(tokens[0], []).append(form)
         if len(tokens) == 1 and endings:
@@ -226,7 +236,7 @@ def locale_data(locale: str, parts: Sequence[str]) -> Mapping[str, Any]:
 
 def _add_names(found: Lexicon, locale: Mapping[str, Any]) -> None:
     language = found.language
-    cases = language in _CASES
+    cases = language in CASES
     for kind, part in (("weekday", "days"), ("month", "months")):
         for context in locale[part].values():
             for key, text in context["wide"].items():
@@ -296,7 +306,7 @@ def names_in(text: str, languages: Iterable[str]) -> list[Name]:
     lexicons = [one for language in languages if (one := lexicon(language)) is not None]
     found: dict[tuple[int, int, str], Name] = {}
     for at, one in enumerate(lexicons):
-        for name in _names(text, one, exact=at > 0):
+        for name in names_of(text, one, exact=at > 0):
             place = (name.start, name.end, name.kind)
             if (other := found.get(place)) is not None:
                 name = Name(*place, name.keys | other.keys, name.sure or other.sure)
@@ -304,7 +314,8 @@ def names_in(text: str, languages: Iterable[str]) -> list[Name]:
     return sorted(found.values(), key=lambda one: (one.start, -one.end))
 
 
-def _names(text: str, words: Lexicon, *, exact: bool) -> Iterator[Name]:
+def names_of(text: str, words: Lexicon, *, exact: bool) -> Iterator[Name]:
+    """The names of a lexicon in a text; `exact`: other endings are not sure."""
     if words.language == "en":
         for match in _SPRING.finditer(text):
             yield Name(match.end() - len(match[1]), match.end(), "month", frozenset({_SPRING_KEYS[match[1]]}), True)

@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"\d{1,40}(?:[.,'’٫٬．，:/]\d{1,40}|[\u00a0\u202f\u20
 _MARKS = str.maketrans("．٫，٬’\u00a0\u202f\u2009", "..,,'   ")
 #: What multiplies the number before it.
 _MULTIPLIED = re.compile(
-    r"[\s-]{0,2}[余多几幾来來數数]?(?:[百千万萬亿億兆成백천만억조]|hundred|thousand|tausend|mil(?!e|it|li[glm])|bil|tril|dozen"
+    r"[\s-]{0,2}[余多几幾来來數数]?(?:[百千万萬亿億兆成백천만억조]|hundred|thousand|tausend|mil(?!e|it|la|li[glm])|bil|tril|dozen"
     r"|mrd|mio|mld|mln|тыс|мил|млн|млрд|трил|трлн|lakh|crore|सय|हजार|लाख|करोड|अर्ब|මිලිය|බිලිය|දහ|ලක්ෂ|tuhat|tis(?!s)|tys"
     r"|ألف|مليون|مليار|(?:k|m|bn|tn)\b)",
     re.IGNORECASE,

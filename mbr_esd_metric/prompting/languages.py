@@ -33,7 +33,7 @@ _ALIKE = ({"bs", "hr", "sr"}, {"da", "nb", "nn", "no"}, {"id", "ms"}, {"bg", "mk
 #: Of 34,741 texts in 16 languages 20 were then taken for another one, and .4% of texts in another one were missed.
 _LETTERS, _SURE = 40, 20.0
 #: The same difference that leaves a language likely, and the characters that tell it.
-_UNSURE, _ENOUGH = 20.0, 160
+_UNSURE, _ENOUGH = 20.0, 100
 #: The languages that a text is likely to be in.
 _MANY_SPEAKERS = frozenset(
     re.findall(

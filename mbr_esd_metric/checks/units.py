@@ -1,0 +1,258 @@
+"""Units and currencies that a translation takes for others: ten minutes and "zehn Stunden", 20 dollars and "20 Euro".
+
+A quantity is a number, in digits or words, with the unit that it counts. The names of units are CLDR's. A translator
+who converts changes the number as well, so that a unit is wrong only with the same number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+
+from mbr_esd_metric.checks.check import Check, Context, error
+from mbr_esd_metric.checks.lexicons import (
+    CASES,
+    TOKEN,
+    UNSPACED,
+    Lexicon,
+    Name,
+    fold,
+    lexicon,
+    locale_data,
+    names_of,
+    other_beginnings,
+)
+from mbr_esd_metric.checks.names import languages_of
+from mbr_esd_metric.checks.number_words import numbers_in_words
+from mbr_esd_metric.checks.numbers import numbers
+from mbr_esd_metric.checks.templates import without_templates
+from mbr_esd_metric.core.annotation import ErrorSpan
+
+#: Dimension of CLDR -> unit -> its size in the base of the dimension.
+_SIZES: dict[str, dict[str, float]] = {
+    "duration": {
+        "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800, "month": 2_629_746,
+        "year": 31_556_952, "decade": 315_569_520, "century": 3_155_695_200,
+    },
+    "length": {
+        "millimeter": 0.001, "centimeter": 0.01, "meter": 1, "kilometer": 1000, "inch": 0.0254, "foot": 0.3048,
+        "yard": 0.9144, "mile": 1609.344,
+    },
+    "mass": {
+        "milligram": 0.001, "gram": 1, "kilogram": 1000, "tonne": 1e6, "ton": 907_185, "ounce": 28.35, "pound": 453.6,
+    },
+    "volume": {"milliliter": 0.001, "centiliter": 0.01, "deciliter": 0.1, "liter": 1, "gallon": 3.785},
+    "area": {
+        "square-meter": 1, "square-kilometer": 1e6, "square-centimeter": 1e-4, "square-mile": 2_589_988,
+        "square-foot": 0.0929, "hectare": 1e4, "acre": 4047,
+    },
+    "speed": {"meter-per-second": 1, "kilometer-per-hour": 0.2778, "mile-per-hour": 0.44704},
+    "digital": {"kilobyte": 1e3, "megabyte": 1e6, "gigabyte": 1e9, "terabyte": 1e12},
+    "power": {"watt": 1, "kilowatt": 1e3, "megawatt": 1e6, "gigawatt": 1e9},
+}  # fmt: skip
+_SIZE = {unit: (dimension, size) for dimension, units in _SIZES.items() for unit, size in units.items()}
+#: Units of sizes that differ by less are called by one another's name: yards and metres, tons.
+_NEAR = 1.2
+#: Currencies, by the territory of their first two letters, but for the euro.
+_CURRENCIES = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        USD CAD AUD NZD HKD SGD TWD GBP EGP EUR JPY CNY RUB BYN CHF DKK NOK SEK ISK PLN HUF CZK INR PKR LKR BRL MXN ARS
+        CLP COP PHP KRW TRY ZAR ILS UAH THB IDR VND RON BGN
+        """,
+    )
+)
+_DOLLARS = frozenset(("USD", "CAD", "AUD", "NZD", "HKD", "SGD", "TWD", "MXN", "ARS", "CLP", "COP", "BRL"))
+#: The signs of currencies, before or after a number.
+_SIGNS = {
+    "$": _DOLLARS,
+    "£": frozenset(("GBP", "EGP")),
+    **dict.fromkeys("¥￥", frozenset(("JPY", "CNY"))),
+    **{sign: frozenset((code,)) for sign, code in {"€": "EUR", "₽": "RUB", "₹": "INR", "₩": "KRW", "₺": "TRY"}.items()},
+    **{sign: frozenset((code,)) for sign, code in {"₴": "UAH", "₪": "ILS", "฿": "THB"}.items()},
+}
+_SIGN = re.compile(f"[{''.join(_SIGNS)}]")
+#: Locales of a language with other names.
+_LOCALES = {"en": ("en_GB",), "pt": ("pt_PT",), "zh": ("zh_Hant",)}
+#: What CLDR leaves out: language -> unit -> names.
+_SYNONYMS: dict[str, dict[str, str]] = {
+    "en": {"kilogram": "kilo kilos", "hour": "hrs", "second": "sec secs", "USD": "bucks", "GBP": "quid"},
+    "de": {"kilogram": "Kilo", "day": "Tages", "hour": "Std", "minute": "Min"},
+    "es": {"kilogram": "kilo kilos"},
+    "fr": {"kilogram": "kilo kilos", "year": "année années", "day": "journée journées"},
+    "ru": {"year": "лет", "kilogram": "кило", "day": "суток", "pound": "фунтов"},
+    "ja": {
+        "month": "ヶ月 カ月 ヵ月 ケ月 箇月", "week": "週", "meter": "メーター", "kilometer": "キロ", "kilogram": "キロ",
+        "USD": "ドル",
+    },
+    "zh": {
+        "month": "个月 個月 月", "week": "周 星期 个星期 礼拜", "hour": "小时 小時 个小时 钟头",
+        "minute": "分 分钟 分鐘", "year": "年", "day": "天 日", "meter": "米 公尺", "kilometer": "千米 公里",
+        "kilogram": "公斤 千克", "mile": "英里 哩", "inch": "英寸 寸",
+        "foot": "英尺 尺", "pound": "磅", "gram": "克 公克", "second": "秒 秒钟", "JPY": "日元 日圆",
+        "USD": "美元 美金 元", "GBP": "英镑", "EUR": "欧元", "CNY": "元 人民币 块",
+    },
+}  # fmt: skip
+#: Words of units that mean other things behind a number.
+_NOT_UNITS = frozenset(re.findall(r"\w+", "in a c no us up t an au m g l h s d w y e mo ha ca st de la il"))
+_NEW = re.compile("ne[uw]|nouv|nuev|нов|now[yei]")
+#: What may stand between a number and its unit, and before it also with a scale such as "million".
+_GAP = re.compile(r"[\s\u00a0\u202f-]{0,2}[个個]?")
+_SCALED_GAP = re.compile(
+    r"[\s\u00a0\u202f-]{0,2}[^\W\d_]{1,12}\.?(?:[ \u00a0](?:de|di|d['’]|of))?[\s\u00a0\u202f]{0,2}"
+)
+#: Longer texts are not compared.
+_LONG = 20_000
+
+
+class Units(Check):
+    """`check/unit`, `check/currency` (major): a unit that the source does not have, behind a number that the source has
+    with a unit that the translation lacks."""
+
+    name = "units"
+
+    def errors(self, source: str, translation: str, context: Context) -> Iterator[ErrorSpan]:
+        """The wrong units of the translation."""
+        if max(len(source), len(translation)) > _LONG:
+            return
+        source, translation = without_templates(source), without_templates(translation)
+        before, units = quantities(source, languages_of(source, context.source_language))
+        if not before:
+            return
+        after, others = quantities(translation, languages_of(translation, context.target_language))
+        lost = [one for one in before if one.sure and not any(_agree(one.unit, unit) for unit in others)]
+        wrong = {
+            two.unit
+            for two in after
+            if two.sure
+            and not any(_agree(two.unit, unit) for unit in units)
+            and any(_mistaken(one, two) for one in lost)
+        }
+        for unit in sorted(wrong, key=lambda one: one.start):
+            yield error(unit.kind, unit.start, unit.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number with the unit that it counts. Its values are what the number may mean; none where a scale follows it."""
+
+    values: frozenset[Fraction]
+    unit: Name
+
+    @property
+    def sure(self) -> bool:
+        """Whether the unit means nothing else."""
+        return self.unit.sure
+
+
+def quantities(text: str, languages: Sequence[str]) -> tuple[list[Quantity], list[Name]]:
+    """The quantities of a text that may be in several languages, and all its units."""
+    found = [
+        (one.start, one.end, frozenset[Fraction]() if one.multiplied else one.values, one.multiplied)
+        for one in numbers(text)
+    ]
+    for language in languages[:1]:
+        words = numbers_in_words(text, language)
+        found += [(one.start, one.end, frozenset({Fraction(one.value)} if one.value else ()), False) for one in words]
+    if not found:
+        return [], []
+    units = _units_in(text, languages)
+    starts = {one.start: one for one in units}
+    ends = {
+        one.end: one
+        for one in units
+        if _SIGN.fullmatch(text, one.start, one.end) or text[one.start : one.end].isupper()
+    }
+    quantities = []
+    for start, end, values, multiplied in found:
+        gap = (_SCALED_GAP if multiplied else _GAP).match(text, end)
+        unit = (gap and (starts.get(gap.end()) or starts.get(end))) or ends.get(start) or ends.get(start - 1)
+        if unit is not None:
+            quantities.append(Quantity(values, unit))
+    return quantities, units
+
+
+def _mistaken(one: Quantity, two: Quantity) -> bool:
+    """Whether the number of one quantity is taken with the unit of another: the same number, or both are currencies."""
+    if one.values & two.values:
+        return True
+    return one.unit.kind == two.unit.kind == "currency"
+
+
+def _agree(one: Name, two: Name) -> bool:
+    """Whether two units may be one, or one a part of the other (mile and mile per hour)."""
+    return any(_same(a, b) for a, b in product(one.keys, two.keys))
+
+
+@lru_cache(maxsize=4096)
+def _same(one: str, two: str) -> bool:
+    if one == two or {*one.split("-")} & {*two.split("-")} - {"per", "square"}:
+        return True
+    (dimension, size), (other, its) = _SIZE.get(one, ("", 0)), _SIZE.get(two, ("", 0))
+    return dimension == other != "" and max(size, its) < _NEAR * min(size, its)
+
+
+def _units_in(text: str, languages: Sequence[str]) -> list[Name]:
+    """The units and currencies in a text, each place once."""
+    letters = re.sub(r"\d", " ", text)
+    found: dict[tuple[int, int], Name] = {}
+    for at, language in enumerate(languages):
+        words = _lexicon(language)
+        for name in names_of(letters, words, exact=at > 0) if words else ():
+            place = (name.start, name.end)
+            if (other := found.get(place)) is not None:
+                name = Name(*place, other.kind, name.keys | other.keys, name.sure or other.sure)
+            found[place] = name
+    for match in _SIGN.finditer(text):
+        found[match.span()] = Name(*match.span(), "currency", _SIGNS[match[0]], True)
+    return list(found.values())
+
+
+@lru_cache(maxsize=64)
+def _lexicon(language: str) -> Lexicon | None:
+    """The units and currencies of a language."""
+    names = lexicon(language)
+    if names is None:
+        return None
+    forms: dict[str, set[str]] = {}
+    for locale in (names.language, *_LOCALES.get(language, ())):
+        data = locale_data(locale, ("unit_patterns", "currency_names", "currency_names_plural"))
+        for unit, (dimension, _) in _SIZE.items():
+            for width in data["unit_patterns"].get(f"{dimension}-{unit}", {}).values():
+                for form, pattern in width.items():
+                    before, _, after = pattern.partition("{0}")
+                    if form != "per" and not before.strip():
+                        forms.setdefault(after.strip().lower(), set()).add(unit)
+        for code in _CURRENCIES:
+            texts = [data["currency_names"].get(code, ""), *data["currency_names_plural"].get(code, {}).values()]
+            for word in {code, *texts, *(one for text in texts for one in _heads(text, code[:2], names))}:
+                forms.setdefault(word.lower(), set()).add(code)
+    for unit, synonyms in _SYNONYMS.get(language, {}).items():
+        for form in synonyms.split():
+            forms.setdefault(form.lower(), set()).add(unit)
+    found = Lexicon(f"units of {language}")
+    endings = 3 if language in CASES else 0 if language == "en" else 2
+    for form, keys in forms.items():
+        if form and form not in _NOT_UNITS:
+            kind = "unit" if keys & _SIZE.keys() else "currency"
+            shortest = 1 if UNSPACED.search(form) else 2
+            found.add(form, kind, frozenset(keys), endings=endings, shortest=shortest)
+    return found
+
+
+def _heads(text: str, territory: str, names: Lexicon) -> Iterator[str]:
+    """The words of a currency's name that may stand for it: all but "new" and the one of its territory."""
+    places = names.texts.get(("territory", territory), set())
+    if UNSPACED.match(text):
+        yield from (text.removeprefix(place).strip() for place in places)
+    beginnings = {place[:3] for place in (*places, *other_beginnings(territory))}
+    for word in TOKEN.findall(text):
+        folded = fold(word)
+        adjective = folded[:3] in beginnings or _NEW.match(folded) or (names.language == "en" and word[0].isupper())
+        if len(word) > 2 and not adjective:
+            yield word
