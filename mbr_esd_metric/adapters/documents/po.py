@@ -76,7 +76,7 @@ def read_po(path: Path, every: bool = False) -> Document:
                     source, other = plural, source
                 known = Context(languages[0] or None, languages[1] or None, numbers)
                 if other is not None and (singular or (numbers and 1 in numbers)):
-                    source = _with_placeholders_of(target, source, other, known)
+                    source = with_placeholders_of(target, source, other, known)
                 pair = unit_name, source, target, languages
                 line = message.start + 1
                 units.append(TranslationUnit(*pair, key=context, numbers=numbers, line=line))
@@ -149,7 +149,7 @@ def plural_forms(rule: str) -> dict[int, frozenset[int]]:
     return {form: frozenset(numbers) for form, numbers in forms.items()}
 
 
-def _with_placeholders_of(target: str, source: str, other: str, known: Context) -> str:
+def with_placeholders_of(target: str, source: str, other: str, known: Context) -> str:
     """The source, or the other one where that alone has the placeholders of the translation."""
     if "%" not in target + source and "{" not in target + source:
         return source

@@ -27,7 +27,9 @@ def read_strings(path: Path) -> StringFile:
         match = _PART.match(content, at)
         if match is None:
             line = lines.place(at)[0]
-            raise InputError(f'{path}, line {line}: not an entry such as "key" = "text"; is a quotation mark missing?')
+            raise InputError(
+                f'{path}, line {line}: not an entry such as "key" = "text"; is a quotation mark or semicolon missing?'
+            )
         if match["key"] is not None:
             entries.append(Entry(_text(match["key"]), _text(match["text"]), *lines.place(at)))
         at = match.end()

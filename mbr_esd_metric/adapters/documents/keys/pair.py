@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from mbr_esd_metric.adapters.documents.document import (
@@ -18,6 +19,8 @@ from mbr_esd_metric.adapters.documents.document import (
 from mbr_esd_metric.adapters.documents.keys.apple_file import read_catalog
 from mbr_esd_metric.adapters.documents.keys.entries import Entry, Reader, StringFile
 from mbr_esd_metric.adapters.documents.keys.file_language import language_of
+from mbr_esd_metric.adapters.documents.po import with_placeholders_of
+from mbr_esd_metric.checks.check import Context
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.prompting.languages import text_language
 
@@ -76,9 +79,14 @@ def _document(source: StringFile, target: StringFile, every: bool) -> Document:
         elif why is not None and not every:
             unready[key] = why
         else:
-            pair = (source_language, target.language)
-            texts = (of_source.text.strip(), entry.text.strip())
-            units.append(TranslationUnit(key, *texts, pair, key=key, line=entry.line))
+            languages = (source_language, target.language)
+            numbers = _numbers(target.language, form)
+            text = of_source.text.strip()
+            if numbers and 1 in numbers and "other" in of_stem:  # as in Slavic languages, whose "one" is also of 21
+                known = Context(source_language or None, target.language or None, numbers)
+                text = with_placeholders_of(entry.text, text, of_stem["other"].text.strip(), known)
+            pair = (text, entry.text.strip(), languages)
+            units.append(TranslationUnit(key, *pair, key=key, numbers=numbers, line=entry.line))
             entries.append(entry)
     missing = _missing(sources, targets, counted, untranslated)
 
@@ -125,6 +133,22 @@ def _form(key: str, counted: set[str]) -> tuple[str, str]:
     if match is None or match["stem"] not in counted:
         return key, ""
     return match["stem"], match["name"] or match["form"]
+
+
+@cache
+def _numbers(language: str, form: str) -> frozenset[int] | None:
+    """The numbers up to 1,000 for which a language has a plural form, by CLDR; where it says nothing, those of the
+    form's name. None of what is no form, or one that has only a number."""
+    from babel import Locale, UnknownLocaleError
+
+    named = {"zero": frozenset({0}), "one": frozenset({1}), "two": frozenset({2})}.get(form)
+    if form.isdecimal() or not form:
+        return None
+    try:
+        rule = Locale.parse(language, sep="-").plural_form
+    except (UnknownLocaleError, ValueError):
+        return named
+    return frozenset(number for number in range(1001) if rule(number) == form) or named
 
 
 def _missing(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,25 @@ def test_plural_forms_belong_to_one_or_other(source: str, target: str, forms: li
     document = read_document(FILES / target, source=FILES / source)
     assert [one.source for one in document.units] == forms
     assert document.obsolete == ()
+
+
+def test_plural_forms_know_their_numbers(tmp_path: Path) -> None:
+    """One for 1 alone may leave the number out; one for 21 as well belongs to the source with the number."""
+    (tmp_path / "en.json").write_text(
+        '{"n_one": "a boat", "n_other": "{{count}} boats", "m": "more"}', encoding="utf-8"
+    )
+    texts = {"de": ["ein Boot", "{{count}} Boote"], "ru": ["{{count}} лодка", "{{count}} лодки"], "xx": ["a", "b"]}
+    found = {}
+    for language, (one, other) in texts.items():
+        path = tmp_path / f"{language}.json"
+        path.write_text(json.dumps({"n_one": one, "n_other": other, "m": one}), encoding="utf-8")
+        units = read_document(path, source=tmp_path / "en.json").units
+        found[language] = [(unit.source, sorted(unit.numbers or ())[:3]) for unit in units]
+    assert found == {
+        "de": [("a boat", [1]), ("{{count}} boats", [0, 2, 3]), ("more", [])],
+        "ru": [("{{count}} boats", [1, 21, 31]), ("{{count}} boats", []), ("more", [])],
+        "xx": [("a boat", [1]), ("{{count}} boats", []), ("more", [])],
+    }
 
 
 def test_a_catalogue_has_all_languages() -> None:
