@@ -14,9 +14,9 @@ scripts=$(cd "$(dirname "$0")" && pwd)
 help_if_asked "$@"
 usage $# 2 "pinned|new [FOLDER]"
 
-lowest=10 highest=12 constraints=$scripts/constraints.txt extras=comet,transformers,server,report,dev
+lowest=10 highest=12 constraints=$scripts/constraints.txt extras=comet,small,transformers,server,report,dev
 if [ "$1" = new ]; then
-  lowest=11 highest=14 constraints=$scripts/constraints-new.txt extras=comet-new,transformers,server,ray,train,report,dev
+  lowest=11 highest=14 constraints=$scripts/constraints-new.txt extras=comet-new,small,transformers,server,ray,train,report,dev
 elif [ "$1" != pinned ]; then
   usage 0 2 "pinned|new [FOLDER]"
 fi

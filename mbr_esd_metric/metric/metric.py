@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+import threading
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mbr_esd_metric.core.annotation import Side
 from mbr_esd_metric.core.decision import Decision
-from mbr_esd_metric.errors import InputError, OptionError, printable, unknown
+from mbr_esd_metric.errors import InputError, OptionError, notes, printable, unknown
 from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.metric.card import DESCRIBED, ModelCard, ModelFields, settings
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.data_warnings import data_warning
-from mbr_esd_metric.metric.run import annotate
-from mbr_esd_metric.metric.sources import Segment
+from mbr_esd_metric.metric.run import Annotated, CandidateSource, annotate, candidate_source
+from mbr_esd_metric.metric.sources import Sampled, Segment
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -96,10 +98,52 @@ _SHOWN = ("model", "n", "rule", "utility", "format", "score", "engine")
 
 
 class Metric:
-    """A metric: a model card (see `mbr_esd_metric.metric.cards.load_card`) that scores samples."""
+    """A metric: a model card (see `mbr_esd_metric.metric.cards.load_card`) that scores samples.
+
+    A model in this process stays loaded from one `predict` to the next, until `close`, the end of a ``with`` block, or
+    that of the metric itself. Several threads may call `predict`; with such a model one waits for the other.
+    """
 
     def __init__(self, card: ModelCard) -> None:
         self.card = card
+        self._lock = threading.Lock()
+        #: The source that is kept, its card, and its `close`, which is called at the latest when the metric is freed.
+        self._kept: tuple[CandidateSource, ModelCard, weakref.finalize[..., Metric]] | None = None
+
+    def __enter__(self) -> Metric:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[type[Metric], tuple[ModelCard]]:
+        """A copy, here or in another process, loads a model of its own."""
+        return type(self), (self.card,)
+
+    def close(self) -> None:
+        """Free the model; the next `predict` loads it again."""
+        with self._lock:
+            self._release()
+
+    def _release(self) -> None:
+        if self._kept is not None:
+            self._kept[2]()
+            self._kept = None
+
+    def _annotate(self, card: ModelCard, segments: Sequence[Segment], progress: bool) -> Annotated:
+        """`annotate`, with the source that is kept where it is one of this card."""
+        if not segments:
+            return annotate(card, segments)
+        with self._lock:
+            if self._kept is None or self._kept[1] != card:
+                self._release()
+                with notes(progress):
+                    source = candidate_source(card, keep=True)
+                if isinstance(source, Sampled) and source.keeps:
+                    self._kept = source, card, weakref.finalize(self, source.close)
+            if self._kept is not None:
+                return annotate(card, segments, progress=progress, source=self._kept[0])
+        return annotate(card, segments, progress=progress, source=source)
 
     def __repr__(self) -> str:
         usual = settings(ModelCard(self.card.name))
@@ -152,7 +196,7 @@ class Metric:
             raise InputError(f"samples are {type(rows).__name__}; give a list of dicts with 'src' and 'mt'")
         segments = [_segment(sample, index) for index, sample in enumerate(rows)]
         card = self.card if gpus else replace(self.card, device="cpu")
-        run = annotate(card, segments, progress=progress_bar)
+        run = self._annotate(card, segments, progress_bar)
         decisions, options = run.decisions, self.card.decision
         pairs = list(zip(decisions, segments, strict=True))
         scores = [decision.score for decision in decisions]

@@ -56,18 +56,20 @@ class Annotated:
     refused: Mapping[int, str] = field(default_factory=dict)
 
 
-def candidate_source(card: ModelCard) -> CandidateSource:
-    """The source that a card names; `EngineError` or `OptionError` if no engine fits it on this machine, or the file is
-    missing."""
+def candidate_source(card: ModelCard, *, keep: bool = False) -> CandidateSource:
+    """The source that a card names, which may `keep` its engine loaded; `EngineError` or `OptionError` if no engine
+    fits it on this machine, or the file is missing."""
     if card.candidates is None:
-        return Sampled(card)
+        return Sampled(card, keep=keep)
     from mbr_esd_metric.metric.candidate_file import FromFile
 
     return FromFile(card)
 
 
-def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = False) -> Annotated:
-    """Sample what the store lacks, then decide; `progress` shows a bar on standard error.
+def annotate(
+    card: ModelCard, segments: Sequence[Segment], *, progress: bool = False, source: CandidateSource | None = None
+) -> Annotated:
+    """Sample what the store lacks, then decide; `progress` shows a bar on standard error. The source is the card's.
 
     Raises:
         EngineError, StoreError: what was sampled before stays in the store.
@@ -81,7 +83,7 @@ def annotate(card: ModelCard, segments: Sequence[Segment], *, progress: bool = F
 
         recalibration = read_recalibration(card.calibration)
     with notes(progress):
-        source = candidate_source(card)
+        source = source or candidate_source(card)
         card = source.card
         if card.unit == "segment" and card.context == "segment":
             outcomes = _decide(source, segments, progress)

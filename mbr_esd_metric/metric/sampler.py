@@ -30,20 +30,23 @@ REFRESH = 10.0
 
 
 class Sampler(AbstractContextManager["Sampler"]):
-    """Puts missing candidates into a store; a context manager, which closes the engine.
+    """Puts missing candidates into a store; a context manager, which closes the engine, or with `keep` leaves it loaded
+    unless sampling failed.
 
     Attributes:
         refused: key of a request -> why it will never be answered.
     """
 
-    def __init__(self, engine: Engine, store: CandidateStore, progress: bool = False) -> None:
-        self._engine, self._store, self._progress = engine, store, progress
+    def __init__(self, engine: Engine, store: CandidateStore, progress: bool = False, *, keep: bool = False) -> None:
+        self._engine, self._store, self._progress, self._keep = engine, store, progress, keep
         self._held = ExitStack()
         self._begun = False
         self.refused: dict[str, Refused] = {}
 
-    def __exit__(self, *_: object) -> None:
-        self._held.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with self._held:
+            if kind is not None or not self._keep:
+                self._engine.close()
 
     def fill(
         self, card: ModelCard, requests: Mapping[_T, Request], again: Callable[[], Mapping[_T, Request]]
@@ -92,7 +95,6 @@ class Sampler(AbstractContextManager["Sampler"]):
             _redrawn(bar, self._engine),
         ):
             bar.set_description(f"loading {card.model or self._engine.name}", refresh=sys.stderr.isatty())
-            self._held.callback(self._engine.close)
             self._engine.load()
             bar.set_description("sampling", refresh=False)
             answered = False

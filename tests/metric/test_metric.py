@@ -5,8 +5,10 @@ What is meant to change a prediction writes the stored ones anew: ``python tests
 
 from __future__ import annotations
 
+import gc
 import json
 import math
+import pickle
 from pathlib import Path
 
 import pytest
@@ -17,10 +19,11 @@ from sacrebleu import sentence_chrf
 
 from mbr_esd_metric import load_metric
 from mbr_esd_metric.core.recalibration import Recalibration
+from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.files.records import write_recalibration
 from tests.golden.make_predictions import PATH, cases, outcome, rounded
 from tests.helpers.chat_server import FakeServer
-from tests.helpers.stub_engine import run_stub
+from tests.helpers.stub_engine import StubEngine, run_stub
 
 STORED = json.loads(PATH.read_text(encoding="utf-8"))
 CASES = list(cases())
@@ -73,6 +76,51 @@ def test_confidence_is_the_probability_of_the_tokens_also_from_the_store_and_cal
             assert confidences(f"mbr-esd-llama-distill{query}") == pytest.approx([PROBABILITY] * 2, rel=1e-6)
             assert len(server.bodies) == 2
         assert confidences(f"{tmp_path}{query}") == pytest.approx([PROBABILITY / 2] * 2, rel=1e-6)
+
+
+def test_a_model_in_process_is_loaded_once_and_freed_with_its_metric(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+    run_stub(monkeypatch, lambda request, sampling: '{"errors": []}')
+    monkeypatch.setattr(StubEngine, "close", lambda engine: closed.append(engine.options.device))
+
+    held = [load_metric("mbr-esd-demo?n=2")]
+    metric = held[0]
+
+    def predict(text: str, gpus: int = 1) -> None:
+        held[0].predict([{"src": "x", "mt": text}], gpus=gpus, progress_bar=False)
+
+    for text in ("a", "b", "a"):
+        predict(text)
+    assert (StubEngine.loads, closed) == (1, [])
+    predict("c", gpus=0)
+    assert (StubEngine.loads, closed) == (2, ["auto"]), "on the CPU it is another engine"
+    predict("d")
+    metric.close()
+    metric.close()
+    assert closed == ["auto", "cpu", "auto"]
+    assert repr(pickle.loads(pickle.dumps(metric))) == repr(metric)
+    with metric:
+        predict("e")
+    assert (StubEngine.loads, len(closed)) == (4, 4)
+    predict("f")
+    held.clear()
+    del metric
+    gc.collect()
+    assert len(closed) == 5
+
+
+def test_an_engine_that_failed_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    run_stub(monkeypatch, lambda request, sampling: '{"errors": []}')
+    metric = load_metric("mbr-esd-demo?n=2")
+    closed: list[StubEngine] = []
+    monkeypatch.setattr(StubEngine, "close", lambda engine: closed.append(engine))
+    monkeypatch.setattr(StubEngine, "fail_after", 1)
+    samples = [{"src": "x", "mt": text} for text in "ab"]
+    with pytest.raises(EngineError):
+        metric.predict(samples, progress_bar=False)
+    assert len(closed) == 1
+    monkeypatch.setattr(StubEngine, "fail_after", None)
+    assert metric.predict(samples, progress_bar=False).scores == [1.0, 1.0]
 
 
 WORDS = ("alte", "alter", "junge", "neue")

@@ -27,7 +27,6 @@ import random
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -37,27 +36,32 @@ import numpy as np
 
 from mbr_esd_metric.core.decision import Candidate, TokenLogprobs
 from mbr_esd_metric.errors import EngineError, OptionError, encodable
-from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
+from mbr_esd_metric.generation.encoder import (
+    GRAPH,
+    SECTION,
+    Encoder,
+    Matrix,
+    OnnxEncoder,
+    Tokens,
+    embeddings_of,
+    folder_config,
+)
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Request, Sampling
-from mbr_esd_metric.generation.pretrained import PretrainedEngine, bf16_works, loading, placement, wait_passively
+from mbr_esd_metric.generation.pretrained import PretrainedEngine
 from mbr_esd_metric.prompting.formats.tags import TAGS, tagged_texts, words_of
 from mbr_esd_metric.prompting.sentences import Part, parts
 
-_SECTION = "mbr_esd_metric"
 _LABELS = ("ok", "minor", "major")
-#: Input of the model -> the attribute of a tokenizer's encoding.
-_INPUTS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
 #: Features of the score besides `total`: means over the tokens of the model's labels of these names; 0 without one.
 _MEANS = ("quality", "rating", "edited")
 _PERSISTENCE = 0.9
 _POINTS = np.array([0.0, 1.0, 5.0])
 #: Probabilities below this are taken for it, so that no log-probability is infinite.
 _LEAST = 1e-6
-#: Requests whose windows are sorted by length, and tokens of a forward pass, padding included.
-_REQUESTS, _TOKENS = 256, 512
+#: Requests whose texts are divided into tokens together.
+_REQUESTS = 256
 
-#: Of numbers in two and three dimensions.
-Matrix: TypeAlias = "np.ndarray[tuple[int, int], np.dtype[Any]]"
+#: Of numbers in three dimensions.
 Transitions: TypeAlias = "np.ndarray[tuple[int, int, int], np.dtype[np.float64]]"
 
 
@@ -67,45 +71,56 @@ class _Window:
 
     number: int
     part: Part
-    encoding: Any
+    tokens: Tokens
 
 
 class TaggerEngine(PretrainedEngine):
-    """An encoder loaded by transformers; uses `model`, `revision`, `dtype`, `device` and `max_model_len`."""
+    """An encoder; uses `model`, `revision`, `dtype` and `device`.
+
+    A folder with ``model.onnx``, which names the embedded model that has its embeddings, runs by ONNX Runtime in
+    float32, unless another number format is asked for. Other models run by transformers.
+    """
 
     name: ClassVar[str] = "tagger"
     description: ClassVar[str] = "an encoder that tags tokens, in this process"
-    packages: ClassVar[tuple[str, ...]] = ("torch", "transformers")
+    packages: ClassVar[tuple[str, ...]] = ("onnxruntime", "tokenizers")
+    extra: ClassVar[str] = "small"
     only_format: ClassVar[str] = "tags"
-    _model: Any = None
+    _encoder: Encoder | None = None
+
+    def __init__(self, options: EngineOptions) -> None:
+        folder = Path(options.model)
+        has_graph = (folder / GRAPH).is_file() and embeddings_of(folder_config(folder)) is not None
+        #: Whether ONNX Runtime runs the model.
+        self.by_onnx = has_graph and options.dtype in ("auto", "float32")
+        super().__init__(replace(options, dtype="float32") if self.by_onnx else options)
+
+    def required(self) -> tuple[tuple[str, ...], str]:
+        return (self.packages, self.extra) if self.by_onnx else (("torch", "transformers"), "transformers")
 
     def load(self) -> None:
         """Load model and tokenizer, once; a model without the three labels is refused."""
-        if self._model is not None:
+        if self._encoder is not None:
             return
         self.check()
         options = self.options
         if options.adapter is not None:
             raise OptionError("engine=tagger takes no adapter; merge it into the model's weights")
-        wait_passively()
-        import torch
+        encoder: Encoder
+        if self.by_onnx:
+            encoder = OnnxEncoder(Path(options.model))
+        else:
+            from mbr_esd_metric.generation.torch_encoder import TorchEncoder
 
-        model, self._tokenizer = _loaded(options)
-        if not self._tokenizer.is_fast:
-            raise EngineError(f"the tokenizer of {options.model} does not say where tokens stand; save a fast one")
-        dtype = options.dtype
-        if dtype == "auto":
-            dtype = "bfloat16" if bf16_works(model.device.type) else "float32"
-        model = model.to(getattr(torch, dtype)).eval()
-        self._inputs = [name for name in _INPUTS if name in self._tokenizer.model_input_names]
-        config = model.config
-        self._labels = {name.lower(): number for number, name in config.id2label.items()}
+            encoder = TorchEncoder(options)
+        names = encoder.config["id2label"]
+        self._labels = {str(name).lower(): int(number) for number, name in names.items()}
         if missing := [label for label in _LABELS if label not in self._labels]:
             raise EngineError(
-                f"{options.model} has no label {missing[0]!r} but {', '.join(map(str, config.id2label.values()))}; "
+                f"{options.model} has no label {missing[0]!r} but {', '.join(map(str, names.values()))}; "
                 "engine=tagger needs ok, minor and major (id2label in its config.json)"
             )
-        section = getattr(config, _SECTION, None) or {}
+        section = encoder.config.get(SECTION) or {}
         self._persistence = float(section.get("persistence", _PERSISTENCE))
         self._odds = np.array([1.0, *[float(section.get("odds", 1.0))] * 2])
         self._mix: Mapping[str, float] = section.get("score") or {"total": 1.0}
@@ -113,9 +128,7 @@ class TaggerEngine(PretrainedEngine):
             raise EngineError(
                 f"{options.model}: its config.json mixes the score from {min(unknown)!r}, which is unknown"
             )
-        offset = 2 if config.model_type in ("roberta", "xlm-roberta", "camembert") else 0
-        self._most: int = config.max_position_embeddings - offset
-        self._model = model
+        self._encoder = encoder
 
     def unsupported_settings(self, sampling: Sampling) -> tuple[str, ...]:
         """Top-k: a tag is one of three."""
@@ -123,71 +136,19 @@ class TaggerEngine(PretrainedEngine):
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         self.load()
-        import torch
-
-        left, threads = iter(requests), torch.get_num_threads()
-        # On processors each core has its own batch: threads that share one wait for each other.
-        workers = threads if self._model.device.type == "cpu" else 1
-        try:
-            with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-                while group := list(islice(left, _REQUESTS)):
-                    windows = self._windows(group)
-                    logits: dict[int, list[tuple[_Window, Matrix]]] = defaultdict(list)
-                    for window, values in zip(windows, self._logits(windows, pool), strict=True):
-                        logits[window.number].append((window, values))
-                    for number, request in enumerate(group):
-                        yield Generated(request.key, request.first, self._candidates(request, logits[number], sampling))
-        finally:
-            torch.set_num_threads(threads)  # what new threads begin with
+        encoder, left = self._encoder, iter(requests)
+        assert encoder is not None
+        while group := list(islice(left, _REQUESTS)):
+            windows = _windows(encoder, group)
+            logits: dict[int, list[tuple[_Window, Matrix]]] = defaultdict(list)
+            for window, values in zip(windows, encoder.logits([one.tokens for one in windows]), strict=True):
+                logits[window.number].append((window, values))
+            for number, request in enumerate(group):
+                yield Generated(request.key, request.first, self._candidates(request, logits[number], sampling))
 
     def close(self) -> None:
         """Free the model's memory."""
-        self._model = None
-
-    def _windows(self, requests: Sequence[Request]) -> list[_Window]:
-        """The windows of these requests: each pair whole, or cut until the parts fit."""
-        windows = []
-        todo = [(n, Part(0, len(one.translation), 0, len(one.source))) for n, one in enumerate(requests)]
-        while todo:
-            translations = [requests[number].translation[part.start : part.end] for number, part in todo]
-            sources = [requests[number].source[part.source_start : part.source_end] for number, part in todo]
-            pairs = [[*map(encodable, texts)] for texts in (translations, sources)]
-            encodings = self._tokenizer(*pairs, verbose=False).encodings
-            every, todo = zip(todo, encodings, strict=True), []
-            for (number, part), encoding in every:
-                if len(encoding.ids) <= self._most:
-                    windows.append(_Window(number, part, encoding))
-                else:
-                    todo += [(number, half) for half in _halves(requests[number], part)]
-        return windows
-
-    def _logits(self, windows: Sequence[_Window], pool: Executor) -> list[Matrix]:
-        """The model's numbers for each window, (tokens, labels)."""
-        logits: list[Any] = [None] * len(windows)
-        order = sorted(range(len(windows)), key=lambda i: len(windows[i].encoding.ids), reverse=True)
-        batches = []
-        while order:
-            count = max(1, _TOKENS // len(windows[order[0]].encoding.ids))
-            batches.append(order[:count])
-            order = order[count:]
-        results = pool.map(self._forward, [[windows[i].encoding for i in batch] for batch in batches])
-        for batch, values in zip(batches, results, strict=True):
-            for i, of_window in zip(batch, values, strict=True):
-                logits[i] = of_window
-        return logits
-
-    def _forward(self, encodings: Sequence[Any]) -> list[Matrix]:
-        """One pass over these pairs, the longest first."""
-        import torch
-
-        inputs = {name: torch.zeros(len(encodings), len(encodings[0].ids), dtype=torch.long) for name in self._inputs}
-        inputs["input_ids"] += self._tokenizer.pad_token_id or 0
-        for row, encoding in enumerate(encodings):
-            for name, values in inputs.items():
-                values[row, : len(encoding.ids)] = torch.tensor(getattr(encoding, _INPUTS[name]))
-        with torch.inference_mode():
-            output = self._model(**{name: values.to(self._model.device) for name, values in inputs.items()})
-        return [values[: len(e.ids)] for e, values in zip(encodings, output.logits.float().cpu().numpy(), strict=True)]
+        self._encoder = None
 
     def _candidates(
         self, request: Request, windows: Sequence[tuple[_Window, Matrix]], sampling: Sampling
@@ -224,8 +185,8 @@ class TaggerEngine(PretrainedEngine):
             logits = values[:, [self._labels[label] for label in _LABELS]]
             shares = np.exp(logits - logits.max(1, keepdims=True))
             shares /= shares.sum(1, keepdims=True)
-            encoding = window.encoding
-            for side, (start, end), share in zip(encoding.sequence_ids, encoding.offsets, shares, strict=True):
+            tokens = window.tokens
+            for side, (start, end), share in zip(tokens.sides, tokens.offsets, shares, strict=True):
                 if side is None:
                     continue
                 start, end = start + begin[side], end + begin[side]
@@ -257,37 +218,25 @@ class TaggerEngine(PretrainedEngine):
         return {"total": -math.log1p(expected), **means}
 
 
-def _loaded(options: EngineOptions) -> tuple[Any, Any]:
-    """The model and its tokenizer.
-
-    Our own folder has the matrices in 8 bits (each row of NAME is multiplied by its number in NAME.scale), and neither
-    word embeddings nor tokenizer: those are an embedded model's.
-    """
-    import transformers
-    from safetensors.torch import load_file
-
-    with loading(options):
-        config = transformers.AutoConfig.from_pretrained(options.model, revision=options.revision)
-        base = (getattr(config, _SECTION, None) or {}).get("embeddings")
-        if base is None:
-            auto = transformers.AutoModelForTokenClassification
-            model = auto.from_pretrained(options.model, revision=options.revision, **placement(options.device))
-            return model, transformers.AutoTokenizer.from_pretrained(options.model, revision=options.revision)
-        weights = Path(options.model) / "model.safetensors"
-        if base not in EMBEDDED or not weights.is_file():
-            what = f"has no {weights.name}" if base in EMBEDDED else f"takes the embeddings of {base!r}, unknown here"
-            raise EngineError(f"{options.model} {what}; fetch the folder again, or update the package")
-        folder = embedded_weights(base)
-        state = load_file(folder / "model.safetensors") | load_file(weights)
-        for scale in [name for name in state if name.endswith(".scale")]:
-            name = scale.removesuffix(".scale")
-            state[name] = state[name].float() * state.pop(scale).float()[:, None]
-        model, info = getattr(transformers, config.architectures[0]).from_pretrained(
-            None, config=config, state_dict=state, output_loading_info=True, **placement(options.device)
-        )
-        if missing := sorted(info["missing_keys"]):
-            raise EngineError(f"{weights} has no {missing[0]}; fetch the folder again")
-        return model, transformers.AutoTokenizer.from_pretrained(folder)
+def _windows(encoder: Encoder, requests: Sequence[Request]) -> list[_Window]:
+    """The windows of these requests: each pair whole, or cut until the parts fit."""
+    windows = []
+    todo = [(n, Part(0, len(one.translation), 0, len(one.source))) for n, one in enumerate(requests)]
+    while todo:
+        pairs = [
+            (
+                encodable(requests[number].translation[part.start : part.end]),
+                encodable(requests[number].source[part.source_start : part.source_end]),
+            )
+            for number, part in todo
+        ]
+        every, todo = zip(todo, encoder.tokens(pairs), strict=True), []
+        for (number, part), tokens in every:
+            if len(tokens) <= encoder.longest:
+                windows.append(_Window(number, part, tokens))
+            else:
+                todo += [(number, half) for half in _halves(requests[number], part)]
+    return windows
 
 
 def _halves(request: Request, part: Part) -> list[Part]:

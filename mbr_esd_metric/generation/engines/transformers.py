@@ -23,7 +23,7 @@ from mbr_esd_metric.errors import EngineError, no_effect_error
 from mbr_esd_metric.generation import pretrained
 from mbr_esd_metric.generation.embedded import with_weights
 from mbr_esd_metric.generation.engine import Generated, Request, Sampling
-from mbr_esd_metric.generation.pretrained import PretrainedEngine, memory_errors, prompt_tokens
+from mbr_esd_metric.generation.pretrained import PretrainedEngine, prompt_tokens, torch_in_use
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -72,7 +72,7 @@ class TransformersEngine(PretrainedEngine):
         self.load()
         for request in requests:
             label = request.label or "a segment"
-            with memory_errors(label), self._no_grad():
+            with torch_in_use(label), self._no_grad():
                 tokens = prompt_tokens(self._tokenizer, request)
                 if len(tokens) + sampling.max_tokens > self._context:
                     fix = "split the segment, lower max_tokens, or take a model with a longer context"
@@ -84,7 +84,7 @@ class TransformersEngine(PretrainedEngine):
                 logits = self._cache.read(self._model, tokens)
             last = request.first + request.n
             for indices in [range(1)] if sampling.greedy else _groups(request.first, last):
-                with memory_errors(label), self._no_grad():
+                with torch_in_use(label), self._no_grad():
                     group = self._decode(request, indices, logits, grammar, sampling)
                 low, high = max(indices.start, request.first), min(indices.stop, last)
                 yield Generated(request.key, low, tuple(group[low - indices.start : high - indices.start]))
@@ -106,7 +106,7 @@ class TransformersEngine(PretrainedEngine):
     def _try(self, name: str) -> None:
         """Read two tokens and write one, so that a model that this engine cannot run is refused at once."""
         try:
-            with self._no_grad():
+            with torch_in_use(name), self._no_grad():
                 chosen = self._cache.read(self._model, [self._vocabulary.eos] * 2).argmax(1)
                 self._cache.start(1)
                 self._cache.step(self._model, chosen)

@@ -5,12 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import re
-import shutil
-import sys
-import threading
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +15,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("transformers")
-sys.path.insert(0, str(Path(__file__).parents[3] / "scripts" / "small_model"))
 
 from mbr_esd_metric import load_metric
 from mbr_esd_metric.core.decision import Candidate
@@ -180,56 +175,11 @@ def test_it_is_a_model_as_any_other(folder: Path) -> None:
         load_metric(f"{folder}?format=json").predict([{"src": SOURCE, "mt": TRANSLATION}], progress_bar=False)
 
 
-def test_embeddings_of_an_embedded_model_and_weights_of_eight_bits(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import encoder_folder
-    from safetensors.torch import load_file, save_file
-
-    base, ours = tmp_path / "base", tmp_path / "ours"
-    base.mkdir()
-    words = "bert.embeddings.word_embeddings.weight"
-    save_file({words: load_file(folder / "model.safetensors")[words]}, base / "model.safetensors")
-    for path in folder.glob("tokenizer*"):
-        shutil.copy(path, base)
-    encoder_folder.pack([folder], ours, {"embeddings": "other/base"})
-    with pytest.raises(EngineError, match="'other/base', unknown here"):
-        TaggerEngine(EngineOptions(model=str(ours), device="cpu")).load()
-    monkeypatch.setattr(tagger, "EMBEDDED", {"other/base": None})
-    monkeypatch.setattr(tagger, "embedded_weights", lambda name: base)
-    whole, packed = (
-        TaggerEngine(EngineOptions(model=str(one), device="cpu", dtype="float32")) for one in (folder, ours)
-    )
-    whole.load()
-    packed.load()
-    state = whole._model.state_dict()
-    for name, values in packed._model.state_dict().items():
-        assert values == pytest.approx(state[name], abs=float(state[name].abs().max()) / 250), name
-    weights = load_file(ours / "model.safetensors")
-    save_file({name: value for name, value in weights.items() if "classifier" not in name}, ours / "model.safetensors")
-    with pytest.raises(EngineError, match="has no classifier.bias"):
-        TaggerEngine(EngineOptions(model=str(ours), device="cpu")).load()
-    (ours / "model.safetensors").unlink()
-    with pytest.raises(EngineError, match="has no model.safetensors"):
-        TaggerEngine(EngineOptions(model=str(ours), device="cpu")).load()
-
-
 PAIRS = [("ab", "cd"), (SOURCE, TRANSLATION), (f"{SOURCE} " * 12, f"{TRANSLATION} " * 12), ("我喜欢", "tea 😀")]
 
 
 def test_a_batch_gives_what_one_by_one_gives(engine: TaggerEngine) -> None:
     requests = [request(source, translation, 4) for source, translation in PAIRS * 5]
-    engine.load()
-    windows = engine._windows(requests)
-    assert len(windows) > len(requests), "a long pair is several windows"
-    with ThreadPoolExecutor(2) as pool:
-        alone = {one.key: engine._logits(engine._windows([one]), pool) for one in requests}
-        together = engine._logits(windows, pool)
-    for window, values in zip(windows, together, strict=True):
-        assert any(
-            values.shape == other.shape and np.allclose(values, other, atol=1e-5)
-            for other in alone[requests[window.number].key]
-        )
     parts = list(engine.generate(iter(requests), EXACT))
     assert [one.key for one in parts] == [one.key for one in requests]
     for one, generated in zip(requests, parts, strict=True):
@@ -240,35 +190,21 @@ def test_a_batch_gives_what_one_by_one_gives(engine: TaggerEngine) -> None:
             assert left.logprob == pytest.approx(right.logprob, abs=1e-3)
 
 
-def test_each_core_has_its_own_batch(engine: TaggerEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
-    monkeypatch.setattr(tagger, "_TOKENS", 40)
-    forward, threads, own = engine._forward, torch.get_num_threads(), []
-
-    def watched(encodings: Any) -> Any:
-        own.append((threading.current_thread().name, torch.get_num_threads()))
-        return forward(encodings)
-
-    monkeypatch.setattr(engine, "_forward", watched)
-    requests = [request(SOURCE, f"{TRANSLATION} {number}", 1) for number in range(40)]
-    try:
-        torch.set_num_threads(3)
-        several = list(engine.generate(iter(requests), GREEDY))
-        assert len({name for name, _ in own}) > 1, "several threads share the batches"
-        assert {number for _, number in own} == {1}
-        assert torch.get_num_threads() == 3, "the caller's number stays"
-        torch.set_num_threads(1)
-        assert several == list(engine.generate(iter(requests), GREEDY))
-    finally:
-        torch.set_num_threads(threads)
+def test_a_long_pair_is_read_in_windows(engine: TaggerEngine) -> None:
+    engine.load()
+    assert engine._encoder is not None
+    long = request(*PAIRS[2])
+    windows = tagger._windows(engine._encoder, [long])
+    assert len(windows) > 1
+    assert max(len(one.tokens) for one in windows) <= engine._encoder.longest
+    parts = sorted((one.part for one in windows), key=lambda part: part.start)
+    assert "".join(long.translation[part.start : part.end] for part in parts) == long.translation
 
 
 def test_more_requests_than_a_batch_come_in_order_and_lazily(
     engine: TaggerEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tagger, "_REQUESTS", 2)
-    monkeypatch.setattr(tagger, "_TOKENS", 40)
     taken = []
 
     def requests() -> Iterator[Request]:
