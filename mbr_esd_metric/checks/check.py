@@ -9,12 +9,30 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import ClassVar
 
 from mbr_esd_metric.core.annotation import ErrorSpan, Severity, Side
 from mbr_esd_metric.plugins import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class InlineCode:
+    """A code that a translator's tool keeps out of the text, such as `<g id="1">` of XLIFF.
+
+    Attributes:
+        start, end: the place of the text inside it, or that it shows; empty where there is none.
+        id: its name in the file.
+        text: what it shows, or holds.
+        stands_alone: whether it is no tag, such as `<x/>` and `<ph/>`.
+    """
+
+    start: int
+    end: int
+    id: str
+    text: str
+    stands_alone: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +42,25 @@ class Context:
     Attributes:
         source_language, target_language: codes such as "de" or "pt-BR"; None where a language is not known.
         numbers: those that a plural form stands for, as far as 1,000; None of a text that is no plural form.
+        source_codes, translation_codes: the inline codes of the two texts, which they do not show as tags.
     """
 
     source_language: str | None = None
     target_language: str | None = None
     numbers: frozenset[int] | None = None
+    source_codes: tuple[InlineCode, ...] = ()
+    translation_codes: tuple[InlineCode, ...] = ()
+
+    @property
+    def has_codes(self) -> bool:
+        """Whether a text has an inline code."""
+        return bool(self.source_codes or self.translation_codes)
+
+    def with_languages(self, source: str, target: str) -> Context:
+        """The context with these languages where it has none."""
+        if self.source_language is not None or self.target_language is not None:
+            return self
+        return replace(self, source_language=source, target_language=target)
 
     @property
     def one_number(self) -> bool:
@@ -57,7 +89,18 @@ def error(kind: str, start: int, end: int, severity: Severity = "major", side: S
     return ErrorSpan(start, end, severity, f"check/{kind}", 1.0, side)
 
 
-_NAMES = ("addresses", "copies", "names", "numbers", "repetition", "tags", "templates", "units")
+_NAMES = (
+    "addresses",
+    "copies",
+    "inline_codes",
+    "language",
+    "names",
+    "numbers",
+    "repetition",
+    "tags",
+    "templates",
+    "units",
+)
 #: Entry points of other packages: ``mbr_esd_metric.checks``.
 CHECKS = Catalog("check", "checks", __name__, Check, {name: name for name in _NAMES})  # type: ignore[type-abstract]
 
@@ -69,9 +112,21 @@ def _checks() -> tuple[Check, ...]:
 
 def errors_of(source: str, translation: str, context: Context = UNKNOWN) -> tuple[ErrorSpan, ...]:
     """The errors that the checks find, in the order of their places, those of the source last. An error over the whole
-    translation, such as a copy of the source, stands alone."""
+    translation, such as a copy of the source, stands alone; and two checks do not mark the same characters."""
     found = [one for check in _checks() for one in check.errors(source, translation, context)]
-    end = len(translation.rstrip())
-    start = len(translation) - len(translation.lstrip())
-    whole = [one for one in found if one.side == "translation" and (one.start, one.end) == (start, end)]
-    return tuple(whole[:1] or sorted(found, key=lambda one: one.key))
+    if len(found) < 2:
+        return tuple(found)
+    whole = next((one for one in found if is_whole(one, translation)), None)
+    if whole is not None:
+        return (whole,)
+    kept: list[ErrorSpan] = []
+    for one in sorted(found, key=lambda one: (one.key, one.category or "")):
+        if not (kept and kept[-1].side == one.side and one.start < kept[-1].end and kept[-1].category != one.category):
+            kept.append(one)
+    return tuple(kept)
+
+
+def is_whole(error: ErrorSpan, translation: str) -> bool:
+    """Whether an error is over the whole translation."""
+    start, end = len(translation) - len(translation.lstrip()), len(translation.rstrip())
+    return error.side == "translation" and (error.start, error.end) == (start, end)

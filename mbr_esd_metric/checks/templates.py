@@ -45,8 +45,10 @@ class Templates(Check):
             return
         before, after = _placeholders(source), _placeholders(translation)
         lost, invented, retyped = _differences(before, after)
-        # What cannot be read in one text is there all the same.
-        lost = [one for one in lost if source[one.start : one.end] not in translation]
+        # What cannot be read in one text is there all the same, as is an inline code that shows nothing there.
+        kept = {one.id for one in context.translation_codes}
+        there = translation + "".join(one.text for one in context.source_codes if one.id in kept)
+        lost = [one for one in lost if source[one.start : one.end] not in there]
         invented = [one for one in invented if translation[one.start : one.end] not in source]
         if context.one_number and lost and not invented:
             counts = [one for one in lost if one.type in _COUNTS]

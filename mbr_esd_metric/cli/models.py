@@ -105,13 +105,13 @@ def _line(card: ModelCard) -> str:
 
 def _check(name: str | None) -> int:
     """Print what works here, and what to do about the rest. Returns 1 if the named model cannot run here."""
-    from mbr_esd_metric.metric.card import ANY_MODEL
+    from mbr_esd_metric.metric.card import LOCAL_MODEL
     from mbr_esd_metric.metric.cards import load_card
 
     if not name:
         _print_machine()
     works = not name
-    for card in [load_card(name)] if name else [one for one in listed() if one.model or one.name == ANY_MODEL]:
+    for card in [load_card(name)] if name else [one for one in listed() if one.name != LOCAL_MODEL]:
         print(card.title if name else f"\n{card.title}")
         for engine, problem in engine_problems(card).items():
             print(f"  {engine:<13} {problem or 'works here'}")
@@ -121,8 +121,9 @@ def _check(name: str | None) -> int:
 
 def engine_problems(card: ModelCard) -> dict[str, str | None]:
     """Each engine that could run the card -> the problem on this machine and its remedy; None if it can run. Those that
-    `engine=auto` tries come first. What loads weights is left out for a model on a server of the user's."""
-    from mbr_esd_metric.generation.engine import AUTOMATIC, ENGINES
+    `engine=auto` tries come first. What loads weights is left out for a model on a server of the user's, and the engine
+    without a model is for the card that has none."""
+    from mbr_esd_metric.generation.engine import AUTOMATIC, ENGINES, NO_MODEL
     from mbr_esd_metric.metric.card import ANY_MODEL
     from mbr_esd_metric.metric.sources import engine_problem
 
@@ -132,7 +133,9 @@ def engine_problems(card: ModelCard) -> dict[str, str | None]:
     return {
         engine.name: engine_problem(card, engine)
         for engine in made
-        if card.format_problem(engine) is None and not (card.name == ANY_MODEL and engine.loads_weights)
+        if card.format_problem(engine) is None
+        and not (card.name == ANY_MODEL and engine.loads_weights)
+        and (card.engine == NO_MODEL) == (engine.name == NO_MODEL)
     }
 
 

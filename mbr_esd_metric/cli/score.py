@@ -121,9 +121,7 @@ def run(args: argparse.Namespace) -> int:
         return _show(args, texts, dict.fromkeys(texts.systems, ()))
     card = texts.card(card)
     if args.lp and not card.names_languages:
-        logger.info(
-            f"note: {card.name} is not told the languages; --lp {args.lp} serves data warnings and sentences alone"
-        )
+        logger.info(f"note: {card.name} is not told the languages; --lp {args.lp} serves checks and sentences alone")
     segments = texts.segments
     if args.dry_run is not None:
         return print_estimates(card, segments, args.dry_run)
@@ -132,9 +130,6 @@ def run(args: argparse.Namespace) -> int:
     with Metric(card) as metric:
         prediction = metric.predict(segments, progress_bar=not args.quiet)
     metadata = prediction.metadata
-    if texts.documents:  # and codes that were lost in them
-        of_units = [unit.data_warning for unit in texts.units]
-        metadata["data_warning"] = list(map(_joined, metadata.data_warning, of_units))
     warning = warnings(metadata.data_warning, [one.label for one in segments], card.decision.blank)
     signature = Signature.parse(metadata.signature)
     model = model_title(card, signature)
@@ -142,12 +137,6 @@ def run(args: argparse.Namespace) -> int:
     rows = iter([_row(segment, row, model, signature) for segment, row in judged])
     data = {path: list(islice(rows, len(places))) for path, places in texts.places.items()}
     return _show(args, texts, data, signature, card.lp, warning)
-
-
-def _joined(*data_warnings: str | None) -> str | None:
-    """The data warnings of one pair as one; None where there are none."""
-    kinds = {kind: None for one in data_warnings if one for kind in one.split(", ")}
-    return ", ".join(kinds) or None
 
 
 #: Keys in the JSON, in their order, and those that only some segments have.

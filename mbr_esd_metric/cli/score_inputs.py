@@ -161,7 +161,14 @@ def _of_documents(args: argparse.Namespace, documents: Mapping[str, Document], l
                 print(printable(f"note: {path}: {note}"), file=sys.stderr)
     segments = {
         path: [
-            Segment(unit.source, unit.translation, f"unit {unit.id} of {path}", system, unit.document or path)
+            Segment(
+                unit.source,
+                unit.translation,
+                f"unit {unit.id} of {path}",
+                system,
+                unit.document or path,
+                known=unit.context,
+            )
             for unit in document.units
         ]
         for system, (path, document) in zip(short_names(judged), judged.items(), strict=True)

@@ -172,9 +172,7 @@ class Counts:
             annotation = with_corrections(annotation, self.proposals)
         decision = decision if annotation is decision.annotation else replace(decision, annotation=annotation)
         if self.certain:
-            # The mean over a single answer is its own score; its confidences are those of its tokens.
-            own = options.score == "expected" and self.probabilities
-            decision = with_errors(decision, self.certain, options.mqm, "chosen" if own else options.score)
+            decision = with_certain_errors(decision, self.certain, options)
         if not self.reasons and not self.dropped and not self.inexact:
             return decision
         invalid = sum(self.reasons.values())
@@ -188,6 +186,13 @@ class Counts:
             unmarked=decision.unmarked - self.emptied,
             reasons=self.reasons,
         )
+
+
+def with_certain_errors(decision: Decision, errors: Iterable[ErrorSpan], options: DecisionOptions) -> Decision:
+    """The decision with errors that need no model in its annotation, and its score less their points."""
+    # The mean over a single answer is its own score; its confidences are those of its tokens.
+    own = options.score == "expected" and decision.valid == 1
+    return with_errors(decision, errors, options.mqm, "chosen" if own else options.score)
 
 
 def _other_format(columns: CandidateColumns, translation: str, source: str | None, options: DecisionOptions) -> str:

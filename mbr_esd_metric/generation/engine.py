@@ -251,3 +251,5 @@ class Engine(ABC):
 ENGINES = Catalog("engine", "engines", "mbr_esd_metric.generation.engines", Engine)  # type: ignore[type-abstract]
 #: What `engine=auto` tries, in this order, for a format that names no engine.
 AUTOMATIC = ("server", "vllm", "transformers")
+#: The engine that runs no model.
+NO_MODEL = "checks"

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from mbr_esd_metric.decoding.options import FIELDS, DecisionFields, DecisionOptions
 from mbr_esd_metric.errors import OptionError, first_of, no_effect_error, unknown
-from mbr_esd_metric.generation.engine import ENGINES, Engine, EngineOptions, Sampling
+from mbr_esd_metric.generation.engine import ENGINES, NO_MODEL, Engine, EngineOptions, Sampling
 from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.languages import language_code, language_pair
@@ -201,7 +201,7 @@ class ModelCard:
     @property
     def names_languages(self) -> bool:
         """Whether the prompt names the languages."""
-        return get_format(self.decision.format).prompt(self.prompt).names_languages
+        return self.engine != NO_MODEL and get_format(self.decision.format).prompt(self.prompt).names_languages
 
     @property
     def measured_pairs(self) -> list[str]:

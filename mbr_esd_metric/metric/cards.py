@@ -58,6 +58,13 @@ CARDS: dict[str, ModelCard] = {
             unit="auto",
             decision=_EXPECTED,
         ),
+        ModelCard(
+            "mbr-esd-checks",
+            "no model: the errors that need none, such as lost placeholders (docs/metric.md)",
+            engine="checks",
+            n=1,
+            decision=DecisionOptions("greedy", format="json-omissions", checks="true"),
+        ),
     )
 }
 

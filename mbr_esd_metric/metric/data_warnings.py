@@ -7,18 +7,21 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import groupby
 
+from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import first_of
-from mbr_esd_metric.prompting.languages import language_code, language_pair, other_language
 from mbr_esd_metric.prompting.text import is_blank
 
 _MARKS = ".,;:!?\"'()[]{}«»„“”‘’…-–—。、，！？"
 #: A word that is repeated so often in a row suggests a mistake.
 _REPEATED = 4
 
-#: Kinds of checks that are data warnings.
-_KINDS = ("number", "URL", "email", "tag", "placeholder")
-#: What every text has in which one of these may fail.
-_CHECKED = re.compile(r"[\d@<{%]|://|www\.", re.IGNORECASE)
+#: What every text has in which one of the checks for items may fail; a shorter text is in no known language.
+_CHECKED = re.compile(r"[\d@<{%]|&lt;|://|www\.", re.IGNORECASE)
+_FEWEST_LETTERS = 40
+#: Category of a check that is a data warning -> the warning.
+_OF_CHECKS = {"check/language": "in another language"} | {
+    f"check/{kind.lower()}": f"with other {kind}s" for kind in ("number", "URL", "email", "tag", "placeholder")
+}
 
 #: Letters in Latin and Cyrillic script, and Chinese characters.
 _LETTERS, _CHINESE = re.compile(r"[0-9A-Za-zÀ-ɏЀ-ӿḀ-ỿ]"), re.compile("[㐀-鿿豈-﫿]")
@@ -30,23 +33,26 @@ _SHARE, _ENOUGH = 0.58, 30
 _PER_CHARACTER = 3.5
 
 
-def data_warning(source: str, translation: str, lp: str | None = None) -> str | None:
+def is_worth_checking(source: str, translation: str, target_language: str | None) -> bool:
+    """Whether a check may find what is a data warning. Pairs of plain words, the most, are not checked for it."""
+    if target_language and len(translation) >= _FEWEST_LETTERS:
+        return True
+    same = source.strip()[:1] == translation.strip()[:1]
+    return same or any(_CHECKED.search(text) for text in (source, translation))
+
+
+def data_warning(source: str, translation: str, errors: Sequence[ErrorSpan]) -> str | None:
     """What looks like a mistake in a pair, with commas between, such as "said twice, with other numbers"; None if it
-    looks like a source and its translation. The language of the translation is looked at where the pair is known."""
+    looks like a source and its translation. `errors` are those that the checks find in it."""
     if is_blank(source):
         return "blank source"
     if is_blank(translation):
         return "blank translation"
     source, translation = source.strip(), translation.strip()
-    if source == translation and any(character.isalpha() for character in source):
+    failed = {one.category for one in errors}
+    if "check/copy" in failed:
         return "equal to its source"
     found: list[str] = []
-    if lp is not None:
-        from_language, to_language = language_pair(lp)
-        other = other_language(translation, to_language)
-        if other is not None:
-            same = other == language_code(from_language)
-            found.append("in the source language" if same else "in another language")
     words = _words(translation)
     if len({*words}) < len(words):
         before_words = _words(source)
@@ -60,12 +66,8 @@ def data_warning(source: str, translation: str, lp: str | None = None) -> str | 
             found.append("much shorter than its source")
         if before < _SHARE * after and after - before >= _ENOUGH:
             found.append("much longer than its source")
-    if _CHECKED.search(source) or _CHECKED.search(translation):
-        from mbr_esd_metric.checks.check import errors_of
-
-        failed = {span.category for span in errors_of(source, translation)}
-        found += [f"with other {kind}s" for kind in _KINDS if f"check/{kind.lower()}" in failed]
-    return ", ".join(found) or None
+    found += [warning for category, warning in _OF_CHECKS.items() if category in failed]
+    return ", ".join(dict.fromkeys(found)) or None
 
 
 def warnings(data_warnings: Sequence[str | None], labels: Sequence[str], blank: str) -> str | None:

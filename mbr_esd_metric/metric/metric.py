@@ -215,7 +215,8 @@ class Metric:
                 metadata[name] = [getattr(decision, name) for decision in decisions]
         if run.refused:
             metadata["refused"] = [run.refused.get(number) for number in range(len(segments))]
-        metadata["data_warning"] = [data_warning(s.source, s.translation, self.card.lp) for s in segments]
+        certain = zip(segments, run.certain, strict=True)
+        metadata["data_warning"] = [data_warning(s.source, s.translation, errors) for s, errors in certain]
         summary = {"summary": run.summary, "advice": list(run.advice), "signature": str(run.signature or "")}
         return Prediction(scores=scores, system_score=mean(scores), metadata=Metadata(**metadata, **summary))
 

@@ -8,16 +8,25 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mbr_esd_metric.core.annotation import EMPTY
+from mbr_esd_metric.checks.check import errors_of
+from mbr_esd_metric.core.annotation import EMPTY, SIDES, ErrorSpan
 from mbr_esd_metric.core.decision import Candidate, Decision
 from mbr_esd_metric.core.signature import Signature
-from mbr_esd_metric.decoding.segment import CUT, FOUND_INEXACTLY, blank_decision, decide_segment
+from mbr_esd_metric.decoding.segment import (
+    CUT,
+    FOUND_INEXACTLY,
+    blank_decision,
+    decide_segment,
+    with_certain_errors,
+)
 from mbr_esd_metric.errors import NoValidCandidateError, first_of, labelled, logger, notes, number_of
-from mbr_esd_metric.generation.engine import Engine, Refused
+from mbr_esd_metric.generation.engine import NO_MODEL, Engine, Refused
 from mbr_esd_metric.metric.card import ModelCard
+from mbr_esd_metric.metric.data_warnings import is_worth_checking
 from mbr_esd_metric.metric.signature import signature
 from mbr_esd_metric.metric.sources import Collected, Sampled, Segment
 from mbr_esd_metric.prompting.formats import AnswerFormat, get_format
+from mbr_esd_metric.prompting.languages import language_pair
 from mbr_esd_metric.prompting.prompt import built_in
 from mbr_esd_metric.prompting.text import is_blank
 
@@ -33,6 +42,8 @@ NO_CANDIDATES = "no candidates: there is no translation to mark, or all are refu
 _FEW = 8
 #: The decision for a segment that a server will never answer: it has no score.
 _REFUSED = Decision(None, EMPTY, math.nan, math.nan, (), math.nan, 0, 0, 0)
+#: That for a translation about which no model is asked: one candidate, without an error.
+_UNMARKED = Decision(0, EMPTY, 1.0, 0.0, (1.0,), 1.0, valid=1, distinct=1, invalid=0, unmarked=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +57,8 @@ class Annotated:
         summary: the counts of what was lost in a line; "" if nothing was.
         advice: a line for each thing that makes the scores say little, with the options that help.
         refused: number of a segment -> why its server will never answer it; its score is NaN.
+        certain: the errors of each segment that the checks find; with the option `checks` the decisions have them, and
+            without it they are for data warnings.
     """
 
     decisions: Sequence[Decision]
@@ -54,6 +67,7 @@ class Annotated:
     summary: str = NO_CANDIDATES
     advice: Sequence[str] = ()
     refused: Mapping[int, str] = field(default_factory=dict)
+    certain: Sequence[Sequence[ErrorSpan]] = ()
 
 
 def candidate_source(card: ModelCard, *, keep: bool = False) -> CandidateSource:
@@ -85,13 +99,18 @@ def annotate(
     with notes(progress):
         source = source or candidate_source(card)
         card = source.card
+        if card.lp:
+            pair = language_pair(card.lp)
+            segments = [replace(one, known=one.known.with_languages(*pair)) for one in segments]
+        certain = _certain_errors(card, segments)
         if card.unit == "segment" and card.context == "segment":
-            outcomes = _decide(source, segments, progress)
+            outcomes = _with_certain(card, _decide(source, segments, progress), certain)
         else:
             from mbr_esd_metric.metric.units import units_of
 
             units = units_of(card, segments)
-            outcomes = units.joined(_decide(source, units.units, progress))
+            outcomes = _decide(source, units.units, progress)
+            outcomes = units.joined(_with_certain(card, outcomes, units.certain_errors(certain)))
         refused = {number: one.reason for number, one in enumerate(outcomes) if isinstance(one, Refused)}
         if refused:
             _warn_of_refused([(segments[at].label, reason) for at, reason in refused.items()], "without a score")
@@ -104,7 +123,34 @@ def annotate(
         for one in advice:
             logger.warning(one)
     answers = get_format(card.decision.format)
-    return Annotated(decisions, answers, signature(card, source.engine), line, advice, refused)
+    return Annotated(decisions, answers, signature(card, source.engine), line, advice, refused, certain)
+
+
+def _certain_errors(card: ModelCard, segments: Sequence[Segment]) -> list[Sequence[ErrorSpan]]:
+    """The errors of each segment that the checks find; without the option `checks` those that are data warnings."""
+    every = card.decision.checks == "true"
+    return [
+        errors_of(one.source, one.translation, one.known)
+        if every or one.known.has_codes or is_worth_checking(one.source, one.translation, one.known.target_language)
+        else ()
+        for one in segments
+    ]
+
+
+def _with_certain(
+    card: ModelCard, outcomes: Sequence[Decision | Refused], certain: Sequence[Sequence[ErrorSpan]]
+) -> list[Decision | Refused]:
+    """The outcomes with the errors that need no model, where the card has `checks=true`. A decision without a candidate
+    is of a blank translation, and stays as it is."""
+    if card.decision.checks != "true":
+        return [*outcomes]
+    sides = SIDES if get_format(card.decision.format).both_sides else ("translation",)
+    return [
+        with_certain_errors(outcome, [one for one in errors if one.side in sides], card.decision)
+        if errors and isinstance(outcome, Decision) and outcome.valid
+        else outcome
+        for outcome, errors in zip(outcomes, certain, strict=True)
+    ]
 
 
 def signature_of(card: ModelCard) -> Signature:
@@ -115,7 +161,11 @@ def signature_of(card: ModelCard) -> Signature:
 
 def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool) -> list[Decision | Refused]:
     """The decision of each segment, or why it has none."""
-    card, options = source.card, source.card.decision
+    card = source.card
+    if source.engine is not None and source.engine.name == NO_MODEL:  # there is nothing to choose, or to store
+        source.engine.load()
+        return [blank_decision(one.source, one.translation, card.decision) or _UNMARKED for one in segments]
+    options = replace(card.decision, checks="false")  # of whole segments, after this
     choose: Callable[..., Decision | CorpusSegment] = decide_segment
     if options.whole_set:
         from mbr_esd_metric.decoding.decide import corpus_segment, decide_together
@@ -269,6 +319,8 @@ def _equal_scores(card: ModelCard, decisions: Sequence[Decision], candidates: in
     """Advice where all segments have the same score; `unmarked` of the candidates say that there is no error."""
     judged = [one for one in decisions if one.valid]
     if len(judged) < 2 or len({one.score for one in judged}) > 1 or math.isnan(judged[0].score):
+        return []
+    if card.engine == NO_MODEL:
         return []
     empty = number_of(sum(not one.annotation for one in judged), "decision")
     line = (

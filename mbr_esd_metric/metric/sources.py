@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
+from mbr_esd_metric.checks import check as checks
 from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.errors import EngineError, MbrEsdError, OptionError, logger
 from mbr_esd_metric.generation.engine import AUTOMATIC, ENGINES, Engine, Refused, Request
@@ -35,6 +36,7 @@ class Segment:
         system: it tells stored candidates of equal texts apart.
         document: its document, if that is known.
         context: the text around a part of a text, which the model reads.
+        known: what checks know besides the texts.
     """
 
     source: str
@@ -43,6 +45,7 @@ class Segment:
     system: str = ""
     document: str = ""
     context: Context | None = None
+    known: checks.Context = checks.UNKNOWN
 
     @property
     def pair(self) -> Pair:

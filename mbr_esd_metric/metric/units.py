@@ -8,10 +8,12 @@ comes with the sentences of the source that it translates, which is all that a m
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from mbr_esd_metric.checks.check import errors_of, is_whole
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Decision, ScoredPart
 from mbr_esd_metric.errors import OptionError, no_effect_error
@@ -46,6 +48,39 @@ class Units:
             refused = next((one for one in of_segment if isinstance(one, Refused)), None)
             joined.append(refused or join_parts([one for one in of_segment if isinstance(one, Decision)], parts))
         return joined
+
+    def certain_errors(self, certain: Sequence[Sequence[ErrorSpan]]) -> list[Sequence[ErrorSpan]]:
+        """The errors that need no model of each unit, from those of the segments: of a sentence those that begin in it,
+        or the one over it all where the sentence, or the whole translation, is a copy or in another language."""
+        left, errors = iter(self.units), list[Sequence[ErrorSpan]]()
+        for parts, of_segment in zip(self.parts, certain, strict=True):
+            units = [next(left) for _ in parts or (None,)]
+            if parts:
+                errors += [_of_part(number, parts, unit, of_segment) for number, unit in enumerate(units)]
+            else:
+                errors.append(of_segment)
+        return errors
+
+
+def _of_part(number: int, parts: Sequence[Part], unit: Segment, certain: Sequence[ErrorSpan]) -> Sequence[ErrorSpan]:
+    """The errors of one of a segment's parts, with offsets into it."""
+    part, last = parts[number], parts[-1]
+    for one in certain:
+        if (one.side, one.start) == ("translation", parts[0].start) and one.end >= last.end:
+            return (replace(one, start=0, end=part.end - part.start),)
+    whole = [one for one in errors_of(unit.source, unit.translation, unit.known) if is_whole(one, unit.translation)]
+    return whole or [
+        replace(one, start=one.start - start, end=one.end - start)
+        for one in certain
+        for start in (part.start if one.side == "translation" else part.source_start,)
+        if _part_of(one, parts) == number
+    ]
+
+
+def _part_of(error: ErrorSpan, parts: Sequence[Part]) -> int:
+    """The number of the part in which an error begins, or of the one before it."""
+    starts = [part.start if error.side == "translation" else part.source_start for part in parts]
+    return max(bisect_right(starts, error.start) - 1, 0)
 
 
 def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision:
@@ -107,9 +142,12 @@ def units_of(card: ModelCard, segments: Sequence[Segment]) -> Units:
             shown = _contexts(texts, before)
             contexts = shown if divided or before[:-1] else contexts
         parts.append(divided)
+        known = (
+            replace(segment.known, numbers=None, source_codes=(), translation_codes=()) if divided else segment.known
+        )
         for number, (text, context) in enumerate(zip(texts, contexts, strict=True), 1):
             label = f"{segment.label}, sentence {number}" if divided else segment.label
-            units.append(Segment(*text, label, segment.system, segment.document, context))
+            units.append(Segment(*text, label, segment.system, segment.document, context, known))
     return Units(units, parts)
 
 

@@ -145,7 +145,8 @@ def _model(model: str, name: str | None, lp: str | None) -> Scorer:
         run = annotate(card, segments, progress=progress)
         if run.refused:
             raise EngineError("a test set needs the score of every segment; what was sampled is kept")
-        data_warnings = [data_warning(one.source, one.translation, card.lp) for one in segments]
+        pairs = zip(segments, run.certain, strict=True)
+        data_warnings = [data_warning(one.source, one.translation, errors) for one, errors in pairs]
         if line := warnings(data_warnings, [segment.label for segment in segments], card.decision.blank):
             logger.warning(line)
         decisions = iter(run.decisions)

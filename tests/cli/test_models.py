@@ -61,6 +61,7 @@ def test_check_names_the_engines_that_work_and_fixes_of_the_others(mbr_esd: Comm
     by_name = {card.splitlines()[0]: card for card in cards}
     assert list(by_name) == [card.name for card in listed() if card.name != "mbr-esd-model"]
     assert by_name.pop("mbr-esd-server").count("name your server: mbr-esd-server?server=URL") == 2
+    assert by_name.pop("mbr-esd-checks").split() == ["mbr-esd-checks", "checks", "works", "here"]
     for name, card in by_name.items():
         served = not get_format(get_card(name).decision.format).engine
         assert (f"mbr-esd serve {name}" in card) == served

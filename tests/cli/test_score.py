@@ -120,7 +120,7 @@ def test_a_gate_reports_translations_in_another_language(mbr_esd: Command) -> No
     run = mbr_esd(SCORE, model, "--to_json out.json --fail-under 0.5 --summary out.md --junit out.xml")
     warning = "data warnings: in another language: 1 (line 1 of mt.txt)"
     assert warning in run.err
-    assert "mbr-esd-demo is not told the languages; --lp en-de serves data warnings" in run.err
+    assert "mbr-esd-demo is not told the languages; --lp en-de serves checks" in run.err
     assert written()[0]["data_warning"] == "in another language"
     for report in ("out.md", "out.xml"):
         assert warning in Path(report).read_text(encoding="utf-8")

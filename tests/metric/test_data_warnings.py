@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from mbr_esd_metric.checks.check import UNKNOWN, errors_of
 from mbr_esd_metric.metric.data_warnings import data_warning
+from mbr_esd_metric.prompting.languages import language_pair
 
 ENGLISH = "The agreement was signed by the two presidents on Tuesday afternoon."
 SPANISH = "El acuerdo fue firmado por los dos presidentes el martes por la tarde."
@@ -20,7 +22,8 @@ GAMES = "We lost the first game, but we won the second."
         ("The house", "\u3000\t", "blank translation"),
         ("The bank closed.", "\u200b", "blank translation"),
         ("\u2060\u200d", "Die Bank", "blank source"),
-        ("The house", "The house ", "equal to its source"),
+        ("The house", "The house ", None),
+        ("The house is where they live now.", "The house is where they live now. ", "equal to its source"),
         ("42", "42", None),
         ("The house", "das das, Das das", "one word repeated"),
         ("The house", "die die, die", None),
@@ -46,7 +49,7 @@ GAMES = "We lost the first game, but we won the second."
     ],
 )
 def test_pairs_that_look_wrong(source: str, translation: str, warning: str | None) -> None:
-    assert data_warning(source, translation) == warning
+    assert _warning(source, translation) == warning
 
 
 @pytest.mark.parametrize(
@@ -57,9 +60,14 @@ def test_pairs_that_look_wrong(source: str, translation: str, warning: str | Non
         (ENGLISH, SPANISH, None, None),
         (ENGLISH, SPANISH, "en-es", None),
         (ENGLISH, GERMAN, "eng_Latn-deu_Latn", None),
-        (GERMAN, ENGLISH, "en-de", "in the source language"),
+        (GERMAN, ENGLISH, "en-de", "in another language"),
         ("Press Save.", "Pulse Guardar ahora.", "en-de", None),
     ],
 )
 def test_translations_in_another_language(source: str, translation: str, lp: str | None, warning: str | None) -> None:
-    assert data_warning(source, translation, lp) == warning
+    assert _warning(source, translation, lp) == warning
+
+
+def _warning(source: str, translation: str, lp: str | None = None) -> str | None:
+    known = UNKNOWN.with_languages(*language_pair(lp)) if lp else UNKNOWN
+    return data_warning(source, translation, errors_of(source, translation, known))

@@ -63,7 +63,8 @@ def test_a_blank_translation_is_judged_without_asking(card: ModelCard, rule: str
 
 
 def test_pairs_that_look_wrong_are_counted_and_not_rescored(card: ModelCard) -> None:
-    pairs = [("A house", ""), ("", "Haus"), ("A house", "A house"), ("A house", "Haus"), ("B house", "")]
+    copy = "This is the house of our friends."
+    pairs = [("A house", ""), ("", "Haus"), (copy, copy), ("A house", "Haus"), ("B house", "")]
     prediction = Metric(card).predict([{"src": s, "mt": t} for s, t in pairs], progress_bar=False)
     assert prediction.scores == [0.0, 1.0, 1.0, 1.0, 0.0]
     counts = "blank translation: 2 (a, e); blank source: 1 (b); equal to its source: 1 (c)"

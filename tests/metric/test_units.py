@@ -46,7 +46,7 @@ def test_a_single_sentence_has_the_request_and_the_score_of_a_segment(card: Mode
 
 
 def test_the_papers_cards_judge_segments_and_others_paragraphs_by_sentences() -> None:
-    assert {card.name for card in CARDS.values() if card.unit == "segment"} == set(PAPERS)
+    assert {card.name for card in CARDS.values() if card.unit == "segment"} == {*PAPERS, "mbr-esd-checks"}
     auto, short = load_card("mbr-esd-small"), replace(TEXT, translation="Ja. " * LONG)
     assert len(units_of(auto, [TEXT]).units) == 1
     assert word_count(TEXT.translation) <= LONG
@@ -147,3 +147,44 @@ def test_joined_spans_are_those_of_a_plain_loop(case: tuple[str, str, list[Decis
     texts = {"translation": translation, "source": source}
     assert sorted((s.side, s.severity, texts[s.side][s.start : s.end]) for s in joined) == sorted(expected)
     assert joined.spans == Annotation(joined.spans).spans
+
+
+LONG_PAIR = (
+    "Dear {name}, we thank you for your patience in the last weeks, in which few things went as they should. "
+    "On 14 March you ordered 3 chairs, <b>as our partner says. They left</b> on 27 March with one of our drivers. "
+    "It will be a while until all of them are there, because the roads are bad and there is much snow in the south. "
+    "Please write to us at {address} if nothing has arrived by the end of the next week, and we will look for them.",
+    "wir danken Ihnen für Ihre Geduld in den letzten Wochen, in denen vieles anders lief als geplant. "
+    "Sie haben 3 Stühle bestellt, <b>wie unser Partner sagt. Die Bestellung vom 14. März ging</b> am 27. März hinaus. "
+    "Es dauert etwas, bis alles da ist, {name}, da die Straßen schlecht sind und im Süden viel Schnee liegt. "
+    "Schreiben Sie uns an {address}, wenn bis Ende der nächsten Woche nichts angekommen ist, und wir suchen danach.",
+)
+
+
+def checked(source: str, translation: str, unit: str, **more: object) -> list[tuple[str, str]]:
+    """Score, categories and words of what the checks find in a pair."""
+    [decision] = annotate(
+        load_card(f"mbr-esd-checks?lp=en-de&unit={unit}"), [Segment(source, translation, "1")]
+    ).decisions
+    texts = {"translation": translation, "source": source}
+    words = [(one.category or "", texts[one.side][one.start : one.end]) for one in decision.annotation]
+    return [*words, (f"{decision.mqm:.2f}", str(len(decision.parts)))]
+
+
+def test_checks_read_the_whole_text_and_mark_its_sentences() -> None:
+    """What moved to another sentence is no error; what is lost costs its sentence, and so a share of the mean."""
+    source, translation = LONG_PAIR
+    assert checked(source, translation, "auto") == [("0.00", "5")]
+    lost = translation.replace("{address}", "diese Adresse")
+    assert checked(source, lost, "auto") == [("check/placeholder", "{address}"), ("-1.00", "5")]
+    assert checked(source, lost, "segment") == [("check/placeholder", "{address}"), ("-5.00", "0")]
+
+
+def test_what_is_wrong_as_a_whole_is_wrong_in_each_sentence() -> None:
+    source, translation = LONG_PAIR
+    errors = checked(source, source, "auto")
+    assert [category for category, _ in errors[:-1]] == ["check/copy"] * 5
+    assert errors[-1] == ("-5.00", "5")
+    sentence = f"Please{source.rpartition('Please')[2]}"
+    one_copied = translation.partition("Schreiben")[0] + sentence
+    assert checked(source, one_copied, "auto") == [("check/copy", sentence), ("-1.00", "5")]

@@ -125,7 +125,7 @@ def changed_from(
 
 
 def _compared(unit: TranslationUnit) -> tuple[object, ...]:
-    return unit.key, unit.source, unit.translation, unit.data_warning
+    return unit.key, unit.source, unit.translation, unit.codes
 
 
 def _content(path: Path) -> bytes:

@@ -9,6 +9,7 @@ from itertools import compress
 from pathlib import Path
 from typing import NamedTuple
 
+from mbr_esd_metric.checks.check import Context, InlineCode
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.errors import printable
 
@@ -20,11 +21,11 @@ class TranslationUnit:
     Attributes:
         languages: source and target language as the file names them, or "".
         document: the part of the file that it stands in, such as a group of XLIFF, or "".
-        data_warning: one of `metric.data_warnings`, for what the texts do not show, such as codes that are lost.
         key: what the file calls it, which several units may share; "" where `id` is only its number.
         numbers: of a plural form, the numbers up to 1,000 that it stands for; else None.
         line: the line of the file on which it begins, from 1: of XML its translation, of PO its message, of a file with
             keys its entry.
+        codes: the inline codes of both texts, which the texts do not show.
     """
 
     id: str
@@ -32,10 +33,16 @@ class TranslationUnit:
     translation: str
     languages: tuple[str, str] = ("", "")
     document: str = ""
-    data_warning: str | None = field(default=None, compare=False)
     key: str = field(default="", compare=False)
     numbers: frozenset[int] | None = field(default=None, compare=False)
     line: int | None = field(default=None, compare=False)
+    codes: tuple[tuple[InlineCode, ...], tuple[InlineCode, ...]] = field(default=((), ()), compare=False)
+
+    @property
+    def context(self) -> Context:
+        """What checks know of it besides its texts."""
+        source, target = (language or None for language in self.languages)
+        return Context(source, target, self.numbers, *self.codes)
 
 
 class MissingKey(NamedTuple):

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 from xml.parsers import expat
 
 from mbr_esd_metric.adapters.documents.document import Checked, Document, Names, TranslationUnit
+from mbr_esd_metric.checks.check import InlineCode
 from mbr_esd_metric.core.annotation import SIDES, ErrorSpan
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import open_binary, whole_file
@@ -27,6 +27,7 @@ MARK = "mbr-esd-"
 #: Inline elements that stand for something in the text, those that stand for one half of a pair of tags, and pairs.
 _ALONE, _PAIR = frozenset({"x", "ph"}), frozenset({"g", "pc"})
 _HALF = frozenset({"bpt", "ept", "it", "ut", "bx", "ex", "sc", "ec"})
+_OPENING, _CLOSING = frozenset({"bpt", "bx", "sc"}), frozenset({"ept", "ex", "ec"})
 #: What an attribute calls a line break, and how the original format writes one.
 _BREAK_NAME = re.compile(r"(?:^|[:_-])(?:lb|pb|br|line[_-]?break)(?:$|_)", re.IGNORECASE)
 _BREAK = re.compile(
@@ -50,7 +51,7 @@ _ITS = "http://www.w3.org/2005/11/its"
 class Element:
     """An element that is open: its name and attributes without prefixes (`xml:lang` is "lang"; of two that are equal
     then, the plain one), its prefix with the colon, its first byte and its line. If its text is read, the number of its
-    first event behind the start tag; if it is a code, its text."""
+    first event behind the start tag; if it is a code, its text, and the place where it begins in that around it."""
 
     name: str
     prefix: str
@@ -59,6 +60,7 @@ class Element:
     line: int = 0
     first: int = 0
     text: str = ""
+    place: int = 0
 
     @property
     def is_mark(self) -> bool:
@@ -91,11 +93,16 @@ class Element:
         is_text = character or text.isspace() or (plain and plain[0] != "<") or _PLACEHOLDER.fullmatch(text)
         return text if is_text else None
 
-    def code(self, shown: str | None) -> _Code:
-        """The code as it is compared; `shown` stands for it in the text."""
+    def code(self, shown: str | None, start: int, end: int) -> InlineCode:
+        """The code as it is compared, with its place in the text; `shown` stands for it there."""
         text = shown or self.text
         name = self.attributes.get("id") or self.attributes.get("x") or text
-        return _Code(self.name in _ALONE, name, text or name)
+        return InlineCode(start, end, name, text or name, self.name in _ALONE)
+
+    @property
+    def partner(self) -> str:
+        """What the two halves of a pair have in common."""
+        return next(filter(None, map(self.attributes.get, ("i", "rid", "startRef", "id"))), "")
 
 
 class Event(NamedTuple):
@@ -106,14 +113,6 @@ class Event(NamedTuple):
     value: Element | str
     begins: bool = False
     whole: bool = False
-
-
-class _Code(NamedTuple):
-    """An inline code as it is compared: whether it stands alone, its id, and what it shows or holds."""
-
-    alone: bool
-    id: str
-    text: str
 
 
 class _Piece(NamedTuple):
@@ -139,14 +138,15 @@ class Content:
     pieces: tuple[_Piece, ...]
     our_marks: tuple[tuple[int, int], ...]
     has_words: bool
-    codes: tuple[_Code, ...]
+    codes: tuple[InlineCode, ...]
 
     @classmethod
     def of(cls, element: Element, events: Sequence[Event], stop: int, codes: Mapping[str, str]) -> Content:
         """The content of an element with these events up to the byte `stop`. Inline codes that show something, such as
         a placeholder, are text; between two words that would join across another one there is a blank."""
         starts = [*(event.start for event in events), stop]
-        pieces, our_marks, inline = list[_Piece](), list[tuple[int, int]](), list[_Code]()
+        pieces, our_marks, inline = list[_Piece](), list[tuple[int, int]](), list[InlineCode]()
+        halves: dict[str, int] = {}
         opened, characters = list[Element](), list[str]()
         gap: tuple[int, int] | None = None
         has_words, unread = False, 0
@@ -161,15 +161,22 @@ class Content:
                     our_marks.append((start, end))
                 unread += value.is_unread if begins else -value.is_unread
                 if begins:
-                    value.text = ""
+                    value.text, value.place = "", pieces[-1].last if pieces else 0
                     opened.append(value)
                     continue
                 opened.pop()
                 if value.name in _ALONE | _HALF | _PAIR and not unread:
                     shown = value.shown(codes)
-                    inline.append(value.code(shown))
                     if shown:
                         add(value.start, end, shown)
+                    if value.name in _OPENING:
+                        halves[value.partner] = len(inline)
+                    here = pieces[-1].last if pieces else 0
+                    inline.append(value.code(shown, value.place, here))
+                    if value.name in _CLOSING and value.partner in halves:  # both have the place of the text between
+                        other = halves.pop(value.partner)
+                        inline[other] = replace(inline[other], end=value.place)
+                        inline[-1] = replace(inline[-1], start=inline[other].start, end=value.place)
                     joins = shown is None and bool(characters) and characters[-1][-1].isalnum()
                     gap = (value.start, end) if joins else None
             elif unread:
@@ -189,15 +196,15 @@ class Content:
         """The text without white space round it, in which spans are."""
         return self.whole.strip()
 
-    def differs(self, other: Content) -> str | None:
-        """The data warning of a source whose translation has other inline codes; None if they are the same. Codes are
-        the same by their ids, or by what they show; tags may come more than once."""
-        for alone, warning in ((True, "with other placeholders"), (False, "with other tags")):
-            sides = [[code for code in one.codes if code.alone == alone] for one in (self, other)]
-            ids, texts = ([Counter(code[at] for code in side) for side in sides] for at in (1, 2))
-            if all(a != b if alone else set(a) != set(b) for a, b in (ids, texts)):
-                return warning
-        return None
+    @property
+    def inline_codes(self) -> tuple[InlineCode, ...]:
+        """The inline codes with their places in `text`."""
+        shift, end = len(self.whole) - len(self.whole.lstrip()), len(self.text)
+
+        def moved(place: int) -> int:
+            return min(max(place - shift, 0), end)
+
+        return tuple(replace(one, start=moved(one.start), end=moved(one.end)) for one in self.codes)
 
     def edits(
         self, spans: Sequence[ErrorSpan], mark: Callable[[str, ErrorSpan], str], encoding: str
@@ -369,8 +376,9 @@ def document_of(
         elif why is not None and not every:
             unready[name] = why
         else:
-            texts = (name, source.text, target.text, languages, document, source.differs(target), id_)
-            judged.append(TranslationUnit(*texts, line=target.line))
+            codes = source.inline_codes, target.inline_codes
+            texts = (name, source.text, target.text, languages, document, id_)
+            judged.append(TranslationUnit(*texts, line=target.line, codes=codes))
             contents.append((source, target))
 
     def write(checked: Sequence[Checked | None], output: Path) -> None:

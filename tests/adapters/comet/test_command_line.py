@@ -37,6 +37,14 @@ def test_scores_and_spans(comet_command: Command) -> None:
         assert all(row["mt"][e["start"] : e["end"]] == e["text"] and e["confidence"] == 1.0 for e in row["errors"])
 
 
+def test_the_checks_alone(comet_command: Command) -> None:
+    write("src.txt", "Hello %s", "Cancel")
+    write("mt.txt", "Hallo", "Abbrechen")
+    out = comet_command("score --to_json out.json --model mbr-esd-checks").out
+    assert out.splitlines()[:2] == ["mt.txt\tSegment 0\tscore: 0.8000", "mt.txt\tSegment 1\tscore: 1.0000"]
+    assert [[one["text"] for one in row["omissions"]] for row in written()["mt.txt"]] == [["%s"], []]
+
+
 def test_the_json_has_the_shape_of_xcomets(comet_command: Command, tmp_path_factory: pytest.TempPathFactory) -> None:
     shapes = []
     for model in (MODEL, make_checkpoint(tmp_path_factory.mktemp("xcomet"))):

@@ -10,6 +10,7 @@ from mbr_esd_metric.adapters.documents.document import Document
 from mbr_esd_metric.adapters.documents.reading import read_document
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from tests.adapters.test_documents import FILES, _mark, _read
+from tests.helpers.checks import found
 from tests.helpers.refused import refused
 
 ITS = ' xmlns:its="http://www.w3.org/2005/11/its" its:version="2.0"'
@@ -93,15 +94,18 @@ def test_inline_codes_show_what_they_stand_for(tmp_path: Path) -> None:
     assert _mark(again, tmp_path / "c.xlf").decode().replace(ITS, "") == document.path.read_text(encoding="utf-8")
 
 
-def test_codes_that_differ_are_a_data_warning() -> None:
+def test_codes_that_differ_are_errors() -> None:
+    """A lost one is marked in the source, in brackets: the text inside it, or the word beside it."""
     document = read_document(FILES / "other_codes.xlf")
-    assert len(document.units) == 10
-    assert {unit.id: unit.data_warning for unit in document.units if unit.data_warning} == {
-        "lost placeholder": "with other placeholders",
-        "another placeholder": "with other placeholders",
-        "lost line break": "with other placeholders",
-        "lost tag": "with other tags",
-        "lost pair": "with other tags",
+    assert len(document.units) == 11
+    errors = {unit.id: found(unit.source, unit.translation, unit.context) for unit in document.units}
+    assert {name: one for name, one in errors.items() if one} == {
+        "lost placeholder": [("tag", "[new]")],
+        "another placeholder": [("placeholder", "{1}")],
+        "lost line break": [("tag", "[One]")],
+        "lost tag": [("tag", "[new]")],
+        "lost pair": [("tag", "[new]")],
+        "an empty pair": [("tag", "[Press]")],
     }
 
 

@@ -1,0 +1,65 @@
+"""Inline codes: tags and placeholders of translators' tools, which a file has besides the text."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from mbr_esd_metric.checks.check import Check, Context, InlineCode, error
+from mbr_esd_metric.core.annotation import ErrorSpan
+
+_WORD = re.compile(r"\S+")
+
+
+class InlineCodes(Check):
+    """`check/tag` (major): a code of XLIFF or TMX that is invented, in the translation; one that is lost, in the
+    source, unless another one stands for it. It is marked where its text is, or on the word beside an empty one. Codes
+    are the same by their ids or by what they show; they may move, and tags may come more than once."""
+
+    name = "inline_codes"
+
+    def errors(self, source: str, translation: str, context: Context) -> Iterator[ErrorSpan]:
+        """The codes that differ."""
+        if not context.has_codes:
+            return
+        for alone in (True, False):
+            before, after = (
+                [one for one in side if one.stands_alone == alone]
+                for side in (context.source_codes, context.translation_codes)
+            )
+            by_id, by_text = (_differences(before, after, alone, of_text) for of_text in (False, True))
+            lost, invented = min(by_id, by_text, key=lambda sides: sum(map(len, sides)))
+            for place in dict.fromkeys(_place(one, translation) for one in invented):
+                yield error("tag", *place)
+            for place in dict.fromkeys(_place(one, source) for one in lost[len(invented) :]):
+                yield error("tag", *place, side="source")
+
+
+def _differences(
+    before: Sequence[InlineCode], after: Sequence[InlineCode], counted: bool, of_text: bool
+) -> tuple[list[InlineCode], list[InlineCode]]:
+    """The codes that the translation lacks, and those that the source lacks, by their texts or by their ids; where they
+    are `counted`, also one that is there less often."""
+    sides = []
+    for side, other in ((before, after), (after, before)):
+        left = Counter(one.text if of_text else one.id for one in other)
+        lacking: dict[tuple[str, int], InlineCode] = {}
+        for one in side:
+            name = one.text if of_text else one.id
+            left[name] -= counted or name not in left
+            if left[name] < 0:
+                lacking.setdefault((name, left[name] if counted else 0), one)
+        sides.append([*lacking.values()])
+    return sides[0], sides[1]
+
+
+def _place(code: InlineCode, text: str) -> tuple[int, int]:
+    """The text of a code; of an empty one the word before it, or else the one behind it."""
+    inside = text[code.start : code.end]
+    if inside.strip():
+        start = code.start + len(inside) - len(inside.lstrip())
+        return start, start + len(inside.strip())
+    words = [match.span() for match in _WORD.finditer(text)]
+    before = [word for word in words if word[0] < code.start]
+    return before[-1] if before else words[0]
