@@ -64,4 +64,4 @@ for number, segment in enumerate(segments, 1):
         print(f"            left out, {error['severity']} ({error['confidence']:.2f}): {error['text']}")
 PYTHON
 say "this model detects gross errors and few small ones (docs/small-model.md); 'mbr-esd models' lists stronger ones"
-say "for comet-score: $venv/bin/pip install -c scripts/constraints.txt '.[comet]' (1.3 GB more)"
+say "for comet-score, which needs COMET and torch (1.3 GB more), see docs/comet.md"
