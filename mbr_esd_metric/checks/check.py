@@ -43,6 +43,7 @@ class Context:
         source_language, target_language: codes such as "de" or "pt-BR"; None where a language is not known.
         numbers: those that a plural form stands for, as far as 1,000; None of a text that is no plural form.
         source_codes, translation_codes: the inline codes of the two texts, which they do not show as tags.
+        source_is_key: whether the source is the name of a message, whose text is in another file.
     """
 
     source_language: str | None = None
@@ -50,6 +51,7 @@ class Context:
     numbers: frozenset[int] | None = None
     source_codes: tuple[InlineCode, ...] = ()
     translation_codes: tuple[InlineCode, ...] = ()
+    source_is_key: bool = False
 
     @property
     def has_codes(self) -> bool:

@@ -55,6 +55,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="OLD",
         help="only units that OLD lacks: an older file, which may be empty, a folder of older files, or git:REF",
     )
+    parser.add_argument(
+        "--columns",
+        metavar="SOURCE,TARGET",
+        help="the columns of a CSV or TSV, where they are named neither source and target nor by the languages of --lp",
+    )
     parser.add_argument("-s", "--sources", metavar="SRC", help="source file: one segment a line, or texts with keys")
     parser.add_argument(
         "-t",

@@ -93,7 +93,8 @@ def read_texts(args: argparse.Namespace, lp: str | None, *inputs: str | Path | N
     documents = _documents(args, lp)
     if documents:
         return _of_documents(args, documents, lp)
-    for option, value in (("-o", args.output), ("--all", args.all), ("--changed-from", args.changed_from)):
+    of_files = {"-o": args.output, "--all": args.all, "--changed-from": args.changed_from, "--columns": args.columns}
+    for option, value in of_files.items():
         if value:
             raise no_effect_error(option, "plain texts")
     return read_plain(args.sources, args.translations, args.documents)
@@ -142,7 +143,7 @@ def _documents(args: argparse.Namespace, lp: str | None) -> dict[str, Document]:
     if not args.files and not pairs:
         raise OptionError(f"-t {args.sources} is the source file; give its translations")
     paths = args.files or pairs
-    options: dict[str, Any] = {"source": source, "every": args.all, "lp": lp}
+    options: dict[str, Any] = {"source": source, "every": args.all, "lp": lp, "columns": _columns(args)}
     options["may_be_empty"] = len(paths) > 1 or args.changed_from is not None
     return {path: read_document(path, **options) for path in paths}
 
@@ -182,8 +183,14 @@ def _changed(args: argparse.Namespace, documents: Mapping[str, Document], lp: st
     from mbr_esd_metric.adapters.documents.changes import changed_from, older_files
 
     with older_files(args.changed_from, documents.values()) as older:
-        options: dict[str, Any] = {"every": args.all, "lp": lp, "name": args.changed_from}
+        options: dict[str, Any] = {"every": args.all, "lp": lp, "columns": _columns(args), "name": args.changed_from}
         return {path: changed_from(document, older, **options) for path, document in documents.items()}
+
+
+def _columns(args: argparse.Namespace) -> tuple[str, str] | None:
+    from mbr_esd_metric.adapters.documents.columns import parse_columns
+
+    return parse_columns(args.columns) if args.columns else None
 
 
 def _differ(args: argparse.Namespace, count: int, changed: int) -> str:

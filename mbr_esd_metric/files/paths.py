@@ -18,7 +18,8 @@ _LONGEST_NAME = 240
 
 def plain_name(path: str | Path) -> str:
     """The file's name without the ending of a compression that `open_binary` reads."""
-    return Path(path).name.removesuffix(".gz").removesuffix(".zst")
+    name = Path(path).name
+    return name[: -len(ending)] if (ending := compression(path)) else name
 
 
 def file_name(name: str, what: str, ending: str = "") -> str:
@@ -39,16 +40,26 @@ def file_name(name: str, what: str, ending: str = "") -> str:
     return whole
 
 
-def check_compression(path: str | Path) -> None:
-    """`InputError` for a compression that we neither read nor write: its file would be taken for plain text."""
-    if (suffix := Path(path).suffix.lower()) in (".7z", ".bz2", ".xz", ".zip"):
-        raise InputError(f"{path}: {suffix} is neither read nor written; use .gz or .zst, or a plain file")
+#: Endings of compressions and archives that are neither read nor written.
+_OTHER_COMPRESSIONS = (
+    *(".7z", ".br", ".bz2", ".lz", ".lz4", ".lzma", ".rar", ".tar", ".tbz2", ".tgz", ".txz", ".xz", ".z", ".zip"),
+    ".zstd",
+)
+
+
+def compression(path: str | Path) -> str:
+    """The compression that a file's name says: ".gz", ".zst", or "" of a plain file. `InputError` for another one,
+    which would be taken for plain text. Every file is read and written by this."""
+    ending = Path(path).suffix.lower()
+    if ending in _OTHER_COMPRESSIONS:
+        raise InputError(f"{path}: {ending} is neither read nor written; use .gz or .zst, or a plain file")
+    return ending if ending in (".gz", ".zst") else ""
 
 
 def check_output(path: str | Path, inputs: Iterable[str | Path | None] = ()) -> None:
     """Check, before any work, that a file can be written there and is none of the inputs, nor in an input's folder.
     `InputError` if it is, if the folder does not exist or may not be written, or if the path is a folder."""
-    check_compression(path)
+    compression(path)
     target = Path(path)
     if target.is_dir():
         raise InputError(f"{path} is a folder; give the name of a file to write")

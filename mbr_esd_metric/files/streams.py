@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any, TextIO, cast
 
 from mbr_esd_metric.errors import InputError, require
-from mbr_esd_metric.files.paths import check_compression
+from mbr_esd_metric.files.paths import compression
 
 _CHUNK = 1 << 20
 #: Seconds to wait for another writer, whose workers may need a moment to end after a kill.
@@ -81,9 +81,9 @@ def open_binary(path: str | Path) -> Iterator[IO[bytes]]:
         InputError: no such file, a folder, a compression that is not read, or a damaged one.
         MissingDependencyError: a `.zst` file without the package zstandard.
     """
-    check_compression(path)
+    ending = compression(path)
     try:
-        with _raw(path) as file, _decompressed(file, Path(path).suffix) as content:
+        with _raw(path) as file, _decompressed(file, ending) as content:
             yield content
     except (FileNotFoundError, IsADirectoryError) as error:
         raise InputError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
@@ -113,17 +113,18 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
     """A file to write, compressed by suffix. It gets its name when it is complete; a failure leaves the old file.
 
     Until then it has a name that nobody can foresee, in the same folder. What is no regular file, such as a pipe, is
-    written to directly, and the file behind a symbolic link is replaced, not the link.
+    written to directly, and the file behind a symbolic link is replaced, not the link. `InputError` for a name of
+    another compression.
     """
-    target = Path(path)
+    target, ending = Path(path), compression(path)
     if target.exists() and not target.is_file():
-        with target.open("wb") as file, _compressed(file, target.suffix) as content:
+        with target.open("wb") as file, _compressed(file, ending) as content:
             yield content
         return
     real = Path(os.path.realpath(target))
     part = real.with_name(f".mbr-esd-{secrets.token_hex(8)}.part")
     try:
-        with part.open("xb") as file, _compressed(file, target.suffix) as content:
+        with part.open("xb") as file, _compressed(file, ending) as content:
             yield content
         if real.exists():
             part.chmod(real.stat().st_mode & 0o7777)
@@ -135,11 +136,11 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def _compressed(file: IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes]]:
-    if suffix == ".gz":
+def _compressed(file: IO[bytes], ending: str) -> AbstractContextManager[IO[bytes]]:
+    if ending == ".gz":
         zipped = gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0)
         return cast("AbstractContextManager[IO[bytes]]", zipped)
-    if suffix == ".zst":
+    if ending == ".zst":
         writer: AbstractContextManager[IO[bytes]] = _zstandard().ZstdCompressor().stream_writer(file, closefd=False)
         return writer
     return nullcontext(file)
@@ -157,10 +158,10 @@ def json_text(value: object, indent: int | None = None) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-def _decompressed(file: IO[bytes], suffix: str) -> IO[bytes]:
-    if suffix == ".gz":
+def _decompressed(file: IO[bytes], ending: str) -> IO[bytes]:
+    if ending == ".gz":
         return cast("IO[bytes]", io.BufferedReader(gzip.GzipFile(fileobj=file), _CHUNK))
-    if suffix == ".zst":
+    if ending == ".zst":
         reader = _zstandard().ZstdDecompressor().stream_reader(file, read_across_frames=True)
         return io.BufferedReader(reader, _CHUNK)
     return file

@@ -41,15 +41,18 @@ def is_worth_checking(source: str, translation: str, target_language: str | None
     return same or any(_CHECKED.search(text) for text in (source, translation))
 
 
-def data_warning(source: str, translation: str, errors: Sequence[ErrorSpan]) -> str | None:
+def data_warning(source: str, translation: str, errors: Sequence[ErrorSpan], source_is_key: bool = False) -> str | None:
     """What looks like a mistake in a pair, with commas between, such as "said twice, with other numbers"; None if it
-    looks like a source and its translation. `errors` are those that the checks find in it."""
+    looks like a source and its translation. `errors` are those that the checks find in it;
+    `source_is_key`, whether the file has the name of a message in place of its text."""
     if is_blank(source):
         return "blank source"
     if is_blank(translation):
         return "blank translation"
     source, translation = source.strip(), translation.strip()
     failed = {one.category for one in errors}
+    if source_is_key:
+        return "a key in place of its source"
     if "check/copy" in failed:
         return "equal to its source"
     found: list[str] = []

@@ -216,7 +216,9 @@ class Metric:
         if run.refused:
             metadata["refused"] = [run.refused.get(number) for number in range(len(segments))]
         certain = zip(segments, run.certain, strict=True)
-        metadata["data_warning"] = [data_warning(s.source, s.translation, errors) for s, errors in certain]
+        metadata["data_warning"] = [
+            data_warning(s.source, s.translation, errors, s.known.source_is_key) for s, errors in certain
+        ]
         summary = {"summary": run.summary, "advice": list(run.advice), "signature": str(run.signature or "")}
         return Prediction(scores=scores, system_score=mean(scores), metadata=Metadata(**metadata, **summary))
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from mbr_esd_metric.adapters.documents.document import Checked, Document, TranslationUnit, issue_type
 from mbr_esd_metric.adapters.documents.reading import read_document
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.metric.data_warnings import data_warning
 from tests.helpers.refused import refused
 
 FILES = Path(__file__).parents[1] / "data" / "ratings"
@@ -186,3 +187,21 @@ def test_what_a_model_wrote_stays_harmless(tmp_path: Path, name: str, content: s
 def test_checks_have_types_of_its() -> None:
     issues = {"check/number": "numbers", "check/repetition": "duplication", "check/url": "other"}
     assert {category: issue_type(ErrorSpan(0, 1, "major", category)) for category in issues} == issues
+
+
+def test_most_sources_that_are_keys_are_a_data_warning(tmp_path: Path) -> None:
+    """Their texts stand in another file. A file of texts may have some that look like keys."""
+    warning = "a key in place of its source"
+    for keys in (["menu.file.open", "menu.file.close"], ["MENU_OPEN", "btn-save", "menuClose", "A text."], ["a:b/c"]):
+        content = "".join(f'msgid "{key}"\nmsgstr "Datei {number}"\n\n' for number, key in enumerate(keys))
+        document = _read(tmp_path, "k.po", content)
+        errors = [
+            data_warning(unit.source, unit.translation, [], unit.context.source_is_key) for unit in document.units
+        ]
+        assert errors == [None if " " in key else warning for key in keys]
+        assert "most sources are keys" in document.notes[0]
+    table = "source,target\nREADME.md,README.md\nSign-in,Sign-in\nand/or,und/oder\ne-mail,E-Mail\nOpen,Öffnen\n"
+    for content in (table, table + "menu.open,Ein Menü\n", "source,target\nGitHub,GitHub\n"):
+        document = _read(tmp_path, "t.csv", content)
+        assert not any(unit.source_is_key for unit in document.units)
+        assert not document.notes

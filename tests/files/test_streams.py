@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ import pytest
 from mbr_esd_metric import errors
 from mbr_esd_metric.errors import InputError, progress_bar
 from mbr_esd_metric.files import streams
-from mbr_esd_metric.files.paths import check_output
+from mbr_esd_metric.files.paths import check_output, plain_name
+from mbr_esd_metric.files.records import write_records
 from mbr_esd_metric.files.streams import locked, numbered_lines, read_segments, whole_file, write_whole
 
 
@@ -40,13 +42,25 @@ def test_other_line_ends_and_marks(tmp_path: Path) -> None:
     assert list(numbered_lines(path)) == [(1, "eins"), (2, "zwei\x0b\x85\u2028drei"), (3, "vier")]
 
 
-@pytest.mark.parametrize("name", ["a.xz", "a.jsonl.BZ2", "a.zip"])
+@pytest.mark.parametrize("name", ["a.xz", "a.jsonl.BZ2", "a.zip", "a.tgz", "a.lz4", "a.zstd"])
 def test_another_compression_is_no_plain_text(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text("a\n")
-    for used in (read_segments, check_output):
+    written: list[Callable[[Path], object]] = [lambda one: write_whole(one, "a"), lambda one: write_records(one, [])]
+    for used in (read_segments, check_output, *written):
         with pytest.raises(InputError, match=r"neither read nor written; use \.gz"):
             used(path)
+    assert path.read_text() == "a\n"
+
+
+@pytest.mark.parametrize("name", ["a.GZ", "a.json.gz", "a.Zst"])
+def test_a_compression_is_read_as_it_is_written_in_any_letters(tmp_path: Path, name: str) -> None:
+    if name.lower().endswith(".zst"):
+        pytest.importorskip("zstandard")
+    write_whole(tmp_path / name, "one\n")
+    assert (tmp_path / name).read_bytes() != b"one\n"
+    assert read_segments(tmp_path / name) == ["one"]
+    assert plain_name(tmp_path / name) == name[: name.rindex(".")]
 
 
 def test_a_link_to_another_file_is_never_written_through_on_the_way(tmp_path: Path) -> None:

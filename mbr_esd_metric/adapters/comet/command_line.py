@@ -15,7 +15,7 @@ from types import FrameType, SimpleNamespace, TracebackType
 from typing import IO, Any
 
 from mbr_esd_metric.errors import RESUME, InputError, MbrEsdError, show_log
-from mbr_esd_metric.files.paths import check_output
+from mbr_esd_metric.files.paths import check_output, compression
 from mbr_esd_metric.files.streams import read_segments
 
 #: Module of a command -> its name.
@@ -87,6 +87,8 @@ def check_arguments(*inputs: str | None) -> list[str]:
     if cfg.to_json:
         path = Path(cfg.to_json)
         check_output(path, [*counts, *inputs])
+        if ending := compression(path):
+            raise InputError(f"--to_json {path}: COMET writes plain JSON; leave {ending} out, or use `mbr-esd score`")
         if not os.access(path if path.exists() else path.parent, os.W_OK):
             raise InputError(f"--to_json {path} cannot be written; choose another file")
     lines = range(1, counts[cfg.sources.rel_path] + 1)

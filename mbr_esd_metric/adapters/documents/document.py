@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,7 @@ class TranslationUnit:
         line: the line of the file on which it begins, from 1: of XML its translation, of PO its message, of a file with
             keys its entry.
         codes: the inline codes of both texts, which the texts do not show.
+        source_is_key: whether the source is the name of a message, whose text is in another file.
     """
 
     id: str
@@ -37,12 +39,13 @@ class TranslationUnit:
     numbers: frozenset[int] | None = field(default=None, compare=False)
     line: int | None = field(default=None, compare=False)
     codes: tuple[tuple[InlineCode, ...], tuple[InlineCode, ...]] = field(default=((), ()), compare=False)
+    source_is_key: bool = field(default=False, compare=False)
 
     @property
     def context(self) -> Context:
         """What checks know of it besides its texts."""
         source, target = (language or None for language in self.languages)
-        return Context(source, target, self.numbers, *self.codes)
+        return Context(source, target, self.numbers, *self.codes, self.source_is_key)
 
 
 class MissingKey(NamedTuple):
@@ -117,6 +120,24 @@ class Document:
 
         others = {unit.id: why for unit, one in zip(self.units, chosen, strict=True) if not one}
         return replace(self, units=tuple(compress(self.units, chosen)), mark=mark, others={**self.others, **others})
+
+
+#: What the name of a message looks like: words joined by marks or written together, without blanks.
+_KEY = re.compile(r"(?=.*[a-zA-Z])(?=\S*[\w][._:/-]\w|\S*[a-z][A-Z])[A-Za-z0-9]+(?:[._:/-][A-Za-z0-9]+)*", re.ASCII)
+
+
+def with_key_warnings(document: Document) -> Document:
+    """The document with each source marked that is a key, where most of its sources are: their texts are in another
+    file, and no model can judge the translations."""
+    are_keys = [
+        bool(_KEY.fullmatch(unit.source)) and unit.source != unit.translation and not _KEY.fullmatch(unit.translation)
+        for unit in document.units
+    ]
+    if 2 * sum(are_keys) <= len(are_keys):
+        return document
+    units = tuple(replace(unit, source_is_key=one) for unit, one in zip(document.units, are_keys, strict=True))
+    note = "most sources are keys; -s SOURCE -t TRANSLATION reads them with the file that has the texts"
+    return replace(document, units=units, notes=(*document.notes, note))
 
 
 #: A word of a category -> the type of localisation quality issue of ITS 2.0 (W3C 2013, section 8.17 and appendix C).

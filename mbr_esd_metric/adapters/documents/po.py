@@ -27,6 +27,8 @@ _COMMENT = "# mbr-esd: "
 _CHARSET = re.compile(rb"Content-Type:[^\n]*charset=([\w.:-]+)", re.IGNORECASE)
 #: A keyword, and a text in quotation marks; or a text that goes on.
 _LINE = re.compile(r'(?:(msgctxt|msgid_plural|msgid|msgstr(?:\s*\[\s*\d+\s*\])?)\s*)?"([^"\\]*(?:\\.[^"\\]*)*)"')
+#: Characters of a text as the numbers of their bytes, of two hexadecimal or up to three octal digits; any other escape.
+_ESCAPE = re.compile(r"((?:\\x[0-9A-Fa-f]{1,2}|\\[0-7]{1,3})+)|\\(.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 #: Numbers that a plural rule is tried with; rules of languages look at the last two digits, and at millions.
 _NUMBERS = (*range(1001), 10**6)
@@ -49,7 +51,7 @@ def read_po(path: Path, every: bool = False) -> Document:
     placeholders are those of the other one.
     """
     content, encoding, text = read_content(path)
-    messages, header = messages_of(path, text)
+    messages, header = messages_of(path, text, encoding)
     languages = (header.get("x-source-language", ""), header.get("language", ""))
     forms_of = plural_forms(header.get("plural-forms", ""))
     units, places, empty, unready, names, notes = list[TranslationUnit](), list[_Place](), [], {}, Names(), set()
@@ -99,17 +101,25 @@ def read_content(path: Path) -> tuple[bytes, str, str]:
         raise InputError(f"{path}, line {line}: not {encoding}; is the charset of the header right?") from None
 
 
-def messages_of(path: Path, text: str) -> tuple[list[Message], dict[str, str]]:
+def messages_of(path: Path, text: str, encoding: str) -> tuple[list[Message], dict[str, str]]:
     """The messages of a PO file that are not obsolete, and the fields of its header, in small letters. Raises
     `InputError` that names the line of what is no PO."""
-    messages = _messages(path, text)
+    messages = _messages(path, text, encoding)
     headers = (one.texts for one in messages if not one.texts["msgid"] and "msgctxt" not in one.texts)
     fields = next(headers, {}).get("msgstr", "").split("\n")
     header = {name.strip().lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)}
     return [one for one in messages if one.texts["msgid"]], header
 
 
-def _messages(path: Path, text: str) -> list[Message]:
+def _unescaped(encoding: str, found: re.Match[str]) -> str:
+    """The text that an escape stands for."""
+    if not found[1]:
+        return _ESCAPED.get(found[2], found[2])
+    numbers = (int(one, 16 if digit else 8) for digit, one in re.findall(r"\\(x?)([0-9A-Fa-f]+)", found[1]))
+    return bytes(number & 255 for number in numbers).decode(encoding, "replace")
+
+
+def _messages(path: Path, text: str, encoding: str) -> list[Message]:
     """The messages that are not obsolete, with the header. Raises `InputError` that names the line."""
     messages: list[Message] = []
     fuzzy, keyword = False, ""
@@ -132,7 +142,7 @@ def _messages(path: Path, text: str) -> list[Message]:
             raise InputError(
                 f"{path}, line {at + 1}: not PO that can be read ({line[:60]}); is a quotation mark missing?"
             )
-        messages[-1].texts[keyword] += re.sub(r"\\(.)", lambda one: _ESCAPED.get(one[1], one[1]), found[2])
+        messages[-1].texts[keyword] += _ESCAPE.sub(partial(_unescaped, encoding), found[2])
     return [message for message in messages if "msgid" in message.texts]
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mbr_esd_metric.adapters.documents.document import Document
+from mbr_esd_metric.adapters.documents.document import Document, with_key_warnings
 from mbr_esd_metric.adapters.documents.keys import is_key_file, reader_of
 from mbr_esd_metric.adapters.documents.keys.pair import read_catalog_pair, read_pair
 from mbr_esd_metric.adapters.documents.po import read_po
 from mbr_esd_metric.adapters.documents.table import read_table
 from mbr_esd_metric.adapters.documents.xml_files import read_tmx, read_xliff
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.errors import InputError, no_effect_error
 from mbr_esd_metric.prompting.languages import language_code, language_pair
 
 #: Ending of a file name -> its reader; of TMX it is `read_tmx`, of Apple's catalogues `read_catalog_pair`.
@@ -26,6 +26,7 @@ def read_document(
     source: str | Path | None = None,
     every: bool = False,
     lp: str | None = None,
+    columns: tuple[str, str] | None = None,
     may_be_empty: bool = False,
 ) -> Document:
     """The texts of a file, by the ending of its name.
@@ -35,12 +36,16 @@ def read_document(
         source: of a file with keys, the file with the same keys in the source language.
         every: read units too that the file says are not to be judged: new, fuzzy, not to be translated.
         lp: the language pair to read; units in others are left as they are.
+        columns: of a table, the names of the columns of source and target.
         may_be_empty: whether a file without a translated unit is none to complain of.
 
     Raises:
         InputError: another ending, a file that is not what its ending says, no translated unit, or none in `lp`.
     """
-    document = read_as(Path(path).suffix.lower(), Path(path), source=source, every=every, lp=lp)
+    ending = Path(path).suffix.lower()
+    document = read_as(ending, Path(path), source=source, every=every, lp=lp, columns=columns)
+    if source is None:
+        document = with_key_warnings(document)
     if not document.units:
         if document.missing or may_be_empty:
             return document
@@ -58,9 +63,19 @@ def read_document(
     return document.only(fits, f"not {lp}")
 
 
-def read_as(ending: str, path: Path, *, source: str | Path | None, every: bool, lp: str | None) -> Document:
+def read_as(
+    ending: str,
+    path: Path,
+    *,
+    source: str | Path | None,
+    every: bool,
+    lp: str | None,
+    columns: tuple[str, str] | None = None,
+) -> Document:
     """The texts of a file as of one whose name has this ending, in all languages unless the format has one a reading;
     it may have no unit. The arguments are those of `read_document`."""
+    if columns is not None and ending not in (".csv", ".tsv"):
+        raise no_effect_error("--columns", f"{path}, which is not a table")
     if ending == ".xcstrings":
         return read_catalog_pair(path, every=every, lp=lp)
     if source is not None:
@@ -73,4 +88,6 @@ def read_as(ending: str, path: Path, *, source: str | Path | None, every: bool, 
         raise InputError(
             f"{path}: give a file that ends in {', '.join(_READERS)}, .tmx or .xcstrings; plain texts go to -s and -t"
         )
+    if _READERS[ending] is read_table:
+        return read_table(path, every, lp, columns)
     return _READERS[ending](path, every)

@@ -1,16 +1,18 @@
-"""CSV and TSV with named columns: `source` and `target`, and `id` and `lp` if there are any. Scores and errors become
-columns. A row without a translation has one that is blank."""
+"""CSV and TSV with named columns, which `columns.py` finds. Scores and errors become columns. A row without a
+translation has one that is blank."""
 
 from __future__ import annotations
 
 import codecs
 import math
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mbr_esd_metric.adapters.documents.columns import find_columns, missing_columns
 from mbr_esd_metric.adapters.documents.document import Checked, Document, Names, TranslationUnit
 from mbr_esd_metric.core.annotation import CORRECTION
 from mbr_esd_metric.errors import InputError, OptionError, number_of
@@ -18,13 +20,6 @@ from mbr_esd_metric.files.streams import json_text, open_binary, whole_file
 from mbr_esd_metric.files.tables import Row, is_quoted, quoted_cell, quoted_rows, table_rows, whole_text
 from mbr_esd_metric.prompting.languages import language_pair
 
-#: Our name of a column -> what files call it.
-_NAMES = {
-    "source": ("source", "src"),
-    "target": ("target", "translation", "mt", "tgt"),
-    "id": ("id", "key"),
-    "lp": ("lp", "language_pair"),
-}
 #: The columns that a marked table has more than the user's.
 _ADDED = ("mbr_esd_score", "mbr_esd_errors")
 #: The columns of a table with one error a row.
@@ -32,6 +27,8 @@ ERROR_COLUMNS = (
     *("system", "id", "severity", "category", "side", "start", "end", "text", "confidence"),
     *("source", "translation"),
 )
+#: The line before the header by which Excel knows what divides the columns.
+_SEPARATOR = re.compile(r'"?sep=([^\r\n])"?\r?\n', re.IGNORECASE)
 #: How a text begins that a spreadsheet would take for a formula.
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -52,23 +49,27 @@ def _formula(text: str) -> bool:
     return text.lstrip("'").startswith(_FORMULAS)
 
 
-def read_table(path: Path, every: bool = False) -> Document:
-    """The rows of a table with a header; those without a source are left out. No row says that it is not ready.
+def read_table(
+    path: Path, every: bool = False, lp: str | None = None, chosen: tuple[str, str] | None = None
+) -> Document:
+    """The rows of a table with a header; those without a source, and unless `every` those that a column says are not
+    ready, are left out. `lp` and `chosen` are those of `find_columns`.
 
     Cells of a TSV are literal, unless `is_quoted` says that they are quoted.
     """
-    delimiter = _delimiter(path)
+    separator = _SEPARATOR.match(whole_text(path))
+    delimiter = separator[1] if separator else _delimiter(path, lp, chosen)
     literal = path.suffix.lower() == ".tsv" and delimiter == "\t" and not is_quoted(path)
     rows = list(table_rows(path, delimiter, not literal))
     last = max((at for at, row in enumerate(rows) if len(row.cells) > 1 or "".join(row.cells).strip()), default=-1)
-    header = _header(rows[0]) if rows else []
-    at = {name: next((header.index(one) for one in names if one in header), None) for name, names in _NAMES.items()}
+    top = 1 if separator else 0
+    header = _header(rows[top]) if len(rows) > top else []
+    at = find_columns(header, lp, chosen)
     hint = "; perhaps a line end inside a cell" if literal else ""
-    for name in ("source", "target"):
-        if at[name] is None:
-            raise InputError(f"{path}, line 1: no column {' or '.join(_NAMES[name])} in the header{hint}")
-    units, numbers, empty, names = [], [], [], Names()
-    for number, row in enumerate(rows[1 : last + 1], 1):
+    if at is None:
+        raise InputError(f"{missing_columns(path, top + 1, header, chosen)}{hint}")
+    units, numbers, empty, unready, names = [], [], [], dict[str, str](), Names()
+    for number, row in enumerate(rows[top + 1 : last + 1], top + 1):
         cells = row.cells
         if len(cells) != len(header):
             raise InputError(
@@ -76,15 +77,19 @@ def read_table(path: Path, every: bool = False) -> Document:
             )
         if header[: len(ERROR_COLUMNS)] == list(ERROR_COLUMNS):
             cells = [one[1:] if one.startswith("'") and _formula(one) else one for one in cells]
-        cell = {name: cells[place].strip() if place is not None else "" for name, place in at.items()}
-        name = names.unique(cell["id"] or str(number))
-        if not cell["source"]:
+        source, target = cells[at.source].strip(), cells[at.target].strip()
+        key, lp_cell = (cells[place].strip() if place is not None else "" for place in (at.id, at.lp))
+        name = names.unique(key or str(number - top))
+        if not source:
             empty.append(name)
             continue
-        pair = ("", "")
+        if not every and (why := at.unready(cells)):
+            unready[name] = why
+            continue
+        pair = at.languages
         with suppress(OptionError):
-            pair = language_pair(cell["lp"])
-        units.append(TranslationUnit(name, cell["source"], cell["target"], pair, key=cell["id"], line=row.first_line))
+            pair = language_pair(lp_cell)
+        units.append(TranslationUnit(name, source, target, pair, key=key, line=row.first_line))
         numbers.append(number)
 
     def mark(checked: Sequence[Checked | None], output: Path) -> None:
@@ -92,38 +97,40 @@ def read_table(path: Path, every: bool = False) -> Document:
         it is; behind row `last` lines are blank."""
         by_row = dict(zip(numbers, checked, strict=True))
         is_judged = any(one is not None for one in checked)
-        quote = partial(quoted_cell, delimiter=delimiter, always=all(cell[:1] == '"' for cell in rows[0].raw))
+        quote = partial(quoted_cell, delimiter=delimiter, always=all(cell[:1] == '"' for cell in rows[top].raw))
         with open_binary(path) as file, whole_file(output) as out:
             out.write(codecs.BOM_UTF8 if file.read(3) == codecs.BOM_UTF8 else b"")
             for number, row in enumerate(rows):
                 cells, one = list(row.raw), by_row.get(number)
-                ours = _cells(one) if number else _ADDED
-                for name, cell in zip(_ADDED, ours, strict=True) if is_judged and number <= last else ():
+                ours = _cells(one) if number > top else _ADDED
+                for name, cell in zip(_ADDED, ours, strict=True) if is_judged and top <= number <= last else ():
                     if name not in header:
                         cells.append(cell if literal else quote(cell))
-                    elif number and one is not None:
+                    elif number > top and one is not None:
                         cells[header.index(name)] = cell if literal else quote(cell)
                 out.write((delimiter.join(cells) + row.end).encode())
 
-    return Document(path, tuple(units), mark, tuple(empty))
+    return Document(path, tuple(units), mark, tuple(empty), unready)
 
 
 def _header(row: Row) -> list[str]:
     return [name.strip().lower() for name in row.cells]
 
 
-def _delimiter(path: Path) -> str:
+def _delimiter(path: Path, lp: str | None, chosen: tuple[str, str] | None) -> str:
     """What divides the header into columns with a source and a target: a comma, of a TSV a tab, or another one of those
-    in use in a country; the first where none does."""
+    in use in a country; where none does, the one that makes most columns."""
     text = whole_text(path)
     usual = "\t,;|" if path.suffix.lower() == ".tsv" else ",;\t|"
     marks = "".join(one for one in text.partition("\n")[0] if not one.isalnum() and one not in "\"' _-\r")
+    columns = dict.fromkeys(usual[0], 1)
     for one in dict.fromkeys(usual + marks):
         with suppress(InputError):
             header = next((_header(row) for row in quoted_rows(path, text, one)), [])
-            if all(set(_NAMES[name]) & set(header) for name in ("source", "target")):
+            if find_columns(header, lp, chosen) is not None:
                 return one
-    return usual[0]
+            columns[one] = len(header)
+    return max(columns, key=columns.__getitem__)
 
 
 def _cells(one: Checked | None) -> tuple[str, str]:

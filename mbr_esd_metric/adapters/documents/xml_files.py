@@ -8,6 +8,7 @@ leaves out is marked in the source.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
@@ -23,7 +24,7 @@ from mbr_esd_metric.adapters.documents.markup import (
     read_xml,
 )
 from mbr_esd_metric.core.annotation import ErrorSpan
-from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.errors import InputError, number_of
 from mbr_esd_metric.prompting.languages import language_code
 
 #: A language and its text.
@@ -154,6 +155,7 @@ def read_tmx(path: Path, pair: tuple[str, str] | None = None) -> Document:
     found: dict[str, None] = {}
     spoken: dict[str, None] = {}
     source_language, several = "", False
+    repeated: dict[str, str] = {}
 
     def name(stack: Sequence[Element]) -> str:
         unit = next((element for element in stack if element.name == "tu"), None)
@@ -179,6 +181,10 @@ def read_tmx(path: Path, pair: tuple[str, str] | None = None) -> Document:
             found.update(dict.fromkeys(language for language, _ in targets))
             several |= len({language for language, _ in targets}) > 1
             one, two = source or ("", None), targets[0] if targets else ("", None)
+            for taken in filter(None, (source, *targets[:1])):
+                alike = [language for language, _ in variants if _code(language) == _code(taken[0])]
+                if len(alike) > 1:
+                    repeated.setdefault(name(stack), f"{taken[0] or 'no language'} of {', '.join(alike)}")
             units.append(XmlUnit(stack[-1].attributes.get("tuid", ""), one[1], two[1], (one[0], two[0])))
             variants.clear()
         elif names[-1] == "header":
@@ -192,7 +198,12 @@ def read_tmx(path: Path, pair: tuple[str, str] | None = None) -> Document:
         raise InputError(f"{path}: translations into {', '.join(found)}; choose a language, such as --lp {example}")
     if pair is not None and units and not any(one.source and one.target for one in units):
         raise InputError(f"{path}: no unit in {' and '.join(pair)}; the file's languages are {', '.join(spoken)}")
-    return document_of(xml, units, _highlight)
+    document = document_of(xml, units, _highlight)
+    if not repeated:
+        return document
+    unit, taken_of = next(iter(repeated.items()))
+    many = f"{number_of(len(repeated), 'unit')} with several texts in one language, of which one is read"
+    return replace(document, notes=(*document.notes, f"{many}, such as unit {unit}: the first in {taken_of}"))
 
 
 def _code(language: str) -> str:

@@ -128,6 +128,7 @@ def error_of(comet_command: Command, *words: object) -> str:
         ("--model mbr-esd-demo?engine=server&server=http://127.0.0.1:9/v1", "127.0.0.1:9"),
         ("--to_json no/such/out.json", "the folder does not exist"),
         ("--to_json .", "give the name of a file"),
+        ("--to_json out.json.gz", "COMET writes plain JSON; leave .gz out"),
         ("--to_json /dev/full", "No space left on device; what was sampled is kept"),
         *(
             (f"--to_json {path}", f"{Path(path)} is an input, which the output would replace; write to another file")

@@ -85,3 +85,11 @@ def test_the_plural_rule_says_which_form_is_for_one(tmp_path: Path, rule: str, s
     assert [unit.source for unit in document.units] == expected
     assert [unit.translation for unit in document.units] == [str(form) for form in range(len(expected))]
     assert bool(document.notes) == (not rule or "EXPR" in rule or "/0" in rule)
+
+
+def test_escapes_by_numbers_are_bytes_of_the_encoding(tmp_path: Path) -> None:
+    message = r'msgid "\x41\101\7 \"a\\x41\"\n"' + "\n" + r'msgstr "\303\244\xc3\xB6 \\101 \344"' + "\n"
+    (unit,) = _read(tmp_path, "n.po", message).units
+    assert (unit.source, unit.translation) == ('AA\x07 "a\\x41"\n', "äö \\101 \ufffd")
+    latin = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=ISO-8859-1\\n"\n\n' + message
+    assert _read(tmp_path, "l.po", latin).units[0].translation[-1] == "ä"

@@ -141,3 +141,21 @@ def test_regions_are_told_apart() -> None:
     for lp, translation in (("en-pt", "Cor"), ("en-pt-BR", "Côr"), ("en-pt_BR", "Côr"), ("en-US-en-GB", "Colour")):
         (unit,) = read_document(path, lp=lp).units
         assert (unit.source, unit.translation) == ("Color", translation)
+
+
+def test_a_note_names_the_variant_that_is_taken(tmp_path: Path) -> None:
+    """Of several texts in one language; that of the pair's region, or else the first."""
+    variants = "".join(
+        f'<tuv xml:lang="{language}"><seg>{text}</seg></tuv>'
+        for language, text in (("en", "Door"), ("de-AT", "Türe"), ("de", "Tür"), ("de", "Pforte"))
+    )
+    path = tmp_path / "m.tmx"
+    path.write_text(f'<tmx version="1.4"><header srclang="en"/><body><tu tuid="a">{variants}</tu></body></tmx>')
+    for lp, text, taken in (("en-de", "Tür", "de"), ("en-de-AT", "Türe", "de-AT"), ("en-de-CH", "Türe", "de-AT")):
+        document = read_document(path, lp=lp)
+        assert [unit.translation for unit in document.units] == [text]
+        assert document.notes == (
+            "1 unit with several texts in one language, of which one is read, such as unit a: the first in "
+            f"{taken} of de-AT, de, de",
+        )
+    assert not read_document(FILES / "memory.tmx").notes

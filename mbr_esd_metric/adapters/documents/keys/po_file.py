@@ -14,7 +14,7 @@ def read_po_keys(path: Path) -> StringFile:
     as in a template, the ``msgid`` is its text. A plural form is ``[one]`` where the header's rule has it for 1 alone,
     the last one ``[other]``."""
     _, encoding, text = read_content(path)
-    messages, header = messages_of(path, text)
+    messages, header = messages_of(path, text, encoding)
     numbers = plural_forms(header.get("plural-forms", ""))
     entries = []
     for message in messages:
