@@ -124,7 +124,8 @@ def run(args: argparse.Namespace) -> int:
     texts = read_texts(args, card.lp, card.candidates)
     if not texts.segments:
         return _show(args, texts, dict.fromkeys(texts.systems, ()))
-    card = texts.card(card)
+    if texts.documents and card.lp is None and card.names_languages:
+        texts = texts.with_languages()
     if args.lp and not card.names_languages:
         logger.info(f"note: {card.name} is not told the languages; --lp {args.lp} serves checks and sentences alone")
     segments = texts.segments
@@ -141,7 +142,8 @@ def run(args: argparse.Namespace) -> int:
     judged = zip(segments, prediction.rows(), strict=True)
     rows = iter([_row(segment, row, model, signature) for segment, row in judged])
     data = {path: list(islice(rows, len(places))) for path, places in texts.places.items()}
-    return _show(args, texts, data, signature, card.lp, warning)
+    [lp] = texts.pairs if card.lp is None and len(texts.pairs) == 1 else [card.lp]
+    return _show(args, texts, data, signature, lp, warning)
 
 
 #: Keys in the JSON, in their order, and those that only some segments have.

@@ -6,21 +6,22 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.cli.gates import Place
-from mbr_esd_metric.errors import InputError, OptionError, first_of, no_effect_error, number_of, printable
+from mbr_esd_metric.errors import InputError, OptionError, first_of, logger, no_effect_error, number_of, printable
 from mbr_esd_metric.files.paths import check_distinct, check_folder, check_output, short_names
 from mbr_esd_metric.files.streams import read_segments
-from mbr_esd_metric.metric.card import ModelCard, with_pair
 from mbr_esd_metric.metric.sources import Segment
-from mbr_esd_metric.prompting.languages import language_code
+from mbr_esd_metric.prompting.languages import language_code, text_language
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.adapters.documents.document import Document, TranslationUnit
+    from mbr_esd_metric.adapters.documents.document import Document
 
+#: The units of a document whose sources show its language.
+_ENOUGH = 200
 #: What is said of a file without a translation.
 NOTHING = "no unit has a translation, so nothing is judged"
 
@@ -49,37 +50,30 @@ class Texts:
         return [segment for segments in self.systems.values() for segment in segments]
 
     @property
-    def units(self) -> list[TranslationUnit]:
-        """Those of all documents, in the order of `segments`; an empty list for plain texts."""
-        return [unit for document in self.documents.values() for unit in document.units]
-
-    @property
     def pairs(self) -> set[str]:
         """The language pairs that documents name."""
-        return {"-".join(unit.languages) for unit in self.units if all(unit.languages)}
+        return {segment.lp for segment in self.segments if segment.lp}
 
-    def card(self, card: ModelCard) -> ModelCard:
-        """The card with the language pair of the files, where its prompt names languages and it has no pair yet.
-        Segments have their own where there are several."""
-        if not self.documents or card.lp is not None or not card.names_languages:
-            return card
-        pairs: dict[str, str] = {}
-        for path, document in self.documents.items():
-            for unit in document.units:
-                if all(unit.languages):
-                    pairs.setdefault("-".join(map(language_code, unit.languages)), f"{unit.id} of {path}")
-                elif document.source_path is not None or len(self.documents) > 1:
-                    languages = "-".join(one or "?" for one in unit.languages)
-                    raise InputError(f"{path} does not name both languages ({languages}); add --lp, such as --lp en-de")
-        if len(self.documents) > 1:
-            return card if len(pairs) > 1 else with_pair(card, next(iter(pairs)))
-        if len(pairs) != 1:
-            (path,) = self.documents
-            units = ", ".join(f"{pair} (unit {unit.removesuffix(f' of {path}')})" for pair, unit in pairs.items())
-            raise InputError(
-                f"{path} names no one language pair ({units or 'none'}); name it with --lp, such as --lp en-de"
-            )
-        return with_pair(card, next(iter(pairs)))
+    def with_languages(self) -> Texts:
+        """The texts with the source language of each document, for prompts that name it: where the document does not,
+        the language that its sources are surely in, or else English. Raises `InputError` for one that does not name the
+        language of its translations."""
+        return replace(self, systems={path: _with_languages(path, one) for path, one in self.systems.items()})
+
+
+def _with_languages(path: str, segments: Sequence[Segment]) -> Sequence[Segment]:
+    unnamed = [one for one in segments if one.lp is None]
+    if not unnamed:
+        return segments
+    targets = {one.known.target_language for one in unnamed}
+    source = text_language("\n".join(one.source for one in unnamed[:_ENOUGH])) or "en"
+    if None in targets or source in {language_code(one or "") for one in targets}:
+        raise InputError(f"{path} does not name the languages of all units; name them with --lp, such as --lp en-de")
+    logger.info(f"note: {path} does not name the language of its sources; {source} is taken, or that of --lp")
+    return [
+        one if one.lp else replace(one, known=replace(one.known, source_language=one.known.source_language or source))
+        for one in segments
+    ]
 
 
 def read_texts(args: argparse.Namespace, lp: str | None, *inputs: str | Path | None) -> Texts:

@@ -89,6 +89,7 @@ class Request:
         form: for checks: a wider regular expression that is quick to build, where the grammar allows only pieces of
             the translation as error spans; "" elsewhere.
         token_logprobs: whether the log-probability of each token is wanted, from engines that know it.
+        lp: the language pair of the texts, where it is known.
     """
 
     key: str
@@ -103,6 +104,7 @@ class Request:
     form: str = ""
     token_logprobs: bool = False
     turns: tuple[tuple[str, str], ...] = ()
+    lp: str | None = None
 
     @property
     def messages(self) -> list[dict[str, str]]:

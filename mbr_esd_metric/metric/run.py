@@ -123,6 +123,8 @@ def annotate(
         for one in advice:
             logger.warning(one)
     answers = get_format(card.decision.format)
+    if card.lp is None and card.names_languages:  # each prompt has those of its segment
+        card = replace(card, lp="+".join(sorted({one.lp for one in segments if one.lp})) or None)
     return Annotated(decisions, answers, signature(card, source.engine), line, advice, refused, certain)
 
 
@@ -280,7 +282,7 @@ def summary(
     if lowest and card.unit != "sentence" and engine is not None:
         from mbr_esd_metric.prompting import sentences
 
-        if any(len(sentences.parts(one.source, one.translation, card.lp)) > 1 for one in lowest):
+        if any(len(sentences.parts(one.source, one.translation, card.lp or one.lp)) > 1 for one in lowest):
             parts.append("unit=sentence")
     return "; ".join(filter(None, parts)), advice
 

@@ -82,9 +82,9 @@ class Sampler(AbstractContextManager["Sampler"]):
             lacking = self.missing([replace(one, n=card.samples) for one in requests])
             if self._claim(card, {one.key for one in lacking}):
                 parts = self.missing(requests)
-            if self._progress and card.lp is None and card.names_languages:
-                texts = [one.source for one in requests], [one.translation for one in requests]
-                logger.info(language_note(*texts))
+            unnamed = [one for one in requests if one.lp is None]
+            if self._progress and unnamed and card.names_languages:
+                logger.info(language_note([one.source for one in unnamed], [one.translation for one in unnamed]))
         if not parts:
             return
         wanted = {one.key: one.n for one in requests}

@@ -16,13 +16,14 @@ from mbr_esd_metric.generation.engine import AUTOMATIC, ENGINES, Engine, Refused
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, ModelCard
 from mbr_esd_metric.prompting.formats import get_format
+from mbr_esd_metric.prompting.languages import language_code
 from mbr_esd_metric.prompting.text import is_blank
 
 if TYPE_CHECKING:
     from mbr_esd_metric.prompting.sentences import Context
 
 #: Source, translation and context: segments that agree in these share their candidates and their decision.
-Pair: TypeAlias = "tuple[str, str, Context | None]"
+Pair: TypeAlias = "tuple[str, str, Context | None, str | None]"
 #: What a source of candidates yields: see `Sampled.collect`.
 Collected: TypeAlias = "Iterator[tuple[list[int], list[Candidate] | Refused]]"
 
@@ -49,8 +50,14 @@ class Segment:
 
     @property
     def pair(self) -> Pair:
-        """Source, translation and context."""
-        return self.source, self.translation, self.context
+        """Source, translation, context and languages."""
+        return self.source, self.translation, self.context, self.lp
+
+    @property
+    def lp(self) -> str | None:
+        """The language pair of the segment's file, as codes without regions; None where it does not name both."""
+        languages = self.known.source_language, self.known.target_language
+        return "-".join(language_code(one or "") for one in languages) if all(languages) else None
 
 
 def build_requests(card: ModelCard, identity: Mapping[str, str], segments: Sequence[Segment]) -> dict[Pair, Request]:
@@ -65,15 +72,16 @@ def build_requests(card: ModelCard, identity: Mapping[str, str], segments: Seque
     fixed = [dict(identity), asdict(card.sampling)]
     requests: dict[Pair, Request] = {}
     for segment in segments:
-        source, translation, context = pair = segment.pair
+        source, translation, context, lp = pair = segment.pair
+        lp = card.lp or (lp if card.names_languages else None)
         if pair in requests or is_blank(translation):
             continue
-        text = prompt.render(source, translation, card.lp)
-        text = text if context is None else context.around(text, card.lp)
+        text = prompt.render(source, translation, lp)
+        text = text if context is None else context.around(text, lp)
         # All parts of a text get the same examples, so that their prompts begin alike.
         whole = source if context is None else context.source
         grammar = answers.grammar(translation, card.grounded, source)
-        turns = (*prompt.turns, *(shots.turns(prompt, whole, card.lp) if shots else ()))
+        turns = (*prompt.turns, *(shots.turns(prompt, whole, lp) if shots else ()))
         # What can change a candidate, and nothing else: neither N nor an index, so that more can be added.
         content = [*fixed, text, grammar, answers.name, turns]
         requests[pair] = Request(
@@ -88,6 +96,7 @@ def build_requests(card: ModelCard, identity: Mapping[str, str], segments: Seque
             form=answers.grammar(translation, source=source) if card.grounded and answers.schema else "",
             token_logprobs=card.samples == 1,
             turns=turns,
+            lp=lp,
         )
     return requests
 

@@ -157,7 +157,7 @@ def _parts(card: ModelCard, segment: Segment) -> Sequence[Part]:
     short = len(segment.translation) <= LONG or word_count(segment.translation) <= LONG
     if card.unit == "segment" or (card.unit == "auto" and short):
         return ()
-    divided = sentences.parts(segment.source, segment.translation, card.lp)
+    divided = sentences.parts(segment.source, segment.translation, card.lp or segment.lp)
     return divided if len(divided) > 1 else ()
 
 

@@ -108,7 +108,7 @@ def _contents(folder: Path) -> dict[Path, bytes]:
         ("score project.xlf --documents x", "--documents x changes nothing with project.xlf"),
         ("score project.xlf -o out.csv", "-o out.csv: it is project.xlf again"),
         ("score project.xlf --lp en-fr", "unit o/a is en-de, not en-fr"),
-        (f"score bare.xlf {MODEL}", "names no one language pair (none); name it with --lp"),
+        (f"score bare.xlf {MODEL}", "bare.xlf does not name the languages of all units; name them with --lp"),
         ("score bare.xlf --lp de-en", "bare.xlf: unit o/a is en-?, not de-en; give one that fits"),
         (f"score bare.xlf --lp de-en {MODEL}&prompt=prompt.txt", "not de-en"),
         ("show other.jsonl", 'has neither "candidates" nor "error_spans" in one line'),

@@ -135,3 +135,13 @@ def test_one_of_several_files_may_have_nothing_to_judge(mbr_esd: Command) -> Non
     )
     assert mbr_esd("score -s en.json -t en.json de.json", options, MODEL, status=0).out.startswith("de.json\tscore")
     assert "-t en.json is the source file" in mbr_esd("score -s en.json -t en.json", options, MODEL, status=1).err
+
+
+def test_each_file_has_its_languages(mbr_esd: Command) -> None:
+    """A prompt names them. English is the source where nothing says more."""
+    Path("source.json").write_text(Path("en.json").read_text(encoding="utf-8"), encoding="utf-8")
+    result = mbr_esd("score -s source.json -t de.json --only_system --model", MODEL)
+    assert "note: de.json does not name the language of its sources; en is taken, or that of --lp" in result.err
+    Path("de.json").rename("translation.json")
+    message = mbr_esd("score -s source.json -t translation.json --model", MODEL, status=1).err
+    assert "translation.json does not name the languages of all units; name them with --lp" in message

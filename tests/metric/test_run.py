@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.checks.check import Context
 from mbr_esd_metric.cli.sample import sample
 from mbr_esd_metric.errors import EngineError, NoValidCandidateError
 from mbr_esd_metric.files.records import write_records
@@ -46,6 +47,15 @@ def test_data_frames_go_in_and_rows_come_out(card: ModelCard) -> None:
     frame = pandas.DataFrame(prediction.rows())
     assert list(frame["score"]) == prediction.scores == Metric(card).predict(texts, progress_bar=False).scores
     assert list(frame["error_spans"]) == prediction.metadata.error_spans
+
+
+def test_a_run_of_several_languages_says_which(card: ModelCard) -> None:
+    """Each prompt has the languages of its segment."""
+    segments = [replace(SEGMENTS[0], known=Context("en", language)) for language in ("fr", "de", "de")]
+    assert "|lp:en-de+en-fr|" in str(annotate(card, segments).signature)
+    assert len(StubEngine.calls()) == 2
+    assert "|lp:en-de|" in str(annotate(card, segments[1:]).signature)
+    assert "|lp:" not in str(annotate(card, SEGMENTS).signature)
 
 
 @pytest.mark.parametrize("rule", ["mbr", "mbr-corpus"])

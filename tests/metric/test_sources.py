@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("aiohttp")
 
+from mbr_esd_metric.checks.check import Context
 from mbr_esd_metric.cli.models import engine_problems
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.files.records import write_records
@@ -209,3 +210,15 @@ def test_what_a_file_lacks_is_an_error_that_names_the_segment(
     write_records(path, [record("src", "a", *[answer()] * 3)])
     with pytest.raises(EngineError, match=message):
         annotate(card, segments)
+
+
+def test_each_request_names_the_languages_of_its_segment() -> None:
+    """Those of the card come first; of a prompt that names none, equal texts are one request."""
+    known = [Context("en", language) for language in ("de-AT", "fr", None)]
+    segments = [Segment("OK", "OK", str(one), known=one) for one in known]
+    card = load_card("mbr-esd-demo")
+    prompts = [one.prompt for one in build_requests(card, {}, segments).values()]
+    assert [("German" in one, "French" in one) for one in prompts] == [(True, False), (False, True), (False, False)]
+    requests = build_requests(load_card("mbr-esd-demo?lp=en-ja"), {}, segments)
+    assert len({one.key for one in requests.values()}) == 1
+    assert "Japanese" in next(iter(requests.values())).prompt
