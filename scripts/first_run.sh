@@ -1,12 +1,11 @@
 #!/bin/sh
-# Sets up a virtual environment and scores 20 English-German pairs with COMET's own command and the small model.
+# Sets up a virtual environment and scores 20 English-German pairs with the small model.
 #
 #   sh scripts/first_run.sh [VENV]
 #
-# VENV is a folder, by default .venv. The interpreter is PYTHON, else python3, else another one on the PATH or under pyenv: Python 3.10
-# to 3.12 with all that COMET requires, 3.13 and 3.14 with COMET beside numpy 2 and transformers 5, against its requirements.
-# The first run installs COMET, torch and transformers, fetches the model's embeddings once (92 MB) and scores. Most of its time goes
-# for downloads. A second run takes the candidates from the store, in seconds. Progress goes to standard error.
+# VENV is a folder, by default .venv. The interpreter is PYTHON, else python3, else another one on the PATH or under pyenv:
+# Python 3.10 to 3.14. The first run installs the package with what the small model needs and fetches the model's
+# embeddings (92 MB); most of its time is downloads. A second run takes seconds. Progress goes to standard error.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -37,23 +36,19 @@ in_venv() {
     trap - INT TERM
 }
 
-if ! [ -x "$venv/bin/comet-score" ] || ! [ -x "$venv/bin/mbr-esd" ]; then
+if ! [ -x "$venv/bin/mbr-esd" ]; then
     python=$(a_python 10 14)
-    say "1 of 3: installing COMET, torch and transformers into $venv: about 70 packages, 1.5 GB on disk (more where pip takes"
-    say "torch with CUDA); a minute with a package index near by, else as long as the downloads take"
+    say "1 of 3: installing into $venv: about 35 packages, 350 MB; half a minute with a package index near by"
     environment "$venv" "$python"
     log=$venv/install.log started=$(date +%s)
-    if fits "$venv/bin/python" 10 12; then
-        in_venv --constraint "$root/scripts/constraints.txt" -e "$root[comet,transformers]"
-    else
-        in_venv --constraint "$root/scripts/constraints-new.txt" -e "$root[comet-new,transformers]"
-        in_venv --constraint "$root/scripts/constraints-new.txt" --no-deps unbabel-comet
-    fi
+    constraints=$root/scripts/constraints.txt
+    fits "$venv/bin/python" 10 12 || constraints=$root/scripts/constraints-new.txt
+    in_venv --no-compile --constraint "$constraints" -e "$root[small]"
 fi
 
-say "2 of 3: scoring 20 translations with comet-score: loads COMET (10 s or more), and fetches 92 MB the first time"
-"$venv/bin/comet-score" --sources "$root/scripts/data/first-run.en" --translations "$root/scripts/data/first-run.de" \
-    --model mbr-esd-small --gpus 0 --to_json "$venv/first-run.json"
+say "2 of 3: scoring 20 translations; fetches 92 MB the first time"
+"$venv/bin/mbr-esd" score -s "$root/scripts/data/first-run.en" -t "$root/scripts/data/first-run.de" \
+    --model mbr-esd-small --to_json "$venv/first-run.json"
 
 say "3 of 3: the errors that it found"
 "$venv/bin/python" - "$venv/first-run.json" <<'PYTHON'
@@ -68,4 +63,5 @@ for number, segment in enumerate(segments, 1):
     for error in segment.get("omissions", ()):
         print(f"            left out, {error['severity']} ({error['confidence']:.2f}): {error['text']}")
 PYTHON
-say "this model finds gross faults and little else (docs/small-model.md); 'mbr-esd models' lists stronger ones, for servers and GPUs"
+say "this model detects gross errors and few small ones (docs/small-model.md); 'mbr-esd models' lists stronger ones"
+say "for comet-score, which needs COMET and torch (1.3 GB more), see docs/comet.md"

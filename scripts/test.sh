@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets up a test environment and runs the tests. Usage: scripts/test.sh [--all [pinned|new]] [pytest arguments]
+# Sets up a test environment and runs the tests. Usage: sh scripts/test.sh [--all [pinned|new]] [pytest arguments]
 #
 # Without --all: one environment, and the tests that need no real model, no training, no vLLM and no browser; about five minutes.
 # With --all: both environments of scripts/environment.sh, or the one that has a Python that fits; linters, types, every test.
@@ -9,6 +9,7 @@
 #   MBR_ESD_SERVE         set, with --all: try `transformers serve`, too
 #   MBR_ESD_LLAMACPP      folder made by scripts/setup_llamacpp.sh
 #   MBR_ESD_DATA          folder of the human annotations (python scripts/human_data.py fetches them; default ../shared/data)
+[ -n "${BASH_VERSION:-}" ] || exec bash "$0" "$@" # also as `sh scripts/test.sh`
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/setting_up.sh

@@ -116,6 +116,35 @@ def test_naming_rules_and_similarities_loads_no_numpy() -> None:
     assert {"decide True True False", "models True True False"} <= set(out)
 
 
+def test_the_help_loads_no_other_package() -> None:
+    code = (
+        "import contextlib, sys; from mbr_esd_metric.cli.main import main\n"
+        "with contextlib.suppress(SystemExit): main(['--help'])\n"
+        "print(*{name.partition('.')[0] for name in sys.modules} - set(sys.stdlib_module_names))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    loaded = {name for name in out.splitlines()[-1].split() if not name.startswith("_")}
+    assert loaded <= {"mbr_esd_metric", "mbr_esd_autoload", "mbr_esd_example_plugin"}
+
+
+@pytest.mark.model
+def test_scoring_with_the_small_model_loads_only_what_it_needs(tmp_path: Path) -> None:
+    """So a string is scored two seconds after a cold start."""
+    for name, text in (("src", "The cat sleeps."), ("mt", "Der Hund schläft.")):
+        (tmp_path / name).write_text(text + "\n", encoding="utf-8")
+    code = (
+        "import sys; from mbr_esd_metric.cli.main import main\n"
+        "assert main(['score', '-s', 'src', '-t', 'mt', '--model', 'mbr-esd-small', '--quiet']) == 0\n"
+        "names = {name.partition('.')[0] for name in sys.modules} - set(sys.stdlib_module_names)\n"
+        "print(*sorted(name for name in names if name[0] != '_'))"
+    )
+    command = [sys.executable, "-c", code]
+    *_, loaded = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.splitlines()
+    light = {"mbr_esd_autoload", "mbr_esd_metric", "filelock", "platformdirs", "tqdm", "yaml", "cython_runtime"}
+    checks = {"babel", "number_parser", "py3langid", "pyicumessageformat"}
+    assert set(loaded.split()) <= {"numpy", "onnxruntime", "tokenizers"} | light | checks
+
+
 #: Folders of `tests` that mirror no folder of the package.
 OTHER_TESTS = {"docs", "golden", "helpers", "plugin_package"}
 

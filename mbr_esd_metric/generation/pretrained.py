@@ -172,25 +172,20 @@ def load_merged(options: EngineOptions) -> tuple[Any, Any]:
     """The language model, with its adapter merged in, and its tokenizer."""
     wait_passively()
     import torch
-    from transformers import AttentionInterface, AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-    from mbr_esd_metric.generation import shared_prompt
-
-    AttentionInterface.register(shared_prompt.NAME, shared_prompt.attention)
     with loading(options):
+        config = AutoConfig.from_pretrained(options.model, revision=options.revision)
+        # torch's fused attention has no soft cap of the scores, as Gemma 2 has.
+        capped = getattr(config.get_text_config(), "attn_logit_softcapping", None) is not None
         tokenizer = AutoTokenizer.from_pretrained(options.model, revision=options.revision)
         model = AutoModelForCausalLM.from_pretrained(
             options.model,
             revision=options.revision,
             dtype=options.dtype if options.dtype == "auto" else getattr(torch, options.dtype),
-            attn_implementation=shared_prompt.NAME,
+            attn_implementation="eager" if capped else None,
             **placement(options.device),
         )
-        if not model._supports_attention_backend:
-            raise EngineError(
-                f"{options.model} ({type(model).__name__}) does not let its attention be replaced, which "
-                "engine=transformers needs; use engine=vllm or engine=server"
-            )
         if options.adapter is not None:
             require("peft", "transformers", "adapter=PATH")
             from peft import PeftModel

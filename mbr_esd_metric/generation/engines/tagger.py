@@ -52,7 +52,7 @@ from mbr_esd_metric.prompting.formats.tags import TAGS, tagged_texts, words_of
 from mbr_esd_metric.prompting.sentences import Part, parts
 
 _LABELS = ("ok", "minor", "major")
-#: Features of the score besides `total`: means over the tokens of the model's labels of these names; 0 without one.
+#: Features of the score: means over the tokens of the model's labels of these names; 0 without one.
 _MEANS = ("quality", "rating", "edited")
 _PERSISTENCE = 0.9
 _POINTS = np.array([0.0, 1.0, 5.0])
@@ -124,7 +124,7 @@ class TaggerEngine(PretrainedEngine):
         self._persistence = float(section.get("persistence", _PERSISTENCE))
         self._odds = np.array([1.0, *[float(section.get("odds", 1.0))] * 2])
         self._mix: Mapping[str, float] = section.get("score") or {"total": 1.0}
-        if unknown := set(self._mix) - {"intercept", "total", *_MEANS}:
+        if unknown := set(self._mix) - {"intercept", "total", "length", *_MEANS}:
             raise EngineError(
                 f"{options.model}: its config.json mixes the score from {min(unknown)!r}, which is unknown"
             )
@@ -154,7 +154,7 @@ class TaggerEngine(PretrainedEngine):
         self, request: Request, windows: Sequence[tuple[_Window, Matrix]], sampling: Sampling
     ) -> tuple[Candidate, ...]:
         sides = self._probabilities(request, windows)
-        features = self._features(sides, [values for _, values in windows])
+        features = self._features(sides, windows)
         z = self._mix.get("intercept", 0.0) + sum(self._mix.get(name, 0.0) * value for name, value in features.items())
         score = -min(25.0, math.expm1(max(0.0, min(-z, 4.0))))
         weighted = [side * self._odds for side in sides]
@@ -201,9 +201,9 @@ class TaggerEngine(PretrainedEngine):
         least = [np.maximum(side, _LEAST) for side in sides]
         return [side / side.sum(1, keepdims=True) for side in least]
 
-    def _features(self, sides: Sequence[Matrix], windows: Sequence[Matrix]) -> dict[str, float]:
-        """The numbers that the score is mixed from; `total` is ``-log(1 + e)``, e the expected MQM points of both
-        texts' spans."""
+    def _features(self, sides: Sequence[Matrix], windows: Sequence[tuple[_Window, Matrix]]) -> dict[str, float]:
+        """The numbers that the score is mixed from: the means of `_MEANS`; `total`, ``-log(1 + e)``, where e is the
+        expected MQM points of both texts' spans; and `length`, ``log(1 + n)``, where n is the source's tokens."""
         expected = 0.0
         for side in sides:
             # A span begins where the tag is not that of the word before; the chain's coupling says how often.
@@ -211,11 +211,12 @@ class TaggerEngine(PretrainedEngine):
             starts = self._persistence * np.maximum(side - before, 0) + (1 - self._persistence) * side * (1 - before)
             expected += float((starts @ _POINTS).sum())
         columns = {name: self._labels[name] for name in _MEANS if name in self._labels}
-        of = {name: [float(window[:, column].mean()) for window in windows] for name, column in columns.items()}
+        of = {name: [float(values[:, column].mean()) for _, values in windows] for name, column in columns.items()}
         means = {name: float(np.mean(values)) for name, values in of.items()}
         if len(windows) > 1 and "quality" in of:
             means["quality"] = -math.log1p(sum(max(0.0, math.expm1(-value)) for value in of["quality"]))
-        return {"total": -math.log1p(expected), **means}
+        length = sum(window.tokens.sides.count(1) for window, _ in windows)
+        return {"total": -math.log1p(expected), "length": math.log1p(length), **means}
 
 
 def _windows(encoder: Encoder, requests: Sequence[Request]) -> list[_Window]:

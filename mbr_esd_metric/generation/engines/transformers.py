@@ -2,7 +2,8 @@
 
 On one machine, sample i of a request depends only on (seed, request, i), down to the last bit. Its random numbers are
 hashes of these three. Samples are decoded in whole groups (0 to 15, 16 to 63, then 64 at a time), so that floating
-point gives the same results whatever else is asked for. The prompt is read once for all (see `shared_prompt`).
+point gives the same results whatever else is asked for. The prompt is read once for all, in blocks of fixed places, so
+that prompts with a common beginning share blocks, and their numbers are the same as if each was read alone.
 
 The grammar is an automaton over the bytes of the vocabulary, which outlines_core builds. The answer is read back byte
 by byte: the text is exactly what the grammar allowed, whatever a tokenizer's own decoding would clean up.
@@ -10,6 +11,7 @@ by byte: the text is exactly what the grammar allowed, whatever a tokenizer's ow
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import itertools
 import json
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 #: The end of each group of samples that are decoded together. It is not a setting, because samples depend on it.
 _FIRST_GROUPS = (16, 64)
 _GROUP = 64
+#: Tokens of a prompt that are read together.
+_BLOCK = 64
 
 
 class TransformersEngine(PretrainedEngine):
@@ -63,9 +67,7 @@ class TransformersEngine(PretrainedEngine):
         config = self._model.config.get_text_config()
         self._context: int = getattr(config, "max_position_embeddings", None) or 1 << 30
         self._no_grad = torch.inference_mode
-        from mbr_esd_metric.generation.shared_prompt import SharedPromptCache
-
-        self._cache = SharedPromptCache()
+        self._cache = PromptCache(self._model)
         self._try(options.model)
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
@@ -81,7 +83,7 @@ class TransformersEngine(PretrainedEngine):
                         f"not fit in the model's context of {self._context} tokens; {fix}"
                     )
                 grammar = self._grammar(request.grammar)
-                logits = self._cache.read(self._model, tokens)
+                logits = self._cache.read(tokens)
             last = request.first + request.n
             for indices in [range(1)] if sampling.greedy else _groups(request.first, last):
                 with torch_in_use(label), self._no_grad():
@@ -107,13 +109,13 @@ class TransformersEngine(PretrainedEngine):
         """Read two tokens and write one, so that a model that this engine cannot run is refused at once."""
         try:
             with torch_in_use(name), self._no_grad():
-                chosen = self._cache.read(self._model, [self._vocabulary.eos] * 2).argmax(1)
+                chosen = self._cache.read([self._vocabulary.eos] * 2).argmax(1)
                 self._cache.start(1)
-                self._cache.step(self._model, chosen)
-        except (AttributeError, NotImplementedError, TypeError) as error:
+                self._cache.step(chosen)
+        except (AttributeError, NotImplementedError, TypeError, ValueError) as error:
             raise EngineError(
-                f"{name} ({type(self._model).__name__}) keeps its past in a way that engine=transformers does not know "
-                f"({error}); use engine=vllm or engine=server"
+                f"{name} ({type(self._model).__name__}) uses a key-value cache that engine=transformers does not "
+                f"support ({error}); use engine=vllm or engine=server"
             ) from error
         self._cache.clear()
 
@@ -151,7 +153,7 @@ class TransformersEngine(PretrainedEngine):
                 chosen = chosen[places]
                 self._cache.keep(places)
                 alive = [alive[place] for place in still]
-            logits = self._cache.step(self._model, chosen)
+            logits = self._cache.step(chosen)
         samples = []
         for tokens, each, done in zip(texts, gains, closed, strict=True):
             text, by_token = self._vocabulary.text(tokens), None
@@ -191,6 +193,62 @@ def _choose(scores: Tensor, uniform: Sequence[float], sampling: Sampling) -> Ten
     # If rounding leaves the last sum at `target`, take the last token with a probability above 0.
     place = torch.minimum(place, (shares > 0).sum(1, keepdim=True) - 1)
     return tokens.gather(1, place)[:, 0]
+
+
+class PromptCache:
+    """transformers' cache of one prompt, and its copy for the samples that continue it."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.clear()
+
+    def clear(self) -> None:
+        from transformers import DynamicCache
+
+        self._tokens: list[int] = []
+        # Without the model's configuration it keeps what has left a sliding window, so that it can be cut anywhere.
+        self._prompt = DynamicCache()
+        self._samples: Any = None
+
+    def read(self, tokens: Sequence[int]) -> Tensor:
+        """Read a prompt, except the blocks that it shares with the one before; returns its last logits (1, V)."""
+        import torch
+
+        shared = 0
+        while shared + _BLOCK < len(tokens) and self._tokens[: shared + _BLOCK] == tokens[: shared + _BLOCK]:
+            shared += _BLOCK
+        if len(self._tokens) > shared:
+            self._prompt.crop(shared - len(self._tokens))
+        logits = None
+        for start in range(shared, len(tokens), _BLOCK):
+            block = torch.tensor([tokens[start : start + _BLOCK]])
+            # An index, not the number 1: of a slice torch makes a view, whose product with a frozen output layer of
+            # 262,144 tokens takes 2.4 s on a processor, against 0.06 s.
+            logits = self._forward(self._prompt, block, logits_to_keep=torch.tensor([block.shape[1] - 1]))
+        self._tokens = list(tokens)
+        if self._prompt.get_seq_length() != len(tokens):
+            raise NotImplementedError("it does not fill the one of its caller")
+        assert logits is not None, "a prompt has at least one token"
+        return logits
+
+    def start(self, samples: int) -> None:
+        """Begin so many samples at the end of the prompt."""
+        self._samples = copy.deepcopy(self._prompt)
+        self._samples.batch_repeat_interleave(samples)
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """Append one token to each sample, (B,); returns the logits after it, (B, V)."""
+        return self._forward(self._samples, tokens[:, None])
+
+    def keep(self, rows: Tensor) -> None:
+        """Go on with these samples alone."""
+        self._samples.batch_select_indices(rows)
+
+    def _forward(self, cache: Any, tokens: Tensor, **options: Tensor) -> Tensor:
+        device = self._model.get_input_embeddings().weight.device
+        output = self._model(input_ids=tokens.to(device), past_key_values=cache, use_cache=True, **options)
+        logits: Tensor = output.logits[:, -1]
+        return logits
 
 
 class TokenGrammar:

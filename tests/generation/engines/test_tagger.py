@@ -145,6 +145,12 @@ def test_the_score_is_mixed_as_the_configuration_says_and_others_are_refused(tmp
     options = EngineOptions(model=str(made(tmp_path, score={"intercept": -math.log(3)})), device="cpu")
     (one,) = sampled(TaggerEngine(options), request(n=1))
     assert (one.text or "").endswith("\nScore: -2.0000")
+    options = EngineOptions(model=str(made(tmp_path, score={"length": -1.0})), device="cpu")
+    length = len(byte_level_tokenizer()(SOURCE, add_special_tokens=False).input_ids)
+    for times in (1, 40):  # the second is read in several windows
+        (one,) = sampled(TaggerEngine(options), request(SOURCE * times, TRANSLATION * times, n=1))
+        score = float((one.text or "").rpartition(" ")[2])
+        assert score == pytest.approx(-min(25.0, length * times), rel=0.02)
     with pytest.raises(EngineError, match="'luck'"):
         TaggerEngine(EngineOptions(model=str(made(tmp_path, score={"luck": 1})))).load()
     with pytest.raises(EngineError, match="no label 'ok' but O, B-PER"):
