@@ -45,7 +45,7 @@ from mbr_esd_metric.files.streams import whole_file
 from mbr_esd_metric.prompting.text import is_untranslated
 
 #: Workers get blocks of so many records, and there is a worker for each so many bytes of the file.
-_RECORDS, _BYTES = 16, 1 << 21
+_RECORDS, PIECE_BYTES = 16, 1 << 21
 #: Seconds until a worker sees that its parent has ended.
 _WATCH_SECONDS = 0.5
 #: How the first line of a file writes an option.
@@ -187,7 +187,7 @@ def decide_file(
 def workers_for(candidates: str | Path) -> int:
     """The processes that a file keeps busy, at most as many as the cores that this one may use."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    busy = os.path.getsize(candidates) // _BYTES if os.path.isfile(candidates) else 1
+    busy = os.path.getsize(candidates) // PIECE_BYTES if os.path.isfile(candidates) else 1
     return max(1, min(cores, busy))
 
 

@@ -100,7 +100,7 @@ def _chosen(record: CandidateRecord, rule: str, utility: str) -> tuple[Annotatio
     return Annotation(decision.annotation), record.texts[decision.index]
 
 
-def _tokens(tokenizer: Any, answer: Answer) -> tuple[list[int], list[int]]:
+def tokens_of(tokenizer: Any, answer: Answer) -> tuple[list[int], list[int]]:
     """The prompt's tokens, and the answer's with its end."""
     text = tokenizer.apply_chat_template(
         answer.request.messages, add_generation_prompt=True, tokenize=False, **CHAT_TEMPLATE_ARGUMENTS
@@ -118,7 +118,7 @@ def likelihoods_of(options: EngineOptions, answers: Sequence[Answer]) -> Iterato
     model, tokenizer = load_merged(options)
     model.set_attn_implementation("sdpa")
     for answer in answers:
-        prompt, tokens = _tokens(tokenizer, answer)
+        prompt, tokens = tokens_of(tokenizer, answer)
         with torch.inference_mode():
             logits = model(torch.tensor([prompt + tokens], device=model.device)).logits[0].float()
         logits = logits[len(prompt) - 1 : -1]

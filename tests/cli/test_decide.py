@@ -88,7 +88,7 @@ def test_memory_does_not_grow_with_the_file() -> None:
 def test_workers_change_nothing(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     run()
     alone = rows()
-    monkeypatch.setattr(module, "_BYTES", 2000)
+    monkeypatch.setattr(module, "PIECE_BYTES", 2000)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
     assert module.workers_for("c.jsonl") == 2
     run()

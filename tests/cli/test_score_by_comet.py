@@ -69,13 +69,13 @@ def test_what_a_model_does_not_take_is_refused(files: Path, model: str, message:
 def test_texts_that_comet_cuts_are_counted(files: Path, kind: str, mbr_esd: Command) -> None:
     """At the very position: what the note calls cut is what COMET's own tokenizer shortens."""
     checkpoint = CometCheckpoint(str(make_checkpoint(files / "toy", kind)), CometOptions(8, 0))
-    encoder, word = checkpoint._model.encoder, "bank "
+    encoder, word = checkpoint.model.encoder, "bank "
     room = encoder.max_positions - (4 if kind == "regression" else 5)
     one = len(encoder.tokenizer(word, add_special_tokens=False)["input_ids"])
     source = "" if kind != "regression" else word
     fits, cut = (word * (room // one + more) for more in (0, 1))
-    assert checkpoint._cut([{"src": source, "mt": fits}, {"src": source, "mt": word}]) == 0
-    assert checkpoint._cut([{"src": source, "mt": fits}, {"src": source, "mt": cut}]) == 1
+    assert checkpoint.cut([{"src": source, "mt": fits}, {"src": source, "mt": word}]) == 0
+    assert checkpoint.cut([{"src": source, "mt": fits}, {"src": source, "mt": cut}]) == 1
     write("src.txt", "The bank.", "The bank.")
     for name in ("mt.txt", "ref.txt"):
         write(name, word * 600, "Ufer.")

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -183,8 +184,9 @@ def test_kill_minus_nine_loses_at_most_the_part_that_was_being_written(tmp_path:
     process.send_signal(signal.SIGKILL)
     last = max([0, *map(int, process.stdout.read().split())])
     process.wait()
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     with CandidateStore(path) as store:
-        assert store._connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         for number in range(last + 3):
             got = store.get(f"key {number}", 16)
             whole = [Candidate(f"a {number} {i} " + "x" * 200, logprob=-i / 7, tokens=i) for i in range(16)]

@@ -78,18 +78,18 @@ class CometCheckpoint:
                 path = path / "checkpoints" / "model.ckpt"
             try:
                 checkpoint = str(path) if path.is_file() else comet.download_model(self.name)
-                self._model: Any = comet.load_from_checkpoint(checkpoint)
+                self.model: Any = comet.load_from_checkpoint(checkpoint)
             # COMET passes on whatever Lightning, torch and the hub raise.
             except Exception as error:
                 raise EngineError(
                     f"COMET cannot load {self.name}: {error}; give a .ckpt file, or a name on the hub that can be "
                     "reached"
                 ) from error
-        self._model.eval()
+        self.model.eval()
         if self.options.dtype == "float16":
-            self._model.half()
-        self.has_spans = isinstance(self._model, XCOMETMetric)
-        self.needs_references = bool(self._model.requires_references()) and not self.has_spans
+            self.model.half()
+        self.has_spans = isinstance(self.model, XCOMETMetric)
+        self.needs_references = bool(self.model.requires_references()) and not self.has_spans
         fields = {"model": self.name, "dtype": self.options.dtype}
         self.signature = Signature.of("comet", fields, version("unbabel-comet"))
 
@@ -102,20 +102,20 @@ class CometCheckpoint:
 
             gpus = int(torch.cuda.is_available())
         rows, batch_size = [dict(sample) for sample in samples], self.options.batch_size
-        if cut := self._cut(rows):
+        if cut := self.cut(rows):
             logger.warning(
-                f"note: {self.name} reads {int(self._model.encoder.max_positions)} tokens, and COMET cut {cut} of "
+                f"note: {self.name} reads {int(self.model.encoder.max_positions)} tokens, and COMET cut {cut} of "
                 f"{number_of(len(rows), 'segment')} there; a model of this package with unit=sentence reads all"
             )
         with _quiet():
-            return self._model.predict(rows, batch_size=batch_size, gpus=gpus, progress_bar=progress)
+            return self.model.predict(rows, batch_size=batch_size, gpus=gpus, progress_bar=progress)
 
-    def _cut(self, samples: Sequence[Mapping[str, str]]) -> int:
+    def cut(self, samples: Sequence[Mapping[str, str]]) -> int:
         """How many samples COMET cuts without a word, as the model does not read to their end. An encoder of all texts
         together cuts their sum, another one each text; both at the positions that it has."""
         from comet.models import UnifiedMetric
 
-        encoder, together = self._model.encoder, isinstance(self._model, UnifiedMetric)
+        encoder, together = self.model.encoder, isinstance(self.model, UnifiedMetric)
         most = int(encoder.max_positions)
         texts = list(dict.fromkeys(text for one in samples for key, text in one.items() if key in ("src", "mt", "ref")))
         with _quiet():

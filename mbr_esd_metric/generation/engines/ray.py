@@ -23,7 +23,7 @@ PART = 16
 ROWS = 32
 AHEAD = 2
 #: More copies than there are may be lost without a result between them, before the run ends.
-_MORE_LOSSES = 3
+MORE_LOSSES = 3
 
 
 class RayEngine(Engine):
@@ -121,7 +121,7 @@ class _Copies:
                     ray.kill(actor)  # it may still be at work, if only the way to it is cut
                     self._spawn()
                     lost += 1
-                if lost > most + _MORE_LOSSES:
+                if lost > most + MORE_LOSSES:
                     message = f"Ray lost {lost} copies of the model in a row: {_last_line(error)}; {RESUME}"
                     raise EngineError(message) from error
             else:

@@ -59,14 +59,14 @@ _POINTS = np.array([0.0, 1.0, 5.0])
 #: Probabilities below this are taken for it, so that no log-probability is infinite.
 _LEAST = 1e-6
 #: Requests whose texts are divided into tokens together.
-_REQUESTS = 256
+REQUESTS = 256
 
 #: Of numbers in three dimensions.
 Transitions: TypeAlias = "np.ndarray[tuple[int, int, int], np.dtype[np.float64]]"
 
 
 @dataclass(frozen=True, slots=True)
-class _Window:
+class Window:
     """A pair, or a part of one, that the model reads at once: the request's number and the tokens."""
 
     number: int
@@ -86,7 +86,8 @@ class TaggerEngine(PretrainedEngine):
     packages: ClassVar[tuple[str, ...]] = ("onnxruntime", "tokenizers")
     extra: ClassVar[str] = "small"
     only_format: ClassVar[str] = "tags"
-    _encoder: Encoder | None = None
+    #: The model, once it is loaded.
+    encoder: Encoder | None = None
 
     def __init__(self, options: EngineOptions) -> None:
         folder = Path(options.model)
@@ -100,7 +101,7 @@ class TaggerEngine(PretrainedEngine):
 
     def load(self) -> None:
         """Load model and tokenizer, once; a model without the three labels is refused."""
-        if self._encoder is not None:
+        if self.encoder is not None:
             return
         self.check()
         options = self.options
@@ -128,7 +129,7 @@ class TaggerEngine(PretrainedEngine):
             raise EngineError(
                 f"{options.model}: its config.json mixes the score from {min(unknown)!r}, which is unknown"
             )
-        self._encoder = encoder
+        self.encoder = encoder
 
     def unsupported_settings(self, sampling: Sampling) -> tuple[str, ...]:
         """Top-k: a tag is one of three."""
@@ -136,11 +137,11 @@ class TaggerEngine(PretrainedEngine):
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
         self.load()
-        encoder, left = self._encoder, iter(requests)
+        encoder, left = self.encoder, iter(requests)
         assert encoder is not None
-        while group := list(islice(left, _REQUESTS)):
-            windows = _windows(encoder, group)
-            logits: dict[int, list[tuple[_Window, Matrix]]] = defaultdict(list)
+        while group := list(islice(left, REQUESTS)):
+            windows = windows_of(encoder, group)
+            logits: dict[int, list[tuple[Window, Matrix]]] = defaultdict(list)
             for window, values in zip(windows, encoder.logits([one.tokens for one in windows]), strict=True):
                 logits[window.number].append((window, values))
             for number, request in enumerate(group):
@@ -148,10 +149,10 @@ class TaggerEngine(PretrainedEngine):
 
     def close(self) -> None:
         """Free the model's memory."""
-        self._encoder = None
+        self.encoder = None
 
     def _candidates(
-        self, request: Request, windows: Sequence[tuple[_Window, Matrix]], sampling: Sampling
+        self, request: Request, windows: Sequence[tuple[Window, Matrix]], sampling: Sampling
     ) -> tuple[Candidate, ...]:
         sides = self._probabilities(request, windows)
         features = self._features(sides, windows)
@@ -175,7 +176,7 @@ class TaggerEngine(PretrainedEngine):
             samples.append(Candidate(text + ending, logprob=sum(each), tokens=len(words), token_logprobs=by_token))
         return tuple(samples)
 
-    def _probabilities(self, request: Request, windows: Sequence[tuple[_Window, Matrix]]) -> list[Matrix]:
+    def _probabilities(self, request: Request, windows: Sequence[tuple[Window, Matrix]]) -> list[Matrix]:
         """The probabilities of the tags of each word of translation and source, (words, 3) each."""
         words = [words_of(request.translation), words_of(request.source)]
         ends = [[word.end for word in side] for side in words]
@@ -201,7 +202,7 @@ class TaggerEngine(PretrainedEngine):
         least = [np.maximum(side, _LEAST) for side in sides]
         return [side / side.sum(1, keepdims=True) for side in least]
 
-    def _features(self, sides: Sequence[Matrix], windows: Sequence[tuple[_Window, Matrix]]) -> dict[str, float]:
+    def _features(self, sides: Sequence[Matrix], windows: Sequence[tuple[Window, Matrix]]) -> dict[str, float]:
         """The numbers that the score is mixed from: the means of `_MEANS`; `total`, ``-log(1 + e)``, where e is the
         expected MQM points of both texts' spans; and `length`, ``log(1 + n)``, where n is the source's tokens."""
         expected = 0.0
@@ -219,7 +220,7 @@ class TaggerEngine(PretrainedEngine):
         return {"total": -math.log1p(expected), "length": math.log1p(length), **means}
 
 
-def _windows(encoder: Encoder, requests: Sequence[Request]) -> list[_Window]:
+def windows_of(encoder: Encoder, requests: Sequence[Request]) -> list[Window]:
     """The windows of these requests: each pair whole, or cut until the parts fit."""
     windows = []
     todo = [(n, Part(0, len(one.translation), 0, len(one.source))) for n, one in enumerate(requests)]
@@ -234,7 +235,7 @@ def _windows(encoder: Encoder, requests: Sequence[Request]) -> list[_Window]:
         every, todo = zip(todo, encoder.tokens(pairs), strict=True), []
         for (number, part), tokens in every:
             if len(tokens) <= encoder.longest:
-                windows.append(_Window(number, part, tokens))
+                windows.append(Window(number, part, tokens))
             else:
                 todo += [(number, half) for half in _halves(requests[number], part)]
     return windows
@@ -261,16 +262,19 @@ class TagChain:
     Args:
         sides: probabilities of the tags of each word, (words, 3), of each text.
         persistence: k.
+
+    Attributes:
+        transitions: P(t_i | t_{i-1}) of each word, (words, 3, 3).
     """
 
     def __init__(self, sides: Sequence[Matrix], persistence: float) -> None:
         self._sides, self._persistence = sides, persistence
-        self._exact = self._transitions(sides)
+        self.transitions = self._transitions(sides)
 
     def sampled(self, seeds: Sequence[str], temperature: float) -> Matrix:
         """The tags of one path a seed, (seeds, words). At another temperature than 1 the marginals are those of
         ``p_i ** (1 / temperature)``."""
-        used = self._exact
+        used = self.transitions
         if temperature != 1:
             warm = [np.exp(np.log(side) / temperature) for side in self._sides]
             used = self._transitions([side / side.sum(1, keepdims=True) for side in warm])
@@ -287,7 +291,7 @@ class TagChain:
 
     def likeliest(self) -> Any:
         """The tags of the likeliest path (Viterbi), (words,)."""
-        logs = np.log(self._exact)
+        logs = np.log(self.transitions)
         best, back = np.zeros(3), []
         for rows in logs:
             through = best[:, None] + rows
@@ -301,7 +305,7 @@ class TagChain:
     def logprobs(self, paths: Matrix) -> Any:
         """The log-probability of each tag of each path, given the one before it, (paths, words)."""
         before = np.pad(paths[:, :-1], ((0, 0), (1, 0)))
-        return np.log(self._exact[np.arange(len(self._exact)), before, paths])
+        return np.log(self.transitions[np.arange(len(self.transitions)), before, paths])
 
     def _transitions(self, sides: Sequence[Matrix]) -> Transitions:
         """P(t_i | t_{i-1}), (words, 3, 3); the rows of the first word of a text are all alike."""

@@ -97,7 +97,7 @@ class VllmEngine(PretrainedEngine):
                         too_long.append(f"{request.label}: prompt and answer may have {length} tokens, {fix}")
                         continue
                     name, prompt = str(next(numbers)), {"prompt_token_ids": tokens}
-                    engine.add_request(name, prompt, _parameters(request, sampling), lora_request=self._lora)
+                    engine.add_request(name, prompt, sampling_parameters(request, sampling), lora_request=self._lora)
                     running[name] = request
                     sequences += request.n
                 if not running:
@@ -177,7 +177,8 @@ def _value(text: str) -> Any:
         return text
 
 
-def _parameters(request: Request, sampling: Sampling) -> Any:
+def sampling_parameters(request: Request, sampling: Sampling) -> Any:
+    """vLLM's `SamplingParams` for a request."""
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 

@@ -82,7 +82,7 @@ def test_what_is_read_ahead_does_not_grow_with_the_run(stub: EngineOptions, monk
 def test_a_process_that_dies_gives_its_work_to_another(stub: EngineOptions, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until one batch ends process after process."""
     monkeypatch.setattr(module, "ROWS", 1)
-    monkeypatch.setattr(module, "_MORE_LOSSES", 0)
+    monkeypatch.setattr(module, "MORE_LOSSES", 0)
     requests = [Request(f"key{i}", {2: "die", 5: "always"}.get(i, ""), "", 20) for i in range(6)]
     parts: list[Generated] = []
     with pytest.raises(EngineError, match="Ray lost 2 copies of the model in a row: .*; what was sampled is kept"):

@@ -73,7 +73,7 @@ def sampled(engine: TaggerEngine, one: Request, sampling: Sampling = EXACT) -> t
 
 
 def transitions(chances: Any, persistence: float = 0.9) -> Any:
-    return TagChain([chances], persistence)._exact
+    return TagChain([chances], persistence).transitions
 
 
 def test_the_chain_has_the_marginals_that_it_is_made_of_and_neighbours_agree_more_often() -> None:
@@ -198,11 +198,11 @@ def test_a_batch_gives_what_one_by_one_gives(engine: TaggerEngine) -> None:
 
 def test_a_long_pair_is_read_in_windows(engine: TaggerEngine) -> None:
     engine.load()
-    assert engine._encoder is not None
+    assert engine.encoder is not None
     long = request(*PAIRS[2])
-    windows = tagger._windows(engine._encoder, [long])
+    windows = tagger.windows_of(engine.encoder, [long])
     assert len(windows) > 1
-    assert max(len(one.tokens) for one in windows) <= engine._encoder.longest
+    assert max(len(one.tokens) for one in windows) <= engine.encoder.longest
     parts = sorted((one.part for one in windows), key=lambda part: part.start)
     assert "".join(long.translation[part.start : part.end] for part in parts) == long.translation
 
@@ -210,7 +210,7 @@ def test_a_long_pair_is_read_in_windows(engine: TaggerEngine) -> None:
 def test_more_requests_than_a_batch_come_in_order_and_lazily(
     engine: TaggerEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tagger, "_REQUESTS", 2)
+    monkeypatch.setattr(tagger, "REQUESTS", 2)
     taken = []
 
     def requests() -> Iterator[Request]:

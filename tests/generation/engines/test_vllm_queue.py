@@ -43,7 +43,7 @@ class Model:
 
 def engine(model: Model, monkeypatch: pytest.MonkeyPatch) -> VllmEngine:
     monkeypatch.setattr(module, "SEQUENCES", 8)
-    monkeypatch.setattr(module, "_parameters", lambda request, sampling: request.n)
+    monkeypatch.setattr(module, "sampling_parameters", lambda request, sampling: request.n)
     made = VllmEngine.__new__(VllmEngine)
     made.__dict__.update(_llm=model, _context=100)
     return made

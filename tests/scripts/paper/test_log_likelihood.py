@@ -53,7 +53,7 @@ def test_a_sampled_answer_is_as_likely_as_the_engine_says() -> None:
     (likelihood,) = log_likelihood.likelihoods_of(options, [first])
     model, tokenizer = load_merged(options)
     model.set_attn_implementation("eager")
-    prompt, tokens = log_likelihood._tokens(tokenizer, first)
+    prompt, tokens = log_likelihood.tokens_of(tokenizer, first)
     total = 0.0
     with torch.inference_mode():
         for at, token in enumerate(tokens):
