@@ -90,7 +90,8 @@ class DataFrame(Protocol):
 class PolarsFrame(Protocol):
     """The method of a polars DataFrame that `predict` calls."""
 
-    def to_dicts(self) -> list[dict[str, Any]]: ...
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """As in polars."""
 
 
 #: Settings of a model that `repr` shows even where they are at their default.

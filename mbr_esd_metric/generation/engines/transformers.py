@@ -203,6 +203,7 @@ class PromptCache:
         self.clear()
 
     def clear(self) -> None:
+        """Forget the prompt."""
         from transformers import DynamicCache
 
         self._tokens: list[int] = []
