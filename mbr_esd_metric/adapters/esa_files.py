@@ -184,7 +184,7 @@ class _Reader:
                 f"another source of segment {one.segment} of {one.doc} than in an earlier line; import each campaign "
                 "into a test set of its own"
             )
-        segment.put(one.system, one.target)
+        segment.put(one.system, one.translation)
         segment.ratings.setdefault(one.system, []).append(one)
 
     def _segment(self, lp: str, domain: str, document: str, number: str, source: str) -> RatedSegment:
@@ -211,6 +211,6 @@ class _Reader:
                 left_out["error span without characters, or past the translation: has no place"] += 1
                 placed.append(MqmError(severity, category))
             else:
-                placed.append(MqmError(severity, category, "target", start, end))
+                placed.append(MqmError(severity, category, "translation", start, end))
         score = None if score is None else finite(score)
         segment.ratings.setdefault(system, []).append(segment.rating(system, rater or "", tuple(placed), score))

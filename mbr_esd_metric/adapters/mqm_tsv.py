@@ -80,13 +80,13 @@ def read_mqm_tsv(path: str | Path) -> RatingData:
             continue
         lp = "" if pair is None or len(row) <= pair else row[pair].strip()
         key = cell["system"], cell["doc"], cell["segment"], cell["rater"], lp
-        source, target = _Marked.read(cell["source"]), _Marked.read(cell["target"])
-        text, at = first.setdefault((*key[:3], lp, source.text), (target.text, line))
+        source, translation = _Marked.read(cell["source"]), _Marked.read(cell["target"])
+        text, at = first.setdefault((*key[:3], lp, source.text), (translation.text, line))
         what = f"system {key[0]} for segment {key[2]} of {key[1]}"
-        check_same_text(path, what, text, at, target.text, line)
+        check_same_text(path, what, text, at, translation.text, line)
         texts["source", key[1], key[2], lp][source.text] += 1
-        texts["target", key[0], key[1], key[2], lp][target.text] += 1
-        groups[key].append(_Row(line, cell["doc_segment"], severity, cell["category"].strip(), source, target))
+        texts["translation", key[0], key[1], key[2], lp][translation.text] += 1
+        groups[key].append(_Row(line, cell["doc_segment"], severity, cell["category"].strip(), source, translation))
     ratings = tuple(_rating(key, group, texts, left_out) for key, group in groups.items())
     if not ratings:
         why = f"; of {len(left_out)} rows the first is a {left_out[0].reason}" if left_out else ""
@@ -148,7 +148,7 @@ class _Row(NamedTuple):
     severity: str
     category: str
     source: _Marked
-    target: _Marked
+    translation: _Marked
 
 
 def _rating(
@@ -157,27 +157,29 @@ def _rating(
     system, doc, segment, rater, lp = key
     # Among equals `most_common` keeps the order of first appearance: the result does not depend on hashing.
     source = texts["source", doc, segment, lp].most_common(1)[0][0].rstrip()
-    target = texts["target", system, doc, segment, lp].most_common(1)[0][0].rstrip()
+    translation = texts["translation", system, doc, segment, lp].most_common(1)[0][0].rstrip()
     errors = []
     for row in rows:
         if row.severity in _NO_ERROR:
             continue
         if fold_severity(row.severity) is None and row.severity != "neutral":
             left_out.append(LeftOut(row.line, f"severity {row.severity!r}: has no penalty"))
-        errors.append(_error(row, source, target, left_out))
+        errors.append(_error(row, source, translation, left_out))
     doc_segment, line = rows[0].doc_segment, rows[0].line
-    return Rating(system, doc, segment, rater, source, target, tuple(errors), lp or None, line, doc_segment=doc_segment)
+    return Rating(
+        system, doc, segment, rater, source, translation, tuple(errors), lp or None, line, doc_segment=doc_segment
+    )
 
 
-def _error(row: _Row, source: str, target: str, left_out: list[LeftOut]) -> MqmError:
+def _error(row: _Row, source: str, translation: str, left_out: list[LeftOut]) -> MqmError:
     """The error of a row, with its place in the kept texts."""
-    of_source = row.target.problem == _UNMARKED != row.source.problem
-    text, into = (row.source, source) if of_source else (row.target, target)
+    of_source = row.translation.problem == _UNMARKED != row.source.problem
+    text, into = (row.source, source) if of_source else (row.translation, translation)
     problem = text.problem
     if problem is None:
         place = carry_span(text.start, text.end, text.text, into)
         if place is not None:
-            return MqmError(row.severity, row.category, "source" if of_source else "target", *place)
+            return MqmError(row.severity, row.category, "source" if of_source else "translation", *place)
         same = text.text.rstrip() == into
         problem = AT_THE_END if same else "span lost between rows whose texts differ"
     left_out.append(LeftOut(row.line, f"{problem}: counts in the score, has no span"))

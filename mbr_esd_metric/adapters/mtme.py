@@ -93,11 +93,13 @@ def evaluate_spans_of(
 
 
 def annotation_of(rating: Any) -> Annotation | None:
-    """The target side of a toolkit's ``Rating``, with all that a rater marked; an annotation, or None, as it is."""
+    """A toolkit's ``Rating`` of the translation, with all that a rater marked; an annotation, or None, as it is."""
     if rating is None or isinstance(rating, Annotation):
         return rating
     return annotation_of_errors(
-        MqmError(e.severity or "", e.category, "target", e.start, e.end) for e in rating.errors if not e.is_source_error
+        MqmError(e.severity or "", e.category, "translation", e.start, e.end)
+        for e in rating.errors
+        if not e.is_source_error
     )
 
 

@@ -71,16 +71,16 @@ def unquoted(cell: str) -> str:
 
 
 class _Row(NamedTuple):
-    """Its rating without errors, the target with its quotes of CSV, and start, end and severity of each error."""
+    """Its rating without errors, the translation with its quotes of CSV, and start, end and severity of each error."""
 
     rating: Rating
-    target: str
+    translation: str
     spans: list[tuple[int, int, str]]
 
     @property
     def is_quoted(self) -> bool:
-        """Whether the target has quotes of CSV, which the rating's has not."""
-        return self.rating.target != self.target
+        """Whether the translation has quotes of CSV, which the rating's has not."""
+        return self.rating.translation != self.translation
 
 
 class _Reading(NamedTuple):
@@ -98,9 +98,13 @@ def _rows(path: Path, left_out: list[LeftOut]) -> list[_Row]:
         cells = line.split("\t")
         if len(cells) in (_WITH_SYSTEM + 1, _WITH_LP + 1) and not cells[-1].strip():
             cells.pop()
-            source, target = cells[-5], cells[-4]  # some rows of 2022 have both texts in one pair of quotes
-            if source.startswith('"') and target.endswith('"') and source.count('"') == target.count('"') == 1:
-                cells[-5:-3] = source[1:], target[:-1]
+            source, translation = cells[-5], cells[-4]  # some rows of 2022 have both texts in one pair of quotes
+            if (
+                source.startswith('"')
+                and translation.endswith('"')
+                and source.count('"') == translation.count('"') == 1
+            ):
+                cells[-5:-3] = source[1:], translation[:-1]
         if without_source(cells):
             raise InputError(f"{path}, line {number}: no sources, as in a submission or its gold; give the test set")
         if cells[0] in _HEADERS or not line.strip():
@@ -112,16 +116,16 @@ def _rows(path: Path, left_out: list[LeftOut]) -> list[_Row]:
         else:
             left_out.append(LeftOut(number, f"row with neither {_WITH_LP} nor {_WITH_SYSTEM} fields"))
             continue
-        source, target = unquoted(cells[-5]).rstrip(), cells[-4].rstrip()
+        source, translation = unquoted(cells[-5]).rstrip(), cells[-4].rstrip()
         spans, problem = _spans(cells[-3:])
-        if not source or not target:
+        if not source or not translation:
             problem = "row without a source or a translation"
         if problem:
             left_out.append(LeftOut(number, problem))
             continue
-        text = unquoted(target).rstrip()
+        text = unquoted(translation).rstrip()
         rating = Rating(system, doc, segment, rater, source, text, (), pair, number)
-        rows.append(_Row(rating, target, spans))
+        rows.append(_Row(rating, translation, spans))
     return rows
 
 
@@ -135,16 +139,16 @@ def _spans(columns: Sequence[str]) -> tuple[list[tuple[int, int, str]], str]:
 
 
 def without_source(cells: list[str]) -> bool:
-    """Whether a row is of a submission or its gold: language pair, method, number, target, offsets, severities."""
+    """Whether a row is of a submission or its gold: language pair, method, number, translation, offsets, severities."""
     return len(cells) == _WITH_LP and cells[2].isdigit() and not cells[1].isdigit()
 
 
 def _reading(rows: Iterable[_Row]) -> _Reading:
     """The reading of a file that puts most of its offsets between words, see above."""
-    spaced = [row for row in rows if not UNSPACED.search(row.rating.target)]
+    spaced = [row for row in rows if not UNSPACED.search(row.rating.translation)]
     spans = [(row, start, end) for row in spaced for start, end, _ in row.spans if 0 <= start < end]
-    quoted = [(row.target, row.rating.target, start) for row, start, _ in spans if row.is_quoted]
-    plain = [(row.target, start, end) for row, start, end in spans if not row.is_quoted]
+    quoted = [(row.translation, row.rating.translation, start) for row, start, _ in spans if row.is_quoted]
+    plain = [(row.translation, start, end) for row, start, end in spans if not row.is_quoted]
     shown = sum(_between_words(whole, start) - _between_words(text, start) for whole, text, start in quoted)
     ends = [
         sum(start < end - further and _between_words(text, end - further) for text, start, end in plain)
@@ -162,8 +166,8 @@ def _between_words(text: str, at: int) -> bool:
 
 def _within(row: _Row, at: int) -> int:
     """The offset in the text of an offset in the same text, quoted as in CSV; one below 0 stays."""
-    before = row.target[1 : max(1, at)].replace('""', '"')
-    return min(at, len(before), len(unquoted(row.target)))
+    before = row.translation[1 : max(1, at)].replace('""', '"')
+    return min(at, len(before), len(unquoted(row.translation)))
 
 
 def span_columns(starts: str, ends: str, severities: str) -> list[tuple[str, str, str]]:
@@ -178,7 +182,7 @@ def span_columns(starts: str, ends: str, severities: str) -> list[tuple[str, str
 
 def _errors(row: _Row, reading: _Reading, left_out: list[LeftOut]) -> tuple[MqmError, ...]:
     """The errors of a row, at their places in the text."""
-    line, target = row.rating.line, row.rating.target
+    line, translation = row.rating.line, row.rating.translation
     errors, moved = [], False
     for start, end, severity in row.spans:
         if reading.further > 0 and end - reading.further > start >= 0:  # one of few characters stays
@@ -188,16 +192,16 @@ def _errors(row: _Row, reading: _Reading, left_out: list[LeftOut]) -> tuple[MqmE
         if fold_severity(severity) is None:
             left_out.append(LeftOut(line, f"severity {severity!r}: has no penalty"))
             errors.append(MqmError(severity.lower(), ""))
-        elif not 0 <= start < end or start >= len(target):
+        elif not 0 <= start < end or start >= len(translation):
             why = AT_THE_END if 0 <= start < end else "error without characters"
             left_out.append(LeftOut(line, f"{why}: counts in the score, has no span"))
             # As the task's scorer has it: at a place, which may be the end of the text.
-            placed = 0 <= start <= min(end, len(target))
-            errors.append(MqmError(severity.lower(), "", *(("target", start, start) if placed else ())))
+            placed = 0 <= start <= min(end, len(translation))
+            errors.append(MqmError(severity.lower(), "", *(("translation", start, start) if placed else ())))
         else:
-            if end > len(target):
+            if end > len(translation):
                 left_out.append(LeftOut(line, "span cut to the end of the translation"))
-            errors.append(MqmError(severity.lower(), "", "target", start, min(end, len(target))))
+            errors.append(MqmError(severity.lower(), "", "translation", start, min(end, len(translation))))
     if moved:
         left_out.append(LeftOut(line, f"ends moved {reading.further} characters to the left, where words end"))
     if row.is_quoted:

@@ -57,7 +57,7 @@ class MqmError:
 
     severity: str
     category: str | None
-    side: Literal["target", "source"] | None = None
+    side: Side | None = None
     start: int = 0
     end: int = 0
     confidence: float | None = None
@@ -70,16 +70,16 @@ class MqmError:
         return place | side | {"severity": self.severity, "category": self.category} | confidence
 
     @classmethod
-    def from_json(cls, item: Mapping[str, Any], source: str, target: str) -> MqmError:
+    def from_json(cls, item: Mapping[str, Any], source: str, translation: str) -> MqmError:
         """The error of an object of a line. Raises `InputError` where it does not fit its text."""
         severity, category = str(item["severity"]).lower(), str(item["category"] or "")
-        side: Literal["source", "target"] = "source" if item.get("side") == "source" else "target"
+        side: Side = "source" if item.get("side") == "source" else "translation"
         confidence = None if item.get("confidence") is None else finite(item["confidence"])
         if item.get("start") is None and item.get("end") is None:
             return cls(severity, category, "source" if side == "source" else None, confidence=confidence)
         start, end = int(item["start"]), int(item["end"])
-        if not 0 <= start < end <= len(source if side == "source" else target):
-            raise InputError(f"error span [{start}, {end}) does not fit its {side.replace('target', 'translation')}")
+        if not 0 <= start < end <= len(source if side == "source" else translation):
+            raise InputError(f"error span [{start}, {end}) does not fit its {side}")
         return cls(severity, category, side, start, end, confidence)
 
 
@@ -97,7 +97,7 @@ class Rating:
     Attributes:
         segment, doc_segment: the segment's position in the test set and in its document, as in the file.
         rater: "" where the file does not say.
-        source, target: without markers and white space at the end; of rows that disagree, the most frequent text.
+        source, translation: without markers and white space at the end; of rows that disagree, the most frequent text.
         errors: in the file's order, those of the source side and those without a place among them.
         lp: such as "en-de" where the file says it.
         line: the first one of the file that has it; 0 if there is no file.
@@ -114,7 +114,7 @@ class Rating:
     segment: str
     rater: str
     source: str
-    target: str
+    translation: str
     errors: tuple[MqmError, ...] = ()
     lp: str | None = None
     line: int = field(default=0, compare=False)
@@ -128,12 +128,12 @@ class Rating:
 
     @property
     def both(self) -> Annotation:
-        """The major and minor errors of the target side and the omissions; errors of the source itself are neither."""
-        return annotation_of_errors(e for e in self.errors if e.side == "target" or is_omission(e.category))
+        """The major and minor errors of the translation and the omissions; errors of the source itself are neither."""
+        return annotation_of_errors(e for e in self.errors if e.side == "translation" or is_omission(e.category))
 
     @property
     def annotation(self) -> Annotation:
-        """The major and minor errors of the target side, each as often as it was marked."""
+        """The major and minor errors of the translation, each as often as it was marked."""
         return self.both.on("translation")
 
     def mqm(self, weights: str = "google") -> float:
@@ -150,7 +150,7 @@ class Rating:
             "seg_id": self.segment,
             "rater": self.rater,
             "src": self.source,
-            "mt": self.target,
+            "mt": self.translation,
             "errors": [error.to_json() for error in self.errors] if self.marked else None,
             "score": self.score,
             "seconds": round(self.seconds, 3),
@@ -162,17 +162,17 @@ class Rating:
     @classmethod
     def from_json(cls, item: Mapping[str, Any], line: int, left_out: list[LeftOut]) -> Rating:
         """The rating of one line; raises what `untrusted.reading` catches where it is none."""
-        source, target = str(item["src"]), str(item["mt"])
+        source, translation = str(item["src"]), str(item["mt"])
         errors = []
         for one in item["errors"] or ():
-            error = MqmError.from_json(one, source, target)
-            length = len((source if error.side == "source" else target).rstrip())
+            error = MqmError.from_json(one, source, translation)
+            length = len((source if error.side == "source" else translation).rstrip())
             if error.start < error.end and error.start >= length:
                 left_out.append(LeftOut(line, AT_THE_END))
             else:
                 errors.append(error if error.end <= length else replace(error, end=length))
         system, doc, segment, rater = (str(item[key]) for key in ("system", "doc", "seg_id", "rater"))
-        texts, lp = (source.rstrip(), target.rstrip()), str(item["direction" if "direction" in item else "lp"])
+        texts, lp = (source.rstrip(), translation.rstrip()), str(item["direction" if "direction" in item else "lp"])
         marked = item["errors"] is not None
         rating = cls(system, doc, segment, rater, *texts, tuple(errors), lp, line, marked=marked)
         if "checks" not in item:
@@ -195,7 +195,7 @@ class Rating:
 
 def annotation_of_errors(errors: Iterable[MqmError]) -> Annotation:
     """The major and minor errors that have a place or are omissions, with every repeat: spans, points where an error of
-    the target has no characters, and `unplaced` where one of the source has none."""
+    the translation has no characters, and `unplaced` where one of the source has none."""
     spans: list[ErrorSpan] = []
     points: list[Point] = []
     unplaced: list[Severity] = []
@@ -203,13 +203,12 @@ def annotation_of_errors(errors: Iterable[MqmError]) -> Annotation:
         severity = fold_severity(error.severity)
         if severity is None or error.side is None:
             continue
-        if error.start == error.end and error.side == "target":
+        if error.start == error.end and error.side == "translation":
             points.append((int(error.start), severity))
         elif error.start == error.end:
             unplaced.append(severity)
         else:
-            side: Side = "translation" if error.side == "target" else "source"
-            spans.append(ErrorSpan(error.start, error.end, severity, error.category, error.confidence, side))
+            spans.append(ErrorSpan(error.start, error.end, severity, error.category, error.confidence, error.side))
     return Annotation.of_rater(spans).with_points(points).with_unplaced(unplaced)
 
 
@@ -264,10 +263,10 @@ def check_comparable(ratings: Sequence[Rating]) -> None:
     texts: dict[tuple[str, ...], str] = {}
     for one in ratings:
         key = one.system, one.doc, one.segment, one.source
-        if texts.setdefault(key, one.target) != one.target:
+        if texts.setdefault(key, one.translation) != one.translation:
             raise InputError(
                 f"two translations of segment {one.segment} of {one.doc} by {one.system} ({texts[key][:40]!r}, "
-                f"{one.target[:40]!r}); give them to a report each, or change a system's name"
+                f"{one.translation[:40]!r}); give them to a report each, or change a system's name"
             )
 
 

@@ -151,9 +151,9 @@ def _rows(path: str) -> Iterator[_Row]:
         for record, decision in decided_records(path, options):
             if decision is None:
                 raise NoValidCandidateError(f"{path}, {record.label}: no candidate can be read; sample it anew")
-            score = sampled_score(decision, record.columns, record.src, record.mt, options, _RESAMPLES, rng)
+            score = sampled_score(decision, record.columns, record.source, record.translation, options, _RESAMPLES, rng)
             place = Place(path, record.id)
-            yield _Row(record.system or "", place, record.src, record.mt, score, decision.mqm, settings)
+            yield _Row(record.system or "", place, record.source, record.translation, score, decision.mqm, settings)
 
 
 def _scored(system: _System) -> _System:

@@ -103,7 +103,7 @@ def run_sft(args: argparse.Namespace) -> int:
                 f"{path} does not say its language pair; put it before the file, for instance en-de={path}"
             )
         annotations = [
-            HumanAnnotation(r.source, r.target, r.lp or lp or "", r.annotation)
+            HumanAnnotation(r.source, r.translation, r.lp or lp or "", r.annotation)
             for r in ratings
             if r.annotation or not r.errors  # errors without a place are none to be taught as "no error"
         ]

@@ -296,7 +296,7 @@ def _line(where: str, value: bytes | list[Any], rules: _Rules) -> _Line:
     record = candidate_record(where, value)
     with labelled(f"{where}, {record.label}"):
         outcome = _outcome(record, options, rules.first)
-        if options.blank == "skip" and is_untranslated(record.src, record.mt):
+        if options.blank == "skip" and is_untranslated(record.source, record.translation):
             return _Line(b"", skipped=f"{record.label}: a blank translation (blank=skip)")
         if isinstance(outcome, Decision):
             content = json_line(DecisionRecord.of(record, outcome, signature).to_json())
@@ -323,6 +323,6 @@ def _outcome(
             f'its "decision" is {dict(record.decision)}, and that of the first line {first and dict(first)}; give each '
             "a file of its own"
         )
-    blank = blank_decision(record.src, record.mt, options)
+    blank = blank_decision(record.source, record.translation, options)
     decide = corpus_segment if options.whole_set else decide_segment
-    return blank or decide(record.columns, record.mt, options, source=record.src)
+    return blank or decide(record.columns, record.translation, options, source=record.source)

@@ -149,7 +149,7 @@ def make_pairs(records: Iterable[CandidateRecord], card: ModelCard) -> Preferenc
 def _decision(record: CandidateRecord, card: ModelCard) -> Decision:
     """The decision for a segment, which errors name. Raises as `decide`."""
     with labelled(record.label):
-        return decide_segment(record.columns, record.mt, card.decision, source=record.src)
+        return decide_segment(record.columns, record.translation, card.decision, source=record.source)
 
 
 def preference(record: CandidateRecord, decision: Decision, prompt: Prompt) -> TrainingRow | str:
@@ -166,7 +166,7 @@ def preference(record: CandidateRecord, decision: Decision, prompt: Prompt) -> T
     logprobs = [-math.inf if one is None else one for one in record.columns.logprobs]
     rejected = max((i for i, value in enumerate(utilities) if value <= lowest + TIE), key=logprobs.__getitem__)
     content = {
-        "prompt": _question(prompt, record.src, record.mt, record.lp),
+        "prompt": _question(prompt, record.source, record.translation, record.lp),
         "chosen": [{"role": "assistant", "content": record.texts[decision.index]}],
         "rejected": [{"role": "assistant", "content": record.texts[rejected]}],
         "chosen_utility": decision.expected_utility,
@@ -175,7 +175,7 @@ def preference(record: CandidateRecord, decision: Decision, prompt: Prompt) -> T
         "system": record.system,
         "lp": record.lp,
     }
-    return TrainingRow(record.src, content)
+    return TrainingRow(record.source, content)
 
 
 def pairs_signature(card: ModelCard) -> Signature:
@@ -223,7 +223,7 @@ def choices(records: Iterable[CandidateRecord], card: ModelCard) -> list[HumanAn
         except NoValidCandidateError as error:
             why = str(error)
             continue
-        chosen.append(HumanAnnotation(record.src, record.mt, record.lp or "", decision.annotation))
+        chosen.append(HumanAnnotation(record.source, record.translation, record.lp or "", decision.annotation))
     if why and not chosen:
         raise InputError(f"no segment has a valid candidate; {why}")
     return chosen

@@ -97,14 +97,13 @@ class CandidateRecord:
 
     Attributes:
         id: names the segment; in a released-code file its number in its system, from 1.
-        src, mt: source and translation.
         columns: the candidates: each has a text.
         system, decision, lp: None where the file does not say it.
     """
 
     id: str
-    src: str
-    mt: str
+    source: str
+    translation: str
     columns: CandidateColumns
     system: str | None = None
     decision: Mapping[str, str] | None = None
@@ -127,7 +126,7 @@ class CandidateRecord:
     @property
     def place(self) -> SegmentKey:
         """The translation that it belongs to."""
-        return SegmentKey(self.system or "", self.src, self.mt)
+        return SegmentKey(self.system or "", self.source, self.translation)
 
     @property
     def label(self) -> str:
@@ -140,7 +139,7 @@ class CandidateRecord:
         record = _object(value)
         if "candidates" not in record and "error_spans" in record:
             raise InputError("this is a decision; give the file of the candidates that it was chosen from")
-        src, mt = _typed(record, "src", str), _typed(record, "mt", str)
+        source, translation = _typed(record, "src", str), _typed(record, "mt", str)
         candidates = _typed(record, "candidates", list)
         for number, candidate in enumerate(candidates, 1):
             if not isinstance(candidate, dict):
@@ -158,7 +157,8 @@ class CandidateRecord:
         form = _format(_typed(record, "format", str, True))
         columns = CandidateColumns(texts, logprobs, truncated, None, by_token, form)
         system, lp = _typed(record, "system", str, True), _typed(record, "lp", str, True)
-        return cls(_identifier(record), src, mt, columns, system, _decision(record.get("decision")), lp)
+        decision = _decision(record.get("decision"))
+        return cls(_identifier(record), source, translation, columns, system, decision, lp)
 
     def to_json(self) -> dict[str, Any]:
         """The object of one line."""
@@ -170,7 +170,13 @@ class CandidateRecord:
         if columns.token_logprobs is not None and len(candidates) == 1:
             by_token = zip(columns.token_logprobs.sizes, columns.token_logprobs.logprobs, strict=True)
             candidates[0]["tokens"] = [[size, round(logprob, 6)] for size, logprob in by_token]
-        value = {name: getattr(self, name) for name in ("id", "system", "src", "mt", "lp")}
+        value: dict[str, Any] = {
+            "id": self.id,
+            "system": self.system,
+            "src": self.source,
+            "mt": self.translation,
+            "lp": self.lp,
+        }
         decision = None if self.decision is None else dict(self.decision)
         value |= {"format": columns.format, "decision": decision, "candidates": candidates}
         return {key: one for key, one in value.items() if one is not None}
@@ -205,11 +211,11 @@ class DecisionRecord:
     @classmethod
     def of(cls, record: CandidateRecord, decision: Decision, signature: Signature | None = None) -> DecisionRecord:
         """The record of a decision on the candidates of a record."""
-        sides = {"translation": record.mt, "source": record.src}
+        sides = {"translation": record.translation, "source": record.source}
         texts = tuple(sides[span.side][span.start : span.end] for span in decision.annotation)
         same = {field.name: getattr(decision, field.name) for field in fields(cls) if hasattr(decision, field.name)}
         if any(span.correction is not None for span in decision.annotation):
-            same["corrected"] = corrected(record.mt, decision.annotation)
+            same["corrected"] = corrected(record.translation, decision.annotation)
         return cls(id=record.id, system=record.system, texts=texts, signature=signature, **same)
 
     @classmethod

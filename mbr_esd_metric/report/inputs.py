@@ -196,7 +196,7 @@ def candidate_inputs(source: NamedPath) -> tuple[CandidateInput, RatingInput]:
     ratings = []
     options = file_options(source.path)
     for record, decision in decided_records(source.path, options):
-        text = Text(record.id, record.system or "", record.src, record.mt)
+        text = Text(record.id, record.system or "", record.source, record.translation)
         distributions.append(distribution(text, record.candidates, options))
         if decision is None or math.isnan(decision.score):
             warning = "no candidate can be read" if decision is None else None
@@ -241,7 +241,7 @@ def mqm_inputs(source: NamedPath) -> list[RatingInput]:
     in the order of their names, where the category of each error names the rater."""
     by_text: dict[Text, list[Rating]] = defaultdict(list)
     for rating in read_mqm(source.path):
-        by_text[Text(rating.segment, rating.system, rating.source, rating.target)].append(rating)
+        by_text[Text(rating.segment, rating.system, rating.source, rating.translation)].append(rating)
     each = max(len(ratings) for ratings in by_text.values())
     divided = len({one.rater for ratings in by_text.values() for one in ratings}) > each
     inputs: dict[str, list[SegmentRating]] = {}
@@ -307,7 +307,7 @@ def scored_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[lis
     people: dict[SegmentKey, list[Rating]] = defaultdict(list)
     for path in ratings:
         for one in read_mqm(path, marked=False):
-            people[SegmentKey(one.system, one.source, one.target)].append(one)
+            people[SegmentKey(one.system, one.source, one.translation)].append(one)
     rows = [row for path in metrics for row in read_comet_json(Path(path))]
     join = Join(people.items(), {row.text.system for row in rows})
     translations, labels = [], []

@@ -139,7 +139,7 @@ def _agreement(ratings: Iterable[Rating]) -> list[float]:
     """SoftF1 of each two people on the same translation."""
     similarity = get_similarity("softf1")
     return [
-        similarity.scalar(a.annotation, b.annotation, len(a.target))
+        similarity.scalar(a.annotation, b.annotation, len(a.translation))
         for group in _grouped((one for one in ratings if one.marked), _key).values()
         for a, b in combinations(group, 2)
         if a.rater != b.rater

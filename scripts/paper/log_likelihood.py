@@ -69,24 +69,24 @@ def answers_of(
     """
     human: dict[tuple[str, str], list[Annotation]] = defaultdict(list)
     for rating in read_mqm_tsv(ratings):
-        human[rating.source.strip(), rating.target.strip()].append(Annotation(rating.annotation))
-    records = {(r.src.strip(), r.mt.strip()): r for r in read_candidates(Path(candidates))}
+        human[rating.source.strip(), rating.translation.strip()].append(Annotation(rating.annotation))
+    records = {(r.source.strip(), r.translation.strip()): r for r in read_candidates(Path(candidates))}
     both = [pair for pair in human if pair in records and pair[1]]
     if not both:
         raise InputError(f"{ratings} and {candidates} have no translation in common")
-    segments = [Segment(r.src, r.mt, r.label) for r in map(records.__getitem__, both)]
+    segments = [Segment(r.source, r.translation, r.label) for r in map(records.__getitem__, both)]
     requests = requested(segments)
     similarity = get_similarity(utility).scalar
     answers = []
     for pair, segment in zip(both, segments, strict=True):
         record, raters = records[pair], human[pair]
-        written = [(HUMAN, one, answer_format.answer(one, record.mt, record.src)[0]) for one in raters]
-        written += [("no error", EMPTY, answer_format.answer(EMPTY, record.mt, record.src)[0])]
+        written = [(HUMAN, one, answer_format.answer(one, record.translation, record.source)[0]) for one in raters]
+        written += [("no error", EMPTY, answer_format.answer(EMPTY, record.translation, record.source)[0])]
         for name, rule in (("MAP", "map"), (f"MBR-{utility}", "mbr")):
             written.append((name, *_chosen(record, rule, utility)))
         for name, annotation, text in written:
             others = [one for one in raters if name != HUMAN or one is not annotation]
-            alike = [similarity(annotation, one, len(record.mt)) for one in others]
+            alike = [similarity(annotation, one, len(record.translation)) for one in others]
             answers.append(Answer(name, requests[segment.pair], text, float(np.mean(alike)) if alike else np.nan))
     return answers
 
@@ -95,7 +95,7 @@ def _chosen(record: CandidateRecord, rule: str, utility: str) -> tuple[Annotatio
     """The annotation that a rule chooses among the candidates, and its answer."""
     options = DecisionOptions(rule, utility)
     with labelled(record.label):
-        decision = decide_segment(record.columns, record.mt, options, source=record.src)
+        decision = decide_segment(record.columns, record.translation, options, source=record.source)
     assert decision.index is not None
     return Annotation(decision.annotation), record.texts[decision.index]
 

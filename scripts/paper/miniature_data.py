@@ -138,11 +138,11 @@ def load_corpus(folder: Path, size: Size, card: ModelCard) -> Corpus:
     wmt, ted, bio = (tuple(read_mqm(folder / name)) for name in (WMT, TED, BIO))
     longest: dict[str, int] = defaultdict(int)
     for rating in wmt:
-        longest[rating.source] = max(longest[rating.source], len(rating.target))
+        longest[rating.source] = max(longest[rating.source], len(rating.translation))
     short = sorted((s for s in longest if longest[s] <= 350), key=_order)
     tested = set(short[:HELD_BACK]) | {r.source for r in ted if r.doc == TED_TEST}
     sources = [s for s in short[:HELD_BACK] if longest[s] <= size.characters][: size.sources]
-    talk = [r for r in ted if r.doc == TED_TEST and len(r.target) <= size.characters]
+    talk = [r for r in ted if r.doc == TED_TEST and len(r.translation) <= size.characters]
     learnt = (
         [r for r in wmt if r.source not in tested],
         [r for r in ted if r.source not in tested],
@@ -150,12 +150,12 @@ def load_corpus(folder: Path, size: Size, card: ModelCard) -> Corpus:
     )
     parts = []
     for ratings, count, characters in zip(learnt, size.annotations, size.lengths, strict=True):
-        annotations = (HumanAnnotation(r.source, r.target, LP, r.annotation) for r in ratings)
+        annotations = (HumanAnnotation(r.source, r.translation, LP, r.annotation) for r in ratings)
         parts.append(select(annotations, card, count, max_characters=characters))
     pool = {
-        (r.source, r.target)
+        (r.source, r.translation)
         for r in (*learnt[0], *learnt[1])
-        if 30 <= len(r.target) <= min(120, size.characters) and len(r.annotation)
+        if 30 <= len(r.translation) <= min(120, size.characters) and len(r.annotation)
     }
     chosen = sorted(pool, key=lambda pair: _order("\0".join(pair)))[: size.pair_segments]
     paired = tuple(Segment(s, t, f"paired segment {i}") for i, (s, t) in enumerate(chosen))
@@ -181,7 +181,7 @@ def _test_set(
         name,
         tuple(systems),
         tuple(
-            tuple(Segment(c[0].source, c[0].target, f"{name} {systems[i]} {j}") for j, c in enumerate(row))
+            tuple(Segment(c[0].source, c[0].translation, f"{name} {systems[i]} {j}") for j, c in enumerate(row))
             for i, row in enumerate(rows)
         ),
         tuple(

@@ -79,7 +79,7 @@ def cases_of(rated: Mapping[tuple[str, str], Sequence[Rating]], orders: Iterable
     systems, segments = (list(dict.fromkeys(names)) for names in zip(*rated, strict=True))
     return [
         [
-            Case(segment, of[0].target, *(Annotation(of[at].annotation) for at in order))
+            Case(segment, of[0].translation, *(Annotation(of[at].annotation) for at in order))
             for segment in segments
             for of in [rated[system, segment]]
         ]
@@ -231,7 +231,7 @@ def main() -> None:
     args = parser.parse_args()
     rated = read(args.tsv)
     every, thirds = cases_of(rated, permutations(range(3))), cases_of(rated, THIRDS)
-    ratings = [(Annotation(one.annotation), len(one.target)) for of in rated.values() for one in of]
+    ratings = [(Annotation(one.annotation), len(one.translation)) for of in rated.values() for one in of]
     clean = np.mean([annotation.clean for annotation, _ in ratings])
     print(f"{len(rated)} translations of {len(every[0])} segments; {clean:.1%} of ratings without a span\n")
     agreement(every, args.resamples)

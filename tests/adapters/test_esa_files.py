@@ -16,8 +16,8 @@ WMT25, WMT24, TABLE = (FILES / name for name in ("wmt25-genmt-humeval.jsonl", "w
 #: System and segment -> errors, score and annotator.
 EXPECTED = {
     ("Alpha", "0"): ((), 95.0, "a1"),
-    ("Beta", "0"): ((MqmError("major", "", "target", 0, 3),), 40.0, "a1"),
-    ("Alpha", "1"): ((MqmError("minor", "", "target", 5, 6),), 80.0, "a2"),
+    ("Beta", "0"): ((MqmError("major", "", "translation", 0, 3),), 40.0, "a1"),
+    ("Alpha", "1"): ((MqmError("minor", "", "translation", 5, 6),), 80.0, "a2"),
     ("Beta", "1"): ((MqmError("minor", "omission", "source"),), 60.0, "a2"),
 }
 

@@ -28,7 +28,7 @@ def read(folder: Path, *rows: str, header: str = HEADER) -> RatingData:
 
 
 def spans(data: RatingData, index: int = 0) -> list[tuple[int, int, str]]:
-    return [(e.start, e.end, e.severity) for e in data.ratings[index].errors if e.side == "target"]
+    return [(e.start, e.end, e.severity) for e in data.ratings[index].errors if e.side == "translation"]
 
 
 @pytest.mark.parametrize(
@@ -44,15 +44,15 @@ def test_columns_have_had_several_names(tmp_path: Path, numbers: str, doc_segmen
     assert data.left_out == ()
     rows = ("A|d|1|7|r1|One|Eins|No-error|No-error|en-de", "A|d|1|7|r1|One|Uno|No-error|No-error|en-es")
     data = read(tmp_path, *rows, header=f"{HEADER} lp")
-    assert [(one.lp, one.target) for one in data] == [("en-de", "Eins"), ("en-es", "Uno")]
+    assert [(one.lp, one.translation) for one in data] == [("en-de", "Eins"), ("en-es", "Uno")]
 
 
 def test_quotes_are_literal_unless_all_of_the_file_is_quoted(tmp_path: Path) -> None:
     row = 'A|d|1|1|r1|"s"|"Er sagte ""<v>ja</v>"""|Other|Minor'
     quoted = read(tmp_path, row)
-    assert quoted.ratings[0].target == 'Er sagte "ja"'
+    assert quoted.ratings[0].translation == 'Er sagte "ja"'
     assert spans(quoted) == [(10, 12, "minor")]
-    assert read(tmp_path, row, 'B|d|1|1|r1|"s|"t" x|Other|Minor').ratings[0].target == '"Er sagte ""ja"""'
+    assert read(tmp_path, row, 'B|d|1|1|r1|"s|"t" x|Other|Minor').ratings[0].translation == '"Er sagte ""ja"""'
 
 
 NO_SPAN = "counts in the score, has no span"
@@ -81,7 +81,7 @@ def test_gold_scores_weigh_every_row_as_google_does(
     """One without a usable span counts in the score only; a gold score has no floor."""
     data = read(tmp_path, f"A|d|1|1|r1|s|{row}")
     (rating,) = data.ratings
-    assert (rating.target, rating.mqm(), len(rating.annotation)) == ("t", score, spans)
+    assert (rating.translation, rating.mqm(), len(rating.annotation)) == ("t", score, spans)
     assert data.report() == "a.tsv: 1 rating" + (f"\n       1  {note} (line 2)" if note else "")
     (rating,) = read(tmp_path, *[f"A|d|1|1|r1|s|{row}"] * 6)
     assert (rating.mqm(), len(rating.annotation)) == (pytest.approx(6 * score), 6 * spans)
@@ -107,7 +107,7 @@ def test_rows_of_different_texts_take_the_commonest(tmp_path: Path) -> None:
         "A|d|1|1|r1|s|ein <v>gutxr</v> Tag|Style|Major",
         "A|d|1|1|r1|s|ein Tag <v>e</v>xtra|Style|Major",
     )
-    assert data.ratings[0].target == "ein guter Tag"
+    assert data.ratings[0].translation == "ein guter Tag"
     assert spans(data) == [(4, 9, "minor"), (10, 13, "minor"), (10, 13, "major"), (0, 3, "major")]
     assert [(item.line, "differ" in item.reason) for item in data.left_out] == [(6, True), (7, True)]
 
@@ -123,7 +123,7 @@ def test_problems_are_errors_that_name_the_place(tmp_path: Path) -> None:
 def test_bio_mqm_is_one_rating_a_line(tmp_path: Path) -> None:
     rating, same = read_mqm(BIO)
     assert rating == same
-    assert (rating.lp, rating.system, rating.rater, rating.target) == ("de-en", "A", "9", "Hello")
+    assert (rating.lp, rating.system, rating.rater, rating.translation) == ("de-en", "A", "9", "Hello")
     assert [(s.start, s.end, s.severity) for s in rating.annotation] == [(0, 5, "major")]
     for old, new, message in (('"end": 6', '"end": 7', r"line 1: error span \[0, 7\)"), ('"mt"', '"tgt"', "no 'mt'")):
         write_whole(tmp_path / "bio.jsonl.gz", BIO.read_text(encoding="utf-8").replace(old, new))
@@ -136,7 +136,7 @@ def test_marots_files(header: bool, tmp_path: Path) -> None:
     path = tmp_path / "marot.tsv"
     path.write_text("\n".join(lines[not header :]) + "\n", encoding="utf-8")
     data = read_mqm(path)
-    ratings = [(rating.rater, rating.target, len(rating.errors)) for rating in data]
+    ratings = [(rating.rater, rating.translation, len(rating.errors)) for rating in data]
     assert ratings == [("r1", "eins", 1), ("r1", "zwei", 0)]
     assert [item.reason for item in data.left_out] == ["row of metadata, not a rating"]
 

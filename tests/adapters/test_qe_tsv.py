@@ -32,13 +32,13 @@ def test_nine_fields(tmp_path: Path, header: bool) -> None:
     first, clean, third = data.ratings
     assert {rating.lp for rating in data} == {"en-de"}
     assert (first.system, first.doc, first.segment, first.rater) == ("A", "doc", "1", "r1")
-    assert first.target == 'Der "Hund" bellt.'
+    assert first.translation == 'Der "Hund" bellt.'
     assert first.annotation.key == ((0, 3, "minor"), (4, 10, "major"))
     assert not clean.errors
     # Cut at the end; white space at the end and an empty span are points, a neutral error has no place.
     assert third.annotation.key == ((3, 5, "major"),)
     assert third.annotation.points == ((5, "minor"), (2, "major"))
-    minor, major = MqmError("minor", "", "target", 5, 5), MqmError("major", "", "target", 2, 2)
+    minor, major = MqmError("minor", "", "translation", 5, 5), MqmError("major", "", "translation", 2, 2)
     assert third.errors[1:] == (minor, major, MqmError("neutral", ""))
     assert third.mqm("paper") == -11
     report = data.report()
@@ -60,22 +60,22 @@ def test_quoted_texts_whichever_text_the_offsets_are_of(tmp_path: Path, text: st
     first, second, *_ = data.ratings
     of = "quoted" if text.startswith('"') else "unquoted"
     assert sum(f"of the {of} text" in note.reason for note in data.left_out) == 5
-    assert (first.source, first.target) == ('He said: "Yes" and left.', 'Er sagte: "Ja" und ging.')
-    assert tuple(first.target[error.start : error.end] for error in first.errors) == words
-    assert (second.source, second.target) == ('"Yes", he said, "please."', '"Ja", sagte er, "gern."')
-    assert second.target[second.errors[0].start : second.errors[0].end] == '"Ja"'
+    assert (first.source, first.translation) == ('He said: "Yes" and left.', 'Er sagte: "Ja" und ging.')
+    assert tuple(first.translation[error.start : error.end] for error in first.errors) == words
+    assert (second.source, second.translation) == ('"Yes", he said, "please."', '"Ja", sagte er, "gern."')
+    assert second.translation[second.errors[0].start : second.errors[0].end] == '"Ja"'
 
 
 def test_texts_without_blanks_show_nothing(tmp_path: Path) -> None:
     row = 'A\tdoc\t1\tr\tx\t"他说:""你好吗"",我不知道。"\t10\t13\tmajor'
     (first, *_) = read_qe(write(tmp_path, "2022_en-zh.tsv.gz", 200 * [row])).ratings
-    assert [first.target[error.start : error.end] for error in first.errors] == ["不知道"]
+    assert [first.translation[error.start : error.end] for error in first.errors] == ["不知道"]
 
 
 def test_rows_with_a_tab_at_the_end(tmp_path: Path) -> None:
     row = 'A\tdoc\t1\tr\t"Remember her answer?\tErinnern Sie sich?"\t-1\t-1\tno-error\t'
     (only,) = read_qe(write(tmp_path, "2022_en-de.tsv.gz", [row])).ratings
-    assert (only.source, only.target, only.errors) == ("Remember her answer?", "Erinnern Sie sich?", ())
+    assert (only.source, only.translation, only.errors) == ("Remember her answer?", "Erinnern Sie sich?", ())
 
 
 @pytest.mark.parametrize("header", ["1\n1\n1", "lp\tgold\tsid\tmt\tstart_id\tend_id\terror"])
@@ -99,7 +99,7 @@ def test_ends_three_characters_further(tmp_path: Path, rows: int) -> None:
     lines = [f"A\tdoc\t{k}\tr\tdog\tпёс спит тихо, да.\t0 4 9\t6 11 16\tmajor minor minor" for k in range(rows)]
     lines.append("A\tdoc\tx\tr1\tdog\tпёс спит\t1 -1\t3 -1\tminor minor")
     data = read_qe(write(tmp_path, "2021_en-ru.tsv.gz", lines))
-    words = [data.ratings[0].target[error.start : error.end] for error in data.ratings[0].errors]
+    words = [data.ratings[0].translation[error.start : error.end] for error in data.ratings[0].errors]
     assert words == (["пёс", "спит", "тихо"] if rows == 30 else ["пёс сп", "спит ти", "тихо, д"])
     assert next((error.start, error.end) for error in data.ratings[-1].errors) == (1, 3)
     assert any("3 characters" in note.reason for note in data.left_out) == (rows == 30)

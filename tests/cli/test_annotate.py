@@ -232,13 +232,13 @@ def test_what_people_click_comes_back(
 
     for (name, system, number), one in ratings.items():
         assert one.score == (50 if system == "A" else 40) + number
-        assert one.target == (A if system == "A" else B)[number]
+        assert one.translation == (A if system == "A" else B)[number]
         assert one.seconds > 0
         assert (one.lp, one.checks) == ("en-de", (0, 1) if name == "anna" else (1, 1))
 
     def marks(one: Rating) -> tuple[list[tuple[str, str]], list[str]]:
         """The errors, and the fates of those that were there before."""
-        texts = [one.target[e.start : e.end] if e.side == "target" else "[missing]" for e in one.errors]
+        texts = [one.translation[e.start : e.end] if e.side == "translation" else "[missing]" for e in one.errors]
         return list(zip(texts, (e.severity for e in one.errors), strict=True)), [s.fate for s in one.suggested or ()]
 
     north = ("nördlich davon", "minor")

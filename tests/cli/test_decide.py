@@ -66,10 +66,10 @@ def test_each_line_is_the_decision_for_its_segment(options: dict[str, Any], endi
     mbr_esd("decide", source, "-o", out, *(f"--{name} {value}" for name, value in options.items()))
     assert Path(out).read_bytes().startswith(b"\x1f\x8b") == ending.endswith("gz")
     for one, row in zip(read_candidates(source), read_decisions(out), strict=True):
-        decision = decide(one.candidates, one.mt, **options)
+        decision = decide(one.candidates, one.translation, **options)
         assert (row.id, row.system, row.index, row.mqm) == (one.id, "A", decision.index, decision.mqm)
         assert row.annotation == decision.annotation
-        assert row.texts == tuple(one.mt[s.start : s.end] for s in decision.annotation)
+        assert row.texts == tuple(one.translation[s.start : s.end] for s in decision.annotation)
         assert row.expected_utility == decision.expected_utilities[decision.index]
     assert {path.name for path in Path().iterdir()} == {"c.jsonl", source, out}
 
@@ -113,10 +113,10 @@ def test_a_file_is_decided_as_it_says(run: Command) -> None:
     made = [replace(one, decision={"rule": "mbr", "score": "expected"}) for one in records(3)]
     write_records("c.jsonl", made)
     run()
-    expected = [decide(one.candidates, one.mt, score="expected").score for one in made]
+    expected = [decide(one.candidates, one.translation, score="expected").score for one in made]
     assert [row["score"] for row in rows()] == pytest.approx(expected)
     assert "score:" not in run("--score chosen").err.splitlines()[-1]
-    assert [row["score"] for row in rows()] == [decide(one.candidates, one.mt).score for one in made]
+    assert [row["score"] for row in rows()] == [decide(one.candidates, one.translation).score for one in made]
     line = run("--utility f1").err.splitlines()[-1]
     assert "|u:f1|" in line
     assert "|score:expected|" in line

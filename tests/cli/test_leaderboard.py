@@ -49,8 +49,10 @@ def write_candidates(mqm_folder: Path, path: Path) -> Path:
     lines = []
     for item in json.loads(STORED.read_text(encoding="utf-8"))["segments"]:
         rating = texts[item["segment"], item["system"]]
-        candidates = [{"text": _answer(spans, rating.target), "logprob": each} for spans, each in item["candidates"]]
-        texts_of = {"src": rating.source, "mt": rating.target, "candidates": candidates}
+        candidates = [
+            {"text": _answer(spans, rating.translation), "logprob": each} for spans, each in item["candidates"]
+        ]
+        texts_of = {"src": rating.source, "mt": rating.translation, "candidates": candidates}
         lines.append(json.dumps({"id": item["segment"], "system": item["system"], **texts_of}) + "\n")
     path.write_text("".join(lines), encoding="utf-8")
     return path

@@ -28,7 +28,9 @@ def test_what_is_written_is_what_was_sampled(mbr_esd: Command) -> None:
     assert output == "out.jsonl.gz: 4 segments, 8 candidates each\n"
     written, sampled = list(read_candidates("out.jsonl.gz")), list(read_candidates(EXAMPLES / "candidates.jsonl"))
     assert [(r.system, r.id) for r in written] == [("mt", r.id) for r in sampled]
-    assert [(r.src, r.mt, r.columns) for r in written] == [(r.src, r.mt, r.columns) for r in sampled]
+    assert [(r.source, r.translation, r.columns) for r in written] == [
+        (r.source, r.translation, r.columns) for r in sampled
+    ]
 
 
 @pytest.mark.parametrize("rule", ["mbr-corpus", "consensus-corpus", "map"])

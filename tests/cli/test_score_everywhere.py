@@ -66,20 +66,22 @@ def records(decision: dict[str, str], two_sided: bool = False) -> list[Candidate
 def test_one_score(workdir: Path, mbr_esd: Command, decision: dict[str, str], two_sided: bool) -> None:
     made = records(decision, two_sided)
     write_records("c.jsonl", made)
-    for name, texts in (("src.txt", [one.src for one in made]), ("mt.txt", [one.mt for one in made])):
+    for name, texts in (("src.txt", [one.source for one in made]), ("mt.txt", [one.translation for one in made])):
         Path(name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     model = f"mbr-esd-llama?candidates=c.jsonl&n={N}&lp=en-de"
     options = DecisionOptions().changed(decision, "{}={}".format)
 
     expected: list[float | None] = []
     for one in made:
-        decision_of = decide(one.candidates, one.mt, options, source=one.src)
-        expected.append(None if one.mt == "" and options.blank == "skip" else decision_of.score)
+        decision_of = decide(one.candidates, one.translation, options, source=one.source)
+        expected.append(None if one.translation == "" and options.blank == "skip" else decision_of.score)
     numbers = [score for score in expected if score is not None]
     mean = sum(numbers) / len(numbers)
     close = [None if score is None else pytest.approx(score, abs=1e-12) for score in expected]
 
-    prediction = load_metric(model).predict([{"src": one.src, "mt": one.mt} for one in made], progress_bar=False)
+    prediction = load_metric(model).predict(
+        [{"src": one.source, "mt": one.translation} for one in made], progress_bar=False
+    )
     assert [None if score != score else score for score in prediction.scores] == close
     assert prediction.system_score == pytest.approx(mean)
 
@@ -112,16 +114,16 @@ def test_one_score(workdir: Path, mbr_esd: Command, decision: dict[str, str], tw
 
 def test_a_board_takes_it(tmp_path: Path, mbr_esd: Command) -> None:
     """`wmt score` writes the MQM score beside people's, on their scale; what is shown of it is the score."""
-    rated = [one for one in records({"rule": "mbr", "score": "expected"}) if one.mt]
+    rated = [one for one in records({"rule": "mbr", "score": "expected"}) if one.translation]
     layout = Layout(tmp_path, "tiny", "en-de")
-    write_texts(layout, [one.src for one in rated], {s: [one.mt for one in rated] for s in ("mt", "x")})
+    write_texts(layout, [one.source for one in rated], {s: [one.translation for one in rated] for s in ("mt", "x")})
     write_scores(layout.human_file("mqm", "seg.score"), {s: [0.0] * len(rated) for s in ("mt", "x")})
     path = tmp_path / "c.jsonl"
     write_records(path, [replace(one, system=None) for one in rated])
     model = f"mbr-esd-llama?candidates={path}&n={N}"
     mbr_esd(f"wmt score --test-set {tmp_path}/tiny --lp en-de --model", f"M={model}", "--quiet")
     test_set = load_test_set(tmp_path, "tiny", "en-de")
-    expected = [decide(one.candidates, one.mt, score="expected", source=one.src).mqm for one in rated]
+    expected = [decide(one.candidates, one.translation, score="expected", source=one.source).mqm for one in rated]
     scores = test_set.metric("M-src").scores[test_set.systems.index("mt")]
     assert scores.tolist() == pytest.approx(expected)
     shown = mbr_esd(f"show --test-set {tmp_path}/tiny --lp en-de --metric M --system mt").out

@@ -142,7 +142,9 @@ def test_language_pairs_are_those_of_the_files_or_of_their_arguments(
     candidates: Path, tmp_path: Path, mbr_esd: Command
 ) -> None:
     plain = tmp_path / "plain.jsonl"
-    write_records(plain, [replace(record, lp=None, src=f"b {record.src}") for record in read_candidates(candidates)])
+    write_records(
+        plain, [replace(record, lp=None, source=f"b {record.source}") for record in read_candidates(candidates)]
+    )
     folder = tmp_path / "pairs"
     for words in (f"en-fr={plain}", f"{plain} --model mbr-esd-llama?lp=en-fr"):
         mbr_esd(f"distill pairs {words} -o {folder}")

@@ -48,7 +48,7 @@ def record(*texts: str, logprobs: Sequence[float] = (), truncated: Sequence[bool
 
 def pair_of(item: CandidateRecord) -> Any:
     """The chosen and the rejected answer, or the reason why there is no pair."""
-    row = preference(item, decide(item.columns, item.mt), load_prompt())
+    row = preference(item, decide(item.columns, item.translation), load_prompt())
     if isinstance(row, str):
         return row
     assert row.content["chosen_utility"] > row.content["rejected_utility"]
@@ -102,12 +102,12 @@ def corpus(sources: int = 20, systems: int = 4) -> list[CandidateRecord]:
     items = []
     for number in range(sources * systems):
         texts = [answer(word) for word in rng.sample(WORDS, 3)] + [answer()] * 2
-        items.append(replace(record(*texts), id=str(number), src=f"s{number // systems}", lp="en-de"))
+        items.append(replace(record(*texts), id=str(number), source=f"s{number // systems}", lp="en-de"))
     return items
 
 
 def test_no_source_is_on_both_sides_and_about_a_tenth_is_held_out() -> None:
-    sources = [record.src for record in corpus()]
+    sources = [record.source for record in corpus()]
     held = held_out(sources)
     assert held.count(True) == 8
     assert len(set(zip(sources, held, strict=True))) == len(set(sources))
@@ -159,7 +159,7 @@ def human(source: str, translation: str, *marked: tuple[str, Severity, str]) -> 
 def test_real_answers_fit_the_grammar(mqm_folder: Path) -> None:
     grammar = re.compile(output_grammar())
     for rating in read_mqm(mqm_folder / "mqm_ted_ende.tsv").ratings[:1500]:
-        text, _ = get_format("json").answer(rating.annotation, rating.target)
+        text, _ = get_format("json").answer(rating.annotation, rating.translation)
         assert grammar.fullmatch(text), text
 
 
@@ -185,7 +185,7 @@ def test_an_erroneous_translation_is_never_taught_as_clean() -> None:
 def test_what_the_rule_chooses_is_learnt() -> None:
     error, clean = answer("Fuchs"), answer()
     texts = [(error, error, clean), ("no answer",), (clean, clean, error)]
-    records = [replace(record(*some), id=str(i), src=f"source {i}", lp="en-de") for i, some in enumerate(texts)]
+    records = [replace(record(*some), id=str(i), source=f"source {i}", lp="en-de") for i, some in enumerate(texts)]
     chosen = choices(records, CARD)
     assert [(item.source, len(item.annotation), item.lp) for item in chosen] == [
         ("source 0", 1, "en-de"),

@@ -56,7 +56,7 @@ def test_round_trip(tmp_path: Path, suffix: str) -> None:
 def test_decisions_round_trip(tmp_path: Path) -> None:
     record = CandidateRecord.from_json(RECORD)
     spans = [ErrorSpan(0, 3, "major", "accuracy/mistranslation"), ErrorSpan(4, 9, "minor")]
-    decision = decide([Candidate(annotation=spans), Candidate(annotation=spans[:1])], record.mt)
+    decision = decide([Candidate(annotation=spans), Candidate(annotation=spans[:1])], record.translation)
     row = DecisionRecord.of(record, decision)
     value = row.to_json()
     place = {"start": 0, "end": 3, "severity": "major", "category": "accuracy/mistranslation"}
@@ -76,7 +76,7 @@ def test_released_code_files(tmp_path: Path) -> None:
     path = tmp_path / "x.en-de.gen.json"
     path.write_text(json.dumps(systems, indent=1), encoding="utf-8")
     records = list(read_candidates(path))
-    assert [(r.system, r.id, r.mt) for r in records] == [
+    assert [(r.system, r.id, r.translation) for r in records] == [
         (s, str(k + 1), f"mt {k}") for s in "AC" for k in range(len(systems[s]))
     ]
     assert list(records[1].texts) == [candidate[0] for candidate in systems["A"][1]]
@@ -134,7 +134,7 @@ def test_malformed_lines_are_named(tmp_path: Path, line: object, message: str) -
 
 def test_malformed_decisions_are_named(tmp_path: Path) -> None:
     record = CandidateRecord.from_json(RECORD)
-    good = DecisionRecord.of(record, decide([Candidate(annotation=[])], record.mt)).to_json()
+    good = DecisionRecord.of(record, decide([Candidate(annotation=[])], record.translation)).to_json()
     for key in good.keys() - {"system"}:
         path = write(tmp_path / "d.jsonl", good, good | {key: [1]})
         with pytest.raises(InputError, match=r"d\.jsonl, line 2"):

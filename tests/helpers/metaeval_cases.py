@@ -87,7 +87,7 @@ def real_cases(folder: Path) -> list[Case]:
     segments = sorted({segment for _, segment in ted}, key=int)
     rows = [[ted[s, n] for n in segments] for s in sorted({system for system, _ in ted} - {"ref"})]
     gold = np.array([[rating.mqm("google") for rating in row] for row in rows])
-    longer = np.array([[-abs(len(rating.target) / len(rating.source) - 1.1) for rating in row] for row in rows])
+    longer = np.array([[-abs(len(rating.translation) / len(rating.source) - 1.1) for rating in row] for row in rows])
     some = gold.copy()
     some[:, ::3] = np.nan
     ted_talks = [Case("TED length", gold, longer), Case("TED length, some unrated", some, np.round(longer, 1))]

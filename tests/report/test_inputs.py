@@ -90,20 +90,20 @@ def test_what_is_none_of_these_files(tmp_path: Path, content: Any, message: str)
 def test_decisions_belong_to_their_candidates(tmp_path: Path) -> None:
     """Without them, beside others', beside a copy, and beside other texts of the same names."""
     decisions, other, records = tmp_path / "decisions.jsonl", tmp_path / "other.jsonl", [*read_candidates(CANDIDATES)]
-    write_records(decisions, [DecisionRecord.of(r, decide(r.candidates, r.mt)) for r in records])
+    write_records(decisions, [DecisionRecord.of(r, decide(r.candidates, r.translation)) for r in records])
     message = "segment 1 is in no file of candidates and no test set.*give the candidates file"
     refused(message, sheet_of, decisions)
-    write_records(other, [replace(record, mt=f"Anders: {record.mt}") for record in records])
+    write_records(other, [replace(record, translation=f"Anders: {record.translation}") for record in records])
     refused(r"decisions.jsonl: segment 1: the error span 'Ufer' does not stand at 4 of", sheet_of, decisions, other)
     write_records(other, records)
     sheet = sheet_of(decisions, CANDIDATES, other)
     assert [text.id for text in sheet.rows] == ["1", "2", "3", "4"]
     assert [len(a) for a in annotations(sheet, "decisions") if a is not None] == [1, 1, 0, 2]
     message = "other.jsonl: segment 1 has another text before it, and decisions name segments by system and id only"
-    longer = [replace(record, mt=f"{record.mt} Anders.") for record in records]
+    longer = [replace(record, translation=f"{record.translation} Anders.") for record in records]
     for inputs, written, rows in (
         ((CANDIDATES, other), longer, 8),
-        ((other,), [*records, replace(records[0], mt="anders")], 5),
+        ((other,), [*records, replace(records[0], translation="anders")], 5),
     ):
         write_records(other, written)
         assert len(sheet_of(*inputs).rows) == rows

@@ -13,8 +13,8 @@ TEXT = "one two three"
 def _rating(
     system: str, segment: int, score: float, rater: str = "x", *, fate: Fate | None = None, errors: int = 0
 ) -> Rating:
-    made = tuple(MqmError("minor", "", "target", 4 * n, 4 * n + 3) for n in range(errors))
-    suggested = None if fate is None else (Suggestion(MqmError("minor", None, "target", 0, 3, 0.9), fate),)
+    made = tuple(MqmError("minor", "", "translation", 4 * n, 4 * n + 3) for n in range(errors))
+    suggested = None if fate is None else (Suggestion(MqmError("minor", None, "translation", 0, 3, 0.9), fate),)
     seconds, texts = 10.0 * (1 + (fate is None)), (f"source {segment}", TEXT)
     return Rating(
         system, "d", str(segment), rater, *texts, made, "en-de", 0, score, True, seconds, suggested, 0, (1, 2)

@@ -252,7 +252,7 @@ def error_of(span: Mapping[str, Any], text: str, tokens: Sequence[str]) -> MqmEr
             return MqmError(severity, _stored(span) or "Accuracy/Omission", "source", *span.get("source", (0, 0)))
         return MqmError(severity, _stored(span) or token.strip("[]"))
     start, end = character(text, ends[0]), min(character(text, ends[1]) + 1, len(text))
-    return MqmError(severity, _stored(span), "target", start, end)
+    return MqmError(severity, _stored(span), "translation", start, end)
 
 
 def _stored(span: Mapping[str, Any]) -> str:

@@ -223,17 +223,17 @@ def _segments(ratings: Sequence[Rating], lp: str, path: Path, counts: _Counts) -
     for rating in ratings:
         key = (rating.doc, rating.segment)
         segment = segments.setdefault(key, RatedSegment(lp, "all", *key, rating.source))
-        text = segment.outputs.setdefault(rating.system, rating.target)
+        text = segment.outputs.setdefault(rating.system, rating.translation)
         before = first.setdefault((*key, rating.system), rating)
-        if text != rating.target:
+        if text != rating.translation:
             counts["rating", "of another spelling of a translation: the first one is kept"] += 1
             what = f"system {rating.system} for segment {rating.segment} of {rating.doc}"
-            check_same_text(path, what, text, before.line, rating.target, rating.line)
+            check_same_text(path, what, text, before.line, rating.translation, rating.line)
         by_system = segment.ratings.setdefault(rating.system, [])
         if any(one.rater == rating.rater for one in by_system):
             counts["rating", "by a rater who had rated the same translation: the first is kept"] += 1
         else:
-            errors = tuple(_carried(error, rating.target, text) for error in rating.errors)
+            errors = tuple(_carried(error, rating.translation, text) for error in rating.errors)
             by_system.append(replace(rating, errors=errors, score=None))
     missing = len(segments) * len({r.system for r in ratings}) - len(first)
     counts["translation", "not in the annotations: written as not supplied"] = missing
@@ -242,7 +242,7 @@ def _segments(ratings: Sequence[Rating], lp: str, path: Path, counts: _Counts) -
 
 def _carried(error: MqmError, text: str, into: str) -> MqmError:
     """An error in another spelling of its translation. A span that is not clear there loses its place."""
-    if error.side != "target" or text == into:
+    if error.side != "translation" or text == into:
         return error
     place = carry_span(error.start, error.end, text, into)
     return replace(error, side=None, start=0, end=0) if place is None else replace(error, start=place[0], end=place[1])

@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from mbr_esd_metric.adapters.ratings import MqmError, annotation_of_errors
 from mbr_esd_metric.adapters.wmt.layout import read_blocks, write_lines
-from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.annotation import Annotation, Side
 from mbr_esd_metric.errors import InputError, number_of
 from mbr_esd_metric.files.untrusted import parse_strict_json
 from mbr_esd_metric.prompting.parse import is_omission
@@ -66,12 +66,11 @@ def _errors(annotation: Annotation) -> list[MqmError]:
     """The errors of an annotation; the category of one in the source says that it is no error of the source."""
     errors = []
     for span in annotation:
-        side: Literal["target", "source"] = "target" if span.side == "translation" else "source"
         category = span.category
-        if side == "source" and not is_omission(category):
+        if span.side == "source" and not is_omission(category):
             category = f"{category}/omission" if category else "omission"
-        errors.append(MqmError(span.severity, category, side, span.start, span.end, span.confidence))
-    errors += [MqmError(severity, "", "target", at, at) for at, severity in annotation.points]
+        errors.append(MqmError(span.severity, category, span.side, span.start, span.end, span.confidence))
+    errors += [MqmError(severity, "", "translation", at, at) for at, severity in annotation.points]
     return errors + [MqmError(severity, "omission", "source") for severity in annotation.unplaced]
 
 
@@ -91,7 +90,7 @@ def _stored(error: Mapping[str, Any]) -> MqmError:
     """The error of an object of a file; one of the source itself has no place."""
     score, category = error.get("score"), error.get("category")
     confidence = float(score) if score is not None and 0 <= score <= 1 else None
-    side: Literal["target", "source"] | None = "target"
+    side: Side | None = "translation"
     if error.get("is_source_error", False):
         side = "source" if is_omission(category) else None
     return MqmError(error.get("severity") or "", category, side, error["start"], error["end"], confidence)

@@ -224,7 +224,9 @@ def _annotation(errors: Iterable[Mapping[str, Any]]) -> Annotation:
             marked.append(MqmError(severity, None, "source"))
             continue
         start, end = int(error["start"]), int(error["end"])
-        marked.append(MqmError(severity, error.get("category"), "target" if 0 <= start <= end else None, start, end))
+        marked.append(
+            MqmError(severity, error.get("category"), "translation" if 0 <= start <= end else None, start, end)
+        )
     return annotation_of_errors(marked)
 
 

@@ -77,7 +77,7 @@ def test_fates(tmp_path: Path) -> None:
         assert [one.fate for one in rating.suggested or ()] == fates
         assert rating.added == added
     omission = MqmError("major", "Accuracy/Omission", "source", 7, 10)
-    assert rating.errors == (MqmError("minor", "", "target", 3, 4), omission)
+    assert rating.errors == (MqmError("minor", "", "translation", 3, 4), omission)
     write_rating_lines(tmp_path / "r.jsonl", [rating])
     assert read_rating_lines(tmp_path / "r.jsonl").ratings == (rating,)
 
@@ -179,7 +179,7 @@ def test_campaigns_of_others() -> None:
         ("Y 2", "document 1", "2", 40),
     ]
     omission = MqmError("minor", "Accuracy/Omission", "source")
-    assert ratings[0].errors == (MqmError("minor", "", "target", 0, 4), omission)
+    assert ratings[0].errors == (MqmError("minor", "", "translation", 0, 4), omission)
     assert ratings[1].errors == (MqmError("minor", "instructions fault"),)
 
 
@@ -205,11 +205,11 @@ def test_ratings_that_cannot_stand_in_one_table_or_are_out_of_range(tmp_path: Pa
     (one,) = ratings_of(made, _log(made, [], 1.0))
     for other, message in (
         (replace(one, lp="en-zh"), "ratings of en-de and of en-zh"),
-        (replace(one, target="Another"), "two translations of segment 1 of d by X"),
+        (replace(one, translation="Another"), "two translations of segment 1 of d by X"),
         (replace(one, score=None), "give ESA and MQM a report each"),
     ):
         refused(message, check_comparable, [one, other])
-    check_comparable([one, replace(one, source="unrelated", target="Another")])
+    check_comparable([one, replace(one, source="unrelated", translation="Another")])
     for key, value in (("score", 1e9), ("score", -1), ("seconds", -0.5)):
         (tmp_path / "r.jsonl").write_text(json.dumps({**one.to_json(), key: value}), encoding="utf-8")
         refused("line 1: ", read_rating_lines, tmp_path / "r.jsonl")

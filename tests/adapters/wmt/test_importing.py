@@ -25,7 +25,7 @@ from tests.helpers.refused import refused
 
 
 def rating(system: str, segment: str, rater: str = "r1", doc: str = "d", **fields: object) -> Rating:
-    values: dict[str, Any] = {"source": f"source {segment}", "target": f"{system} {segment}", "errors": ()}
+    values: dict[str, Any] = {"source": f"source {segment}", "translation": f"{system} {segment}", "errors": ()}
     return Rating(system, doc, segment, rater, **(values | fields))
 
 
@@ -48,7 +48,7 @@ def test_segments_are_in_order_and_documents_in_one_piece(tmp_path: Path) -> Non
 
 
 def test_gold_is_the_mean_over_raters_and_nan_where_nobody_rated(tmp_path: Path) -> None:
-    minor, major = MqmError("minor", "Style", "target", 0, 1), MqmError("major", "x", "source", 0, 1)
+    minor, major = MqmError("minor", "Style", "translation", 0, 1), MqmError("major", "x", "source", 0, 1)
     done, test_set = imported(
         tmp_path,
         rating("A", "1", "r1", errors=(minor, minor)),
@@ -137,7 +137,7 @@ def test_a_test_set_is_not_overwritten_unasked_or_beside_scores_of_its_texts(tmp
     assert (set(test_set.outputs), test_set.references) == ({"A"}, {})
     assert [ratings.name for ratings in test_set.ratings] == ["mqm.merged", "mqm.r1"]
     score_test_set(test_set, make_scorer("empty"))
-    source, other = test_set.layout.source(), rating("A", "1", target="other")
+    source, other = test_set.layout.source(), rating("A", "1", translation="other")
     before = content(tmp_path)
     message = r"metric-scores/en-de and .*metric-ratings/en-de: scores of the texts .* \(empty-src.seg.score .*delete"
     refused(message, imported, tmp_path, other, overwrite=True)
@@ -150,13 +150,13 @@ def test_a_test_set_is_not_overwritten_unasked_or_beside_scores_of_its_texts(tmp
 
 
 def test_equal_sources_are_one_segment_where_the_names_do_not_say(tmp_path: Path) -> None:
-    error = MqmError("major", "x", "target", 4, 7)
+    error = MqmError("major", "x", "translation", 4, 7)
     done, test_set = imported(
         tmp_path,
         rating("A", "1", doc="A_doc", source="s one"),
         rating("A", "1", doc="A_doc", source="s two"),
-        rating("B", "5", doc="B_doc", source="s two", target="the end", errors=(error,)),
-        rating("B", "5", "r2", doc="B_doc", source="s two", target="xy end"),
+        rating("B", "5", doc="B_doc", source="s two", translation="the end", errors=(error,)),
+        rating("B", "5", "r2", doc="B_doc", source="s two", translation="xy end"),
         rating("", "5", doc="B_doc", source="s two"),
     )
     assert "2 systems (references: none), 2 segments in 1 document, 4 ratings by 2 raters" in done.summary
@@ -186,7 +186,9 @@ def test_real_ted_talks_have_the_published_scores(mqm_folder: Path, tmp_path: Pa
 
 
 def test_ratings_of_different_translations_are_refused(tmp_path: Path) -> None:
-    texts = [rating("A", "1", f"r{n}", target=t, line=n) for n, t in enumerate(("Ein Hund.", "Ein Hund!", "Wir sind"))]
+    texts = [
+        rating("A", "1", f"r{n}", translation=t, line=n) for n, t in enumerate(("Ein Hund.", "Ein Hund!", "Wir sind"))
+    ]
     done, _ = imported(tmp_path, *texts[:2])
     assert "1 rating of another spelling of a translation: the first one is kept" in done.notes
     with pytest.raises(InputError, match=r"some.tsv, lines 0 and 2: two texts of system A for segment 1 of d"):
