@@ -70,6 +70,7 @@ def test_an_unknown_code_is_its_own_name_with_one_warning(caplog: pytest.LogCapt
         ("Predsjednik je u utorak rekao da će vlada povećati plaće učitelja.", "sr", None),
         ("Нам также звонили из офиса Рахула Ганди и предложили поддержку.", "ru", None),  # Serbian, py3langid thinks
         ("Привет, как дела? Мы поедем завтра на озеро и будем купаться.", "uk", "ru"),
+        ("زانیاری: هەوڵ بدە دوورترین توخمەکان کەمێک لە یەکتر نزیک بکەوە.", "ku", None),
     ],
 )
 def test_a_text_in_another_language_where_that_is_sure(text: str, code: str, other: str | None) -> None:
