@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import replace
 
 from mbr_esd_metric.decoding.options import FIELDS
 from mbr_esd_metric.errors import first_of, number_of
@@ -79,6 +80,9 @@ def run(args: argparse.Namespace) -> int:
         spans = {"not found in the translation, and dropped": counts["dropped"], FOUND_INEXACTLY: counts["inexact"]}
         said += [f"{number_of(count, 'error span')} {what}" for what, count in spans.items() if count]
         lines = ["; ".join(said)]
+        if summary.panel is not None:
+            lines.append(summary.panel.line)
+            options = replace(options, weights=summary.panel)
         if summary.score is not None:
             advice = "; --score expected takes the mean over the candidates" if options.score == "chosen" else ""
             lines.append(f"all {summary.segments} segments have the score {summary.score:g}{advice}")

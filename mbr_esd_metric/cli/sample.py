@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -39,7 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-t", "--translations", nargs="+", default=[], metavar="MT", help="one file of translations a system"
     )
     add_test_set(parser, optional=True)
-    parser.add_argument("--model", default=DEFAULT_MODEL, help="model name with options (default: %(default)s)")
+    several = "model name with options; repeat it for a panel of several models (default: {})"
+    parser.add_argument("--model", action="append", help=several.format(DEFAULT_MODEL))
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="JSON lines; .gz and .zst compress")
     add_dry_run(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -47,7 +48,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Of a test set, the translations that have a gold score are sampled.\n\n"
         "examples:\n"
         "  mbr-esd sample -s src.txt -t mt.txt --lp en-de --model 'mbr-esd-llama?n=256' -o llama.jsonl.gz\n"
-        "  mbr-esd sample --test-set wmt24 --lp en-de --model mbr-esd-llama -o llama.en-de.jsonl.gz"
+        "  mbr-esd sample --test-set wmt24 --lp en-de --model mbr-esd-llama -o llama.en-de.jsonl.gz\n"
+        "  mbr-esd sample -s src.txt -t mt.txt --model A --model B --model C -o panel.jsonl.gz"
     )
 
 
@@ -58,9 +60,11 @@ def run(args: argparse.Namespace) -> int:
     from mbr_esd_metric.metric.run import refusals
     from mbr_esd_metric.metric.units import units_of
 
-    card = load_card(args.model)
-    card = with_pair(card, next(iter(args.lp), None), of_test_set=args.test_set is not None)
-    check_output(args.output, [args.sources, *args.translations, card.candidates, test_set_folder(args)])
+    pair = next(iter(args.lp), None)
+    models = args.model or [DEFAULT_MODEL]
+    cards = [with_pair(load_card(one), pair, of_test_set=args.test_set is not None) for one in models]
+    files = [card.candidates for card in cards]
+    check_output(args.output, [args.sources, *args.translations, *files, test_set_folder(args)])
     if args.test_set and (option := used_option(args, "--sources", "--translations")):
         raise no_effect_error(option, "--test-set")
     test_set = load_optional_test_set(args)
@@ -75,25 +79,26 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("there is no segment to sample")
     segments = [segment for _, segment in named]
     if args.dry_run is not None:
-        return print_estimates(card, segments, args.dry_run)
-    divided = sum(map(bool, units_of(card, segments).parts))
+        return max(print_estimates(card, segments, args.dry_run) for card in cards)
+    divided = sum(map(bool, units_of(cards[0], segments).parts))
     if divided:
         logger.info(
             f"note: {number_of(divided, 'segment')} of several sentences: `score` judges each sentence, and candidates "
             "are of the whole, so `decide` may give another score"
         )
-    cut: Counter[bool] = Counter()
+    counts: Counter[str] = Counter()
     refused: list[tuple[str, str]] = []
-    write_records(args.output, _records(card, named, not args.quiet, cut, refused))
-    each = number_of(card.samples, "candidate")
+    write_records(args.output, _records(_by_annotator(cards, models), named, not args.quiet, counts, refused))
+    each = number_of(sum(card.samples for card in cards), "candidate")
     whole = 0 if test_set is None else test_set.gold.size
     part = f" (those with gold, of {whole})" if len(named) < whole else ""
-    print(f"{printable(args.output)}: {number_of(len(named) - len(refused), 'segment')}{part}, {each} each")
-    if cut[True]:
-        shorter = ", or format=compact" if card.decision.format == "json" else ""
+    print(f"{printable(args.output)}: {number_of(counts['segments'], 'segment')}{part}, {each} each")
+    if counts["cut"]:
+        limit = max(card.max_tokens for card in cards)
+        shorter = ", or format=compact" if cards[0].decision.format == "json" else ""
         logger.warning(
-            f"{number_of(cut[True], 'candidate')} of {cut.total()} cut at max_tokens={card.max_tokens}: such "
-            f"candidates count as invalid; give max_tokens={2 * card.max_tokens}{shorter}"
+            f"{number_of(counts['cut'], 'candidate')} of {counts['candidates']} cut at max_tokens={limit}: such "
+            f"candidates count as invalid; give max_tokens={2 * limit}{shorter}"
         )
     if refused:
         logger.warning(f"left out, as the server will not answer: {refusals(refused)}")
@@ -106,24 +111,50 @@ _STORED = ("rule", "utility", "score", "mqm")
 _Named = tuple[str, "Segment"]
 
 
+def _by_annotator(cards: Sequence[ModelCard], models: Sequence[str]) -> dict[str | None, ModelCard]:
+    """The cards by the names of their models, or as the user gave them where two have the same; None for an only one.
+    `OptionError` for a model that is given twice."""
+    if len(cards) == 1:
+        return {None: cards[0]}
+    names = [card.title for card in cards]
+    names = names if len({*names}) == len(names) else [*models]
+    for name in names:
+        if names.count(name) > 1:
+            raise OptionError(f"--model {name} is given twice; n=N samples a model several times")
+    return dict(zip(names, cards, strict=True))
+
+
 def _records(
-    card: ModelCard, named: Sequence[_Named], progress: bool, cut: Counter[bool], refused: list[tuple[str, str]]
+    cards: Mapping[str | None, ModelCard],
+    named: Sequence[_Named],
+    progress: bool,
+    counts: Counter[str],
+    refused: list[tuple[str, str]],
 ) -> Iterator[CandidateRecord]:
-    """The record of each segment; `cut` gets how many candidates were and were not cut by their length, and `refused`
-    the segments that a server will never answer."""
+    """The record of each segment, with the candidates of all models that answer. `counts` gets the "segments", the
+    "candidates", and how many of these were "cut" by their length; `refused` what a server will never answer."""
     from mbr_esd_metric.core.decision import CandidateColumns
     from mbr_esd_metric.files.records import CandidateRecord
     from mbr_esd_metric.generation.engine import Refused
 
-    decision = _stored_options(card.decision)
-    sampled = sample(card, [segment for _, segment in named], progress=progress)
-    for (name, _), (segment, candidates) in zip(named, sampled, strict=True):
-        if isinstance(candidates, Refused):
-            refused.append((segment.label, candidates.reason))
+    segments, first = [segment for _, segment in named], next(iter(cards.values()))
+    decision = _stored_options(first.decision)
+    sampled = [sample(card, segments, progress=progress) for card in cards.values()]
+    # One model at a time is loaded: all but the last are sampled before it.
+    answers = zip(*[iter([*one]) for one in sampled[:-1]], sampled[-1], strict=True)
+    for (name, segment), each in zip(named, answers, strict=True):
+        candidates: list[Candidate] = []
+        for annotator, (_, of_model) in zip(cards, each, strict=True):
+            if isinstance(of_model, Refused):
+                refused.append((segment.label + (f" by {annotator}" if annotator else ""), of_model.reason))
+            else:
+                candidates += [replace(one, annotator=annotator) for one in of_model]
+        if not candidates:
             continue
-        cut.update(one.truncated for one in candidates)
+        cut = sum(one.truncated for one in candidates)
+        counts.update(segments=1, candidates=len(candidates), cut=cut)
         columns = CandidateColumns.of(candidates)
-        yield CandidateRecord(name, segment.source, segment.translation, columns, segment.system, decision, card.lp)
+        yield CandidateRecord(name, segment.source, segment.translation, columns, segment.system, decision, first.lp)
 
 
 def sample(

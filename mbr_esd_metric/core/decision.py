@@ -12,7 +12,7 @@ from mbr_esd_metric.core.annotation import Annotation, AnnotationLike, ErrorSpan
 from mbr_esd_metric.errors import InputError
 
 #: How candidates are weighted as supports; see `Hypotheses.weights`.
-WEIGHTINGS = ("uniform", "model")
+WEIGHTINGS = ("uniform", "model", "agreement")
 
 #: What a decision's score is: that of the chosen annotation, or the mean over the supports of their scores, or of those
 #: that the answers state themselves.
@@ -68,6 +68,7 @@ class Candidate:
         format: name of the answer format of the text; None: the one that the decision's options name.
         tokens: the number of generated tokens; 0 if unknown.
         withheld: why a hosted service refused or filtered the answer, in its words; None if it did not.
+        annotator: the model or person that it is from; None if that is not known, as where all are one model's.
     """
 
     text: str | None = None
@@ -78,12 +79,14 @@ class Candidate:
     format: str | None = None
     tokens: int = 0
     withheld: str | None = None
+    annotator: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateColumns:
-    """The candidates of one segment as columns. `annotations` is None if no candidate has one, `token_logprobs` are
-    those of the only candidate, and `format` is that of all texts."""
+    """The candidates of one segment as columns. `annotations` and `annotators` are None if no candidate has one,
+    `token_logprobs` are those of the only candidate, and `format` is that of all texts; where they are in several,
+    `formats` has that of each."""
 
     texts: Sequence[str | None]
     logprobs: Sequence[float | None]
@@ -91,14 +94,26 @@ class CandidateColumns:
     annotations: Sequence[AnnotationLike | None] | None = None
     token_logprobs: TokenLogprobs | None = None
     format: str | None = None
+    annotators: Sequence[str | None] | None = None
+    formats: Sequence[str | None] | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
 
+    @property
+    def format_of_each(self) -> Sequence[str | None]:
+        """The format of each candidate, as in `Candidate`."""
+        return self.formats or [self.format] * len(self)
+
+    @property
+    def different_formats(self) -> Sequence[str | None]:
+        """The formats of the candidates, each once."""
+        return [self.format] if self.formats is None else [*dict.fromkeys(self.formats)]
+
     @classmethod
     def of(cls, candidates: Candidates) -> CandidateColumns:
-        """The columns of these candidates. Raises `InputError` for texts in several formats, and for an item, counted
-        from 1, that is no candidate, a text that is not a string, or a log-probability that is not a number."""
+        """The columns of these candidates. Raises `InputError` for an item, counted from 1, that is no candidate, a
+        text or an annotator's name that is not a string, or a log-probability that is not a number."""
         if isinstance(candidates, CandidateColumns):
             return candidates
         if not isinstance(candidates, Sequence):
@@ -108,8 +123,10 @@ class CandidateColumns:
                 raise InputError(f"candidate {number} is {type(candidate).__name__}; give a Candidate")
         texts = [candidate.text for candidate in candidates]
         logprobs = [candidate.logprob for candidate in candidates]
+        annotators = [candidate.annotator for candidate in candidates]
         columns: list[tuple[str, Sequence[object], type, str]]
         columns = [("text", texts, str, "a text"), ("logprob", logprobs, Real, "a number")]
+        columns += [("annotator", annotators, str, "a name")]
         for name, values, kind, what in columns:
             # Types first: there are few, where values are many.
             wrong = {one for one in set(map(type, values)) if one is bool or not issubclass(one, (kind, type(None)))}
@@ -117,14 +134,22 @@ class CandidateColumns:
                 if type(value) in wrong:
                     raise InputError(f"candidate {number}: {name} is {type(value).__name__}; give {what} or None")
         annotations = [candidate.annotation for candidate in candidates]
-        formats = {candidate.format for candidate in candidates if candidate.annotation is None}
-        if len(formats) > 1:
-            names = " and ".join(sorted("none" if name is None else repr(name) for name in formats))
-            raise InputError(f"candidates of one segment name the formats {names}; give those of one, or annotations")
+        formats = [candidate.format for candidate in candidates]
+        of_texts = {candidate.format for candidate in candidates if candidate.annotation is None}
+        several = len(of_texts) > 1
         truncated = [candidate.truncated for candidate in candidates]
         some = None if annotations.count(None) == len(annotations) else annotations
         tokens = candidates[0].token_logprobs if len(candidates) == 1 else None
-        return cls(texts, logprobs, truncated, some, tokens, next(iter(formats), None))
+        return cls(
+            texts,
+            logprobs,
+            truncated,
+            some,
+            tokens,
+            None if several else next(iter(of_texts), None),
+            None if annotators.count(None) == len(annotators) else annotators,
+            formats if several else None,
+        )
 
 
 #: What every function accepts as the candidates of a segment.

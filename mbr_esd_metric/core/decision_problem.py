@@ -15,9 +15,10 @@ from operator import mul
 import numpy as np
 import numpy.typing as npt
 
-from mbr_esd_metric.core.annotation import Annotation, mqm_score, unit_score
+from mbr_esd_metric.core.annotation import Annotation, mqm_score, unit_score, weights_of
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.kernels import AnnotationTable, Floats
+from mbr_esd_metric.core.panel import Panel
 from mbr_esd_metric.core.similarities import Similarity
 from mbr_esd_metric.errors import InputError, NoValidCandidateError
 
@@ -47,10 +48,12 @@ class Hypotheses:
         logprobs: Sequence[float | None] | None = None,
         outputs: Sequence[Hashable | None] | None = None,
         self_reported_scores: Sequence[float | None] | None = None,
+        annotators: Sequence[str | None] | None = None,
     ) -> None:
         unknown = [None] * len(annotations)
         self._logprobs, self._outputs = logprobs or unknown, outputs or unknown
         self._scores = self_reported_scores or unknown
+        self._annotators = annotators or unknown
         by_object: dict[int, int] = {id(None): -1}
         by_spans: dict[object, int] = {}
         # Each object is compared only once; a parser returns the same object for the same text.
@@ -77,10 +80,11 @@ class Hypotheses:
     def __len__(self) -> int:
         return len(self.index)
 
-    def weights(self, weighting: str = "uniform") -> Floats:
+    def weights(self, weighting: str | Panel = "uniform") -> Floats:
         """The weight of each hypothesis as a support, shape (n,), of sum 1. "uniform" counts candidates. "model" takes
         the probability under the model: the sum over the different outputs with this annotation, normalised over the
-        hypotheses; `InputError` if a log-probability is missing or all are -inf."""
+        hypotheses; `InputError` if a log-probability is missing or all are -inf. A panel gives the weights of its
+        annotators; `InputError` if a candidate names none."""
         if weighting == "uniform":
             return np.asarray(self.counts / self.counts.sum())
         shares: Floats = np.zeros(len(self))
@@ -88,13 +92,17 @@ class Hypotheses:
         np.add.at(shares, self.hypothesis_of_candidate, self.candidate_weights(weighting))
         return shares
 
-    def candidate_weights(self, weighting: str) -> Floats:
+    def candidate_weights(self, weighting: str | Panel) -> Floats:
         """Weights of the candidates as supports, shape (N,), of sum 1; 0 for an invalid one. Those of a hypothesis sum
         to its weight. With "model", candidates with one output share the output's weight. Raises as `weights` does."""
         shares: Floats = np.zeros(len(self.hypothesis_of_candidate))
         valid = [i for i, hypothesis in enumerate(self.hypothesis_of_candidate) if hypothesis >= 0]
         if weighting == "uniform":
             shares[valid] = 1 / len(valid)
+            return shares
+        if isinstance(weighting, Panel):
+            # A single hypothesis has all the weight, whoever it is from.
+            shares[valid] = weighting.shares(self._valid_annotators) if len(self) > 1 else 1 / len(valid)
             return shares
         outputs = [(self.hypothesis_of_candidate[i], self._outputs[i]) for i in valid]
         chances: dict[tuple[int, Hashable], float] = {}
@@ -110,6 +118,19 @@ class Hypotheses:
         mass = np.array([math.exp(chances[output] - highest) / copies[output] for output in outputs])
         shares[valid] = mass / mass.sum()
         return shares
+
+    @property
+    def _valid_annotators(self) -> list[str | None]:
+        return [name for name, h in zip(self._annotators, self.hypothesis_of_candidate, strict=True) if h >= 0]
+
+    def scaled_scores(self, panel: Panel, mqm: str) -> Floats:
+        """The MQM score of each candidate, times the factor of its annotator, shape (N,); 0 for an invalid one."""
+        scores: Floats = np.zeros(len(self.hypothesis_of_candidate))
+        valid = np.array(self.hypothesis_of_candidate) >= 0
+        of_hypothesis = np.array([mqm_score(annotation, mqm) for annotation in self.annotations])
+        scores[valid] = of_hypothesis[np.array(self.hypothesis_of_candidate)[valid]]
+        scores[valid] *= panel.scales(self._valid_annotators)
+        return scores
 
     @property
     def self_reported_scores(self) -> list[float]:
@@ -146,7 +167,7 @@ class DecisionProblem:
         hypotheses: Hypotheses,
         length: int,
         utility: Similarity,
-        weighting: str = "uniform",
+        weighting: str | Panel = "uniform",
         supports: Hypotheses | None = None,
     ) -> None:
         self.hypotheses, self.length, self.utility = hypotheses, length, utility
@@ -167,8 +188,15 @@ class DecisionProblem:
 
     def score(self, score: str, mqm: str) -> tuple[float, float]:
         """Mean and standard deviation over the weighted supports: of their MQM scores by these weights ("expected"), or
-        of the scores that they state themselves ("given"). Raises `InputError` if one states none."""
-        if score == "expected":
+        of the scores that they state themselves ("given"). Raises `InputError` if one states none.
+
+        Annotators of a panel mark more or less, so the scores of each get the panel's standard deviation first, and
+        the mean is rounded to a whole point, which is one minor error: annotators give whole points too, and a
+        difference below one rests on the weights alone."""
+        panel = self._weighting
+        if score == "expected" and isinstance(panel, Panel):
+            weights, scores = self.supports.candidate_weights(panel), self.supports.scaled_scores(panel, mqm)
+        elif score == "expected":
             weights = self.weights
             scores = np.array([mqm_score(annotation, mqm) for annotation in self.supports.annotations])
         else:
@@ -176,7 +204,10 @@ class DecisionProblem:
             weights = self.supports.candidate_weights(self._weighting)
             scores = np.array(self.supports.self_reported_scores)
         mean = float(weights @ scores)
-        return mean, math.sqrt(max(float(weights @ (scores - mean) ** 2), 0.0))
+        deviation = math.sqrt(max(float(weights @ (scores - mean) ** 2), 0.0))
+        if score == "expected" and isinstance(panel, Panel):
+            mean = max(float(round(mean)), weights_of(mqm).floor)
+        return mean, deviation
 
     def evaluate_external(self, annotation: Annotation, value: float | None = None) -> tuple[Annotation, float]:
         """An annotation that is no candidate's, with its confidences; and its expected utility, unless `value` is it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, repeat
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,9 +16,11 @@ from mbr_esd_metric.core.corpus_rules import CorpusRule
 from mbr_esd_metric.core.decision import Candidates, Decision
 from mbr_esd_metric.core.decision_problem import DecisionProblem, decided
 from mbr_esd_metric.core.kernels import Floats
+from mbr_esd_metric.core.panel import Panel
 from mbr_esd_metric.decoding.options import DecisionFields, DecisionOptions
-from mbr_esd_metric.decoding.segment import Counts, blank_decision, decide_segment, decision_problem
-from mbr_esd_metric.errors import InputError, OptionError, labelled
+from mbr_esd_metric.decoding.segment import Counts, annotator_scores, blank_decision, decide_segment, decision_problem
+from mbr_esd_metric.errors import InputError, OptionError, labelled, logger, no_effect_error
+from mbr_esd_metric.prompting.text import is_blank
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -58,7 +60,7 @@ def decide(
         InputError: a candidate without text and annotation, a span past the end of the translation, a rule or a score
             that lacks what it needs.
         OptionError: an unknown name, with the nearest valid ones; a rule that decides all segments of a test set
-            together, see `decide_corpus`.
+            together, see `decide_corpus`, or weights that are learnt from them.
     """
     chosen = DecisionOptions.of(options, fields)
     blank = None if source is None else blank_decision(source, translation, chosen)
@@ -75,15 +77,36 @@ def decide_many(
     **fields: Unpack[DecisionFields],
 ) -> list[Decision]:
     """`decide` for each segment of a test set, given by candidates, translation and perhaps source; a rule such as
-    `mbr-corpus` decides them together. Errors begin with "segment N"."""
+    `mbr-corpus` decides them together, and `weights=agreement` are learnt from them. Errors begin with "segment N"."""
     chosen = DecisionOptions.of(options, fields)
     if chosen.whole_set:
         return list(decide_corpus(segments, chosen, sources=sources).decisions)
     decisions = []
-    for number, ((candidates, translation), source) in enumerate(_paired(segments, sources, "sources"), 1):
+    paired: Iterable[tuple[tuple[Candidates, str], str | None]] = _paired(segments, sources, "sources")
+    if chosen.learns_weights:
+        paired = list(paired)
+        chosen = _with_learnt_weights(chosen, paired, None)
+    for number, ((candidates, translation), source) in enumerate(paired, 1):
         with labelled(f"segment {number}"):
             decisions.append(decide(candidates, translation, chosen, source=source))
     return decisions
+
+
+def _with_learnt_weights(
+    options: DecisionOptions,
+    segments: Iterable[tuple[tuple[Candidates, str], str | None]],
+    labels: Iterable[str] | None,
+) -> DecisionOptions:
+    """The options with the `Panel` of these segments in the place of `weights=agreement`."""
+    scores = []
+    names = iter(labels) if labels is not None else map("segment {}".format, count(1))
+    for (candidates, translation), source in segments:
+        with labelled(next(names)):
+            if not is_blank(translation):
+                scores.append(annotator_scores(candidates, translation, options, source))
+    panel = Panel.learnt(scores)
+    logger.info(panel.line)
+    return replace(options, weights=panel)
 
 
 def _paired(values: Iterable[_T], others: Iterable[_S] | None, name: str) -> Iterator[tuple[_T, _S | None]]:
@@ -158,9 +181,14 @@ def decide_corpus(
     """Choose for all segments of a test set together, by a rule such as `mbr-corpus`; another is an `OptionError`. For
     each segment there are its candidates and translation, and perhaps source and supports as for `decide`. Errors begin
     with its label, by default "segment 1" and so on."""
-    names = iter(labels) if labels is not None else map("segment {}".format, count(1))
     waiting: list[tuple[str, CorpusSegment]] = []
-    with_sources = _paired(segments, sources, "sources")
+    with_sources: Iterable[tuple[tuple[Candidates, str], str | None]] = _paired(segments, sources, "sources")
+    if options.learns_weights:
+        if supports is not None:
+            raise no_effect_error("supports", "weights=agreement, which weigh the candidates themselves")
+        with_sources, labels = list(with_sources), None if labels is None else list(labels)
+        options = _with_learnt_weights(options, with_sources, labels)
+    names = iter(labels) if labels is not None else map("segment {}".format, count(1))
     for ((candidates, translation), source), others in _paired(with_sources, supports, "sets of supports"):
         with labelled(label := next(names)):
             segment = corpus_segment(candidates, translation, options, source=source, supports=others)

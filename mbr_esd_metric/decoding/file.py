@@ -17,19 +17,20 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from mbr_esd_metric.core.corpus_rules import CorpusRule
 from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.kernels import Floats
+from mbr_esd_metric.core.panel import Panel
 from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.decoding.decide import CorpusSegment, corpus_segment, decide_together
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.segment import blank_decision, decide_segment
+from mbr_esd_metric.decoding.segment import annotator_scores, blank_decision, decide_segment
 from mbr_esd_metric.decoding.signature import signature_of_file
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, progress_bar
 from mbr_esd_metric.files.paths import check_output
@@ -42,7 +43,7 @@ from mbr_esd_metric.files.records import (
     read_candidates,
 )
 from mbr_esd_metric.files.streams import whole_file
-from mbr_esd_metric.prompting.text import is_untranslated
+from mbr_esd_metric.prompting.text import is_blank, is_untranslated
 
 #: Workers get blocks of so many records, and there is a worker for each so many bytes of the file.
 _RECORDS, PIECE_BYTES = 16, 1 << 21
@@ -52,6 +53,7 @@ _WATCH_SECONDS = 0.5
 _option_of_line = '"decision": {} {}'.format
 #: An item of `raw_records`.
 _Item: TypeAlias = "tuple[str, bytes | list[Any]]"
+_T = TypeVar("_T")
 
 
 def file_options(
@@ -83,6 +85,8 @@ def _first_record(path: str | Path) -> CandidateRecord | None:
 def decided_records(path: str | Path, options: DecisionOptions) -> Iterator[tuple[CandidateRecord, Decision | None]]:
     """Each record of a file and its decision; None for a translation that is left out, or has no valid candidate. A
     rule for the whole file reads it into memory. Errors name file and segment."""
+    if options.learns_weights:
+        options = replace(options, weights=file_panel(path, options))
     first: Mapping[str, str] | None = None
     waiting: list[tuple[CandidateRecord, Decision | CorpusSegment | None]] = []
     for number, record in enumerate(read_candidates(path)):
@@ -102,6 +106,23 @@ def decided_records(path: str | Path, options: DecisionOptions) -> Iterator[tupl
     yield from zip((record for record, _ in waiting), decisions, strict=True)
 
 
+def file_panel(path: str | Path, options: DecisionOptions, workers: int = 1) -> Panel:
+    """The weights that `weights=agreement` learns from a file of candidates, in so many processes. Records that cannot
+    be decided are left out here: deciding says what is wrong with them."""
+    return Panel.learnt([*_over_blocks(raw_records(path), partial(_annotator_scores, options=options), workers)])
+
+
+def _annotator_scores(block: Sequence[_Item], options: DecisionOptions) -> list[dict[str, float]]:
+    """The scores of each record of a block by annotator, without those of blank translations."""
+    scores = []
+    for where, value in block:
+        with suppress(InputError):
+            record = candidate_record(where, value)
+            if not is_blank(record.translation):
+                scores.append(annotator_scores(record.columns, record.translation, options, record.source))
+    return scores
+
+
 @dataclass(slots=True)
 class FileSummary:
     """The counts of a run.
@@ -114,6 +135,7 @@ class FileSummary:
         reasons: why candidates could not be read, and how many for each reason.
         scores: of the segments, no more than two different ones.
         ratios: of a rule for the whole file, the value that it maximises after each pass.
+        panel: the weights that `weights=agreement` has learnt.
         signature: of the decisions.
     """
 
@@ -123,6 +145,7 @@ class FileSummary:
     reasons: Counter[str] = field(default_factory=Counter)
     scores: set[float | None] = field(default_factory=set)
     ratios: tuple[float, ...] = ()
+    panel: Panel | None = None
     signature: Signature | None = None
 
     @property
@@ -168,9 +191,14 @@ def decide_file(
     first = _first_record(candidates)
     decision = None if first is None else first.decision
     options = file_options(candidates) if options is None else options
+    panel = None
+    if options.learns_weights:
+        panel = file_panel(candidates, options, workers)
+        options = replace(options, weights=panel)
     rules = _Rules(options, decision, signature_of_file(candidates, options))
-    lines = _decided(raw_records(candidates), rules, workers, skip_invalid)
-    summary = FileSummary(signature=rules.signature)
+    work = partial(_decide_block, rules=rules, skip_invalid=skip_invalid)
+    lines = _over_blocks(raw_records(candidates), work, workers)
+    summary = FileSummary(panel=panel, signature=rules.signature)
     with whole_file(output) as file:
         shown = progress_bar("deciding", " segments", iterable=lines, shown=progress)
         if isinstance(options.rule_instance, CorpusRule):
@@ -238,17 +266,18 @@ class _Rules:
     signature: Signature
 
 
-def _decided(records: Iterable[_Item], rules: _Rules, workers: int, skip_invalid: bool) -> Iterator[_Line]:
-    """One line a record, in order."""
+def _over_blocks(
+    records: Iterable[_Item], work: Callable[[Sequence[_Item]], Sequence[_T]], workers: int
+) -> Iterator[_T]:
+    """What `work` makes of blocks of records, in order, in so many processes."""
     left = iter(records)
     blocks = iter(lambda: list(islice(left, _RECORDS)), [])
-    work = partial(_decide_block, rules=rules, skip_invalid=skip_invalid)
     if workers <= 1:
         for block in blocks:
             yield from work(block)
         return
     with ProcessPoolExecutor(workers, initializer=_begin_worker) as pool:
-        waiting: deque[Future[list[_Line]]] = deque()
+        waiting: deque[Future[Sequence[_T]]] = deque()
         try:
             for block in blocks:
                 waiting.append(pool.submit(work, block))

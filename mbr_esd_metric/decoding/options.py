@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from mbr_esd_metric.core.annotation import WEIGHTS
 from mbr_esd_metric.core.decision import SCORES, WEIGHTINGS
@@ -17,6 +17,9 @@ from mbr_esd_metric.core.similarities import SIMILARITIES, Similarity, check_sim
 from mbr_esd_metric.errors import InputError, OptionError, no_effect_error, unknown
 from mbr_esd_metric.prompting.formats import FORMATS, get_format
 from mbr_esd_metric.prompting.parse import LOCATIONS, AnswerParser
+
+if TYPE_CHECKING:
+    from mbr_esd_metric.core.panel import Panel
 
 
 def _option(
@@ -34,7 +37,8 @@ def _option(
 class DecisionOptions:
     """The options of a decision, as one value from the user to the rule. Each field says what it means and takes.
 
-    `utility` may be a `Similarity` too. `blank` is for those who know the source: model names and `mbr-esd decide`.
+    `utility` may be a `Similarity` too, and `weights` a `Panel`, the weights that `agreement` has learnt. `blank` is
+    for those who know the source: model names and `mbr-esd decide`.
 
     Raises:
         OptionError: an unknown name, with the nearest valid ones.
@@ -55,11 +59,11 @@ class DecisionOptions:
         ),
         short="u",
     )
-    weights: str = _option(
+    weights: str | Panel = _option(
         "uniform",
         "weights of the candidates that each one is compared with",
         lambda: WEIGHTINGS,
-        takes="uniform, or model for its probabilities",
+        takes="uniform; model: its probabilities; agreement: of several annotators, learnt from how they agree",
         short="w",
     )
     invalid: str = _option(
@@ -126,6 +130,11 @@ class DecisionOptions:
     def whole_set(self) -> bool:
         """Whether the rule decides for all segments of a test set together."""
         return not isinstance(self.rule_instance, SegmentRule)
+
+    @property
+    def learns_weights(self) -> bool:
+        """Whether the weights are yet to be learnt, from all segments of a test set."""
+        return self.weights == "agreement"
 
     @property
     def rule_instance(self) -> Rule:

@@ -29,6 +29,7 @@ from mbr_esd_metric.core.annotation import (
     ErrorSpan,
     SpanKey,
     as_annotation,
+    mqm_score,
     unit_score,
     weights_of,
 )
@@ -37,10 +38,10 @@ from mbr_esd_metric.core.decision import (
     CandidateColumns,
     Candidates,
     Decision,
-    TokenLogprobs,
     with_errors,
 )
 from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses, decided
+from mbr_esd_metric.core.panel import unnamed_annotator
 from mbr_esd_metric.core.rules import SegmentRule
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
@@ -104,12 +105,17 @@ def decision_problem(
 ) -> tuple[DecisionProblem, Counts]:
     """One segment as a rule sees it, and the counts of its candidates; for the arguments see `decide`."""
     rule = options.rule_instance
+    if options.learns_weights:
+        raise OptionError(
+            "weights=agreement are learnt from all segments of a test set together; call decide_many, or `mbr-esd "
+            "decide`, or score with candidates=FILE"
+        )
     if references is not None and not rule.needs_references:
         raise no_effect_error("references", f"rule={rule.name}; they are for rule=oracle")
     if supports is not None and rule.needs_references:
         raise no_effect_error("supports", f"rule={rule.name}, which compares with the references")
     columns = CandidateColumns.of(candidates)
-    text, sided = source, options.both_sides(columns.format) or columns.annotations is not None
+    text, sided = source, columns.annotations is not None or any(map(options.both_sides, columns.different_formats))
     if not sided:
         source = None  # annotations are of the translation alone
     folded, counts = _hypotheses(columns, translation, source, options)
@@ -198,9 +204,9 @@ def with_certain_errors(decision: Decision, errors: Iterable[ErrorSpan], options
 def _other_format(columns: CandidateColumns, translation: str, source: str | None, options: DecisionOptions) -> str:
     """The end of a message where all candidates are answers in another format; else ""."""
     read_as = columns.format or options.format
-    for name in FORMATS.all():
+    for name in FORMATS.all() if columns.formats is None else ():
         if name != read_as:
-            parsed = _parsed(columns, options.parser(translation, name, source or ""))
+            parsed = _parsed(replace(columns, format=name), translation, source or "", options)
             if parsed and not any(isinstance(one, Invalid) for one in parsed):
                 fix = "fix their format in the file"
                 if columns.format is None:
@@ -213,8 +219,7 @@ def _hypotheses(
     columns: CandidateColumns, translation: str, source: str | None, options: DecisionOptions
 ) -> tuple[Hypotheses, Counts]:
     """The folded candidates and their counts; joined where a source is given."""
-    parser = options.parser(translation, columns.format, source)
-    parsed = _parsed(columns, parser)
+    parsed = _parsed(columns, translation, source, options)
     invalid = Counter(one.reason for one in parsed if isinstance(one, Invalid))
     annotations: list[Annotation | None] = [None if isinstance(one, Invalid) else one.annotation for one in parsed]
     own = annotations
@@ -225,7 +230,7 @@ def _hypotheses(
         annotations = [EMPTY if a is None else a for a in annotations]
     self_reported = [one.self_reported_score for one in parsed] if options.score == "given" else None
     try:
-        folded = Hypotheses(annotations, columns.logprobs, columns.texts, self_reported)
+        folded = Hypotheses(annotations, columns.logprobs, columns.texts, self_reported, columns.annotators)
     except NoValidCandidateError as error:
         why = ", ".join(f"{count} {reason}" for reason, count in invalid.most_common())
         text = next(filter(None, columns.texts), "")
@@ -233,10 +238,12 @@ def _hypotheses(
         fix = example + _other_format(columns, translation, source, options)
         raise NoValidCandidateError(f"{error} ({why}){fix}" if why else f"{error}{fix}") from None
     proposed: Mapping[Place, Sequence[Proposal]] = {}
-    if columns.annotations is not None or get_format(columns.format or options.format).corrections:
+    formats = [get_format(form or options.format) for form in columns.different_formats]
+    if columns.annotations is not None or any(form.corrections for form in formats):
         from mbr_esd_metric.core.corrections import proposals
 
-        weights = folded.candidate_weights("uniform" if None in columns.logprobs else options.weights)
+        unknown = options.weights == "model" and None in columns.logprobs
+        weights = folded.candidate_weights("uniform" if unknown else options.weights)
         proposed = proposals(own, weights.tolist(), columns.logprobs)
     valid = [one for one in parsed if isinstance(one, Parsed)]
     counts = Counts(
@@ -247,16 +254,16 @@ def _hypotheses(
         sum([one.unplaced for one in valid]),
         sum([one.dropped > 0 and not one.annotation for one in valid]),
         None if source is None else len(translation),
-        {} if columns.token_logprobs is None or not valid else _probabilities(columns.token_logprobs, columns, parser),
+        _probabilities(columns, options.parser(translation, columns.format, source)) if valid else {},
         proposals=proposed,
     )
     return folded, counts
 
 
-def _probabilities(tokens: TokenLogprobs, columns: CandidateColumns, parser: AnswerParser) -> Mapping[SpanKey, float]:
-    """The confidence of each span of a single candidate with these tokens; empty if it has no text to read."""
-    text = columns.texts[0]
-    if text is None or columns.annotations is not None:
+def _probabilities(columns: CandidateColumns, parser: AnswerParser) -> Mapping[SpanKey, float]:
+    """The confidence of each span of a single candidate; empty if it has no tokens, or no text to read."""
+    text, tokens = columns.texts[0], columns.token_logprobs
+    if text is None or tokens is None or columns.annotations is not None:
         return {}
 
     def in_bytes(end: int) -> int:
@@ -274,18 +281,40 @@ def read_annotations(
 ) -> list[Annotation | Invalid]:
     """The annotation of each candidate, of the translation and of what it leaves out, or why it is invalid;
     `InputError` for a candidate without text and annotation."""
-    columns = CandidateColumns.of(candidates)
-    parsed = _parsed(columns, options.parser(translation, columns.format, source))
+    parsed = _parsed(CandidateColumns.of(candidates), translation, source, options)
     return [one if isinstance(one, Invalid) else one.annotation for one in parsed]
 
 
-def _parsed(columns: CandidateColumns, parser: AnswerParser) -> list[Parsed | Invalid]:
+def annotator_scores(
+    candidates: Candidates, translation: str, options: DecisionOptions, source: str | None = None
+) -> dict[str, float]:
+    """The MQM score that each annotator gives a segment, of which `Panel.learnt` learns: the mean over the annotator's
+    valid candidates. `InputError` for a candidate that names no annotator."""
+    columns = CandidateColumns.of(candidates)
+    read = read_annotations(columns, translation, options, source)
+    scores: dict[str, list[float]] = {}
+    for number, (name, one) in enumerate(zip(columns.annotators or [None] * len(read), read, strict=True), 1):
+        if name is None:
+            raise unnamed_annotator(number)
+        if isinstance(one, Annotation) or options.invalid == "empty":
+            scores.setdefault(name, []).append(mqm_score(EMPTY if isinstance(one, Invalid) else one, options.mqm))
+    return {name: sum(values) / len(values) for name, values in scores.items()}
+
+
+def _parsed(
+    columns: CandidateColumns, translation: str, source: str | None, options: DecisionOptions
+) -> list[Parsed | Invalid]:
     """Each candidate as it was read; the same object for the same text."""
-    if columns.annotations is None and True not in columns.truncated and None not in columns.texts:
+    parsers = {form: options.parser(translation, form, source) for form in columns.different_formats}
+    plain = columns.annotations is None and columns.formats is None
+    if plain and True not in columns.truncated and None not in columns.texts:
+        parser = parsers[columns.format]
         return [parser.parse(text) for text in columns.texts if text is not None]
     parsed: list[Parsed | Invalid] = []
     annotations = columns.annotations or [None] * len(columns)
-    for number, (text, cut, spans) in enumerate(zip(columns.texts, columns.truncated, annotations, strict=True), 1):
+    values = zip(columns.texts, columns.truncated, annotations, columns.format_of_each, strict=True)
+    for number, (text, cut, spans, form) in enumerate(values, 1):
+        parser = parsers[form]
         if cut:
             parsed.append(Invalid(CUT, None if text is None else parser.parse(text).self_reported_score))
         elif spans is not None:

@@ -28,6 +28,8 @@ def signature_of_decision(
     if decision.rule_instance.by_utility:
         choice = {"utility": decision.effective_utility, "weights": decision.weights}
         choice |= {"b": f"{BETA:g}", "g": f"{GAMMA:g}"}
+    elif decision.score != "chosen" and decision.weights != "uniform":
+        choice = {"weights": decision.weights}
     choice["mqm"] = decision.mqm
     changed = [name for name in FIELDS if getattr(decision, name) != FIELDS[name].default]
     reading = [name for name in ("format",) if name in changed] + ["location", "invalid", "blank"]

@@ -33,7 +33,7 @@ from mbr_esd_metric.core.kernels import BETA, GAMMA
 from mbr_esd_metric.core.rules import SegmentRule
 from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.decoding.segment import decide_segment
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, number_of
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, first_of, labelled, number_of
 from mbr_esd_metric.files.records import CandidateRecord
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.prompting.formats import get_format
@@ -110,10 +110,10 @@ def make_pairs(records: Iterable[CandidateRecord], card: ModelCard) -> Preferenc
     unread: Counter[str] = Counter()
     example = ""
     for record in records:
-        if record.columns.format not in (None, card.decision.format):
+        if others := {*record.columns.different_formats} - {None, card.decision.format}:
             raise InputError(
-                f"{record.label}: its candidates are in the format {record.columns.format}, and the pairs are in "
-                f"{card.decision.format}; give candidates in one format"
+                f"{record.label}: its candidates are in the format {first_of(sorted(map(str, others)))}, and the pairs "
+                f"are in {card.decision.format}; give candidates in one format"
             )
         try:
             decision = _decision(record, card)
@@ -182,7 +182,7 @@ def pairs_signature(card: ModelCard) -> Signature:
     """The signature of the pairs, whatever the language pairs of the segments."""
     decision = card.decision
     fields = {} if decision.rule == "mbr" else {"d": decision.rule}
-    fields |= {"u": decision.effective_utility, "w": decision.weights, "b": f"{BETA:g}", "g": f"{GAMMA:g}"}
+    fields |= {"u": decision.effective_utility, "w": str(decision.weights), "b": f"{BETA:g}", "g": f"{GAMMA:g}"}
     fields |= {} if decision.format == "json" else {"f": decision.format}
     fields |= {"prompt": question_of(card).version, "loc": decision.location}
     return Signature.of("mbr-esd-pairs", fields, __version__)

@@ -3,10 +3,12 @@
 Candidates, a line a segment::
 
     {"id": "7", "system"?, "lp"?, "src": "...", "mt": "...", "format"?, "decision"?: {"rule": "mbr", ...},
-     "candidates": [{"text": "...", "logprob": -9.1, "truncated"?, "tokens"?}, ...]}
+     "candidates": [{"text": "...", "logprob": -9.1, "truncated"?, "tokens"?, "annotator"?, "format"?}, ...]}
 
 `lp` is the language pair that the prompt named, `format` the answer format of the texts (by default JSON), and
-`decision` the options by which they are decided. An only candidate may have ``"tokens": [[bytes, log-probability],
+`decision` the options by which they are decided. A candidate may name its `annotator`, the model or person that it is
+from, and a `format` of its own; in the place of its text it may have the `error_spans` and `omissions` of a decision,
+with their offsets. An only candidate may have ``"tokens": [[bytes, log-probability],
 ...]``, of which confidences of its spans are made. The `*.gen.json` of the authors' released code, one object
 ``{system: [[[text, logprob, mt, src], ...], ...]}``, is read as well. Decisions, a line a segment::
 
@@ -38,7 +40,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
-from mbr_esd_metric.core.annotation import SIDES, Annotation
+from mbr_esd_metric.core.annotation import SIDES, Annotation, as_annotation
 from mbr_esd_metric.core.corrections import corrected
 from mbr_esd_metric.core.decision import Candidate, CandidateColumns, Decision, TokenLogprobs
 from mbr_esd_metric.core.recalibration import Recalibration
@@ -97,7 +99,7 @@ class CandidateRecord:
 
     Attributes:
         id: names the segment; in a released-code file its number in its system, from 1.
-        columns: the candidates: each has a text.
+        columns: the candidates: each has a text, or an annotation.
         system, decision, lp: None where the file does not say it.
     """
 
@@ -111,16 +113,21 @@ class CandidateRecord:
 
     @property
     def texts(self) -> Sequence[str]:
-        """The model's answer of each candidate."""
+        """The model's answer of each candidate; `InputError` for one that has error spans in its place."""
+        for number, text in enumerate(self.columns.texts, 1):
+            if text is None:
+                raise InputError(f"candidate {number} of {self.label} has error spans; a model's answer is needed here")
         return cast("Sequence[str]", self.columns.texts)
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """The same as `Candidate` values."""
-        columns = self.columns
-        values = zip(columns.texts, columns.logprobs, columns.truncated, strict=True)
+        columns, unknown = self.columns, [None] * len(self.columns)
+        names = {"text": columns.texts, "annotation": columns.annotations, "logprob": columns.logprobs}
+        names |= {"truncated": columns.truncated, "format": columns.format_of_each, "annotator": columns.annotators}
+        rows = zip(*(values or unknown for values in names.values()), strict=True)
         return tuple(
-            Candidate(text, None, logprob, cut, columns.token_logprobs, columns.format) for text, logprob, cut in values
+            Candidate(**dict(zip(names, row, strict=True)), token_logprobs=columns.token_logprobs) for row in rows
         )
 
     @property
@@ -144,18 +151,44 @@ class CandidateRecord:
         for number, candidate in enumerate(candidates, 1):
             if not isinstance(candidate, dict):
                 raise InputError(f"candidate {number} is {_kind(candidate)}; give an object with text and logprob")
+        keys = set().union(*candidates)
         texts = tuple([candidate.get("text") for candidate in candidates])
         logprobs = tuple([candidate.get("logprob") for candidate in candidates])
         truncated = tuple([candidate.get("truncated", False) for candidate in candidates])
-        for number, candidate in enumerate(candidates if not set(map(type, texts)) <= {str} else (), 1):
+        by_spans = "error_spans" in keys or "omissions" in keys
+        annotations: list[Annotation | None] = [None] * len(candidates)
+        for number, candidate in enumerate(candidates if by_spans or not set(map(type, texts)) <= {str} else (), 1):
             with reading(f"candidate {number}"):
-                _typed(candidate, "text", str)
+                if "text" in candidate or "error_spans" not in candidate:
+                    _typed(candidate, "text", str)
+                    if "error_spans" in candidate:
+                        raise InputError('there is "text" and "error_spans"; give one of them')
+                else:
+                    annotations[number - 1] = _annotation(candidate)
         if not set(map(type, truncated)) <= {bool}:
             raise InputError('"truncated" of a candidate is true or false')
         _check_logprobs(logprobs)
         by_token = _token_logprobs(candidates[0].get("tokens"), texts[0]) if len(candidates) == 1 else None
         form = _format(_typed(record, "format", str, True))
-        columns = CandidateColumns(texts, logprobs, truncated, None, by_token, form)
+        formats = [form] * len(candidates)
+        annotators: list[str | None] | None = None
+        if "annotator" in keys:
+            annotators = [_typed(candidate, "annotator", str, True) for candidate in candidates]
+        if "format" in keys:
+            formats = [_format(_typed(candidate, "format", str, True)) or form for candidate in candidates]
+            # Spans are in no format.
+            of_texts = {one for one, text in zip(formats, texts, strict=True) if text is not None}
+            form = None if len(of_texts) > 1 else next(iter(of_texts), form)
+        columns = CandidateColumns(
+            texts,
+            logprobs,
+            truncated,
+            annotations if by_spans else None,
+            by_token,
+            form,
+            annotators,
+            formats if len({*formats}) > 1 and form is None else None,
+        )
         system, lp = _typed(record, "system", str, True), _typed(record, "lp", str, True)
         decision = _decision(record.get("decision"))
         return cls(_identifier(record), source, translation, columns, system, decision, lp)
@@ -167,6 +200,14 @@ class CandidateRecord:
             {"text": text, "logprob": logprob} | ({"truncated": True} if cut else {})
             for text, logprob, cut in zip(columns.texts, columns.logprobs, columns.truncated, strict=True)
         ]
+        for name, each in (("annotator", columns.annotators), ("format", columns.formats)):
+            for candidate, one in zip(candidates, each or (), strict=False):
+                candidate |= {} if one is None else {name: one}
+        for candidate, annotation in zip(candidates, columns.annotations or (), strict=False):
+            if annotation is not None:
+                del candidate["text"]
+                spans = as_annotation(annotation)
+                candidate |= _spans_json(spans, _words(spans, self.source, self.translation))
         if columns.token_logprobs is not None and len(candidates) == 1:
             by_token = zip(columns.token_logprobs.sizes, columns.token_logprobs.logprobs, strict=True)
             candidates[0]["tokens"] = [[size, round(logprob, 6)] for size, logprob in by_token]
@@ -211,8 +252,7 @@ class DecisionRecord:
     @classmethod
     def of(cls, record: CandidateRecord, decision: Decision, signature: Signature | None = None) -> DecisionRecord:
         """The record of a decision on the candidates of a record."""
-        sides = {"translation": record.translation, "source": record.source}
-        texts = tuple(sides[span.side][span.start : span.end] for span in decision.annotation)
+        texts = _words(decision.annotation, record.source, record.translation)
         same = {field.name: getattr(decision, field.name) for field in fields(cls) if hasattr(decision, field.name)}
         if any(span.correction is not None for span in decision.annotation):
             same["corrected"] = corrected(record.translation, decision.annotation)
@@ -222,9 +262,8 @@ class DecisionRecord:
     def from_json(cls, value: object) -> DecisionRecord:
         """The record of one decoded line; an `InputError` says which key is wrong and what belongs there."""
         record = _object(value)
-        spans = _typed(record, "error_spans", list)
-        omissions = [{**_object(one), "side": "source"} for one in _typed(record, "omissions", list, True) or ()]
-        annotation = Annotation([*spans, *omissions])
+        spans, omissions = _typed(record, "error_spans", list), _typed(record, "omissions", list, True) or ()
+        annotation = _annotation(record)
         words = {
             (side, one.get("start"), one.get("end")): str(one.get("text", ""))
             for side, each in zip(SIDES, (spans, omissions), strict=True)
@@ -247,16 +286,9 @@ class DecisionRecord:
 
     def to_json(self) -> dict[str, Any]:
         """The object of one line."""
-        spans: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
-        for span, text in zip(self.annotation, self.texts, strict=True):
-            place = {"start": span.start, "end": span.end, "severity": span.severity, "category": span.category}
-            spans[span.side].append({**place, "text": text, "confidence": span.confidence, **span.correction_fields})
         first = ("id", "system", "index", "score", "mqm", "mqm_sd", "corrected")
-        value = {name: getattr(self, name) for name in first} | {
-            "error_spans": spans["translation"],
-            "omissions": spans["source"] or None,
-            "expected_utility": None if math.isnan(self.expected_utility) else self.expected_utility,
-        }
+        value = {name: getattr(self, name) for name in first} | _spans_json(self.annotation, self.texts)
+        value["expected_utility"] = None if math.isnan(self.expected_utility) else self.expected_utility
         value |= {name: getattr(self, name) for name in ("valid", "distinct", "invalid")}
         value["signature"] = self.signature and str(self.signature)
         return {key: one for key, one in value.items() if one is not None or key in ("index", "expected_utility")}
@@ -366,6 +398,28 @@ def _token_logprobs(tokens: object, text: str) -> TokenLogprobs | None:
     if not all(-math.inf < value <= 1e-3 for value in logprobs):
         raise InputError('"tokens" of a candidate have a log-probability that is no finite number of at most 0')
     return TokenLogprobs(sizes, logprobs)
+
+
+def _annotation(value: Mapping[str, Any]) -> Annotation:
+    """The annotation of "error_spans" and "omissions"."""
+    omissions = [{**_object(one), "side": "source"} for one in _typed(value, "omissions", list, True) or ()]
+    return Annotation([*_typed(value, "error_spans", list), *omissions])
+
+
+def _words(annotation: Annotation, source: str, translation: str) -> tuple[str, ...]:
+    """The words of each span."""
+    sides = {"translation": translation, "source": source}
+    return tuple(sides[span.side][span.start : span.end] for span in annotation)
+
+
+def _spans_json(annotation: Annotation, words: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """The "error_spans" of an annotation, and its "omissions" if it has any."""
+    spans: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
+    for span, text in zip(annotation, words, strict=True):
+        place = {"start": span.start, "end": span.end, "severity": span.severity, "category": span.category}
+        spans[span.side].append({**place, "text": text, "confidence": span.confidence, **span.correction_fields})
+    omissions = {"omissions": spans["source"]} if spans["source"] else {}
+    return {"error_spans": spans["translation"], **omissions}
 
 
 def _decision(value: object) -> Mapping[str, str] | None:

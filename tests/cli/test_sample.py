@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,34 @@ def test_candidates_that_were_cut_are_counted_with_the_fix(mbr_esd: Command) -> 
     assert count >= 12
     assert f"{count} candidates of 32 cut at max_tokens=512" in message
     assert "give max_tokens=1024, or format=compact" in message
+
+
+def test_a_panel_of_models_is_sampled_into_one_file_and_decided(mbr_esd: Command) -> None:
+    with (
+        FakeServer("first", dialect="llamacpp") as first,
+        FakeServer("second", dialect="llamacpp") as second,
+    ):
+        models = [f"mbr-esd-server?server={one.url}&model={one.model}&n={n}" for one, n in ((first, 3), (second, 2))]
+        compact = f"{models[1]}&format=compact"
+        output = mbr_esd(SAMPLE, models[0], "--model", compact, "--model", MODEL).out
+    assert output == "out.jsonl: 4 segments, 13 candidates each\n"
+    (one, *_) = read_candidates("out.jsonl")
+    assert Counter(each.annotator for each in one.candidates) == {"first": 3, "second": 2, "mbr-esd-demo": 8}
+    assert {each.annotator: each.format for each in one.candidates}["second"] == "compact"
+    message = mbr_esd("decide out.jsonl -o decided.jsonl --weights agreement").err
+    # All answers of the second are invalid here.
+    assert "weights=agreement: equal weights, because there are 2 annotators, and learning takes 3" in message
+    assert "w:agreement/equal" in message
+    message = mbr_esd(SAMPLE, MODEL, "--model", MODEL, status=1).err
+    assert "is given twice; n=N samples a model several times" in message
+
+
+def test_a_segment_that_one_model_of_a_panel_refuses_keeps_the_others(mbr_esd: Command) -> None:
+    def spoil(value: dict[str, object], number: int) -> object:
+        return Failure(400, {"error": {"message": "the prompt violates the policy", "code": "content_filter"}})
+
+    with FakeServer("refusing", dialect="openai", spoil=spoil) as server:
+        model = f"mbr-esd-server?server={server.url}&model=refusing&n=2&dialect=openai"
+        run = mbr_esd(SAMPLE, MODEL, "--model", model, status=1)
+    assert [len(record.columns) for record in read_candidates("out.jsonl")] == [8] * 4
+    assert "by refusing" in run.err

@@ -1,0 +1,169 @@
+"""The weights of several annotators, models or people, learnt from their agreement alone: no label is needed.
+
+The model has one factor. Over the segments k of a test set, the MQM scores of annotator a, standardised, are
+
+    x_a[k] = l_a t[k] + sqrt(1 - l_a^2) e_a[k],    so that  corr(x_a, x_b) = l_a l_b  for a != b
+
+with t what all of them measure, e_a the errors of each, independent of one another, and the loading l_a the
+*reliability* of a: its correlation with t. Loadings come from the correlations by principal axis factoring: the first
+eigenvector of the table whose diagonal is l_a^2, computed again until it stands still. The best linear estimate of t
+(Bartlett 1937) has the weights
+
+    w_a = l_a / (1 - l_a^2),    scaled to the sum 1
+
+An annotator whose scores do not vary, or do not go with those of the others, weighs nothing. Two whose scores correlate
+by `COPY` or more are not independent: they share one weight. Why this estimator is docs/evidence/panels.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mbr_esd_metric.core.kernels import Floats
+from mbr_esd_metric.errors import InputError, number_of
+
+#: The fewest segments, and the fewest annotators, from which weights are learnt.
+FEWEST_SEGMENTS, FEWEST_ANNOTATORS = 100, 3
+#: The correlation of scores from which two annotators count as one; large models and people reach 0.6.
+COPY = 0.8
+#: The largest squared loading, which bounds the weight of one annotator.
+_LARGEST = 0.95
+
+
+def unnamed_annotator(number: int) -> InputError:
+    """The error where a candidate, counted from 1, names no annotator."""
+    return InputError(
+        f'candidate {number} names no "annotator"; weights=agreement has to know the model or person that each '
+        "candidate is from"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Panelist:
+    """An annotator of a panel.
+
+    Attributes:
+        weight: of the annotator's candidates together; those of a panel sum to 1.
+        reliability: the loading l, in [0, 1); NaN if it was not learnt.
+        scale: the factor that gives the annotator's MQM scores the panel's standard deviation.
+    """
+
+    name: str
+    weight: float
+    reliability: float
+    scale: float
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The annotators of a test set and their weights.
+
+    Attributes:
+        panelists: in the order of their weights, then of their names.
+        segments: how many were learnt from.
+        equal_because: why all have equal weights; "" if the weights were learnt.
+    """
+
+    panelists: tuple[Panelist, ...]
+    segments: int
+    equal_because: str = ""
+
+    def shares(self, annotators: Sequence[str | None]) -> Floats:
+        """The weights of the candidates of one segment, by their annotators, shape (n,), of sum 1. Candidates of one
+        annotator share its weight; equal ones where no annotator weighs anything. `InputError` for one without name.
+        """
+        if None in annotators:
+            raise unnamed_annotator(annotators.index(None) + 1)
+        weights = {one.name: one.weight for one in self.panelists}
+        shares = np.array([weights.get(str(name), 0.0) / annotators.count(name) for name in annotators])
+        total = shares.sum()
+        return np.asarray(shares / total if total > 0 else np.full(len(shares), 1 / len(shares)))
+
+    def scales(self, annotators: Sequence[str | None]) -> Floats:
+        """The factor of each candidate's MQM score, shape (n,)."""
+        scales = {one.name: one.scale for one in self.panelists}
+        return np.array([scales.get(str(name), 1.0) for name in annotators])
+
+    def __str__(self) -> str:
+        """The weights in a signature: ``agreement/a=0.26,b=0.19``, or ``agreement/equal``."""
+        learnt = ",".join(f"{one.name}={one.weight:.3f}" for one in self.panelists)
+        return f"agreement/{'equal' if self.equal_because else learnt}"
+
+    @property
+    def line(self) -> str:
+        """The weights in a line for people."""
+        if self.equal_because:
+            return f"weights=agreement: equal weights, because {self.equal_because}"
+        weights = ", ".join(f"{one.name} {one.weight:.2f}" for one in self.panelists)
+        return f"weights learnt from the agreement on {number_of(self.segments, 'segment')}: {weights}"
+
+    @classmethod
+    def learnt(cls, scores: Sequence[Mapping[str, float]]) -> Panel:
+        """The panel of the MQM scores of each segment, by annotator."""
+        names = sorted({name for segment in scores for name in segment})
+        n = len(names)
+        rows = [[segment.get(name, np.nan) for name in names] for segment in scores]
+        table = np.array(rows).reshape(len(rows), n)
+        several, why = int((np.isfinite(table).sum(1) > 1).sum()), ""
+        if n < FEWEST_ANNOTATORS:
+            why = f"there {'is' if n == 1 else 'are'} {number_of(n, 'annotator')}, and learning takes "
+            why += str(FEWEST_ANNOTATORS)
+        elif several < FEWEST_SEGMENTS:
+            why = f"{number_of(several, 'segment')} with several annotators are fewer than {FEWEST_SEGMENTS}"
+        else:
+            copies = correlations(table) >= COPY
+            learnt = _loadings_without_copies(correlations(table), copies)
+            why = "" if learnt.any() else "the annotators do not agree"
+        if why:
+            return cls(tuple(Panelist(name, 1 / n, np.nan, 1.0) for name in names), several, why)
+        weights = learnt / (1 - learnt**2) / copies.sum(1)
+        weights /= weights.sum()
+        deviations = np.nanstd(table, axis=0)
+        common = float(weights @ deviations)
+        scales = np.divide(common, deviations, out=np.ones(n), where=deviations > 0)
+        columns = zip(names, weights.tolist(), learnt.tolist(), scales.tolist(), strict=True)
+        panelists = sorted((Panelist(*one) for one in columns), key=lambda one: (-round(one.weight, 9), one.name))
+        return cls(tuple(panelists), several)
+
+
+def correlations(table: Floats) -> Floats:
+    """Pearson correlations between the columns of a table, shape (segments, n), over the segments where both have a
+    value. 0 where a column does not vary; the mean of the known ones for two that share too few segments."""
+    n = table.shape[1]
+    result = np.eye(n)
+    for i in range(n):
+        for j in range(i):
+            x, y = table[np.isfinite(table[:, [i, j]]).all(1)][:, [i, j]].T
+            value = np.nan if len(x) < 10 else 0.0
+            if len(x) >= 10 and np.ptp(x) > 0 and np.ptp(y) > 0:
+                value = float(np.corrcoef(x, y)[0, 1])
+            result[i, j] = result[j, i] = value
+    others = result[~np.eye(n, dtype=bool)]
+    known = others[np.isfinite(others)]
+    result[np.isnan(result)] = known.mean() if len(known) else 0.0
+    return np.asarray(result)
+
+
+def loadings(table: Floats) -> Floats:
+    """The loadings of one factor, shape (n,), each at least 0, for a table of correlations, shape (n, n)."""
+    others = np.where(np.eye(len(table), dtype=bool), 0.0, table)
+    communalities: Floats = np.clip(others.max(1, initial=0.0), 0.0, _LARGEST)
+    for _ in range(500):
+        values, vectors = np.linalg.eigh(others + np.diag(communalities))
+        first = vectors[:, -1] * np.sqrt(max(values[-1], 0.0))
+        first = np.maximum(first * np.sign(first.sum()), 0.0)
+        before, communalities = communalities, np.clip(first**2, 0.0, _LARGEST)
+        if np.abs(communalities - before).max(initial=0.0) < 1e-9:
+            break
+    return np.asarray(np.sqrt(communalities))
+
+
+def _loadings_without_copies(table: Floats, copies: npt.NDArray[np.bool_]) -> Floats:
+    """`loadings` where the copies of an annotator count once, and have its loading."""
+    first = np.argmax(copies, axis=1)
+    kept = np.unique(first)
+    return np.asarray(loadings(table[np.ix_(kept, kept)])[np.searchsorted(kept, first)])
