@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 
-from mbr_esd_metric.checks.lexicons import TOKEN, fold
+from mbr_esd_metric.checks.lexicons import TOKEN
 
 #: The languages whose number words are read, each with those that number-parser lacks.
 _MORE: dict[str, dict[int, str]] = {
     "bg": {}, "bs": {}, "ca": {}, "el": {}, "en": {}, "es": {}, "hr": {}, "is": {}, "it": {}, "mk": {}, "nb": {},
-    "pt": {}, "sr": {}, "uk": {2: "двоє", 3: "троє", 4: "четверо", 5: "п'ятеро"},
+    "pt": {}, "sr": {}, "uk": {2: "двоє", 3: "троє", 4: "четверо", 5: "пʼятеро"},
     "cs": {20: "dvacet dvaceti", 30: "třicet třiceti", 40: "čtyřicet čtyřiceti"},
     "da": {20: "tyve", 30: "tredive", 40: "fyrre", 50: "halvtreds", 60: "tres", 70: "halvfjerds", 80: "firs"},
     "de": {
@@ -25,7 +25,7 @@ _MORE: dict[str, dict[int, str]] = {
         2: "zweien zweier zwo", 3: "dreier dreien", 20: "zwanzig", 30: "dreißig dreissig", 90: "neunzig",
     },
     "fi": {}, "hu": {}, "lt": {}, "lv": {}, "ro": {}, "sk": {}, "sl": {},
-    "fr": {60: "soixante"},
+    "fr": {20: "vingts", 60: "soixante", 100: "cents"},
     "nl": {
         20: "twintig", 30: "dertig", 40: "veertig", 50: "vijftig", 60: "zestig", 70: "zeventig", 80: "tachtig",
         90: "negentig",
@@ -55,6 +55,8 @@ _UNSURE = {
 _BETWEEN = {"de": "und", "nl": "en"}
 #: Words between tens and a unit.
 _AND = frozenset(("and", "und", "y", "e", "et", "i", "och", "og"))
+#: Within words: п'ять.
+_APOSTROPHES = {ord("'"): "\u02bc", ord("’"): "\u02bc"}
 #: Numbers that a unit follows, and the least that take others before them.
 _TENS, _HUNDRED = range(20, 100, 10), 100
 
@@ -88,9 +90,9 @@ def number_words(language: str) -> Mapping[str, int]:
         for word, value in data[part].items():
             # Polish tens stand among its units there.
             if not (language == "pl" and value < 10 and re.search("(?<=.)dzie|^dzies", word)):
-                found[fold(word)] = value
+                found[word.casefold().translate(_APOSTROPHES)] = value
     for value, words in _MORE[language].items():
-        found.update(dict.fromkeys(map(fold, words.split()), value))
+        found.update(dict.fromkeys(map(str.casefold, words.split()), value))
     if language in _BETWEEN:
         units = {word: value for word, value in found.items() if 0 < value < 10}
         tens = {word: value for word, value in found.items() if value in _TENS}
@@ -106,6 +108,8 @@ def numbers_in_words(text: str, language: str) -> tuple[NumberWord, ...]:
         found = (match for match in _NUMERALS.finditer(text) if match[1] != "一")
         return tuple(NumberWord(*match.span(1), _numeral(match[1])) for match in found)
     words = number_words(language)
+    if language == "uk":
+        text = text.translate(_APOSTROPHES)
     return tuple(_spaced(text, words, frozenset(_UNSURE.get(language, "").split()))) if words else ()
 
 
@@ -113,14 +117,16 @@ def _spaced(text: str, words: Mapping[str, int], unsure: frozenset[str]) -> Iter
     """Numbers of words between blanks or hyphens."""
     run: list[tuple[int, int, int, str]] = []
     for match in TOKEN.finditer(text):
-        token = match[0] if match[0].isascii() and match[0].islower() else fold(match[0])
+        token = match[0] if match[0].isascii() and match[0].islower() else match[0].casefold()
         value = words.get(token)
         joined = bool(run) and not text[run[-1][1] : match.start()].strip(" -\u00a0\u2010\u2011")
         if value is None and joined and token in _AND and (run[-1][2] in _TENS or run[-1][2] >= _HUNDRED):
             run[-1] = (run[-1][0], match.end(), *run[-1][2:])
             continue
         if run and (value is None or not joined):
-            yield from _number(run, unsure)
+            # An ordinal follows tens: twenty-first.
+            ordinal = value is None and run[-1][2] in _TENS and text[run[-1][1] : match.start()] == "-"
+            yield from _number([*run, run[-1]] if ordinal else run, unsure)
             run = []
         if value is not None:
             run.append((*match.span(), value, token))

@@ -1,7 +1,7 @@
-"""Numbers: digits that the source does not have, where the source has some that the translation lacks.
+"""Numbers, in digits and in words, that a translation took for others.
 
-Decimal marks and thousands of all languages are read. What a translator converts is no error: times of day, years of
-two digits, centuries and decades, multiples (3500万 as 35 million), dates of another calendar, miles and the like.
+Decimal marks, thousands and scales of all languages are read, so that 35 million is 3500万. What a translator converts
+is no error: times of day, years of two digits, centuries and decades, dates of another calendar, miles and the like.
 """
 
 from __future__ import annotations
@@ -10,38 +10,91 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import islice, product, starmap
+from itertools import product
 
 from mbr_esd_metric.checks.check import Check, Context, error
+from mbr_esd_metric.checks.lexicons import TOKEN, UNSPACED, Name, fold
+from mbr_esd_metric.checks.names import languages_of
+from mbr_esd_metric.checks.number_words import number_words, numbers_in_words
+from mbr_esd_metric.checks.numerals import MANY, Number, numbers, roman_numerals
 from mbr_esd_metric.checks.templates import without_templates
+from mbr_esd_metric.checks.units import Quantity, agree, quantities
 from mbr_esd_metric.core.annotation import ErrorSpan
 
-#: Digits with what may stand between them: decimal marks, thousands, and the marks of dates, times and ratios.
-_NUMBER = re.compile(r"\d{1,40}(?:[.,'’٫٬．，:/]\d{1,40}|[\u00a0\u202f\u2009 ]\d{3}(?!\d)){0,9}")
-_MARKS = str.maketrans("．٫，٬’\u00a0\u202f\u2009", "..,,'   ")
-#: What multiplies the number before it.
-_MULTIPLIED = re.compile(
-    r"[\s-]{0,2}[余多几幾来來數数]?(?:[百千万萬亿億兆成백천만억조]|hundred|thousand|tausend|mil(?!e|it|la|li[glm])|bil|tril|dozen"
-    r"|mrd|mio|mld|mln|тыс|мил|млн|млрд|трил|трлн|lakh|crore|सय|हजार|लाख|करोड|अर्ब|මිලිය|බිලිය|දහ|ලක්ෂ|tuhat|tis(?!s)|tys"
-    r"|ألف|مليون|مليار|(?:k|m|bn|tn)\b)",
-    re.IGNORECASE,
-)
-#: A million after the number before it: two texts that both say it have the same number before it.
-_MILLION = re.compile(
-    r"[\s-]{0,2}(?:mil(?:l?i?[oó]|h[oõã]|[jy]o|ij[ou]n)|миллио|мільйо|(?:mio|mln|млн)\b|مليون|百万)", re.IGNORECASE
-)
-#: Units that translators convert.
-_IMPERIAL = re.compile(
-    r"[\s-]{0,2}(?:\w{1,20}\W{1,2})?(?:(?:square|cubic|sq|fluid)\W{1,2})?(?:mi|miles?|mph|ft|feet|foot|yds?|yards?|inch(?:es)?"
-    r"|acres?|lbs?|pounds?|oz|ounces?|gallons?|°\s?F|℉|英[里尺寸亩畝]|磅|盎司|Meilen?|Fuß|Zoll|Pfund|миль|миля|мили|фут\w{0,3}"
-    r"|дюйм\w{0,3}|фунт\w{0,3})(?!\w)",
-    re.IGNORECASE,
-)
 #: Signs of another calendar, and the years between it and ours.
 _CALENDAR = re.compile(r"गते|साल|वि\.? ?सं|พ\.ศ|民國|民国|令和|平成|昭和|هـ")
 _YEARS = {56, 57, 543, 621, 622}
-#: The most numbers of a text that are compared.
-_MANY = 200
+#: Behind and before an hour of the day, and behind hours that pass.
+_CLOCK = re.compile(
+    r"(?:\s?(?:[-–]|bis|to|and|und|until|till|à|a|до|y|et|e)\s?\d{1,2})?(?:[:.hч]\d\d|\s?(?:[ap]\.?\s?m\b|o['’]?\s?clock|uhr|h\b|heures?|horas?|ore\b|час|год\b|годин|時|时|點|点|시|hodin|godz"
+    r"|óra|saat))",
+    re.IGNORECASE,
+)
+_CLOCK_BEFORE = re.compile(
+    r"(?:午後|下午|晚上|오후|午前|上午|오전|早上|凌晨|\bkl\.?|\bklo|\bat|\bum|\bà|\bàs|\blas|\bв|\bo) ?$"
+)
+_PASSING = re.compile(r"[\s-]?(?:hours?|hrs|Stunden?|stündig)\b")
+_BEFORE_NOON = re.compile(r"(?:[:.]\d\d)?\s?a\.?\s?m\b", re.IGNORECASE)
+#: Numbers that another place of the world gives as others: sizes, inches and feet by marks, half hours.
+_LOCAL_AFTER = re.compile(r"\s?(?:['’′]\s?\d|[\"”″]|mpg\b|psi\b|GPA\b|折|l/100)")
+_LOCAL_BEFORE = re.compile(
+    r"(?:\bsizes?|größe|taille|pointure|talla|размера?|サイズ|尺码|\bgrade\b.{0,6}|\bnote|notenschnitt von"
+    r"|\b(?:half|quarter|ten|five|twenty|minutes|viertel|zehn|fünf|zwanzig|minuten|kurz) (?:past|to|vor|nach)"
+    r"|\bhal[bfv]|половин\w|fél|w?pół|/|['’′]\s?\d{0,2}) ?$",
+    re.IGNORECASE,
+)
+_ZONE = re.compile(r"\b(?:UTC|GMT|[ECMP][SD]T|[ECMP]T|CES?T|MES?Z|BST|IST|JST|МСК)\b")
+#: Floors, which some countries count from 0 and others from 1; emergency numbers.
+_FLOOR = re.compile(
+    r"floor|stock\b|etage|étage|planta|piso|piano|этаж|поверх|piętr|pat[rř]|våning|楼|階|层|층", re.IGNORECASE
+)
+_EMERGENCY = frozenset(("911", "112", "110", "119", "120", "999", "000", "111", "118"))
+_BARE = re.compile(r"[,.;:!?)]|$")
+#: What stands behind the numbers of a date or a time in Chinese and Japanese, and with a year.
+_DATE, _YEAR = re.compile("[日号时時分点點]"), frozenset(("year",))
+#: Behind a temperature, and words that stand for a minus sign.
+_DEGREES = re.compile(r"\s?(?:°|degrees?|[Gg]rad\b|degr[éè]s|grad[oi]s?|градус|stopni|stup|度|℃|℉|[FC]\b)")
+_MINUS = re.compile(r"(?:^|[\s(])[-−–](?=\d)")
+_BELOW = re.compile(
+    r"[-−–—]|min|moins|menos|meno|мину|мін|frost|мороз|null|n[uo]ll|zero|zér|cero|нол|нул|[零负負]|マイナス|氷点|영하|below"
+    r"|under|unter|bajo|sous|sotto|ниже|нижче",
+    re.IGNORECASE,
+)
+#: Before the number of a version; a result of a match; scripts in which a result may read the other way round.
+_VERSION = re.compile(
+    r"(?:\bv|version|версі?и[яиюй]|versión|versione|verze|wersj\w|バージョン|版本)\.?\s?$", re.IGNORECASE
+)
+_RESULT = re.compile(r"(?<![\d:.,/-])(\d{1,2})\s?[-–:]\s?(\d{1,2})(?![\d:./-]|\s?%)")
+_RESULT_WORD = re.compile(r"\b(?:score|result)\W{1,3}(?=\d)", re.IGNORECASE)
+_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff]")
+#: A letter of a script whose scales are all read.
+_READ = re.compile("[A-Za-zÀ-ɏḀ-ỿͰ-ϿЀ-ӿ\u3040-\u30ff\u3400-\u9fff가-힣]")
+#: Words by which a text shows a number without its number word: beginnings of four letters and more, shorter words, and
+#: characters of Chinese and Japanese.
+_RELATED = {
+    2: "seco segu both pair coup doub twic twin half halv halb beid paar dopp zwot ambo entram bis втор оба обе обои "
+    "пара пары паре пару двой двоя двух друг drug druh para obaj obie obě ande andr båda begg twee dubb kéts másod "
+    "二 两 兩 双 雙 俩 対 半 両 もう ふた",
+    3: "third thri trip trio tres tred troi terc terz tert trzec drit drei derd трет трёх трой drie 三 叁 みっ",
+    4: "quart quat cuar cuat vier четв czwa czter čtvr čtyř fjär fjer fyra four fort 四 よっ",
+    5: "fift quin cinq fünf vijf пято пяти п'ят pięt piąt páté five femt 五",
+    6: "sixt sixi sext sest szós sześ шест шіст sjät sjet sech half 六 半",
+    7: "sieb sept sett sépt seti седьм сьом sied siód week woch недел weke sema 七 周 週",
+    8: "eigh acht octa otta octu huit oita вось восем ósm osmý åtto åtti 八",
+    9: "nint nine neun neuv nono nove девя дев'я dziew devět devát nion 九",
+    10: "tenth tens zehn dixi diza deci déci diec diez деся dzies dese jahrz decad décad tion 十",
+    12: "doze dutz douz doce dozz дюж tuzi twel zwöl dodi двен tolv 十二 打",
+    14: "fort week woch sett sema недел 周 週",
+    15: "fort quin quar 半 刻",
+}  # fmt: skip
+_SHORT, _HUNDRED = 4, 100
+_CHINESE, _CHINESE_SCALE = ("", *"一二三四五六七八九"), re.compile(r"(?<![\d百千万萬亿億余多几])[百千万萬亿億]")
+#: Words of hours, halves and dozens, beside which a number may be another one.
+_HOURS = re.compile(
+    r"\b(?:o['’]?clock|past|quarter|half|[ap]\.?m|uhr|halb\w*|viertel\w*|heures?|demie?|quart|las|media|cuarto|час\w*"
+    r"|половин\w*|четверт\w*|dozens?|dutzend|tuzin\w*|дюжин\w*|douzaines?|docenas?|dozzin\w|tucet\w*|dussin|dusin|ore|mezzo|mezza|hora|horas|meia|kl|halv|kwart|godzin\w*|hodin\w*)\b|[点點時时시半]",
+    re.IGNORECASE,
+)
 
 
 class Numbers(Check):
@@ -53,96 +106,279 @@ class Numbers(Check):
     def errors(self, source: str, translation: str, context: Context) -> Iterator[ErrorSpan]:
         """The invented numbers of the translation."""
         source, translation = without_templates(source), without_templates(translation)
-        if _NUMBER.search(source) and _NUMBER.search(translation):
-            for one in _invented_numbers(source, translation):
+        languages = languages_of(source, context.source_language)
+        before, after = numbers(source, languages), numbers(translation)
+        if max(len(before), len(after)) > MANY:
+            return
+        if after and (before or roman_numerals(source)):
+            wrong = _signs(source, translation, before, after)
+            found = _invented(_Side(source, before), _Side(translation, after), context)
+            for one in wrong or found:
                 yield error("number", one.start, one.end)
+            if wrong or found:
+                return
+        word = _invented_word(source, translation, context)
+        if word is not None:
+            yield error("number", word.start, word.end)
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
-    """A number of a text: its place, what it may mean (1.500 is 1500 or 1.5; nothing of a time, a ratio or most dates),
-    its groups of digits, and all digits in ASCII. Whether a word such as "million" follows, that very word, more digits
-    after such a word (8万4千), and a unit that translators convert."""
+class _Side:
+    """A text with its numbers."""
 
-    start: int
-    end: int
-    values: frozenset[Fraction]
-    parts: frozenset[int]
-    digits: str
-    multiplied: bool
-    million: bool
-    mixed: bool
-    imperial: bool
+    text: str
+    numbers: Sequence[Number]
 
+    def clock(self, one: Number) -> bool:
+        """Whether a number is an hour of the day."""
+        before = self.text[max(one.start - 4, 0) : one.start]
+        hour = _CLOCK.match(self.text, one.end) or ":" in self.text[one.start : one.end] or _CLOCK_BEFORE.search(before)
+        return bool(hour) and not _PASSING.match(self.text, one.end)
 
-def numbers(text: str) -> list[Number]:
-    """The first `_MANY` numbers of a text and one more, in digits of any script, in order."""
-    found = []
-    for match in islice(_NUMBER.finditer(text), _MANY + 1):
-        start, end = match.span()
-        groups, marks = re.findall(r"\d+", match[0]), re.findall(r"\D", match[0].translate(_MARKS))
-        digits = "".join(str(int(digit)) for group in groups for digit in group)
-        multiplied, million = _MULTIPLIED.match(text, end), _MILLION.match(text, end) is not None
-        imperial = _IMPERIAL.match(text, end) is not None
-        mixed = multiplied is not None and text[multiplied.end() : multiplied.end() + 2].lstrip()[:1].isdigit()
-        values, parts = _values(groups, marks), frozenset(map(int, groups))
-        if text[max(start - 1, 0) : start] in (".", ",") and not text[max(start - 2, 0) : start - 1].isalnum():
-            values |= {Fraction(f"0.{digits}")}  # as in .5
-        found.append(Number(start, end, values, parts, digits, multiplied is not None, million, mixed, imperial))
-    return found
+    def local(self, one: Number) -> bool:
+        """Whether a number may be another one in another place of the world."""
+        before = self.text[max(one.start - 12, 0) : one.start]
+        return self.text[one.start : one.end] == "9/11" or bool(
+            _LOCAL_AFTER.match(self.text, one.end) or _LOCAL_BEFORE.search(before)
+        )
 
 
-def _values(groups: Sequence[str], marks: Sequence[str]) -> frozenset[Fraction]:
-    """What groups of digits with marks between them may mean, in any language."""
-    values: set[Fraction] = set()
-    first, *rest = map(len, groups)
-    one_mark, plain = len({*marks}) == 1, not {*marks} & {*":/"}
-    # In India all groups but the last have two digits.
-    if not rest or (one_mark and plain and first <= 3 and rest[-1] == 3 and {*rest[:-1]} <= {2, 3}):
-        values.add(Fraction("".join(groups)))
-    if rest and plain and marks[-1] in ".," and marks[-1] not in marks[:-1] and {*rest[:-1]} <= {2, 3}:
-        values.add(Fraction(f"{''.join(groups[:-1])}.{groups[-1]}"))
-    if marks == ["/"] and int(groups[1]):
-        values.add(Fraction(int(groups[0]), int(groups[1])))
-    return frozenset(values)
-
-
-def _invented_numbers(source: str, translation: str) -> list[Number]:
+def _invented(source: _Side, translation: _Side, context: Context) -> list[Number]:
     """The numbers of the translation that the source lacks, where it has others that the translation lacks; none where
     one may be converted to another."""
-    before, after = numbers(source), numbers(translation)
-    if max(len(before), len(after)) > _MANY:
+    before, after = [*source.numbers], [*translation.numbers]
+    if ("月" in source.text) != ("月" in translation.text):  # months are names elsewhere
+        before = [one for one in before if source.text[one.end : one.end + 2].strip()[:1] != "月"]
+        after = [one for one in after if translation.text[one.end : one.end + 2].strip()[:1] != "月"]
+    first = _Side(source.text, [*before, *roman_numerals(source.text)])
+    second = _Side(translation.text, [*after, *roman_numerals(translation.text)])
+    lost = [one for one in first.numbers if not _explained(one, first, second)]
+    invented = [one for one in after if not _explained(one, second, first)]
+    if not lost or not invented or _CALENDAR.search(source.text + translation.text):
         return []
-    if ("月" in source) != ("月" in translation):  # months are names elsewhere
-        before = [one for one in before if source[one.end : one.end + 2].strip()[:1] != "月"]
-        after = [one for one in after if translation[one.end : one.end + 2].strip()[:1] != "月"]
-    scaled = any(one.multiplied for one in before + after)
-    lost = [one for one in before if not _explained(one, after, scaled)]
-    invented = [one for one in after if not _explained(one, before, scaled)]
-    units = {one.imperial for one in lost} != {one.imperial for one in invented}
-    calendar = _CALENDAR.search(source + translation) or _YEARS & {
-        abs(a - b) for one, other in product(lost, invented) for a, b in product(one.parts, other.parts) if b > 99
-    }
-    unsure = units or calendar or any(one.mixed for one in before + after)
+    pairs = [*product(lost, invented)]
+    years = {abs(a - b) for one, two in pairs for a, b in product(one.parts, two.parts) if b > 99}
+    zones = _ZONE.search(source.text) or _ZONE.search(translation.text)
+    floors = _FLOOR.search(source.text) and any(
+        abs(a - b) == 1 for one, two in pairs for a, b in product(one.parts, two.parts)
+    )
+    calls = any({one.digits, two.digits} <= _EMERGENCY for one, two in pairs)
+    if years & _YEARS or zones or floors or calls or any(map(first.local, lost)) or any(map(second.local, invented)):
+        return []
+    lost, invented = _not_converted(lost, invented, first, second, context)
+    languages = (
+        languages_of(source.text, context.source_language),
+        languages_of(translation.text, context.target_language),
+    )
+    lost = [one for one in lost if not _shown(one, translation.text, languages[1])]
+    invented = [one for one in invented if not _shown(one, source.text, languages[0])]
     if len(invented) > len(lost):  # some of them may be words in the source
-        invented = [one for one in invented if max(one.parts) > 12]
-    return [] if unsure or not lost else invented
+        invented = [one for one in invented if one.scaled or not one.parts or max(one.parts) > 12]
+    return invented if lost else []
 
 
-def _explained(one: Number, others: Sequence[Number], scaled: bool) -> bool:
-    """Whether other numbers say the same, or what it may be converted to."""
-    return one.parts <= {part for other in others for part in other.parts} or any(
+def _explained(one: Number, side: _Side, others: _Side) -> bool:
+    """Whether the numbers of another text say the same, or what a number may be converted to."""
+    if one.parts and one.parts <= {part for other in others.numbers for part in other.parts}:
+        return True
+    written = re.sub(r"\D", "", others.text) if len(one.digits) > 4 else ""
+    return (bool(written) and one.digits in written) or any(
         one.values & other.values
-        or (one.digits == other.digits and not (one.values and other.values))
-        or (scaled and one.digits.strip("0") == other.digits.strip("0") and not (one.million and other.million))
-        or any(starmap(_converted, product(one.parts, other.parts)))
-        for other in others
+        or (one.digits and one.digits == other.digits and not (one.values and other.values))
+        or _unread(one, side, other, others)
+        or any(_same_year(a, b) for a, b in product(one.parts, other.parts))
+        or _same_hour(one, side, other, others)
+        for other in others.numbers
     )
 
 
-def _converted(a: int, b: int) -> bool:
-    """Whether two numbers may be one time of day, year or century."""
+def _unread(one: Number, side: _Side, other: Number, others: _Side) -> bool:
+    """Whether two numbers may be one, as a scale that is not read may stand by one of them."""
+    if one.scaled == other.scaled or one.digits.strip("0") != other.digits.strip("0"):
+        return False
+    plain, text = (other, others.text) if one.scaled else (one, side.text)
+    following = text[plain.end : plain.end + 4].lstrip()
+    unread = following[:1].isalpha() and not _READ.match(following)
+    return unread or following[:2].lower() == "mi" or bool(re.search(r"mil\w+ $", text[: plain.start]))
+
+
+def _same_year(a: int, b: int) -> bool:
+    """Whether two numbers may be one year, or a year and its century."""
     low, high = sorted((a, b))
-    hour = high - low == 12 and high <= 24
     year = 10 <= low < 100 and 1000 <= high <= 2100
-    return hour or (year and ((high - low) % 100 == 0 or (high % 100 == 0 and high // 100 + 1 == low)))
+    return year and ((high - low) % 100 == 0 or (high % 100 == 0 and high // 100 + 1 == low))
+
+
+def _same_hour(one: Number, side: _Side, other: Number, others: _Side) -> bool:
+    """Whether two numbers may be one time of day."""
+    hours = any(abs(a - b) == 12 and max(a, b) <= 24 for a, b in product(one.parts, other.parts))
+    if not hours or not (side.clock(one) or others.clock(other)):
+        return False
+    if _PASSING.match(side.text, one.end) or _PASSING.match(others.text, other.end):
+        return False
+    return not any(
+        _BEFORE_NOON.match(where.text, number.end) and 12 not in number.parts
+        for number, where in ((one, side), (other, others))
+    )
+
+
+def _not_converted(
+    lost: list[Number], invented: list[Number], first: _Side, second: _Side, context: Context
+) -> tuple[list[Number], list[Number]]:
+    """The numbers that no conversion explains: of temperatures, of shares to percent, or of units. One that counts a
+    unit which the other text lacks may be any number of another unit there."""
+    for one, two in product([*lost], [*invented]):
+        if _DEGREES.match(first.text, one.end) and _DEGREES.match(second.text, two.end) and _same_heat(one, two):
+            return [], []
+    if _shares(second, invented) & _parts_of_whole(lost) or _shares(first, lost) & _parts_of_whole(invented):
+        return [], []
+    languages = languages_of(first.text, context.source_language), languages_of(second.text, context.target_language)
+    (before, units), (after, others) = quantities(first.text, languages[0]), quantities(second.text, languages[1])
+    counted = _counted(first.text, before), _counted(second.text, after)
+    foreign = any(not _shared(unit, others) for one in lost if (unit := counted[0].get(one.start)))
+    strange = {one for one in invented if (unit := counted[1].get(one.start)) and not _shared(unit, units)}
+    if foreign or strange:  # a number that was converted has a unit behind it
+        bare = [one for one in invented if one.start in counted[1] or _BARE.match(second.text, one.end)]
+        invented = [one for one in bare if one not in strange]
+    return lost, invented
+
+
+def _shared(unit: Name, others: Sequence[Name]) -> bool:
+    """Whether another text has a unit, or one that is called like it."""
+    return any(agree(unit, other) for other in others)
+
+
+def _counted(text: str, found: Sequence[Quantity]) -> dict[int, Name]:
+    """Where a number of a text begins -> the unit that it counts; not of a date or a time of day."""
+    return {
+        one.start: one.unit
+        for one in found
+        if not (
+            _DATE.fullmatch(text, one.unit.start, one.unit.end)
+            or (one.unit.keys & _YEAR and min(one.values, default=0) > 999)
+        )
+    }
+
+
+def _shares(side: _Side, numbers: Sequence[Number]) -> set[Fraction]:
+    """The numbers with a sign of percent behind them."""
+    return {value for one in numbers if "%" in side.text[one.end : one.end + 2] for value in one.values}
+
+
+def _parts_of_whole(numbers: Sequence[Number]) -> set[Fraction]:
+    """The percent of fractions, and of one number in another (3 in 4 people)."""
+    found = {100 * value for one in numbers for value in one.values}
+    return found | {
+        100 * a / b for one, two in product(numbers, numbers) for a, b in product(one.values, two.values) if b
+    }
+
+
+def _same_heat(one: Number, two: Number) -> bool:
+    """Whether two temperatures are one, in Fahrenheit and in Celsius."""
+    return any(
+        abs((hot - 32) * 5 / 9 - cold) <= max(Fraction(3), abs(cold) / 10)
+        for a, b in product(one.values, two.values)
+        for hot, cold in ((a, b), (b, a))
+    )
+
+
+def _signs(source: str, translation: str, before: Sequence[Number], after: Sequence[Number]) -> list[Number]:
+    """Numbers whose meaning changed with their digits kept: a temperature without its minus sign, the result of a match
+    the other way round, another order of a version's numbers."""
+    cold = [_minus(source, one) for one in before], [_minus(translation, one) for one in after]
+    if any(cold[0]) != any(cold[1]) and len(before) == len(after) == 1 and before[0].values & after[0].values:
+        warm = translation if any(cold[0]) else source
+        if _DEGREES.match(source, before[0].end) and not _BELOW.search(_DEGREES.sub("", warm)):
+            return [after[0]]
+    if _RESULT_WORD.search(source) and not _RIGHT_TO_LEFT.search(source + translation):
+        results = _RESULT.findall(source), _RESULT.findall(translation)
+        if len(results[0]) == len(results[1]) == 1:
+            (a, b), (c, d) = ([*map(int, one[0])] for one in results)
+            if a == d != b == c:
+                return [one for one in after if {*one.parts} & {c, d}][:1]
+    versions = [
+        [
+            one
+            for one in side
+            if not one.values and "." in text[one.start : one.end] and _VERSION.search(text[: one.start])
+        ]
+        for text, side in ((source, before), (translation, after))
+    ]
+    here, there = ({one.digits for one in side} for side in versions)
+    return [one for one in versions[1] if here - there and one.digits not in here]
+
+
+def _minus(text: str, one: Number) -> bool:
+    """Whether a number has a minus sign."""
+    return _MINUS.match(text, max(one.start - 2, 0), one.start + 1) is not None or (
+        one.start == 1 and _MINUS.match(text) is not None
+    )
+
+
+def _invented_word(source: str, translation: str, context: Context) -> Number | None:
+    """The only number of the translation that the source lacks, where the source has one alone that the translation
+    lacks, and one of the two is a word."""
+    languages = languages_of(source, context.source_language)
+    before = _with_words(source, numbers(source, languages), languages)
+    if not before:
+        return None
+    after = numbers(translation)
+    first, second = _Side(source, before), _Side(translation, after)
+    lost = [one for one in before if not _explained(one, first, second)]
+    if not lost or len(lost) > 2 or any(one.search(source + " " + translation) for one in (_HOURS, _CALENDAR)):
+        return None
+    others = languages_of(translation, context.target_language)
+    second = _Side(translation, _with_words(translation, after, others))
+    lost = [one for one in _unmatched(first, second) if not _shown(one, translation, others)]
+    invented = [one for one in _unmatched(second, first) if not _shown(one, source, languages)]
+    if len(lost) != 1 or len(invented) != 1 or (lost[0].digits and invented[0].digits):
+        return None
+    if first.local(lost[0]) or second.local(invented[0]):
+        return None
+    lost, invented = _not_converted(lost, invented, first, second, context)
+    return invented[0] if lost and invented else None
+
+
+def _unmatched(side: _Side, others: _Side) -> list[Number]:
+    """The numbers of a text that the other one does not have, not even as a part of another (1,75 m as "one metre
+    seventy-five")."""
+    said = {*map(int, re.findall(r"\d+", others.text)), *(int(value) for one in others.numbers for value in one.values)}
+    found = []
+    for one in side.numbers:
+        groups = {*map(int, re.findall(r"\d+", side.text[one.start : one.end]))} or {*map(int, one.values)}
+        if not groups & said and not _explained(one, side, others):
+            found.append(one)
+    return found
+
+
+def _with_words(text: str, digits: Sequence[Number], languages: Sequence[str]) -> list[Number]:
+    """The numbers of a text in digits and words; none of them where one cannot be read."""
+    words = numbers_in_words(text, languages[0]) if languages else ()
+    found = [*digits]
+    for one in words:
+        if one.value is None:
+            return []
+        found.append(
+            Number(one.start, one.end, one.end, frozenset((Fraction(one.value),)), frozenset((one.value,)), "")
+        )
+    return found
+
+
+def _shown(number: Number, text: str, languages: Sequence[str]) -> bool:
+    """Whether a text may speak of a number in another word, such as an ordinal or "both", or in Chinese numerals."""
+    tokens = [fold(one) for one in TOKEN.findall(text)]
+    for value in number.values:
+        if value >= _HUNDRED and value % _HUNDRED == 0 and _CHINESE_SCALE.search(text):
+            return True
+        known = _RELATED.get(int(value), "").split()
+        if 10 < value < _HUNDRED and value.denominator == 1:
+            tens, units = divmod(int(value), 10)
+            known.append(f"{_CHINESE[tens]}十{_CHINESE[units]}".removeprefix("一"))
+        for language in languages[:1]:
+            known += [word for word, its in number_words(language).items() if its == value]
+        beginnings = tuple({fold(one)[:_SHORT] for one in known if len(one) >= _SHORT})
+        if any(token.startswith(beginnings) or token in known for token in tokens):
+            return True
+        if any(UNSPACED.match(one) and one in text for one in known):
+            return True
+    return False

@@ -28,7 +28,7 @@ from mbr_esd_metric.checks.lexicons import (
 )
 from mbr_esd_metric.checks.names import languages_of
 from mbr_esd_metric.checks.number_words import numbers_in_words
-from mbr_esd_metric.checks.numbers import numbers
+from mbr_esd_metric.checks.numerals import numbers
 from mbr_esd_metric.checks.templates import without_templates
 from mbr_esd_metric.core.annotation import ErrorSpan
 
@@ -101,11 +101,8 @@ _SYNONYMS: dict[str, dict[str, str]] = {
 #: Words of units that mean other things behind a number.
 _NOT_UNITS = frozenset(re.findall(r"\w+", "in a c no us up t an au m g l h s d w y e mo ha ca st de la il"))
 _NEW = re.compile("ne[uw]|nouv|nuev|нов|now[yei]")
-#: What may stand between a number and its unit, and before it also with a scale such as "million".
-_GAP = re.compile(r"[\s\u00a0\u202f-]{0,2}[个個]?")
-_SCALED_GAP = re.compile(
-    r"[\s\u00a0\u202f-]{0,2}[^\W\d_]{1,12}\.?(?:[ \u00a0](?:de|di|d['’]|of))?[\s\u00a0\u202f]{0,2}"
-)
+#: What may stand between a number and its unit.
+_GAP = re.compile(r"[\s\u00a0\u202f-]{0,2}[个個]?(?:(?:de|di|of) |d['’])?")
 #: Longer texts are not compared.
 _LONG = 20_000
 
@@ -125,12 +122,12 @@ class Units(Check):
         if not before:
             return
         after, others = quantities(translation, languages_of(translation, context.target_language))
-        lost = [one for one in before if one.sure and not any(_agree(one.unit, unit) for unit in others)]
+        lost = [one for one in before if one.sure and not any(agree(one.unit, unit) for unit in others)]
         wrong = {
             two.unit
             for two in after
             if two.sure
-            and not any(_agree(two.unit, unit) for unit in units)
+            and not any(agree(two.unit, unit) for unit in units)
             and any(_mistaken(one, two) for one in lost)
         }
         for unit in sorted(wrong, key=lambda one: one.start):
@@ -139,8 +136,9 @@ class Units(Check):
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with the unit that it counts. Its values are what the number may mean; none where a scale follows it."""
+    """A number with the unit that it counts: where it begins, and what it may mean."""
 
+    start: int
     values: frozenset[Fraction]
     unit: Name
 
@@ -152,28 +150,22 @@ class Quantity:
 
 def quantities(text: str, languages: Sequence[str]) -> tuple[list[Quantity], list[Name]]:
     """The quantities of a text that may be in several languages, and all its units."""
-    found = [
-        (one.start, one.end, frozenset[Fraction]() if one.multiplied else one.values, one.multiplied)
-        for one in numbers(text)
-    ]
+    found = [(one.start, one.after, one.values) for one in numbers(text)]
     for language in languages[:1]:
         words = numbers_in_words(text, language)
-        found += [(one.start, one.end, frozenset({Fraction(one.value)} if one.value else ()), False) for one in words]
+        found += [(one.start, one.end, frozenset({Fraction(one.value)} if one.value else ())) for one in words]
     if not found:
         return [], []
     units = _units_in(text, languages)
     starts = {one.start: one for one in units}
-    ends = {
-        one.end: one
-        for one in units
-        if _SIGN.fullmatch(text, one.start, one.end) or text[one.start : one.end].isupper()
-    }
+    signs = (one for one in units if _SIGN.fullmatch(text, one.start, one.end) or text[one.start : one.end].isupper())
+    ends = {one.end: one for one in signs}
     quantities = []
-    for start, end, values, multiplied in found:
-        gap = (_SCALED_GAP if multiplied else _GAP).match(text, end)
+    for start, end, values in found:
+        gap = _GAP.match(text, end)
         unit = (gap and (starts.get(gap.end()) or starts.get(end))) or ends.get(start) or ends.get(start - 1)
         if unit is not None:
-            quantities.append(Quantity(values, unit))
+            quantities.append(Quantity(start, values, unit))
     return quantities, units
 
 
@@ -184,7 +176,7 @@ def _mistaken(one: Quantity, two: Quantity) -> bool:
     return one.unit.kind == two.unit.kind == "currency"
 
 
-def _agree(one: Name, two: Name) -> bool:
+def agree(one: Name, two: Name) -> bool:
     """Whether two units may be one, or one a part of the other (mile and mile per hour)."""
     return any(_same(a, b) for a, b in product(one.keys, two.keys))
 
@@ -221,7 +213,7 @@ def _lexicon(language: str) -> Lexicon | None:
         return None
     forms: dict[str, set[str]] = {}
     for locale in (names.language, *_LOCALES.get(language, ())):
-        data = locale_data(locale, ("unit_patterns", "currency_names", "currency_names_plural"))
+        data = locale_data(locale, ("unit_patterns", "currency_names", "currency_names_plural", "currency_symbols"))
         for unit, (dimension, _) in _SIZE.items():
             for width in data["unit_patterns"].get(f"{dimension}-{unit}", {}).values():
                 for form, pattern in width.items():
@@ -230,6 +222,8 @@ def _lexicon(language: str) -> Lexicon | None:
                         forms.setdefault(after.strip().lower(), set()).add(unit)
         for code in _CURRENCIES:
             texts = [data["currency_names"].get(code, ""), *data["currency_names_plural"].get(code, {}).values()]
+            symbol = data["currency_symbols"].get(code, "")
+            texts += [symbol] * symbol.isalpha()
             for word in {code, *texts, *(one for text in texts for one in _heads(text, code[:2], names))}:
                 forms.setdefault(word.lower(), set()).add(code)
     for unit, synonyms in _SYNONYMS.get(language, {}).items():
