@@ -296,3 +296,51 @@ def test_checks_know_which_number_a_plural_form_is_for(case: Callable[[str], Pat
     units = read_po(case(name)).units
     assert len(units) in (2, 6)
     assert [found(one.source, one.translation, Context(numbers=one.numbers)) for one in units] == [[]] * len(units)
+
+
+def of_texts(workdir: Path, unread: str, *others: str) -> str:
+    """The name of a model whose candidates for the second of the `texts` are half this one, and else without error."""
+    sides = [(workdir / name).read_text(encoding="utf-8").splitlines() for name in ("s.txt", "t.txt")]
+    answers = {"Das Ufer schloss.": [unread, *(others or [unread])]}
+    pairs = zip(*sides, strict=True)
+    write_records(workdir / "c.jsonl", [record(*pair, *answers.get(pair[1], [CLEAN, CLEAN])) for pair in pairs])
+    return "mbr-esd-llama?candidates=c.jsonl&n=2"
+
+
+@pytest.mark.parametrize(
+    "unread", [answer("Ufer")[:-1], answer(("Ufer", "grave")), answer("Ufer").replace("error_", "")]
+)
+def test_59_unread_answers_pass_no_gate(unread: str, texts: str, workdir: Path, mbr_esd: Command) -> None:
+    """Half of the answers have a major error and cannot be read, and the others have none."""
+    model = of_texts(workdir, unread, CLEAN)
+    for gate in ("--fail-under 0.9", "--fail-on major"):
+        said = mbr_esd(texts, f"'{model}' {gate}", status=3).err
+        assert (
+            "gate failed: 1 segment of t.txt cannot be judged: t.txt, line 2 (unsure: the model marks no error" in said
+        )
+    assert [row["COMET"] for row in rows(workdir / "o.json")] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        '{"errors": [{"error_span": "Ufer", "category": null, "sub_category": null, "severity": "major"}]}',
+        '{"errors": [{"error_span": "Ufer", "severity": "major"}]}',
+        answer("Ufer").replace("]}", ', {"error_span": 1}]}'),
+    ],
+)
+def test_59_an_answer_with_one_good_error_is_read(read: str, texts: str, workdir: Path, mbr_esd: Command) -> None:
+    mbr_esd(texts, f"'{of_texts(workdir, read)}' --fail-on major", status=3)
+    assert [row["COMET"] for row in rows(workdir / "o.json")] == [1, 0.8, 1]
+
+
+def test_61_a_span_with_entities_is_found(
+    replayed: Callable[[str], str], texts: str, workdir: Path, mbr_esd: Command
+) -> None:
+    (workdir / "t.txt").write_text("Das Üfer.\nAm &Uuml;fer.\nDer Zug ist spät.\n", encoding="utf-8")
+    said = mbr_esd(texts, f"'{replayed('61-escaped-span.json')}'").err
+    assert [[one["text"] for one in row["errors"]] for row in rows(workdir / "o.json")] == [["Üfer"], ["&Uuml;fer"], []]
+    (workdir / "t.txt").write_text("Das Ufer.\nAm Ufer.\nDer Zug ist spät.\n", encoding="utf-8")
+    said = mbr_esd(texts, f"'{replayed('61-escaped-span.json')}'", status=1).err
+    assert "most error spans that candidates marked are not in the translation" in said
+    assert len(rows(workdir / "o.json")) == 3  # written all the same

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from mbr_esd_metric.core.decision import ScoredPart
 from mbr_esd_metric.core.signature import Settings, Signature
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import short_names
-from mbr_esd_metric.files.records import SegmentKey, read_decisions
+from mbr_esd_metric.files.records import DecisionRecord, SegmentKey, read_decisions
+from mbr_esd_metric.files.streams import MARK
 from mbr_esd_metric.files.untrusted import finite, read_json, reading
 from mbr_esd_metric.prompting.pieces import pieces
 from mbr_esd_metric.prompting.text import is_untranslated
@@ -35,6 +36,11 @@ class Text:
         """The translation, for `files.records`."""
         return SegmentKey(self.system, self.source, self.translation)
 
+    @property
+    def unmarked(self) -> Text:
+        """The same without byte order marks."""
+        return replace(self, source=self.source.removeprefix(MARK), translation=self.translation.removeprefix(MARK))
+
 
 @dataclass(frozen=True, slots=True)
 class SegmentRating:
@@ -47,6 +53,7 @@ class SegmentRating:
         data_warning: what the pair was warned of, such as "equal to its source".
         parts: the sentences that were judged one by one, with scores in [0, 1]; () where it was judged at once.
         reference: whether the metric had a reference.
+        unsure: as in `Decision`.
         settings: model and signature, where the row has them.
         file, line: where the translation stands, as the row and its system say; "" and None where they do not.
     """
@@ -58,9 +65,28 @@ class SegmentRating:
     data_warning: str | None = None
     parts: tuple[ScoredPart, ...] = ()
     reference: bool = False
+    unsure: bool = False
     settings: Settings = Settings()
     file: str = ""
     line: int | None = None
+
+    def of(self, text: Text) -> SegmentRating:
+        """The rating of a text that has a byte order mark which that of the rating lacks, or the other way round: what
+        has a place is moved. Of any other text the same."""
+        moves = {
+            "translation": text.translation.startswith(MARK) - self.text.translation.startswith(MARK),
+            "source": text.source.startswith(MARK) - self.text.source.startswith(MARK),
+        }
+        if not any(moves.values()) or text.place.texts != self.text.place.texts:
+            return self
+        annotation, along = self.annotation, moves["translation"]
+        if annotation is not None:
+            moved = [(span, max(span.start + moves[span.side], 0), span.end + moves[span.side]) for span in annotation]
+            points = [(max(at + along, 0), severity) for at, severity in annotation.points]
+            spans = [replace(span, start=start, end=end) for span, start, end in moved if start < end]
+            annotation = annotation.with_spans(spans).with_points(points)
+        parts = tuple(replace(one, start=max(one.start + along, 0), end=one.end + along) for one in self.parts)
+        return replace(self, text=text, annotation=annotation, parts=parts)
 
     @property
     def corrections(self) -> list[tuple[str, str]]:
@@ -134,9 +160,10 @@ def read_comet_json(path: Path) -> list[SegmentRating]:
                 None if row.get(key) is None else str(row[key]) for key in ("data_warning", "model", "signature")
             )
             settings = Settings(model, Signature.parse(signature) if signature else None, str(path))
+            reference, unsure = bool(row.get("ref")), row.get("unsure") is True
             line = row["line"] if isinstance(row.get("line"), int) else None
             result.append(
-                SegmentRating(text, annotation, score, mqm, warning, parts, bool(row.get("ref")), settings, key, line)
+                SegmentRating(text, annotation, score, mqm, warning, parts, reference, unsure, settings, key, line)
             )
     return result
 
@@ -154,16 +181,24 @@ def read_decided(path: Path, texts: Mapping[tuple[str, str], Text], elsewhere: s
         text = texts.get((record.system or "", record.id))
         if text is None:
             raise InputError(f"{where} is in {elsewhere}")
-        for span, words in zip(record.annotation, record.texts, strict=True):
-            whole = text.translation if span.side == "translation" else text.source
-            if words and words != whole[span.start : span.end]:
-                raise InputError(
-                    f"{where}: the error span {words!r} does not stand at {span.start} of {whole[:60]!r}; give the "
-                    "candidates file that the decisions were made from"
-                )
+        if misplaced := (marked := _misplaced(record, text)) and _misplaced(record, text.unmarked):
+            raise InputError(f"{where}: {misplaced}; give the candidates file that the decisions were made from")
+        text = text.unmarked if marked else text
         settings = Settings(signature=record.signature, file=str(path))
-        result.append(SegmentRating(text, record.annotation, record.score, record.mqm, settings=settings))
+        rating = SegmentRating(
+            text, record.annotation, record.score, record.mqm, unsure=record.unsure, settings=settings
+        )
+        result.append(rating)
     return result
+
+
+def _misplaced(record: DecisionRecord, text: Text) -> str | None:
+    """Which error span of a decision does not stand in the text where it says."""
+    for span, words in zip(record.annotation, record.texts, strict=True):
+        whole = text.translation if span.side == "translation" else text.source
+        if words and words != whole[span.start : span.end]:
+            return f"the error span {words!r} does not stand at {span.start} of {whole[:60]!r}"
+    return None
 
 
 def _annotation(errors: Any, omissions: Any) -> Annotation:

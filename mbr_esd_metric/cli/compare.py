@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from mbr_esd_metric.cli.gates import Check, FailedSegment, Place, add_gate, check_gate, close_gate
 from mbr_esd_metric.cli.shared_options import add_table
+from mbr_esd_metric.core.decision import UNSURE
 from mbr_esd_metric.core.signature import Comparability, Settings, comparability
 from mbr_esd_metric.errors import (
     InputError,
@@ -90,6 +91,7 @@ class _Row:
     score: SampledScore
     mqm: float | None
     settings: Settings
+    unsure: bool = False
 
     @property
     def id(self) -> str:
@@ -140,11 +142,11 @@ def _rows(path: str) -> Iterator[_Row]:
             stored = SampledScore(math.nan if row.input_score is None else row.input_score, 0.0)
             texts = row.text.source, row.text.translation
             place = Place(row.file, row.text.id, row.line)
-            yield _Row(row.text.system, place, *texts, stored, row.input_mqm, row.settings)
+            yield _Row(row.text.system, place, *texts, stored, row.input_mqm, row.settings, row.unsure)
     elif kind == "decisions":
         for one in read_decisions(path):
             score, settings = SampledScore(one.score, 0.0), Settings(None, one.signature, path)
-            yield _Row(one.system or "", Place(path, one.id), None, None, score, one.mqm, settings)
+            yield _Row(one.system or "", Place(path, one.id), None, None, score, one.mqm, settings, one.unsure)
     else:
         options, rng = file_options(path), np.random.default_rng(_SEED)
         settings = Settings(None, signature_of_file(path, options), path)
@@ -153,7 +155,8 @@ def _rows(path: str) -> Iterator[_Row]:
                 raise NoValidCandidateError(f"{path}, {record.label}: no candidate can be read; sample it anew")
             score = sampled_score(decision, record.columns, record.source, record.translation, options, _RESAMPLES, rng)
             place = Place(path, record.id)
-            yield _Row(record.system or "", place, record.source, record.translation, score, decision.mqm, settings)
+            texts = record.source, record.translation
+            yield _Row(record.system or "", place, *texts, score, decision.mqm, settings, decision.unsure)
 
 
 def _scored(system: _System) -> _System:
@@ -202,7 +205,8 @@ def _checks(systems: Mapping[str, _System], fail_if_worse: bool, max_drop: float
         largest = f"; the largest drop is {drops[0].size:.4f} ({drops[0].place})" if drops else ""
         passed = f"no segment {what}{largest}"
         checks.append(Check.of_segments(f"{name} --max-drop {max_drop:g}", failed, what, passed))
-    return checks
+    unsure = [FailedSegment(row.place, UNSURE) for row in b if row.unsure]
+    return [check.and_judged(unsure, new) for check in checks]
 
 
 def _mean_check(name: str, old: str, new: str, pair: SystemPair) -> Check:
@@ -277,12 +281,14 @@ def _means(systems: Mapping[str, _System], sampled: bool) -> Table:
 
     score = Column("score", "score", digits=4)
     rows: list[TableRow] = []
-    left_out: list[str] = []
+    problems: list[str] = []
     for name, system in systems.items():
         scored = list(_scored(system).values())
         if len(scored) < len(system):
             missing = [row.id for row in system.values() if math.isnan(row.score.score)]
-            left_out.append(f"{name}: {number_of(len(missing), 'segment')} without a score ({first_of(missing)})")
+            problems.append(f"{name}: {number_of(len(missing), 'segment')} without a score ({first_of(missing)})")
+        if unsure := [row.id for row in scored if row.unsure]:
+            problems.append(f"{name}: {number_of(len(unsure), 'segment')} {UNSURE} ({first_of(unsure)})")
         penalties = [row.mqm for row in scored if row.mqm is not None]
         with labelled(name):
             mean = mean_score([row.score for row in scored])
@@ -295,7 +301,7 @@ def _means(systems: Mapping[str, _System], sampled: bool) -> Table:
                 **_intervals(mean, sampled, ""),
             }
         )
-    notes = ["95% intervals of the mean score (bootstrap over segments); a score is in [0, 1]", *left_out]
+    notes = ["95% intervals of the mean score (bootstrap over segments); a score is in [0, 1]", *problems]
     comparable = _comparability(systems.values())
     notes += [f"{comparable.problem} cannot be compared"] if comparable.problem else []
     models = {row.settings.title for system in systems.values() for row in system.values()}

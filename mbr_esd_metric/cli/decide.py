@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 
 from mbr_esd_metric.decoding.options import FIELDS
-from mbr_esd_metric.errors import first_of, number_of
+from mbr_esd_metric.errors import first_of, logger, number_of
 from mbr_esd_metric.files.paths import check_output
 
 _EXAMPLE = """\
@@ -55,6 +55,7 @@ def flag(name: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Decide, and print how many segments were decided and what was left out."""
+    from mbr_esd_metric.core.decision import UNSURE
     from mbr_esd_metric.decoding.file import decide_file, file_options, workers_for
     from mbr_esd_metric.decoding.segment import FOUND_INEXACTLY
 
@@ -78,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
             why = first_of([f"{count} {reason}" for reason, count in summary.reasons.most_common()], 3)
             said.append(f"{counts['invalid']} of {candidates} could not be read ({why})")
         spans = {"not found in the translation, and dropped": counts["dropped"], FOUND_INEXACTLY: counts["inexact"]}
+        spans |= {"malformed, and dropped": counts["malformed"]}
         said += [f"{number_of(count, 'error span')} {what}" for what, count in spans.items() if count]
         lines = ["; ".join(said)]
         if summary.panel is not None:
@@ -96,7 +98,14 @@ def run(args: argparse.Namespace) -> int:
         if changes:
             lines.append(str(summary.signature))
         print(*lines, sep="\n", file=sys.stderr)
+    if count := summary.counts["unsure"]:
+        logger.warning(f'{number_of(count, "segment")} {UNSURE} ({args.output} has "unsure" for each)')
+    if summary.mostly_lost:
+        logger.warning(
+            f"{summary.counts['dropped']} of the candidates' error spans are not in their texts, and were dropped, and "
+            f"{summary.counts['located']} are: the scores rest on few"
+        )
     if summary.skipped:
         lead = "\nleft out: "
         print(lead.strip(), first_of(summary.skipped, 10, between=lead), file=sys.stderr)
-    return 0
+    return int(summary.mostly_lost)

@@ -76,6 +76,14 @@ class Check:
         reason = f"{number_of(len(failed), 'segment')} {what}: {first_of([str(one) for one in failed], _NAMED, '; ')}"
         return cls(name, False, reason, tuple(failed))
 
+    def and_judged(self, unjudged: Sequence[FailedSegment], system: str) -> Check:
+        """This check, closed by the segments of a system that cannot be judged, whatever else it says."""
+        if not unjudged:
+            return self
+        others = Check.of_segments(self.name, unjudged, f"of {system} cannot be judged", "")
+        reason = others.reason if self.passed else f"{self.reason}; {others.reason}"
+        return Check(self.name, False, reason, self.segments + others.segments)
+
 
 def add_gate(parser: argparse.ArgumentParser) -> None:
     """Add the files that report a gate."""

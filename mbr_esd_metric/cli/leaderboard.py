@@ -185,7 +185,8 @@ def _with_limits(table: Table, test_sets: Sequence[TestSet]) -> Table:
         for name in test_set.find_metrics():
             if base_name(name)[0] in table.metrics:
                 signature = test_set.signature(name)
-                models.append(test_set.added[name].settings.title if name in test_set.added else None)
+                added = test_set.added.get(name)
+                models.append(None if added is None or isinstance(added, InputError) else added.settings.title)
                 models.append(signature.get("model") if signature else None)
     return replace(table, notes=(*table.notes, *limits(models)))
 

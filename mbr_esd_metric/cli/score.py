@@ -26,6 +26,7 @@ from mbr_esd_metric.cli.score_gates import (
 from mbr_esd_metric.cli.score_inputs import Texts, is_folder, read_beside, read_texts
 from mbr_esd_metric.cli.shared_options import DEFAULT_MODEL, add_dry_run, print_estimates
 from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.decision import mostly_lost
 from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.errors import OptionError, logger, no_effect_error, number_of, printable
 from mbr_esd_metric.files.streams import json_text, write_whole
@@ -143,12 +144,14 @@ def run(args: argparse.Namespace) -> int:
     rows = iter([_row(segment, row, model, signature) for segment, row in judged])
     data = {path: list(islice(rows, len(places))) for path, places in texts.places.items()}
     [lp] = texts.pairs if card.lp is None and len(texts.pairs) == 1 else [card.lp]
-    return _show(args, texts, data, signature, lp, warning)
+    candidates = sum(metadata.valid) + sum(metadata.invalid)
+    lost = mostly_lost(candidates, sum(metadata.located), sum(metadata.dropped))  # the advice of the run says so
+    return _show(args, texts, data, signature, lp, warning, metadata.advice) or int(lost)
 
 
 #: Keys in the JSON, in their order, and those that only some segments have.
-_KEYS = ("corrected", "mqm", "errors", "refused", "data_warning", "omissions", "sentences")
-_OF_SOME = ("refused", "data_warning", "sentences")
+_KEYS = ("corrected", "mqm", "errors", "refused", "unsure", "data_warning", "omissions", "sentences")
+_OF_SOME = ("refused", "unsure", "data_warning", "sentences")
 
 
 def _row(segment: Segment, row: Mapping[str, Any], model: str, signature: Signature) -> dict[str, Any]:
@@ -208,8 +211,9 @@ def _show(
     signature: Signature | None = None,
     lp: str | None = None,
     warning: str | None = None,
+    advice: Sequence[str] = (),
 ) -> int:
-    """Write the files, and print the scores as ``comet-score`` does."""
+    """Write the files, and print the scores as ``comet-score`` does; the run has printed its advice."""
     from mbr_esd_metric.metric.cards import limits
     from mbr_esd_metric.metric.metric import mean
 
@@ -248,7 +252,8 @@ def _show(
         _review(texts, data, args.sarif)
     status = 0
     if args.summary or has_gate(args):
-        status = close_score_gate(args, texts, judged, scores, shares, warning, decides)
+        every = "; ".join(filter(None, (*advice, warning)))
+        status = close_score_gate(args, texts, judged, scores, shares, every, decides)
     if not args.only_system:
         for path, name, row in _in_order(texts, data):
             print(f"{printable(path)}\tSegment {printable(name)}\tscore: {row['COMET']:.4f}")

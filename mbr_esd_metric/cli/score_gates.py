@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mbr_esd_metric.cli.gates import Check, FailedSegment, Place, check_gate, close_gate
 from mbr_esd_metric.cli.score_inputs import Texts
+from mbr_esd_metric.core.decision import UNSURE
 from mbr_esd_metric.errors import OptionError, first_of, number_of, printable
 from mbr_esd_metric.prompting.text import is_untranslated
 
@@ -94,16 +95,19 @@ def _checks(
     shares: Mapping[str, float],
 ) -> Iterator[Check]:
     """The gates of one system."""
-    refused = sum("refused" in row for row in rows)
+    segments = list(zip(texts.places[path], rows, strict=True))
+    unjudged = _failed(segments, _no_verdict)
     if args.fail_under is not None:
-        yield check("--fail-under", path, score, args.fail_under, " scores {:.4f}", refused)
+        found = check("--fail-under", path, score, args.fail_under, " scores {:.4f}")
+        yield found.and_judged(unjudged, path)
     if args.fail_share is not None:
         wording = ": {:.4f} of the segments are without error"
-        yield check("--fail-share", path, shares[path], args.fail_share, wording, refused)
-    segments = list(zip(texts.places[path], rows, strict=True))
+        found = check("--fail-share", path, shares[path], args.fail_share, wording)
+        yield found.and_judged(unjudged, path)
+    judged = [(place, row) for place, row in segments if _no_verdict(row) is None]
     if args.min_segment is not None:
         lowest = min(
-            ((row["COMET"], place) for place, row in segments if row["COMET"] == row["COMET"]),
+            ((row["COMET"], place) for place, row in judged if row["COMET"] == row["COMET"]),
             default=None,
             key=lambda one: one[0],
         )
@@ -112,22 +116,30 @@ def _checks(
             if lowest is None
             else f"the lowest score of {path} is {lowest[0]:.4f} ({lowest[1]}), at least {args.min_segment:g}"
         )
-        failed = _failed(segments, lambda row: _too_low(row, args.min_segment))
+        failed = _failed(judged, lambda row: _too_low(row, args.min_segment))
         what = f"of {path} scored less than {args.min_segment:g}"
-        yield Check.of_segments(f"{path} --min-segment {args.min_segment:g}", failed, what, passed)
+        found = Check.of_segments(f"{path} --min-segment {args.min_segment:g}", failed, what, passed)
+        yield found.and_judged(unjudged, path)
     if args.fail_on is not None:
         kind = "a major error" if args.fail_on == "major" else "an error"
-        failed = _failed(segments, lambda row: _marked(row, args.fail_on))
+        failed = _failed(judged, lambda row: _marked(row, args.fail_on))
         what, passed = f"of {path} with {kind}", f"no segment of {path} has {kind}"
-        yield Check.of_segments(f"{path} --fail-on {args.fail_on}", failed, what, passed)
+        found = Check.of_segments(f"{path} --fail-on {args.fail_on}", failed, what, passed)
+        yield found.and_judged(unjudged, path)
 
 
 def _failed(
     segments: Sequence[tuple[Place, WrittenSegment]], reason: Callable[[WrittenSegment], str | None]
 ) -> list[FailedSegment]:
-    """The segments with a reason to fail; one that a server refused has none of the other reasons."""
-    reasons = [(place, "no score" if "refused" in row else reason(row)) for place, row in segments]
-    return [FailedSegment(place, one) for place, one in reasons if one]
+    """The segments with a reason to fail."""
+    return [FailedSegment(place, one) for place, row in segments if (one := reason(row))]
+
+
+def _no_verdict(row: WrittenSegment) -> str | None:
+    """Why no gate can pass with this segment: a server refused it, or it is unsure."""
+    if "refused" in row:
+        return "no score"
+    return UNSURE if row.get("unsure") else None
 
 
 def _too_low(row: WrittenSegment, least: float) -> str | None:
@@ -149,12 +161,9 @@ def _named(error: Mapping[str, Any]) -> str:
     return f'"{words}"' + (f", {error['category']}" if error.get("category") else "")
 
 
-def check(option: str, name: str, value: float, least: float, wording: str, refused: int = 0) -> Check:
-    """Whether a value is at least so high; the `wording` of the value follows the name. NaN does not pass, nor a system
-    with segments that a server refused."""
+def check(option: str, name: str, value: float, least: float, wording: str) -> Check:
+    """Whether a value is at least so high; the `wording` of the value follows the name. NaN does not pass."""
     title = f"{name} {option} {least:g}"
-    if refused:
-        return Check(title, False, f"{name}: {number_of(refused, 'segment')} without a score")
     passed = value >= least - _TOLERANCE
     return Check(title, passed, f"{name}{wording.format(value)}, {'at least' if passed else 'less than'} {least:g}")
 

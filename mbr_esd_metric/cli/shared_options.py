@@ -131,19 +131,20 @@ def load_test_sets(
 def named_metrics(metrics: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
     """The names of these metrics, and the files of those that are files."""
     from mbr_esd_metric.adapters.file_kinds import kind_of_input
+    from mbr_esd_metric.adapters.wmt.metric_files import is_score_file
     from mbr_esd_metric.files.paths import NamedPath, tell_apart
 
     sources = [NamedPath.parse(text) for text in metrics]
     for source in sources:
-        if plain_name(source.path).endswith(".json") and not source.path.exists():
+        if (plain_name(source.path).endswith(".json") or is_score_file(source.path)) and not source.path.exists():
             raise InputError(f"--metric {source.path}: no such file")
     places = [at for at, source in enumerate(sources) if source.path.is_file() and source.path.suffix]
     names, paths = list(metrics), {}
     for at, source in zip(places, tell_apart([sources[at] for at in places]), strict=True):
-        if kind_of_input(source.path) not in ("comet", "decisions"):
+        if not is_score_file(source.path) and kind_of_input(source.path) not in ("comet", "decisions"):
             raise InputError(
                 f"{source.path}: a metric is a name, or a file that comet-score --to_json, mbr-esd score --to_json or "
-                "mbr-esd decide wrote"
+                "mbr-esd decide wrote, or WMT's NAME-REF.seg.score"
             )
         names[at] = source.label
         paths[source.label] = source.path

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from mbr_esd_metric.cli.shared_options import add_inputs, input_paths, read_inputs
 from mbr_esd_metric.core.annotation import Annotation, Severity
+from mbr_esd_metric.core.decision import UNSURE
 from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, unknown
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.streams import write_whole
@@ -151,12 +152,14 @@ def show(table: RatingTable, row: int, *, color: bool) -> str:
 
 
 def _facts(rating: SegmentRating) -> Iterator[str]:
-    """The score, the MQM score beside it, and what the pair was warned of."""
+    """The score, the MQM score beside it, whether it is unsure, and what the pair was warned of."""
     yield "no score" if rating.score is None else f"score {rating.score:.4f}"
     if rating.mqm is not None:
         # A model that states its score has an MQM score beside no span.
         estimate = rating.annotation is not None and not rating.annotation and rating.mqm < 0 and not rating.blank
         yield f"MQM {rating.mqm:.4g}" + (", an estimate: no span is marked" if estimate else "")
+    if rating.unsure:
+        yield UNSURE
     if rating.data_warning is not None or rating.blank:
         yield _visible(rating.data_warning or "blank translation")
 

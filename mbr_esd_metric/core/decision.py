@@ -18,6 +18,11 @@ WEIGHTINGS = ("uniform", "model", "agreement")
 #: that the answers state themselves.
 SCORES = ("chosen", "expected", "given")
 
+#: What summaries and gates say of segments that are `Decision.unsure`.
+UNSURE = "unsure: the model marks no error where a third or more of the candidates could not be read"
+#: Fewer candidates than these show nothing of a model.
+FEW = 8
+
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprobs:
@@ -187,6 +192,9 @@ class Decision:
         inexact: how many of those located stand in the text with other blanks, quotation marks, hyphens or the like.
         located: error spans of the valid candidates that could be located, each candidate's counted.
         unmarked: valid candidates that say that there is no error.
+        malformed: errors of the valid candidates that could not be read.
+        unsure: whether the model marks no error, and a third of the candidates or more are invalid: an answer without
+            an error is rarely malformed, so those that are hint at errors.
         parts: of a segment whose sentences were decided one by one, each of them; else empty.
     """
 
@@ -206,7 +214,15 @@ class Decision:
     inexact: int = 0
     located: int = 0
     unmarked: int = 0
+    malformed: int = 0
+    unsure: bool = False
     parts: tuple[ScoredPart, ...] = ()
+
+
+def mostly_lost(candidates: int, located: int, dropped: int) -> bool:
+    """Whether most error spans of so many candidates are in no text, so that scores rest on few; of a few candidates,
+    whether all are."""
+    return dropped > located and (candidates >= FEW or not located)
 
 
 def with_errors(decision: Decision, errors: Iterable[ErrorSpan], mqm: str, score: str) -> Decision:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from mbr_esd_metric.core.corpus_rules import CorpusRule
-from mbr_esd_metric.core.decision import Decision
+from mbr_esd_metric.core.decision import Decision, mostly_lost
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.panel import Panel
 from mbr_esd_metric.core.signature import Signature
@@ -130,8 +130,8 @@ class FileSummary:
     Attributes:
         segments: decisions written.
         skipped: why records were left out, each naming file and line.
-        counts: of the segments decided, "valid", "invalid", "dropped" and "inexact" as in `Decision`, and "blank"
-            translations.
+        counts: of the segments decided, "valid", "invalid", "located", "dropped", "inexact" and "malformed" as in
+            `Decision`, those that are "unsure", and "blank" translations.
         reasons: why candidates could not be read, and how many for each reason.
         scores: of the segments, no more than two different ones.
         ratios: of a rule for the whole file, the value that it maximises after each pass.
@@ -147,6 +147,12 @@ class FileSummary:
     ratios: tuple[float, ...] = ()
     panel: Panel | None = None
     signature: Signature | None = None
+
+    @property
+    def mostly_lost(self) -> bool:
+        """See `segment.mostly_lost`."""
+        candidates = self.counts["valid"] + self.counts["invalid"]
+        return mostly_lost(candidates, self.counts["located"], self.counts["dropped"])
 
     @property
     def score(self) -> float | None:
@@ -238,6 +244,7 @@ def _choose_together(
             if content.startswith(b"?") and choice is not None:
                 of_segment, at = next(chosen)
                 decision = json.loads(content[1:])[at]
+                summary.counts["unsure"] += "unsure" in decision
                 decision["expected_utility"] = float(rule.values(of_segment, choice)[at])
                 write(json_line(decision))
             else:
@@ -329,7 +336,7 @@ def _line(where: str, value: bytes | list[Any], rules: _Rules) -> _Line:
             return _Line(b"", skipped=f"{record.label}: a blank translation (blank=skip)")
         if isinstance(outcome, Decision):
             content = json_line(DecisionRecord.of(record, outcome, signature).to_json())
-            return _Line(content, _counts(outcome), outcome.reasons, outcome.score)
+            return _Line(content, {**_counts(outcome), "unsure": outcome.unsure}, outcome.reasons, outcome.score)
         decisions = [outcome.decision(position, None) for position in range(len(outcome.shortlist.answers))]
         lines = [DecisionRecord.of(record, one, signature).to_json() for one in decisions]
         content = json.dumps(lines).encode() + b"\n"
@@ -337,7 +344,9 @@ def _line(where: str, value: bytes | list[Any], rules: _Rules) -> _Line:
 
 
 def _counts(decision: Decision) -> dict[str, int]:
-    counts = {name: getattr(decision, name) for name in ("valid", "invalid", "dropped", "inexact")}
+    counts = {
+        name: getattr(decision, name) for name in ("valid", "invalid", "located", "dropped", "inexact", "malformed")
+    }
     # Whatever has no candidates but a blank translation stops the run.
     return counts | {"blank": not decision.valid + decision.invalid}
 

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 #: Why a candidate that was cut is invalid.
 CUT = "cut by the length limit"
 #: What summaries say of error spans that are `Decision.inexact`.
-FOUND_INEXACTLY = "found with other blanks, quotation marks, hyphens or accents"
+FOUND_INEXACTLY = "found with other blanks, quotation marks, hyphens, accents or escapes"
 #: Characters of an answer that a message shows.
 _SHOWN = 120
 
@@ -156,6 +156,7 @@ class Counts:
     reasons: Mapping[str, int]
     dropped: int
     inexact: int = 0
+    malformed: int = 0
     unplaced: int = 0
     emptied: int = 0
     sides: int | None = None
@@ -179,7 +180,7 @@ class Counts:
         decision = decision if annotation is decision.annotation else replace(decision, annotation=annotation)
         if self.certain:
             decision = with_certain_errors(decision, self.certain, options)
-        if not self.reasons and not self.dropped and not self.inexact:
+        if not self.reasons and not self.dropped and not self.inexact and not self.malformed:
             return decision
         invalid = sum(self.reasons.values())
         return replace(
@@ -188,9 +189,11 @@ class Counts:
             invalid=invalid,
             dropped=self.dropped,
             inexact=self.inexact,
+            malformed=self.malformed,
             unplaced=self.unplaced,
             unmarked=decision.unmarked - self.emptied,
             reasons=self.reasons,
+            unsure=3 * invalid >= self.candidates and not annotation,
         )
 
 
@@ -251,6 +254,7 @@ def _hypotheses(
         dict(invalid),
         sum([one.dropped for one in valid]),
         sum([one.inexact for one in valid]),
+        sum([one.malformed for one in valid]),
         sum([one.unplaced for one in valid]),
         sum([one.dropped > 0 and not one.annotation for one in valid]),
         None if source is None else len(translation),

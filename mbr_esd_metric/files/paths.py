@@ -94,7 +94,9 @@ def check_distinct(paths: Sequence[str], option: str = "") -> None:
 
 
 #: Endings that say what a file is. Any other one belongs to the name, such as that of a language.
-_KINDS = re.compile(r"(?<=.)\.(csv|gen|gz|jsonl?|m?xliff|mqxliff|pot?|sdlxliff|tmx|tsv|txt|xlf|zst)$", re.IGNORECASE)
+_KINDS = re.compile(
+    r"(?<=.)\.(csv|gen|gz|jsonl?|m?xliff|mqxliff|pot?|sdlxliff|seg\.score|tmx|tsv|txt|xlf|zst)$", re.IGNORECASE
+)
 
 
 def name_of(path: str | Path) -> str:

@@ -14,7 +14,7 @@ with their offsets. An only candidate may have ``"tokens": [[bytes, log-probabil
 
     {"id", "system"?, "index", "score", "mqm", "mqm_sd"?, "error_spans": [{"start", "end", "severity", "category",
      "text", "confidence", "correction"?, "reason"?, "agreement"?}], "corrected"?, "omissions"?,
-     "expected_utility", "valid", "distinct", "invalid", "signature"?}
+     "expected_utility", "valid", "distinct", "invalid", "unsure"?, "signature"?}
 
 `score` is in [0, 1] and `mqm` in [-25, 0]. `omissions` are spans with offsets into the source, `corrected` the
 translation with its corrections. `expected_utility` is that of the chosen candidate. Memory holds one segment of JSON
@@ -47,7 +47,7 @@ from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import plain_name
-from mbr_esd_metric.files.streams import json_text, open_binary, whole_file, write_whole
+from mbr_esd_metric.files.streams import MARK, json_text, open_binary, whole_file, write_whole
 from mbr_esd_metric.files.untrusted import finite, parse_strict_json, read_json, reading
 from mbr_esd_metric.prompting.formats import get_format
 
@@ -64,8 +64,8 @@ class SegmentKey:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """Source and translation as they are compared."""
-        return self.source.rstrip(), self.translation.rstrip()
+        """Source and translation as they are compared: without white space at their ends, or a byte order mark."""
+        return self.source.removeprefix(MARK).rstrip(), self.translation.removeprefix(MARK).rstrip()
 
 
 class Join(Generic[_T]):
@@ -247,6 +247,7 @@ class DecisionRecord:
     system: str | None = None
     mqm_sd: float | None = None
     corrected: str | None = None
+    unsure: bool = False
     signature: Signature | None = None
 
     @classmethod
@@ -274,6 +275,7 @@ class DecisionRecord:
         values |= {name: _typed(record, name, int) for name in ("valid", "distinct", "invalid")}
         optional = {"system": str, "mqm_sd": float, "corrected": str, "signature": str}
         values |= {name: _typed(record, name, kind, True) for name, kind in optional.items()}
+        values["unsure"] = bool(_typed(record, "unsure", bool, True))
         values["signature"] = Signature.parse(values["signature"]) if values["signature"] else None
         return cls(
             id=_identifier(record),
@@ -290,6 +292,7 @@ class DecisionRecord:
         value = {name: getattr(self, name) for name in first} | _spans_json(self.annotation, self.texts)
         value["expected_utility"] = None if math.isnan(self.expected_utility) else self.expected_utility
         value |= {name: getattr(self, name) for name in ("valid", "distinct", "invalid")}
+        value["unsure"] = self.unsure or None
         value["signature"] = self.signature and str(self.signature)
         return {key: one for key, one in value.items() if one is not None or key in ("index", "expected_utility")}
 
@@ -446,7 +449,7 @@ def _object(value: object) -> Mapping[str, Any]:
     return value
 
 
-_KINDS = {str: "a string", int: "a whole number", float: "a number", list: "a list"}
+_KINDS = {str: "a string", int: "a whole number", float: "a number", list: "a list", bool: "true or false"}
 
 
 def _typed(value: Mapping[str, Any], key: str, kind: type, optional: bool = False) -> Any:

@@ -20,18 +20,21 @@ from mbr_esd_metric.errors import InputError, require
 from mbr_esd_metric.files.paths import compression
 
 _CHUNK = 1 << 20
+#: The byte order mark, as a character.
+MARK = "\ufeff"
 #: Seconds to wait for another writer, whose workers may need a moment to end after a kill.
 WAIT_SECONDS = 2.0
 
 
-def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """(number from 1, text without its line end) of each line of a UTF-8 file, plain or compressed.
+def numbered_lines(path: str | Path, *, with_mark: bool = False) -> Iterator[tuple[int, str]]:
+    """(number from 1, text without its line end) of each line of a UTF-8 file, plain or compressed; with its byte order
+    mark, if it has one, only where that is asked for.
 
     Raises:
         InputError: as `whole_lines`, or a carriage return inside a line (with the line). Python, and so COMET and WMT's
             toolkit, take one for a line end, and would read more lines than there are.
     """
-    for number, line in whole_lines(path):
+    for number, line in whole_lines(path, with_mark=with_mark):
         text = line.removesuffix("\n").removesuffix("\r")
         if "\r" in text:
             raise InputError(
@@ -42,9 +45,9 @@ def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
         yield number, text
 
 
-def whole_lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """(number from 1, text with its line end) of each line of a file, without its byte order mark; `InputError` for no
-    such file, or bytes that are not UTF-8."""
+def whole_lines(path: str | Path, *, with_mark: bool = False) -> Iterator[tuple[int, str]]:
+    """(number from 1, text with its line end) of each line of a file, as `numbered_lines`; `InputError` for no such
+    file, or bytes that are not UTF-8."""
     with open_binary(path) as file:
         for number, line in enumerate(file, 1):
             if number == 1 and (
@@ -55,7 +58,7 @@ def whole_lines(path: str | Path) -> Iterator[tuple[int, str]]:
                     f"iconv -f UTF-16 -t UTF-8 {path}"
                 )
             try:
-                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
+                yield number, line.decode("utf-8-sig" if number == 1 and not with_mark else "utf-8")
             except UnicodeDecodeError as error:
                 raise InputError(
                     f"{path}, line {number}: byte 0x{line[error.start]:02x} is not UTF-8; convert the file, for "

@@ -145,6 +145,8 @@ def exact_p(differences: Floats, unit: float | None) -> tuple[float, float]:
     size = np.abs(differences)
     differing = size > _ROUNDING * size.max(initial=0.0)
     d, total = np.sort(size[differing])[::-1], float(differences[differing].sum())  # S is symmetric
+    if not len(d):  # S = T = 0
+        return 0.5, 0.0
     if len(d) <= _FEW:
         return _all_signs(d, total), 0.0
     tried = []

@@ -49,7 +49,9 @@ class Metadata(_Result):
     valid: list[int]  #: numbers of candidates
     distinct: list[int]
     invalid: list[int]
-    dropped: list[int]  #: error spans of all valid candidates that are not in the translation, or the source
+    unsure: list[bool]  #: the model marks no error where a third or more of the candidates could not be read
+    located: list[int]  #: error spans of all valid candidates that are in the translation, or the source
+    dropped: list[int]  #: those that are in neither
     unplaced: list[int]  #: how many of these are omissions; missing as `omissions`
     refused: list[str | None]  #: the words of a server that will never answer; missing where there are none
     data_warning: list[str | None]  #: see `data_warnings.data_warning`
@@ -96,6 +98,9 @@ class PolarsFrame(Protocol):
 
 #: Settings of a model that `repr` shows even where they are at their default.
 _SHOWN = ("model", "n", "rule", "utility", "format", "score", "engine")
+#: Attributes of a decision that are columns of the metadata.
+_FACTS: tuple[str, ...] = ("mqm", "mqm_sd", "expected_utility", "valid", "distinct", "invalid", "unsure")
+_FACTS += ("located", "dropped", "unplaced")
 
 
 class Metric:
@@ -211,7 +216,7 @@ class Metric:
         if any(decision.parts for decision in decisions):
             metadata["sentences"] = [[asdict(part) for part in decision.parts] for decision in decisions]
         metadata["mqm_scores"] = list(scores)
-        for name in ("mqm", "mqm_sd", "expected_utility", "valid", "distinct", "invalid", "dropped", "unplaced"):
+        for name in _FACTS:
             if (name != "mqm_sd" or options.score != "chosen") and (name != "unplaced" or run.answers.both_sides):
                 metadata[name] = [getattr(decision, name) for decision in decisions]
         if run.refused:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mbr_esd_metric.checks.check import errors_of
 from mbr_esd_metric.core.annotation import EMPTY, SIDES, ErrorSpan
-from mbr_esd_metric.core.decision import Candidate, Decision
+from mbr_esd_metric.core.decision import FEW, UNSURE, Candidate, Decision, mostly_lost
 from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.decoding.segment import (
     CUT,
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 CandidateSource: TypeAlias = "Sampled | FromFile"
 #: The summary of a run without a candidate.
 NO_CANDIDATES = "no candidates: there is no translation to mark, or all are refused"
-#: Fewer candidates than these show nothing of a model.
-_FEW = 8
 #: The decision for a segment that a server will never answer: it has no score.
 _REFUSED = Decision(None, EMPTY, math.nan, math.nan, (), math.nan, 0, 0, 0)
 #: That for a translation about which no model is asked: one candidate, without an error.
@@ -251,7 +249,7 @@ def summary(
     card: ModelCard, engine: Engine | None, segments: Sequence[Segment], decisions: Sequence[Decision]
 ) -> tuple[str, list[str]]:
     """The line and the advice of `Annotated`, of a run with an engine; each segment has one decision."""
-    names = ("valid", "invalid", "located", "dropped", "unplaced", "inexact", "unmarked")
+    names = ("valid", "invalid", "located", "dropped", "unplaced", "inexact", "unmarked", "malformed")
     total = {name: sum(getattr(one, name) for one in decisions) for name in names}
     total["cut"] = sum(one.reasons.get(CUT, 0) for one in decisions)
     candidates = total["valid"] + total["invalid"]
@@ -261,19 +259,24 @@ def summary(
             f"{card.name} is asked with our prompt, and was trained on its authors': make theirs a file, as "
             "docs/models.md shows, and give prompt=FILE"
         )
-    if candidates >= _FEW and (2 * total["invalid"] > candidates or total["dropped"] > total["located"]):
-        advice += _losses(card, engine, total)
+    advice += _losses(card, engine, total)
     if card.lp is not None and (unmeasured := card.unmeasured([card.lp])):
         advice.append(unmeasured)
+    if unsure := [segment.label for segment, one in zip(segments, decisions, strict=True) if one.unsure]:
+        advice.append(
+            f"{number_of(len(unsure), 'segment')} {UNSURE} ({first_of(unsure)}): an answer without an error is rarely "
+            "malformed, so the scores may be too high"
+        )
     advice += _equal_scores(card, decisions, candidates, total["unmarked"])
     if not candidates:
         return NO_CANDIDATES, advice
     source = f" or the source (of omissions: {total['unplaced']})" if card.decision.both_sides() else ""
     lost = {"cut at max_tokens": total["cut"], "could not be read": total["invalid"] - total["cut"]}
     unfound = {f"not found in the translation{source}": total["dropped"], FOUND_INEXACTLY: total["inexact"]}
+    unfound |= {"malformed": total["malformed"]}
     parts = [
         _counted(candidates, "candidate", lost),
-        _counted(total["located"] + total["dropped"], "error span", unfound),
+        _counted(total["located"] + total["dropped"] + total["malformed"], "error span", unfound),
     ]
     lowest = [s for s, one in zip(segments, decisions, strict=True) if one.valid and one.score <= 0]
     if lowest:  # further errors changed nothing
@@ -299,20 +302,22 @@ def _losses(card: ModelCard, engine: Engine | None, total: Mapping[str, int]) ->
     anew = "sample candidates" if engine is None else "draw new ones"
     cooler = ["temperature=1"] if card.sampling.temperature > 1 and engine is not None else []
     advice, candidates = [], total["valid"] + total["invalid"]
-    if 2 * total["cut"] > candidates:
+    if candidates >= FEW and 2 * total["cut"] > candidates:
         shorter = ["format=compact"] if card.decision.format == "json" else []
         fixes = [f"max_tokens={2 * card.max_tokens}", *shorter, *cooler]
         advice.append(f"most candidates were cut at max_tokens: {anew} with {' or '.join(fixes)}")
-    elif 2 * total["invalid"] > candidates:
+    elif candidates >= FEW and 2 * total["invalid"] > candidates:
         fixes = [] if takes_grammar else ["on a server that holds answers to a grammar (vLLM, llama.cpp)"]
         fixes += [f"with {one}" for one in cooler]
         fix = " or ".join(fixes) or "with another model, as this one does not keep to the format"
         advice.append(f"most candidates are cut or could not be read: {anew} {fix}")
-    if total["dropped"] > total["located"] and (engine is None or not card.grounded):
+    if mostly_lost(candidates, total["located"], total["dropped"]):
         where = "" if takes_grammar else ", on a server that takes a grammar (vLLM, SGLang, llama.cpp)"
+        fix = f"with grounded=true{where}, which allows only pieces of the translation"
+        if engine is not None and card.grounded:
+            fix = "on a server that holds answers to the grammar of grounded=true"
         advice.append(
-            f"most error spans that candidates marked are not in the translation, and were dropped: {anew} with "
-            f"grounded=true{where}, which allows only pieces of the translation"
+            f"most error spans that candidates marked are not in the translation, and were dropped: {anew} {fix}"
         )
     return advice
 

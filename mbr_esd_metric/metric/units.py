@@ -87,7 +87,8 @@ def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision
     """The decision for a segment whose sentences were decided one by one, with offsets into their parts; a single one
     is returned as it is. Spans move to their places in the segment; score, MQM score and expected utility are means
     over the sentences (docs/evidence/long-texts.md compares four scores), with the standard deviation of a mean of
-    independent scores; counts are sums. No candidate is the answer, so there is no index and no list of utilities."""
+    independent scores; counts are sums, and it is unsure if a sentence is. No candidate is the answer, so there is no
+    index and no list of utilities."""
     if len(decisions) == 1:
         return decisions[0]
     k = len(parts)
@@ -97,7 +98,7 @@ def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision
             shift = part.start if span.side == "translation" else part.source_start
             spans.append(replace(span, start=span.start + shift, end=span.end + shift))
     deviations = [one.mqm_sd for one in decisions if one.mqm_sd is not None]
-    counts = ("valid", "distinct", "invalid", "dropped", "unplaced", "inexact", "located", "unmarked")
+    counts = ("valid", "distinct", "invalid", "dropped", "unplaced", "inexact", "located", "unmarked", "malformed")
     return Decision(
         index=None,
         annotation=Annotation(spans),
@@ -106,6 +107,7 @@ def join_parts(decisions: Sequence[Decision], parts: Sequence[Part]) -> Decision
         expected_utilities=(),
         expected_utility=sum(one.expected_utility for one in decisions) / k,
         reasons=dict(sum((Counter(one.reasons) for one in decisions), Counter[str]())),
+        unsure=any(one.unsure for one in decisions),
         mqm_sd=math.sqrt(sum(sd * sd for sd in deviations)) / k if len(deviations) == k else None,
         parts=tuple(ScoredPart(part.start, part.end, one.score) for one, part in zip(decisions, parts, strict=True)),
         **{name: sum(getattr(one, name) for one in decisions) for name in counts},

@@ -1,20 +1,22 @@
 """From the text of a candidate to an annotation: JSON is read, and each error span is located in the translation.
 
 A text that is not an answer in the expected form is `Invalid`, with a reason. Nothing malformed is ever taken for "no
-error", and no text raises. An error span is located where its words first stand in the translation; only if they do
-not, in the folded translation (`text.FoldedText`), which is counted. A well-formed error whose span is in neither, or
-whose severity is neutral, is dropped and counted. Words of an omission are located in the source; it is *unplaced* if
-they are in neither text.
+error", and no text raises. A malformed error of an answer is dropped and counted, if another one of the answer is
+located; else the answer is invalid. An error span is located where its words first stand in the translation; only if
+they do not, in the folded translation (`text.FoldedText`), or with their escapes (``&uuml;``, ``\\u00fc``) replaced,
+which is counted. A well-formed error whose span is not found, or whose severity is neutral, is dropped and counted.
+Words of an omission are located in the source; it is *unplaced* if they are in neither text.
 """
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias, cast
 
 from mbr_esd_metric.core.annotation import (
@@ -34,8 +36,9 @@ LOCATIONS = ("first", "successive")
 #: The most characters of a candidate that are read; no model's answer is as long.
 LONGEST_ANSWER = 1 << 20
 
-#: The keys that every error has, as in the grammar.
-KEYS = ("error_span", "category", "sub_category", "severity")
+_CATEGORY_KEYS = ("category", "sub_category")
+#: The keys that every error has, as in the grammar. One without the keys of its category is read, too.
+KEYS = ("error_span", *_CATEGORY_KEYS, "severity")
 #: The first key of an omission; its words are the source's.
 OMITTED_KEY = "omitted_span"
 
@@ -71,6 +74,7 @@ class Parsed:
         no_penalty: errors dropped because their severity is neutral.
         unplaced: omissions among the dropped errors.
         inexact: located errors whose words stand in the text with other blanks, quotation marks, hyphens or the like.
+        malformed: errors that could not be read, of an answer with one that was located.
         self_reported_score: the score in the answer, on the scale of Score(E), in [-25, 0]; None if it has none.
         ranges: see `AnswerParser.ranges`; None where they are not at hand.
     """
@@ -80,6 +84,7 @@ class Parsed:
     no_penalty: int = 0
     unplaced: int = 0
     inexact: int = 0
+    malformed: int = 0
     self_reported_score: float | None = field(default=None, compare=False)
     ranges: Ranges | None = field(default=None, compare=False)
 
@@ -196,7 +201,18 @@ class AnswerParser(ABC):
 
     def _search(self, words: str, sides: Sequence[Side], after: int) -> tuple[Side, int, int, bool] | None:
         """The first place of words that does not begin before `after`, on the first side that has them, and whether
-        they stand there exactly."""
+        they stand there exactly. Words that are nowhere are searched without one layer of escapes, then without
+        two."""
+        found = self._find(words, sides, after)
+        for _ in range(2):
+            plain = _unescaped(words)
+            if found is not None or plain == words:
+                return found
+            found, words = self._find(plain, sides, after), plain
+            found = found and (*found[:3], False)
+        return found
+
+    def _find(self, words: str, sides: Sequence[Side], after: int) -> tuple[Side, int, int, bool] | None:
         for side in sides if words else ():
             start = self._texts[side].find(words, after)
             if start >= 0:
@@ -209,8 +225,18 @@ class AnswerParser(ABC):
         return None
 
 
+#: Escapes of JSON.
+_ESCAPES = re.compile(r'(?:\\u[0-9a-fA-F]{4})+|\\["\\/bfnrt]')
+
+
+def _unescaped(words: str) -> str:
+    """The words without one layer of HTML's entities and JSON's escapes."""
+    words = html.unescape(words) if "&" in words else words
+    return _ESCAPES.sub(lambda escape: cast("str", json.loads(f'"{escape[0]}"')), words)
+
+
 class _Malformed(Exception):
-    """Why a text is no answer."""
+    """Why a text is no answer, or an item of its list no error."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -302,9 +328,23 @@ class JsonParser(AnswerParser):
             errors = answer.get("errors") if isinstance(answer, dict) else None
             if not isinstance(errors, list):
                 raise _Malformed("no list of errors")
-            return self.located([*map(self._error, errors)])
         except _Malformed as error:
             return Invalid(str(error))
+        return self._located_items(errors)
+
+    def _located_items(self, items: Sequence[object]) -> Parsed | Invalid:
+        """The annotation of the items that can be read; the fault of another one if none of them has a span."""
+        errors: list[Written] = []
+        faults: list[str] = []
+        for item in items:
+            try:
+                errors.append(self._error(item))
+            except _Malformed as fault:
+                faults.append(str(fault))
+        parsed = self.located(errors)
+        if faults and not parsed.annotation:
+            return Invalid(faults[0])
+        return replace(parsed, malformed=len(faults)) if faults else parsed
 
     def _read_piece(self, piece: str) -> tuple[SpanKey, ErrorSpan] | None:
         """The span of a piece in `_exact`, if it has one. Raises `_Malformed`."""
@@ -325,17 +365,15 @@ class JsonParser(AnswerParser):
             if item.get(first):
                 raise _Malformed(f"an error with {first} and {OMITTED_KEY}")
             first, sides = OMITTED_KEY, ("source",)
-        try:
-            text, category, sub, severity = item[first], item["category"], item["sub_category"], item["severity"]
-        except KeyError:
-            raise _Malformed("an error without " + "/".join(KEYS)) from None
-        more = {key: item[key] for key in self.more_keys if item.get(key) is not None}
-        if {*map(type, (text, category, sub, severity, *more.values()))} != {str}:
-            raise _Malformed("an error's field is no text")
+        text, severity = item.get(first), item.get("severity")
+        if not isinstance(text, str) or not isinstance(severity, str):
+            raise _Malformed(f"an error without {KEYS[0]} and severity")
+        more: dict[str, Any] = {key: one for key in self.more_keys if isinstance(one := item.get(key), str)}
         folded = fold_severity(severity)
         if folded is None and not is_severity(severity):
             raise _Malformed("an error of unknown severity")  # else a major error in other words would be no error
-        name = f"{category}/{sub}" if sub else category
+        categories = [one for key in _CATEGORY_KEYS if isinstance(one := item.get(key), str) and one]
+        name = "/".join(categories) or None
         if first != OMITTED_KEY and is_omission(name):
             sides += ("source",)
         return Written(folded, text, sides, name, **more)

@@ -138,7 +138,7 @@ def _place(entries: Sequence[_Entry | None], rows: list[Text]) -> dict[int, _Ent
         row = next((row for row in known.all_of(one.text.place) if row not in taken), len(rows))
         if row == len(rows):
             rows.append(one.text)
-        taken[row] = one
+        taken[row] = one.of(rows[row]) if isinstance(one, SegmentRating) else one
     return taken
 
 
@@ -202,7 +202,8 @@ def candidate_inputs(source: NamedPath) -> tuple[CandidateInput, RatingInput]:
             warning = "no candidate can be read" if decision is None else None
             ratings.append(SegmentRating(text, None, data_warning=warning))
         else:
-            ratings.append(SegmentRating(text, decision.annotation, decision.score, decision.mqm))
+            values = decision.annotation, decision.score, decision.mqm
+            ratings.append(SegmentRating(text, *values, unsure=decision.unsure))
     return CandidateInput(source.label, distributions), RatingInput(source.label, ratings)
 
 

@@ -24,6 +24,7 @@ from typing import Any
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.scored_files import Text
 from mbr_esd_metric.core.annotation import weights_of
+from mbr_esd_metric.core.decision import UNSURE
 from mbr_esd_metric.core.signature import Comparability, comparability
 from mbr_esd_metric.errors import encodable
 from mbr_esd_metric.metric.cards import limits
@@ -125,7 +126,7 @@ def _column(column: RatingInput, categories: dict[str, int]) -> dict[str, Any]:
     """A metric's or rater's page data; keys that nothing in it needs are left out."""
     count: list[int | None] = []
     spans: list[tuple[Any, ...]] = []
-    optional: dict[str, Any] = {"parts": {}, "instead": {}, "corrected": {}}
+    optional: dict[str, Any] = {"parts": {}, "instead": {}, "corrected": {}, "unsure": {}}
     for row, rating in enumerate(column.ratings):
         if rating is None or rating.annotation is None:
             count.append(None)
@@ -145,6 +146,8 @@ def _column(column: RatingInput, categories: dict[str, int]) -> dict[str, Any]:
             category = categories.setdefault("omission", len(categories))
             spans.append((0, 0, int(severity == "major"), category, None, 1))
         count.append(len(spans) - before)
+        if rating.unsure:
+            optional["unsure"][row] = UNSURE
         if rating.parts:
             optional["parts"][row] = [(one.start, one.end, one.score) for one in rating.parts]
         if runs := rating.corrections:

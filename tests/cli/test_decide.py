@@ -155,7 +155,7 @@ def test_malformed_lines(workers: int, run: Command, monkeypatch: pytest.MonkeyP
 )
 def test_the_summary_says_why_candidates_cannot_be_read(run: Command, rule: str, line: str) -> None:
     write_records("c.jsonl", [record("s", "m", "?", "?", '{"errors": [{"error_span": "m"}]}', answer())])
-    why = "2 not JSON, 1 an error without error_span/category/sub_category/severity"
+    why = "2 not JSON, 1 an error without error_span and severity"
     assert f"; 3 of 4 candidates could not be read ({why})\n{line}" in run("--rule", rule).err
 
 

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import warnings
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,58 @@ def test_every_view_says_what_is_no_submission_what_cannot_be_read_and_what_was_
             assert "noise-refA.seg.score" in own_board(view, "--metric noise", status=1).err
     assert len(re.findall(cut, own_board(SWEEP, "--metric spans").out)) == 1
     assert len(re.findall(cut, mbr_esd(f"oracle {candidates} --rules --test-set {own.root} --lp en-de").out)) == 1
+
+
+#: What is wrong with a file, given its lines.
+FAULTS: dict[str, Callable[[list[str]], list[str]]] = {
+    "short": lambda lines: lines[:-1],
+    "one too many": lambda lines: [*lines, lines[-1]],
+    "None": lambda lines: [f"{line.split()[0]}\tNone" for line in lines],
+    "NaN": lambda lines: [f"{line.split()[0]}\tnan" for line in lines],
+    "without a system": lambda lines: [line for line in lines if not line.startswith("B")],
+    "empty": lambda _: [],
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("metric", ["", "--metric noise spans", "--metric noise-refA spans-src length"])
+def test_one_incomplete_metric_stops_no_board(fault: str, metric: str, own: Layout, own_board: Command) -> None:
+    """It is left out with a line, named or not, in every view; the file of systems, too."""
+    for name, ending in (("noise-refA", "seg.score"), ("length-src", "sys.score"), ("systems-refA", "sys.score")):
+        path = own.metric_file(name, ending)
+        path.write_text("".join(f"{line}\n" for line in FAULTS[fault](path.read_text().splitlines())))
+    for words in ("--k 0", "--statistics", "--view wmt23", "--view error-free", "--view domain"):
+        printed = own_board(words, metric).out
+        assert len(re.findall("noise-refA is left out in en-de: .*noise-refA.seg.score", printed)) == 1, words
+        assert "spans" in printed
+    assert "noise-refA is left out in en-de" in own_board("--metric noise", status=1).err
+
+
+def test_metrics_that_are_left_out_are_one_line(own: Layout, own_board: Command) -> None:
+    for n in range(20):
+        shutil.copy(own.metric_file("noise-refA", "seg.score"), own.metric_file(f"m{n:02}-refB", "seg.score"))
+    own.metric_file("noise-refA", "seg.score").write_text("A\t0.5\n", encoding="utf-8")
+    [line] = [line for line in own_board("--k 0").out.splitlines() if "left out" in line]
+    first = (
+        "m00-refB, m01-refB, m02-refB, m03-refB, m04-refB and 15 more are left out in en-de: they use refB, evaluated"
+    )
+    assert line.startswith(first)
+    assert "; noise-refA is left out in en-de: " in line
+
+
+def test_a_file_of_scores_is_a_metric(own: Layout, own_board: Command, tmp_path: Path) -> None:
+    """As in the folder; its name says the reference, and one that is incomplete is left out with a line."""
+    stored = by_metric(own_board, "--k 0")["noise"]
+    for name in ("noise-refA.seg.score", "other-refA.seg.score"):
+        shutil.copy(own.metric_file("noise-refA", "seg.score"), tmp_path / name)
+    for given, called in (("M={}/noise-refA.seg.score", "M"), ("{}/other-refA.seg.score", "other")):
+        row = by_metric(own_board, "--k 0 --metric", given.format(tmp_path))[called]
+        assert row["en-de"] == {name: value for name, value in stored["en-de"].items() if value is not None}
+    assert {"noise", "M"} <= {*by_metric(own_board, f"--k 0 --metric noise M={tmp_path}/noise-refA.seg.score")}
+    (tmp_path / "other-refA.seg.score").write_text("A\t0.5\n", encoding="utf-8")
+    printed = own_board("--k 0 --metric noise", tmp_path / "other-refA.seg.score").out
+    assert "other-refA-src is left out in en-de: " in printed
+    assert "no such file" in own_board("--metric missing-src.seg.score", status=1).err
 
 
 def test_precision_recall(board: Command, test_set: TestSet) -> None:

@@ -41,7 +41,7 @@ def records(decision: dict[str, str], two_sided: bool = False) -> list[Candidate
     for number in range(1, 41):
         texts = []
         for _ in range(N):
-            words = rng.choices(["eins", "zwei", "drei"], k=rng.choice([0, 0, 1, 2]))
+            words = rng.choices(["eins", "eins", "zwei", "drei"], k=rng.choice([0, 0, 1, 2]))
             errors = [error(word, rng.choice(["fluency", "accuracy"]), "punctuation") for word in words]
             if two_sided and rng.random() < 0.5:
                 errors.append(error("left out", "accuracy", "omission"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,10 +12,13 @@ import pytest
 from mbr_esd_metric import load_metric
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.adapters.wmt.layout import Layout, write_scores
-from mbr_esd_metric.adapters.wmt.metric_files import read_sampled
+from mbr_esd_metric.adapters.wmt.metric_files import metric_of_file, read_sampled
+from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.files.paths import NamedPath
 from mbr_esd_metric.files.records import CandidateRecord, Join, SegmentKey, write_records
+from mbr_esd_metric.files.streams import MARK
 from mbr_esd_metric.metaeval.choosing import choose_all
 from mbr_esd_metric.report.inputs import read_table
 from tests.helpers import candidates
@@ -54,6 +59,7 @@ def test_a_known_system_is_bound_and_an_unknown_one_is_not() -> None:
 
 #: For each translation of A and B, the word that its record marks.
 MARKED = {"A": ["eins", "vier", "drei"], "B": ["zwei", "sechs", "acht"]}
+PLACES = list(itertools.product("AB", range(3)))
 
 
 @pytest.mark.parametrize("blank", ["", " "])
@@ -105,3 +111,46 @@ def test_replay_does_not_depend_on_the_batch(tmp_path: Path) -> None:
     unnamed = [{key: value for key, value in sample.items() if key != "system"} for sample in samples]
     spans = metric.predict(unnamed, progress_bar=False).metadata.error_spans
     assert [errors[0]["text"] for errors in spans] == ["eins", "drei", "zwei"]
+
+
+def test_a_byte_order_mark_is_a_character_of_a_test_set_and_of_no_metric(
+    data: Path, tmp_path: Path, mbr_esd: Command
+) -> None:
+    """As of AIRC in WMT23's en-de: people's spans count it, and what a metric wrote without it is found, and moved."""
+    shutil.copytree(data, own := tmp_path / "own")
+    layout = Layout(own, "tiny", "en-de")
+    for path in (layout.source(), layout.output("B")):
+        path.write_text(MARK + path.read_text(encoding="utf-8"), encoding="utf-8")
+    write_ratings(layout.human_file("mqm.merged", "seg.rating"), {"B": [Annotation([ErrorSpan(6, 10, "major")])] * 3})
+    test_set = load_test_set(own, "tiny", "en-de")
+    assert (test_set.outputs["B"][0], test_set.sources[0]) == (f"{MARK}eins zwei drei", f"{MARK}one")
+
+    write_records(tmp_path / "c.jsonl", [record(system, number, MARKED[system][number]) for system, number in PLACES])
+    for system in "AB":
+        (tmp_path / f"{system}.txt").write_text("".join(f"{text}\n" for text in TARGETS[system]))
+    (tmp_path / "s.txt").write_text("".join(f"{text}\n" for text in SOURCES))
+    files = " ".join(str(tmp_path / name) for name in ("A.txt", "B.txt"))
+    model = f"mbr-esd-llama?candidates={tmp_path}/c.jsonl&n=3"
+    mbr_esd(f"score -s {tmp_path}/s.txt -t {files} --quiet --to_json {tmp_path}/o.json --model {model}")
+    mbr_esd(f"decide {tmp_path}/c.jsonl -o {tmp_path}/d.jsonl --quiet")
+    for name in ("o.json", "d.jsonl"):
+        if name == "d.jsonl":  # decisions name segments by their numbers
+            lines = [json.loads(line) for line in (tmp_path / name).read_text().splitlines()]
+            numbered = [json.dumps({**line, "id": str(int(line["id"]) + 1)}) for line in lines]
+            (tmp_path / name).write_text("\n".join(numbered))
+        ratings = metric_of_file(test_set, "m", tmp_path / name).ratings
+        assert ratings is not None
+        marked = [
+            test_set.outputs[s][i][a.spans[0].start : a.spans[0].end]
+            for s in "AB"
+            for i, a in enumerate(ratings.both[s])
+        ]
+        assert marked == [*MARKED["A"], *MARKED["B"]]
+    sheet = read_table([NamedPath(tmp_path / "o.json")], test_set)
+    [column] = [column for column in sheet.columns if column.name == "o"]
+    for text, rating in zip(sheet.rows, column.ratings, strict=True):
+        if rating is not None:
+            [span] = rating.annotation or ()
+            assert text.translation[span.start : span.end] == MARKED[text.system][int(text.id) - 1]
+    printed = mbr_esd(f"leaderboard --test-set {own}/tiny --lp en-de --view spans --metric {tmp_path}/o.json").out
+    assert "o" in printed

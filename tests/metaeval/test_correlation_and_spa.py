@@ -27,7 +27,7 @@ from mbr_esd_metric.metaeval.correlation import (
     system_correlation,
     system_means,
 )
-from mbr_esd_metric.metaeval.spa import exact_p_values
+from mbr_esd_metric.metaeval.spa import exact_p, exact_p_values
 from tests.helpers.metaeval_cases import Case, Matrix, cases, plain_credits, real_cases
 
 FOLDER = Path(__file__).parents[1] / "golden"
@@ -224,6 +224,28 @@ def test_p_values_are_those_of_all_signs_and_the_other_order_is_the_complement(
         exact = share_of_all_signs(scores[i] - scores[j])
         assert p_values[i, j] == pytest.approx(exact, abs=1e-12 if segments < 20 else 1e-6)
         assert p_values[i, j] + reverse[2 - j, 2 - i] == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("unit", [1.0, None])
+@pytest.mark.parametrize("differences", [np.zeros(0), np.zeros(1), np.zeros(5), np.zeros(50)])
+def test_the_p_value_of_equal_systems_is_one_half(differences: np.ndarray, unit: float | None) -> None:
+    assert exact_p(differences, unit) == (0.5, 0.0)
+
+
+@pytest.mark.parametrize("segments", [1, 12, 30])
+def test_exact_spa_does_not_depend_on_the_order_where_systems_are_equal(segments: int) -> None:
+    """Scores on no grid; a metric that gives two systems the same scores, and gold that does."""
+    rng = np.random.default_rng(0)
+    gold, metric = rng.normal(size=(2, 4, segments))
+    metric[1], gold[3] = metric[0], gold[2]
+
+    def p(d: np.ndarray) -> float:
+        return 0.5 if not d.any() else share_of_all_signs(d)
+
+    pairs = list(itertools.combinations(range(4), 2))
+    expected = 1 - np.mean([abs(p(gold[i] - gold[j]) - p(metric[i] - metric[j])) for i, j in pairs])
+    for order in itertools.permutations(range(4)):
+        assert spa(gold[[*order]], metric[[*order]], exact=True) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("count", [18, 25, 34, 38])

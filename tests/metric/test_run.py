@@ -16,6 +16,7 @@ import pytest
 
 from mbr_esd_metric.checks.check import Context
 from mbr_esd_metric.cli.sample import sample
+from mbr_esd_metric.core.decision import UNSURE
 from mbr_esd_metric.errors import EngineError, NoValidCandidateError
 from mbr_esd_metric.files.records import write_records
 from mbr_esd_metric.generation.engine import Generated, Refused, Request, Sampling
@@ -235,15 +236,25 @@ NOT_FOUND = "not found in the translation"
             BROKEN,
             True,
             "of 12 candidates 8 cut at max_tokens",
-            ["most candidates were cut at max_tokens", "max_tokens=4096 or format=compact"],
+            ["most candidates were cut at max_tokens", "max_tokens=4096 or format=compact", f"2 segments {UNSURE}"],
         ),
-        (BROKEN, False, "of 12 candidates 8 could not be read", ["most candidates are cut or could not be read"]),
+        (
+            BROKEN,
+            False,
+            "of 12 candidates 8 could not be read",
+            ["most candidates are cut or could not be read", f"2 segments {UNSURE} (samples[0], samples[2])"],
+        ),
         # Spans that are not found are no silence, and equal scores are no "no error".
-        ([[answer("Wolf"), CLEAN]] * 3, False, f"of 3 error spans 3 {NOT_FOUND}", [" 3 of 6 candidates say that"]),
+        (
+            [[answer("Wolf"), CLEAN]] * 3,
+            False,
+            f"of 3 error spans 3 {NOT_FOUND}",
+            ["most error spans", " 3 of 6 candidates say that"],
+        ),
         (
             [[answer("Hund\u00a0schlief"), answer("Wolf")], [CLEAN] * 2, [CLEAN] * 2],
             False,
-            f"of 2 error spans 1 {NOT_FOUND}, 1 found with other blanks, quotation marks, hyphens or accents",
+            f"of 2 error spans 1 {NOT_FOUND}, 1 found with other blanks, quotation marks, hyphens, accents or escapes",
             [],
         ),
     ],
@@ -253,8 +264,9 @@ def test_a_run_says_what_it_lost_and_what_helps(
 ) -> None:
     metadata = predicted(tmp_path, texts, cut).metadata
     assert metadata.summary == line
-    assert len(metadata.advice) == bool(advice)
-    assert all(part in metadata.advice[0] for part in advice)
+    assert bool(metadata.advice) == bool(advice)
+    assert all(part in "\n".join(metadata.advice) for part in advice)
+    assert metadata.unsure == ([True, False, True] if texts == BROKEN else [False] * 3)
 
 
 def test_the_published_distilled_model_is_to_have_its_authors_prompt() -> None:

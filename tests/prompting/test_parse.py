@@ -90,6 +90,66 @@ def test_other_spacing_keys_and_fences_are_read() -> None:
         assert read(text) == [(4, 8, "major")]
 
 
+@pytest.mark.parametrize(
+    ("category", "name"),
+    [
+        ({}, None),
+        ({"category": None, "sub_category": None}, None),
+        ({"category": "accuracy", "sub_category": None}, "accuracy"),
+        ({"sub_category": "addition"}, "addition"),
+        ({"category": ["accuracy"], "sub_category": 3}, None),
+    ],
+)
+def test_a_category_may_be_absent(category: dict[str, object], name: str | None) -> None:
+    parsed = JsonParser(TEXT).parse(json.dumps({"errors": [{"error_span": "Hund", "severity": "major", **category}]}))
+    assert isinstance(parsed, Parsed)
+    assert [(span.key, span.category) for span in parsed.annotation] == [((4, 8, "major"), name)]
+
+
+GOOD = {"error_span": "Hund", "severity": "minor"}
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (None, "an error that is no object"),
+        ({"error_span": "er", "severity": "serious"}, "an error of unknown severity"),
+        ({"error_span": "er", "severity": None}, "an error without error_span and severity"),
+        ({"error_span": None, "severity": "major"}, "an error without error_span and severity"),
+    ],
+)
+def test_a_malformed_error_does_not_lose_the_others(bad: object, reason: str) -> None:
+    """It is counted; without another one that has a place it must not look like no error."""
+    parser = JsonParser(TEXT)
+    for errors in ([GOOD, bad], [bad, GOOD, bad]):
+        parsed = parser.parse(json.dumps({"errors": errors}))
+        assert isinstance(parsed, Parsed)
+        assert ([*parsed.annotation.key], parsed.malformed) == ([(4, 8, "minor")], len(errors) - 1)
+    for others in ([], [{**GOOD, "severity": "neutral"}], [{**GOOD, "error_span": "Katze"}]):
+        assert parser.parse(json.dumps({"errors": [*others, bad]})) == Invalid(reason)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["&Uuml;fer", "&#220;fer", "&amp;Uuml;fer", "&uuml;ber &amp; unter", "\\u00dcfer", '\\"J\\u00e4\\"', "a\\\\nb"],
+)
+def test_words_with_escapes_are_found(words: str) -> None:
+    """Entities of HTML and escapes of JSON, once too often; counted, as they are not the text's own characters."""
+    text = 'Das Üfer, über & unter, "Jä" a\\nb.'
+    for location in ("first", "successive"):
+        parsed = JsonParser(text, location).parse(json.dumps({"errors": [{"error_span": words, "severity": "major"}]}))
+        assert isinstance(parsed, Parsed)
+        assert (len(parsed.annotation), parsed.inexact, parsed.dropped) == (1, 1, 0)
+    text = "Das &Uuml;fer"
+    assert read(answer("&Uuml;fer"), text) == read(answer("&amp;Uuml;fer"), text) == [(4, 13, "major")]
+
+
+def test_escapes_are_replaced_in_bounded_time() -> None:
+    parsed = JsonParser(TEXT).parse(answer("&" + "amp;" * 100_000, "\\\\" * 100_000))
+    assert isinstance(parsed, Parsed)
+    assert parsed.dropped == 2
+
+
 def test_of_a_very_long_answer_nothing_or_the_first_errors_are_read() -> None:
     words = [f"w{number}" for number in range(3 * MOST_ERRORS)]
     answers = {"json": answer(*words), "compact": " ".join(f"minor <{word}>" for word in words)}

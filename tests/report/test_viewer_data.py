@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.decision import UNSURE
 from mbr_esd_metric.core.signature import Settings, Signature
 from mbr_esd_metric.report.inputs import RatingInput, SegmentRating, Text, join
 from mbr_esd_metric.report.viewer import payload
@@ -26,3 +28,9 @@ def test_the_page_says_what_the_model_can_decide() -> None:
     rating = SegmentRating(Text("1", "s", "source", "mt"), None, 0.5, settings=Settings("mbr-esd-small?n=4"))
     (note,) = payload(join([RatingInput("metric", [rating])]))["notes"]
     assert note.startswith("mbr-esd-small detects gross errors")
+
+
+def test_a_segment_that_is_unsure_says_so() -> None:
+    ratings = [SegmentRating(Text(str(n), "", "s", "mt"), Annotation(), 1.0, unsure=n == 1) for n in range(3)]
+    [column] = payload(join([RatingInput("metric", ratings)]))["columns"]
+    assert column["unsure"] == {1: UNSURE}

@@ -149,8 +149,10 @@ def test_sacrebleu_is_sacrebleu(test_set: TestSet) -> None:
 def test_invalid_and_missing_candidates(score: Command) -> None:
     model = f"mbr-esd-demo?candidates={DATA}/tiny-nowhere.jsonl&n=2"
     assert "; to score the other systems: --exclude refA" in score("--all --model", model, status=1).err
-    first, _ = score("--all --exclude refA --model", model, "empty").err.splitlines()  # --quiet leaves warnings
+    said = score("--all --exclude refA --model", model, "empty").err  # --quiet leaves warnings
+    first, unsure, _ = said.splitlines()
     assert first.startswith("most error spans that candidates marked are not in the translation")
+    assert "segments unsure: the model marks no error where a third or more" in unsure
 
 
 def test_only_the_chosen_systems_are_scored(test_set: TestSet, score: Command) -> None:

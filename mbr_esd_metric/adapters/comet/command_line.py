@@ -117,8 +117,8 @@ def add_to_json(samples: Sequence[Any], metadata: Mapping[str, Any], model: str)
     for at, sample in enumerate(samples):
         if isinstance(sample, dict):
             sample |= {key: metadata[name][at] for name, key in names.items() if name in metadata}
-            for name in ("refused", "data_warning"):
-                if name in metadata and metadata[name][at] is not None:
+            for name in ("refused", "unsure", "data_warning"):
+                if name in metadata and metadata[name][at] not in (None, False):
                     sample[name] = metadata[name][at]
             sample |= {"model": model, "signature": metadata["signature"]}
 

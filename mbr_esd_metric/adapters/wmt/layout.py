@@ -140,9 +140,10 @@ def check_reference_name(name: str, where: object) -> None:
 
 def read_text(path: Path, field: str, count: int | None = None) -> tuple[str | None, ...]:
     """The segments of a text file, without white space at their ends, or of one field of a JSON lines file; so many, if
-    `count` says it. A segment is None if a text file says that there is no translation."""
+    `count` says it. A segment is None if a text file says that there is no translation. As in the toolkit, a byte order
+    mark is a character of the first segment of a text file; people's spans count it."""
     segments: list[str | None] = []
-    for number, line in numbered_lines(path):
+    for number, line in numbered_lines(path, with_mark=path.suffix != ".jsonl"):
         if path.suffix != ".jsonl":
             text = line.rstrip()
             segments.append(None if text == NO_TRANSLATION else text)

@@ -25,6 +25,14 @@ from mbr_esd_metric.files.records import CandidateRecord, Join, SegmentKey, read
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
 from mbr_esd_metric.metaeval.choosing import Sampled
 
+#: How the layout's files of segments' scores end.
+SEG_SCORE = ".seg.score"
+
+
+def is_score_file(path: Path) -> bool:
+    """Whether a file has the scores of segments as the layout has them."""
+    return path.name.endswith(SEG_SCORE)
+
 
 @dataclass(slots=True)
 class MetricFiles:
@@ -114,20 +122,31 @@ def joined_records(test_set: TestSet, records: Iterable[tuple[SegmentKey, _T]], 
 
 
 def with_files(test_set: TestSet, files: Mapping[str, Path], named: Sequence[str] = ()) -> TestSet:
-    """The test set with these metrics, in place of those of its folder that have their names.
+    """The test set with these metrics, in place of those of its folder that have their names. A file of scores that
+    cannot be read is left out of tables as one of the folder is.
 
     Raises:
-        InputError: as `metric_of_file`, and for a file called as a metric of the folder that is `named` too.
+        InputError: as `metric_of_file` for other files, and for a file called as a metric of the folder that is `named`
+            too.
     """
-    added = {}
+    added: dict[str, StoredMetric | InputError] = {}
     for name, path in files.items():
-        metric = metric_of_file(test_set, name, path)
-        if metric.name in named:  # as a stored one
-            raise InputError(
-                f"{path}: the file is called {metric.name}, which is named too; name it apart: NAME={path}"
-            )
-        added[metric.name] = metric
+        metric = _metric_or_error(test_set, name, path)
+        full = f"{name}-src" if isinstance(metric, InputError) else metric.name
+        if full in named:  # as a stored one
+            raise InputError(f"{path}: the file is called {full}, which is named too; name it apart: NAME={path}")
+        added[full] = metric
     return replace(test_set, added={**test_set.added, **added})
+
+
+def _metric_or_error(test_set: TestSet, name: str, path: Path) -> StoredMetric | InputError:
+    """`metric_of_file`, but why a file of the layout cannot be read, as of the files in the folder."""
+    try:
+        return metric_of_file(test_set, name, path)
+    except InputError as error:
+        if is_score_file(path):
+            return error
+        raise
 
 
 def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
@@ -139,13 +158,23 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
     Raises:
         InputError: a file of another format, or one that lacks a rated translation.
     """
+    if is_score_file(path):
+        *_, used = path.name.removesuffix(SEG_SCORE).rpartition("-")
+        used = used if used in {"all", *test_set.references} else "src"
+        return StoredMetric(f"{name.removesuffix(f'-{used}')}-{used}", test_set.scores_of(path), None)
     first = next((line for _, line in numbered_lines(path) if line.strip()), "")
     of_decisions = first.startswith("{") and '"expected_utility"' in first
     rows = _decisions(test_set, path) if of_decisions else read_comet_json(path)
     cells = joined_records(test_set, ((row.text.place, row) for row in rows), str(path))
     scores = np.array([[np.nan if cell is None else _score(cell, path) for cell in row] for row in cells])
     faults: Counter[str] = Counter()
-    annotations = [[cell.annotation if cell else None for cell in row] for row in cells]
+    annotations = [
+        [
+            None if cell is None else cell.of(Text("", system, source, text or "")).annotation
+            for cell, source, text in zip(row, test_set.sources, test_set.outputs[system], strict=True)
+        ]
+        for system, row in zip(test_set.systems, cells, strict=True)
+    ]
     by_system = dict(zip(test_set.systems, annotations, strict=True))
     ratings = Ratings.fitting(name, by_system, test_set.outputs, faults)
     notes = fault_note(f"{name}, {test_set.lp}", faults)

@@ -26,7 +26,7 @@ from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note, read_r
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.signature import Settings, Signature
-from mbr_esd_metric.errors import InputError, unknown
+from mbr_esd_metric.errors import InputError, first_of, unknown
 from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 
 
@@ -38,6 +38,7 @@ class StoredMetric:
         scores: evaluated systems x segments, higher is better.
         ratings: its error spans, None if it has none.
         notes: what was repaired while reading.
+        of_systems: one score a system, where they are asked for and the folder has them.
         settings: the model that wrote it, and its signature, where a file says so.
     """
 
@@ -46,6 +47,7 @@ class StoredMetric:
     ratings: Ratings | None
     notes: tuple[str, ...] = ()
     settings: Settings = Settings()
+    of_systems: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -62,7 +64,7 @@ class TestSet:
         gold: evaluated systems x segments, 0 best and negative worse, NaN if unrated.
         ratings: the human ratings, sorted by name.
         notes: what was repaired.
-        added: metrics that are not in the folder, by full name.
+        added: metrics that are not in the folder, by full name, or why their files cannot be read.
     """
 
     layout: Layout
@@ -75,7 +77,10 @@ class TestSet:
     gold: Floats
     ratings: tuple[Ratings, ...]
     notes: tuple[str, ...] = ()
-    added: Mapping[str, StoredMetric] = field(default_factory=dict)
+    added: Mapping[str, StoredMetric | InputError] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"TestSet({self.name} {self.lp}: {len(self.systems)} systems, {self.segments} segments)"
 
     @property
     def name(self) -> str:
@@ -114,15 +119,28 @@ class TestSet:
         return [ratings.of(self.systems, self.segments) for ratings in sets]
 
     def _metrics(self, of_systems: bool) -> dict[str, str]:
-        """Full name of each metric, sorted -> a line that says why it cannot be compared with the others, or ""."""
+        """Full name of each metric, sorted -> why it cannot be compared with the others, or ""."""
         segments = {*self.layout.metrics(), *self.added}
         reasons = {}
         for name in sorted({*segments, *self.layout.metrics("sys.score")}):
             why = self._wrong_reference(name)
             if not why and name not in segments and not of_systems:
                 why = "it has no scores of segments"
-            reasons[name] = f"{name} is left out in {self.lp}: {why}" if why else ""
+            reasons[name] = why
         return reasons
+
+    def _left_out(self, reasons: Mapping[str, str]) -> list[str]:
+        """One line about the metrics that are left out for these reasons; none for none."""
+        names: dict[str, list[str]] = {}
+        for name, why in reasons.items():
+            names.setdefault(why, []).append(name)
+        groups = [
+            f"{of[0]} is left out in {self.lp}: {why}"
+            if len(of) == 1
+            else f"{first_of(of)} are left out in {self.lp}: {why.replace('it uses', 'they use')}"
+            for why, of in names.items()
+        ]
+        return [first_of(groups, between="; ")] if groups else []
 
     def _wrong_reference(self, metric: str) -> str:
         used, standard = references_of(metric, tuple(self.references)), self.info.standard_reference
@@ -144,7 +162,7 @@ class TestSet:
             metrics = [full for full in called if full in usable]
             metrics = [full for full in metrics if full in self.added] or metrics  # a file that has this name
             if not metrics and called:
-                raise InputError("; ".join(reasons[full] for full in called))
+                raise InputError(*self._left_out({full: reasons[full] for full in called}))
             if not metrics:
                 known = {*usable, *(base_name(full)[0] for full in usable)}
                 raise unknown(f"metric of {self.name} {self.lp}", name, known)
@@ -154,24 +172,23 @@ class TestSet:
     def read_metrics(
         self, names: Sequence[str] = (), *, of_systems: bool = False, with_spans: bool = False
     ) -> tuple[list[StoredMetric], list[str]]:
-        """The metrics of `find_metrics` that score segments, and what a reader has to know of them, a line each. One
-        that is not named is left out, with a line, if its files cannot be read, and with `with_spans` if it has no
-        error spans; one that is named is an `InputError` then."""
+        """The metrics of `find_metrics` that score segments, and what a reader has to know of them. Those whose files
+        cannot be read are left out, and one line names them; so are those without error spans with `with_spans`, unless
+        they are named. `InputError` for one that is named and has none, and where nothing that is named can be read."""
         metrics: list[StoredMetric] = []
-        notes = [
-            why
+        notes: list[str] = []
+        left_out = {
+            name: why
             for name, why in ({} if names else self._metrics(of_systems)).items()
             if why and (not with_spans or self.layout.metric_file(name, "seg.rating").is_file())
-        ]
+        }
         for name in self.find_metrics(names, of_systems=of_systems):
             if name not in self.added and not self.layout.metric_file(name, "seg.score").is_file():
                 continue
             try:
-                metric = self.metric(name)
+                metric = self.metric(name, of_systems=of_systems)
             except InputError as error:
-                if names:
-                    raise
-                notes.append(f"{name} is left out in {self.lp}: {error}")
+                left_out[name] = str(error)
                 continue
             if not with_spans or metric.ratings is not None:
                 metrics.append(metric)
@@ -179,24 +196,54 @@ class TestSet:
             elif names:
                 where = "" if name in self.added else f"{self.layout.metric_file(name, 'seg.rating')}: no such file; "
                 raise InputError(f"{where}{name} has no error spans")
-        return metrics, notes
+        line = self._left_out(left_out)
+        if names and line and not metrics and not of_systems:
+            raise InputError(*line)
+        return metrics, [*line, *notes]
+
+    def read_metrics_of_systems(self, names: Sequence[str] = ()) -> tuple[dict[str, Floats | None], list[str]]:
+        """Full name -> scores of the metrics of `find_metrics` that score systems alone, None where a system has none;
+        and a line about those whose file cannot be read."""
+        scores, left_out = {}, {}
+        for name in self.find_metrics(names, of_systems=True):
+            if name not in self.added and not self.layout.metric_file(name, "seg.score").is_file():
+                try:
+                    scores[name] = _metric_of_systems(self, name)
+                except InputError as error:
+                    left_out[name] = str(error)
+        return scores, self._left_out(left_out)
 
     def signature(self, metric: str) -> Signature | None:
         """The signature of a stored metric, which says what its scores depend on; None if the folder has none."""
         if metric in self.added:
-            return self.added[metric].settings.signature
+            added = self.added[metric]
+            return None if isinstance(added, InputError) else added.settings.signature
         if not (path := self.layout.metric_file(metric, "signature")).is_file():
             return None
         return Signature.parse(path.read_text(encoding="utf-8").strip())
 
-    def metric(self, name: str) -> StoredMetric:
+    def metric(self, name: str, *, of_systems: bool = False) -> StoredMetric:
         """Read a stored metric. Raises `InputError` where its files do not fit the test set, with file and line, and
         `OptionError` for no such metric."""
         if name in self.added:
-            return self.added[name]
+            added = self.added[name]
+            if isinstance(added, InputError):
+                raise added
+            return added
         if name not in self.layout.metrics():
             raise unknown(f"metric of {self.name} {self.lp}", name, self.layout.metrics())
-        path = self.layout.metric_file(name, "seg.score")
+        scores = self.scores_of(self.layout.metric_file(name, "seg.score"))
+        systems = _metric_of_systems(self, name) if of_systems else None
+        if not self.layout.metric_file(name, "seg.rating").is_file():
+            return StoredMetric(name, scores, None, of_systems=systems)
+        faults: Counter[str] = Counter()
+        rows = read_ratings(self.layout.metric_file(name, "seg.rating"), self.outputs)
+        ratings = Ratings.fitting(name, rows, self.outputs, faults, self.systems)
+        return StoredMetric(name, scores, ratings, fault_note(f"{name}, {self.lp}", faults), of_systems=systems)
+
+    def scores_of(self, path: Path) -> Floats:
+        """Evaluated systems x segments: the scores in a file of the layout. `InputError` where a system or the score of
+        a rated segment is missing."""
         stored = read_scores(path, self.outputs)
         scores = np.zeros((len(self.systems), self.segments))
         for row, system in enumerate(self.systems):
@@ -206,12 +253,7 @@ class TestSet:
             missing = np.flatnonzero(np.isnan(scores[row]) & ~np.isnan(self.gold[row]))
             if missing.size:
                 raise InputError(f"{path}: no score of system {system} for segment {missing[0] + 1}, which is rated")
-        if not self.layout.metric_file(name, "seg.rating").is_file():
-            return StoredMetric(name, scores, None)
-        faults: Counter[str] = Counter()
-        rows = read_ratings(self.layout.metric_file(name, "seg.rating"), self.outputs)
-        ratings = Ratings.fitting(name, rows, self.outputs, faults, self.systems)
-        return StoredMetric(name, scores, ratings, fault_note(f"{name}, {self.lp}", faults))
+        return scores
 
 
 def load_test_set(
@@ -392,23 +434,22 @@ def metric_set_of(
     """
     layout, gold = test_set.layout, test_set.info.gold
     stored, notes = test_set.read_metrics(metrics, of_systems=of_systems, with_spans=with_spans)
-    systems: dict[str, Floats | None] = {}
-    if of_systems:
-        names = [name for name in test_set.find_metrics(metrics, of_systems=True) if name not in test_set.added]
-        systems = {name: _system_scores(test_set, layout.metric_file(name, "sys.score")) for name in names}
     entries = [
         MetricEntry(
             *base_name(metric.name),
             metric.scores,
             metric.ratings.of(test_set.systems, test_set.segments) if metric.ratings else None,
             test_set.signature(metric.name),
-            systems.pop(metric.name, None),
+            metric.of_systems,
         )
         for metric in stored
     ]
-    # Those that are left score no segments; a file of segments among them cannot be read, as a note says.
-    alone = [name for name in systems if not layout.metric_file(name, "seg.score").is_file()]
-    entries += [MetricEntry(*base_name(name), None, of_systems=systems[name]) for name in alone]
+    if of_systems:
+        alone, line = test_set.read_metrics_of_systems(metrics)
+        entries += [MetricEntry(*base_name(name), None, of_systems=scores) for name, scores in alone.items()]
+        notes += line
+    if not entries and metrics:
+        raise InputError("; ".join(notes))
     if not entries:
         raise InputError(
             f"{layout.metric_file('*', 'seg.rating')}: no metric of {test_set.lp} has error spans"
@@ -428,6 +469,15 @@ def metric_set_of(
         _system_scores(test_set, layout.human_file(gold, "sys.score")) if of_systems else None,
         _stored(test_set, layout.human_file(gold, "doc.score"), len(set(documents))) if of_systems else None,
     )
+
+
+def _metric_of_systems(test_set: TestSet, name: str) -> Floats | None:
+    """A metric's scores of systems, None if it has none for one of them; `InputError` for one that is no number."""
+    path = test_set.layout.metric_file(name, "sys.score")
+    scores = _system_scores(test_set, path)
+    if scores is not None and np.isnan(scores).any():
+        raise InputError(f"{path}: no score of system {test_set.systems[int(np.isnan(scores).argmax())]}")
+    return scores
 
 
 def _system_scores(test_set: TestSet, path: Path) -> Floats | None:

@@ -200,6 +200,7 @@ function metricCard(index, row) {
   const majors = spans.filter((s) => s.major).length;
   const facts = el("p", { class: "facts" });
   facts.append(el("span", { text: isBlank(row) ? "blank translation" : spans.length ? [majors && `${majors} major`, spans.length - majors && `${spans.length - majors} minor`].filter(Boolean).join(", ") : "no error marked" }));
+  if ((column.unsure || {})[row]) facts.append(el("span", { text: column.unsure[row] }));
   const dropped = column.first[row + 1] - column.first[row] - spans.length;
   if (dropped) facts.append(el("span", { text: `${dropped} below the bar` }));
   if (similar && index !== state.reference) {

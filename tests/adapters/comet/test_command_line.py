@@ -10,8 +10,11 @@ from unittest.mock import Mock
 import pytest
 
 from mbr_esd_metric.adapters.scored_files import read_comet_json
+from mbr_esd_metric.core.decision import UNSURE
 from mbr_esd_metric.errors import RESUME
+from mbr_esd_metric.files.records import write_records
 from mbr_esd_metric.files.untrusted import parse_strict_json
+from tests.helpers.candidates import answer, record
 from tests.helpers.chat_server import FakeServer
 from tests.helpers.comet_checkpoint import make_checkpoint
 from tests.helpers.comet_commands import ERRORS, MODEL, SCORES, SOURCES, TRANSLATIONS, write
@@ -68,6 +71,14 @@ def test_corrections_and_data_warnings_are_in_the_json(comet_command: Command) -
     assert (blank["COMET"], blank["data_warning"]) == (0.0, "blank translation")
     (span,) = row["errors"]
     assert (span["correction"], span["reason"], span["agreement"]) == ("einen", "accusative", 1.0)
+
+
+def test_an_unsure_segment_is_warned_of_and_marked(comet_command: Command) -> None:
+    texts = [answer("isst")[:-1], answer(), answer()]
+    write_records("unread.jsonl", [record(*pair, *texts) for pair in zip(SOURCES, TRANSLATIONS, strict=True)])
+    said = comet_command("score --quiet --to_json out.json --model mbr-esd-demo?n=3&candidates=unread.jsonl").err
+    assert f"{len(SOURCES)} segments {UNSURE} (line 1 of mt.txt, " in said
+    assert [row["unsure"] for row in written()["mt.txt"]] == [True] * len(SOURCES)
 
 
 @pytest.mark.parametrize("gpus", ["0", "2"])

@@ -113,7 +113,7 @@ A = rating("A", "1")
         ),
         *(
             ([rating(s, n, **odd) for s in "AB" for n in "12"], {}, r"cannot be kept in .*\(.*; nothing is imported")
-            for odd in ({"source": "NUL \0"}, {"source": "\ufeffa mark at the beginning"}, {"doc": " "}, {"doc": ""})
+            for odd in ({"source": "NUL \0"}, {"doc": " "}, {"doc": ""})
         ),
     ],
 )

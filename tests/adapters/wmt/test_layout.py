@@ -74,6 +74,10 @@ def test_texts_with_line_ends_and_json_lines(folder: Path) -> None:
     assert test_set.outputs["B"][1] == "Zwei."
 
 
+def test_a_test_set_is_a_line_in_a_session(folder: Path) -> None:
+    assert repr(load(folder)) == "TestSet(tiny en-de: 2 systems, 3 segments)"
+
+
 def test_gold_that_is_not_there(folder: Path) -> None:
     refused("there are: mqm; .*--gold", load, folder, gold="da")
     for path in (folder / "tiny" / "human-scores").glob("*.score"):
