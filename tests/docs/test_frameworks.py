@@ -14,8 +14,8 @@ import pytest
 
 from tests.helpers.document import ROOT
 
-pytest.importorskip("torch", reason="mbr-esd-small needs torch")
-pytest.importorskip("transformers", reason="mbr-esd-small needs transformers")
+pytest.importorskip("onnxruntime", reason="mbr-esd-small needs onnxruntime")
+pytest.importorskip("tokenizers", reason="mbr-esd-small needs tokenizers")
 
 PAGE = (ROOT / "docs" / "frameworks.md").read_text(encoding="utf-8")
 EXAMPLES = dict(re.findall(r"^## (\S+)\n[^#]*?```python\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL))
