@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mbr_esd_metric.core.decision import Candidate as Candidate
     from mbr_esd_metric.core.decision import Decision as Decision
     from mbr_esd_metric.core.rules import SegmentRule as SegmentRule
+    from mbr_esd_metric.core.segment import Segment as Segment
     from mbr_esd_metric.core.similarities import Similarity as Similarity
     from mbr_esd_metric.core.similarities.f1 import f1 as f1
     from mbr_esd_metric.core.similarities.mpp import mpp as mpp
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from mbr_esd_metric.metric.metric import Metric as Metric
     from mbr_esd_metric.metric.metric import Prediction as Prediction
     from mbr_esd_metric.metric.metric import load_metric as load_metric
-    from mbr_esd_metric.metric.sources import Segment as Segment
     from mbr_esd_metric.prompting.formats import AnswerFormat as AnswerFormat
 
 #: Module -> the public names that it defines, for the imports at first use; type checkers see those above.
@@ -52,6 +52,7 @@ _PUBLIC = {
     "core.rules": ("SegmentRule",),
     "core.similarities": ("Similarity",),
     "core.similarities.f1": ("f1",),
+    "core.segment": ("Segment",),
     "core.similarities.mpp": ("mpp",),
     "core.similarities.scoresim": ("score_sim",),
     "core.similarities.softdice": ("soft_dice",),
@@ -61,7 +62,6 @@ _PUBLIC = {
     "errors": ("EngineError", "InputError", "MbrEsdError", "NoValidCandidateError", "OptionError", "StoreError"),
     "generation.engine": ("Engine",),
     "metric.metric": ("Metric", "Prediction", "load_metric"),
-    "metric.sources": ("Segment",),
     "prompting.formats": ("AnswerFormat",),
 }
 

@@ -9,69 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import ClassVar
 
 from mbr_esd_metric.core.annotation import ErrorSpan, Severity, Side
+from mbr_esd_metric.core.segment import UNKNOWN, Context, InlineCode
 from mbr_esd_metric.plugins import Catalog
 
-
-@dataclass(frozen=True, slots=True)
-class InlineCode:
-    """A code that a translator's tool keeps out of the text, such as `<g id="1">` of XLIFF.
-
-    Attributes:
-        start, end: the place of the text inside it, or that it shows; empty where there is none.
-        id: its name in the file.
-        text: what it shows, or holds.
-        stands_alone: whether it is no tag, such as `<x/>` and `<ph/>`.
-    """
-
-    start: int
-    end: int
-    id: str
-    text: str
-    stands_alone: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What a check knows besides the source and the translation.
-
-    Attributes:
-        source_language, target_language: codes such as "de" or "pt-BR"; None where a language is not known.
-        numbers: those that a plural form stands for, as far as 1,000; None of a text that is no plural form.
-        source_codes, translation_codes: the inline codes of the two texts, which they do not show as tags.
-        source_is_key: whether the source is the name of a message, whose text is in another file.
-    """
-
-    source_language: str | None = None
-    target_language: str | None = None
-    numbers: frozenset[int] | None = None
-    source_codes: tuple[InlineCode, ...] = ()
-    translation_codes: tuple[InlineCode, ...] = ()
-    source_is_key: bool = False
-
-    @property
-    def has_codes(self) -> bool:
-        """Whether a text has an inline code."""
-        return bool(self.source_codes or self.translation_codes)
-
-    def with_languages(self, source: str, target: str) -> Context:
-        """The context with these languages where it has none."""
-        if self.source_language is not None or self.target_language is not None:
-            return self
-        return replace(self, source_language=source, target_language=target)
-
-    @property
-    def one_number(self) -> bool:
-        """Whether the text is the plural form of a single number, and so may leave out this number."""
-        return self.numbers is not None and len(self.numbers) == 1
-
-
-#: Nothing is known.
-UNKNOWN = Context()
+__all__ = ["CHECKS", "UNKNOWN", "Check", "Context", "InlineCode", "error", "errors_of", "is_whole"]
 
 
 class Check(ABC):

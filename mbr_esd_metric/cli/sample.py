@@ -25,11 +25,11 @@ from mbr_esd_metric.metric.cards import load_card
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
     from mbr_esd_metric.core.decision import Candidate
+    from mbr_esd_metric.core.segment import Segment
     from mbr_esd_metric.decoding.options import DecisionOptions
     from mbr_esd_metric.files.records import CandidateRecord
     from mbr_esd_metric.generation.engine import Refused
     from mbr_esd_metric.metric.card import ModelCard
-    from mbr_esd_metric.metric.sources import Segment
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -197,7 +197,7 @@ def _from_test_set(test_set: TestSet) -> list[_Named]:
     """The translations that have gold."""
     import numpy as np
 
-    from mbr_esd_metric.metric.sources import Segment
+    from mbr_esd_metric.core.segment import Segment
 
     named: list[_Named] = []
     for at, number in np.argwhere(~np.isnan(test_set.gold)).tolist():

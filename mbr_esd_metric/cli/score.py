@@ -37,8 +37,8 @@ from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.text import is_blank
 
 if TYPE_CHECKING:
+    from mbr_esd_metric.core.segment import Segment
     from mbr_esd_metric.metaeval.error_free import ErrorFreeModel
-    from mbr_esd_metric.metric.sources import Segment
 
 _Row = TypeVar("_Row", bound=WrittenSegment)
 
@@ -132,8 +132,6 @@ def run(args: argparse.Namespace) -> int:
     segments = texts.segments
     if args.dry_run is not None:
         return print_estimates(card, segments, args.dry_run)
-    if card.lp is None and (unmeasured := card.unmeasured(texts.pairs)):  # else the run says so
-        logger.warning(unmeasured)
     with Metric(card) as metric:
         prediction = metric.predict(segments, progress_bar=not args.quiet)
     metadata = prediction.metadata

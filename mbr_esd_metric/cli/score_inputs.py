@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mbr_esd_metric.cli.gates import Place
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import InputError, OptionError, first_of, logger, no_effect_error, number_of, printable
 from mbr_esd_metric.files.paths import check_distinct, check_folder, check_output, short_names
 from mbr_esd_metric.files.streams import read_segments
-from mbr_esd_metric.metric.sources import Segment
-from mbr_esd_metric.prompting.languages import language_code, text_language
+from mbr_esd_metric.prompting.languages import language_code, lp_of, text_language
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.documents.document import Document
@@ -52,7 +52,7 @@ class Texts:
     @property
     def pairs(self) -> set[str]:
         """The language pairs that documents name."""
-        return {segment.lp for segment in self.segments if segment.lp}
+        return {*filter(None, map(lp_of, self.segments))}
 
     def with_languages(self) -> Texts:
         """The texts with the source language of each document, for prompts that name it: where the document does not,
@@ -62,7 +62,7 @@ class Texts:
 
 
 def _with_languages(path: str, segments: Sequence[Segment]) -> Sequence[Segment]:
-    unnamed = [one for one in segments if one.lp is None]
+    unnamed = [one for one in segments if lp_of(one) is None]
     if not unnamed:
         return segments
     targets = {one.known.target_language for one in unnamed}
@@ -71,7 +71,9 @@ def _with_languages(path: str, segments: Sequence[Segment]) -> Sequence[Segment]
         raise InputError(f"{path} does not name the languages of all units; name them with --lp, such as --lp en-de")
     logger.info(f"note: {path} does not name the language of its sources; {source} is taken, or that of --lp")
     return [
-        one if one.lp else replace(one, known=replace(one.known, source_language=one.known.source_language or source))
+        one
+        if lp_of(one)
+        else replace(one, known=replace(one.known, source_language=one.known.source_language or source))
         for one in segments
     ]
 

@@ -15,8 +15,8 @@ from mbr_esd_metric.files.paths import plain_name
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
     from mbr_esd_metric.adapters.wmt.layout import SystemChoice
+    from mbr_esd_metric.core.segment import Segment
     from mbr_esd_metric.metric.card import ModelCard
-    from mbr_esd_metric.metric.sources import Segment
     from mbr_esd_metric.report.inputs import RatingTable
     from mbr_esd_metric.report.tables import Table
 

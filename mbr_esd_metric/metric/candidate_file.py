@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from mbr_esd_metric.core.decision import Candidate
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import EngineError, logger
 from mbr_esd_metric.files.records import CandidateRecord, Join, SegmentKey, read_candidates
 from mbr_esd_metric.metric.card import ModelCard
-from mbr_esd_metric.metric.sources import Collected, Pair, Segment
+from mbr_esd_metric.metric.sources import Collected, Pair, pair_of
 from mbr_esd_metric.prompting.text import is_blank
 
 
@@ -63,7 +64,7 @@ class FromFile:
         numbers: dict[int | None, dict[Pair, list[int]]] = {}
         for number, (segment, at) in enumerate(zip(segments, found, strict=True)):
             if not is_blank(segment.translation):
-                numbers.setdefault(at, {}).setdefault(segment.pair, []).append(number)
+                numbers.setdefault(at, {}).setdefault(pair_of(segment), []).append(number)
         if missing := sorted(number for one in numbers.pop(None, {}).values() for number in one):
             more = f" (nor for {len(missing) - 1} more)" if len(missing) > 1 else ""
             raise MissingCandidatesError(

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import EngineError, no_effect_error
 from mbr_esd_metric.generation.server.client import cost
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.sampler import Sampler
-from mbr_esd_metric.metric.sources import Sampled, Segment, build_requests
+from mbr_esd_metric.metric.sources import Sampled, build_requests
 from mbr_esd_metric.metric.units import units_of
 from mbr_esd_metric.prompting.formats import get_format
 

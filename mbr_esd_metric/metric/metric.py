@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mbr_esd_metric.core.annotation import Side
 from mbr_esd_metric.core.decision import Decision
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import InputError, OptionError, notes, printable, unknown
 from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.metric.card import DESCRIBED, ModelCard, ModelFields, settings
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.data_warnings import data_warning
 from mbr_esd_metric.metric.run import Annotated, CandidateSource, annotate, candidate_source
-from mbr_esd_metric.metric.sources import Sampled, Segment
+from mbr_esd_metric.metric.sources import Sampled
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

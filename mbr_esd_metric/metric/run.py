@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from mbr_esd_metric.checks.check import errors_of
 from mbr_esd_metric.core.annotation import EMPTY, SIDES, ErrorSpan
 from mbr_esd_metric.core.decision import FEW, UNSURE, Candidate, Decision, mostly_lost
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.decoding.segment import (
     CUT,
@@ -24,9 +25,9 @@ from mbr_esd_metric.generation.engine import NO_MODEL, Engine, Refused
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.data_warnings import is_worth_checking
 from mbr_esd_metric.metric.signature import signature
-from mbr_esd_metric.metric.sources import Collected, Sampled, Segment
+from mbr_esd_metric.metric.sources import Collected, Sampled
 from mbr_esd_metric.prompting.formats import AnswerFormat, get_format
-from mbr_esd_metric.prompting.languages import language_pair
+from mbr_esd_metric.prompting.languages import language_pair, lp_of
 from mbr_esd_metric.prompting.prompt import built_in
 from mbr_esd_metric.prompting.text import is_blank
 
@@ -122,7 +123,7 @@ def annotate(
             logger.warning(one)
     answers = get_format(card.decision.format)
     if card.lp is None and card.names_languages:  # each prompt has those of its segment
-        card = replace(card, lp="+".join(sorted({one.lp for one in segments if one.lp})) or None)
+        card = replace(card, lp="+".join(sorted({*filter(None, map(lp_of, segments))})) or None)
     return Annotated(decisions, answers, signature(card, source.engine), line, advice, refused, certain)
 
 
@@ -260,7 +261,7 @@ def summary(
             "docs/models.md shows, and give prompt=FILE"
         )
     advice += _losses(card, engine, total)
-    if card.lp is not None and (unmeasured := card.unmeasured([card.lp])):
+    if unmeasured := card.unmeasured([card.lp] if card.lp else {*filter(None, map(lp_of, segments))}):
         advice.append(unmeasured)
     if unsure := [segment.label for segment, one in zip(segments, decisions, strict=True) if one.unsure]:
         advice.append(
@@ -285,7 +286,7 @@ def summary(
     if lowest and card.unit != "sentence" and engine is not None:
         from mbr_esd_metric.prompting import sentences
 
-        if any(len(sentences.parts(one.source, one.translation, card.lp or one.lp)) > 1 for one in lowest):
+        if any(len(sentences.parts(one.source, one.translation, card.lp or lp_of(one))) > 1 for one in lowest):
             parts.append("unit=sentence")
     return "; ".join(filter(None, parts)), advice
 

@@ -5,59 +5,30 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from mbr_esd_metric.checks import check as checks
 from mbr_esd_metric.core.decision import Candidate
+from mbr_esd_metric.core.segment import PartContext, Segment
 from mbr_esd_metric.errors import EngineError, MbrEsdError, OptionError, logger
 from mbr_esd_metric.generation.engine import AUTOMATIC, ENGINES, Engine, Refused, Request
 from mbr_esd_metric.generation.store import CandidateStore, store_path
 from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, ModelCard
 from mbr_esd_metric.prompting.formats import get_format
-from mbr_esd_metric.prompting.languages import language_code
+from mbr_esd_metric.prompting.languages import lp_of
+from mbr_esd_metric.prompting.prompt import around
 from mbr_esd_metric.prompting.text import is_blank
 
-if TYPE_CHECKING:
-    from mbr_esd_metric.prompting.sentences import Context
-
 #: Source, translation and context: segments that agree in these share their candidates and their decision.
-Pair: TypeAlias = "tuple[str, str, Context | None, str | None]"
+Pair: TypeAlias = "tuple[str, str, PartContext | None, str | None]"
 #: What a source of candidates yields: see `Sampled.collect`.
 Collected: TypeAlias = "Iterator[tuple[list[int], list[Candidate] | Refused]]"
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A source and its translation.
-
-    Attributes:
-        label: the name in messages.
-        system: it tells stored candidates of equal texts apart.
-        document: its document, if that is known.
-        context: the text around a part of a text, which the model reads.
-        known: what checks know besides the texts.
-    """
-
-    source: str
-    translation: str
-    label: str
-    system: str = ""
-    document: str = ""
-    context: Context | None = None
-    known: checks.Context = checks.UNKNOWN
-
-    @property
-    def pair(self) -> Pair:
-        """Source, translation, context and languages."""
-        return self.source, self.translation, self.context, self.lp
-
-    @property
-    def lp(self) -> str | None:
-        """The language pair of the segment's file, as codes without regions; None where it does not name both."""
-        languages = self.known.source_language, self.known.target_language
-        return "-".join(language_code(one or "") for one in languages) if all(languages) else None
+def pair_of(segment: Segment) -> Pair:
+    """Source, translation, context and languages."""
+    return segment.source, segment.translation, segment.context, lp_of(segment)
 
 
 def build_requests(card: ModelCard, identity: Mapping[str, str], segments: Sequence[Segment]) -> dict[Pair, Request]:
@@ -72,12 +43,12 @@ def build_requests(card: ModelCard, identity: Mapping[str, str], segments: Seque
     fixed = [dict(identity), asdict(card.sampling)]
     requests: dict[Pair, Request] = {}
     for segment in segments:
-        source, translation, context, lp = pair = segment.pair
+        source, translation, context, lp = pair = pair_of(segment)
         lp = card.lp or (lp if card.names_languages else None)
         if pair in requests or is_blank(translation):
             continue
         text = prompt.render(source, translation, lp)
-        text = text if context is None else context.around(text, lp)
+        text = text if context is None else around(context, text, lp)
         # All parts of a text get the same examples, so that their prompts begin alike.
         whole = source if context is None else context.source
         grammar = answers.grammar(translation, card.grounded, source)
@@ -138,8 +109,8 @@ class Sampled:
                 refused = sampler.refused
             numbers: dict[Pair, list[int]] = {pair: [] for pair in requests}
             for number, segment in enumerate(segments):
-                if segment.pair in numbers:
-                    numbers[segment.pair].append(number)
+                if (pair := pair_of(segment)) in numbers:
+                    numbers[pair].append(number)
             for pair, shared in numbers.items():
                 key = requests[pair].key
                 candidates = [one for one in store.get(key, requests[pair].n) if one is not None]

@@ -16,14 +16,15 @@ from dataclasses import dataclass, replace
 from mbr_esd_metric.checks.check import errors_of, is_whole
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Decision, ScoredPart
+from mbr_esd_metric.core.segment import PartContext, Passage, Segment
 from mbr_esd_metric.errors import OptionError, no_effect_error
 from mbr_esd_metric.generation.engine import Refused
 from mbr_esd_metric.metric.card import ModelCard
-from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting import sentences
 from mbr_esd_metric.prompting.formats import get_format
+from mbr_esd_metric.prompting.languages import lp_of
 from mbr_esd_metric.prompting.pieces import word_count
-from mbr_esd_metric.prompting.sentences import Context, Part, Passage
+from mbr_esd_metric.prompting.sentences import Part
 from mbr_esd_metric.prompting.text import is_blank
 
 #: With `unit=auto`, segments of more words than these are divided.
@@ -139,7 +140,7 @@ def units_of(card: ModelCard, segments: Sequence[Segment]) -> Units:
         before: list[Passage] = []
         if of_documents and segment.document:
             before = documents.setdefault((segment.system, segment.document), before)
-        contexts: Sequence[Context | None] = [None] * len(texts)
+        contexts: Sequence[PartContext | None] = [None] * len(texts)
         if not no_context and not is_blank(translation) and (divided or of_documents):
             shown = _contexts(texts, before)
             contexts = shown if divided or before[:-1] else contexts
@@ -159,19 +160,19 @@ def _parts(card: ModelCard, segment: Segment) -> Sequence[Part]:
     short = len(segment.translation) <= LONG or word_count(segment.translation) <= LONG
     if card.unit == "segment" or (card.unit == "auto" and short):
         return ()
-    divided = sentences.parts(segment.source, segment.translation, card.lp or segment.lp)
+    divided = sentences.parts(segment.source, segment.translation, card.lp or lp_of(segment))
     return divided if len(divided) > 1 else ()
 
 
-def _contexts(texts: Sequence[tuple[str, str]], before: list[Passage]) -> list[Context]:
+def _contexts(texts: Sequence[tuple[str, str]], before: list[Passage]) -> list[PartContext]:
     """The context of each part: its passage, and the earlier ones in `before`, which grows."""
-    contexts: list[Context] = []
+    contexts: list[PartContext] = []
     for passage in _passages(texts):
         if sum(map(_words, before)) > _PASSAGE:  # so that the parts of one document have few different beginnings
             del before[:-1]
         first = 1 + sum(len(one.sources) for one in before)
         before.append(passage)
-        contexts += [Context(tuple(before), first + number) for number in range(len(passage.sources))]
+        contexts += [PartContext(tuple(before), first + number) for number in range(len(passage.sources))]
     return contexts
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import OptionError, logger
 
 #: Names by code, as in the prompts of stored candidates; `langcodes` has the others.
@@ -77,6 +78,12 @@ def language_pair(lp: str) -> tuple[str, str]:
     if not ways or not all(re.fullmatch(r"([A-Za-z]{2,3}|x)([-_][0-9A-Za-z]+)*", code) for code in ways[0]):
         raise OptionError(f"a language pair is two language codes such as 'en-de', not {lp!r}")
     return ways[0]
+
+
+def lp_of(segment: Segment) -> str | None:
+    """The language pair of the segment's file, as codes without regions; None where it does not name both."""
+    languages = segment.known.source_language, segment.known.target_language
+    return "-".join(language_code(one or "") for one in languages) if all(languages) else None
 
 
 @lru_cache(maxsize=256)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from mbr_esd_metric.core.segment import PartContext
 from mbr_esd_metric.errors import InputError, OptionError, unknown
 from mbr_esd_metric.prompting.languages import language_names
 
@@ -22,7 +23,7 @@ CATEGORIES = ("accuracy", "fluency", "style", "terminology", "non-translation", 
 #: Severities that prompt and grammar agree on; critical counts as major.
 SEVERITIES = ("critical", "major", "minor")
 
-#: The version of the text around a question about a part of a text (`sentences.Context`).
+#: The version of the text around a question about a part of a text (`around`).
 CONTEXT_VERSION = "context-v1"
 #: The placeholders; `source_seg` and `target_seg` are the spelling of the authors' released code.
 _FIELD = re.compile(r"\{(source|source_seg|translation|target_seg|source_lang|target_lang)\}")
@@ -83,3 +84,17 @@ def load_prompt(name: str = "v1", templates: Mapping[str, str] | None = None) ->
         if not {field, other} & {*_FIELD.findall(template)}:
             raise InputError(f"prompt file {path} has no {{{field}}}; the model would never see the {field}")
     return Prompt("file:" + hashlib.sha256(template.encode()).hexdigest()[:8], template)
+
+
+def around(context: PartContext, question: str, lp: str | None) -> str:
+    """The prompt with the question about a part (`prompts/context`). The text comes first, so that the prompts of all
+    its parts begin alike and a server keeps the beginning, and the number of the part last."""
+    passages, first = "", 1
+    passage_text = Prompt("", "\nSource in {source_lang}:\n{source}\nTranslation in {target_lang}:\n{translation}\n")
+    for passage in context.passages:
+        sides = (passage.sources, passage.translations)
+        sources, translations = ("\n".join(f"[{n}] {part}" for n, part in enumerate(side, first)) for side in sides)
+        passages += passage_text.render(sources, translations, lp)
+        first += len(passage.sources)
+    before, after = built_in("context")["v1"].split("{question}")
+    return before.replace("{passages}", passages) + question + after.replace("{number}", str(context.number))

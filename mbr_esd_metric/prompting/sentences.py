@@ -1,5 +1,4 @@
-"""Parts of a segment that are marked one by one: its sentences, each with the source sentences that it translates; and
-the text around a part, in prompts.
+"""Parts of a segment that are marked one by one: its sentences, each with the source sentences that it translates.
 
 Sentences are those of the package `sentencex`. They are aligned by their lengths, as by Gale and Church (Computational
 Linguistics 19(1), 1993), whose constants are below. With l_s and l_t the characters of a pair of groups of sentences,
@@ -24,11 +23,7 @@ from unicodedata import combining
 
 from mbr_esd_metric.errors import encodable
 from mbr_esd_metric.prompting.languages import language_code, language_pair
-from mbr_esd_metric.prompting.prompt import Prompt, built_in
 from mbr_esd_metric.prompting.text import is_blank
-
-#: A passage in a prompt.
-_PASSAGE = Prompt("", "\nSource in {source_lang}:\n{source}\nTranslation in {target_lang}:\n{translation}\n")
 
 #: The most characters of a sentence; a longer piece is cut, in Thai at its spaces.
 LONGEST = 400
@@ -60,40 +55,6 @@ class Part:
     end: int
     source_start: int
     source_end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """Consecutive parts of a text: as many of the source as of the translation."""
-
-    sources: tuple[str, ...]
-    translations: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """The text around the part that a model marks: passages, the last with the part, and the number of the part among
-    all their parts, from 1."""
-
-    passages: tuple[Passage, ...]
-    number: int
-
-    @property
-    def source(self) -> str:
-        """The source of the passage with the part."""
-        return " ".join(self.passages[-1].sources)
-
-    def around(self, question: str, lp: str | None) -> str:
-        """The prompt with the question about the part (`prompts/context`). The text comes first, so that the prompts of
-        all its parts begin alike and a server keeps the beginning, and the number of the part last."""
-        passages, first = "", 1
-        for passage in self.passages:
-            sides = (passage.sources, passage.translations)
-            sources, translations = ("\n".join(f"[{n}] {part}" for n, part in enumerate(side, first)) for side in sides)
-            passages += _PASSAGE.render(sources, translations, lp)
-            first += len(passage.sources)
-        before, after = built_in("context")["v1"].split("{question}")
-        return before.replace("{passages}", passages) + question + after.replace("{number}", str(self.number))
 
 
 @lru_cache(maxsize=4096)  # the source of many systems

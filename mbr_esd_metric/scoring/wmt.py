@@ -21,6 +21,7 @@ from mbr_esd_metric.adapters.wmt.layout import EVERY_SYSTEM, SystemChoice
 from mbr_esd_metric.adapters.wmt.metric_files import MetricFiles
 from mbr_esd_metric.adapters.wmt.test_set import TestSet, references_of
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, fold_severity, mqm_score
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.errors import (
     EngineError,
@@ -35,7 +36,6 @@ from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, with_pair
 from mbr_esd_metric.metric.cards import CARD_NAMES, is_ours, load_card
 from mbr_esd_metric.metric.data_warnings import data_warning, warnings
 from mbr_esd_metric.metric.run import annotate, candidate_source, signature_of
-from mbr_esd_metric.metric.sources import Segment
 
 #: Spans of xCOMET below this confidence are dropped in its rows "-Conf" (paper, Section 5.2).
 _CONFIDENT = 0.7

@@ -23,10 +23,11 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.generation.server.dialects import DIALECTS, Query
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.run import annotate
-from mbr_esd_metric.metric.sources import Segment, build_requests
+from mbr_esd_metric.metric.sources import build_requests
 
 N, MODEL = 16, "instant"
 SOURCE = "The house on the hill was sold in the spring, said the owner of the company in an interview, number {}."

@@ -23,6 +23,7 @@ import numpy as np
 
 from mbr_esd_metric.adapters.mqm_tsv import read_mqm_tsv
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import decide_segment
@@ -31,7 +32,7 @@ from mbr_esd_metric.files.records import CandidateRecord, read_candidates
 from mbr_esd_metric.generation.embedded import with_weights
 from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, EngineOptions, Request
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.sources import Pair, Sampled, Segment, build_requests
+from mbr_esd_metric.metric.sources import Pair, Sampled, build_requests, pair_of
 from mbr_esd_metric.prompting.formats import AnswerFormat, get_format
 from mbr_esd_metric.report.tables import TABLE_FORMATS, Column, TableRow, render_all, table_of
 
@@ -87,7 +88,7 @@ def answers_of(
         for name, annotation, text in written:
             others = [one for one in raters if name != HUMAN or one is not annotation]
             alike = [similarity(annotation, one, len(record.translation)) for one in others]
-            answers.append(Answer(name, requests[segment.pair], text, float(np.mean(alike)) if alike else np.nan))
+            answers.append(Answer(name, requests[pair_of(segment)], text, float(np.mean(alike)) if alike else np.nan))
     return answers
 
 

@@ -22,11 +22,11 @@ from scipy.stats import spearmanr
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import Rating
 from mbr_esd_metric.core.annotation import WEIGHTS, Annotation
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.metaeval.spa import spa
 from mbr_esd_metric.metaeval.spans import evaluate_spans
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.run import annotate
-from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.pieces import word_count
 from mbr_esd_metric.prompting.sentences import Part, parts
 

@@ -29,6 +29,7 @@ from miniature_data import BIO, CARD, COLUMNS, LP, SIZES, TED, TRAINED, WMT, Cor
 from mbr_esd_metric.cli.sample import sample
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.decision import Candidate, CandidateColumns
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.distill.training_folder import Method, held_out, write_training_folder
@@ -41,7 +42,6 @@ from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_lea
 from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import get_card, load_card
-from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.report.leaderboard_table import leaderboard_table
 from mbr_esd_metric.report.tables import render_all
 

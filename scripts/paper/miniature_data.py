@@ -13,10 +13,10 @@ from typing import Any
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import Rating
 from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.distill.training_rows import Examples, HumanAnnotation, select
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metric.card import ModelCard
-from mbr_esd_metric.metric.sources import Segment
 
 LP = "en-de"
 WMT, TED, BIO = "sxs_mqm_generalMT2023_ende.3raters.tsv", "mqm_ted_ende.tsv", "bio_mqm_en-de_de-en.jsonl.gz"

@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.run import annotate
-from mbr_esd_metric.metric.sources import Segment
 
 
 class RealServer:

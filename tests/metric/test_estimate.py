@@ -10,13 +10,14 @@ import pytest
 
 pytest.importorskip("aiohttp")
 
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.generation.engines import vllm
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine
 from mbr_esd_metric.generation.pretrained import model_name
 from mbr_esd_metric.metric.cards import CARDS, load_card
 from mbr_esd_metric.metric.estimate import estimate, timed
 from mbr_esd_metric.metric.run import annotate
-from mbr_esd_metric.metric.sources import Segment, choose_engine
+from mbr_esd_metric.metric.sources import choose_engine
 from tests.helpers.chat_server import FakeServer
 from tests.helpers.command import Command
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.run import signature_of
 from mbr_esd_metric.metric.shots import Shots
-from mbr_esd_metric.metric.sources import Segment, build_requests
+from mbr_esd_metric.metric.sources import build_requests
 from mbr_esd_metric.prompting.formats import get_format
 
 UFER = {"start": 4, "end": 8, "severity": "major"}

@@ -16,6 +16,7 @@ pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.checks.check import Context
 from mbr_esd_metric.cli.models import engine_problems
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.files.records import write_records
 from mbr_esd_metric.generation.pretrained import model_name
@@ -27,7 +28,6 @@ from mbr_esd_metric.metric.sampler import Sampler
 from mbr_esd_metric.metric.signature import model_title
 from mbr_esd_metric.metric.sources import (
     Sampled,
-    Segment,
     build_requests,
     choose_engine,
 )

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from mbr_esd_metric.cli.sample import sample
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Decision
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.cards import CARDS, load_card
 from mbr_esd_metric.metric.run import annotate
-from mbr_esd_metric.metric.sources import Segment, build_requests
+from mbr_esd_metric.metric.sources import build_requests
 from mbr_esd_metric.metric.units import LONG, join_parts, units_of
 from mbr_esd_metric.prompting.pieces import word_count
 from mbr_esd_metric.prompting.sentences import parts

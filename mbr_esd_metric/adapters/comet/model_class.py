@@ -19,6 +19,7 @@ import torch
 
 from mbr_esd_metric.adapters.comet.command_line import add_to_json, check_arguments, report_errors
 from mbr_esd_metric.adapters.comet.compatibility import patch_comet
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.errors import OptionError, StoreError, logger, notes
 from mbr_esd_metric.files.streams import write_whole
@@ -27,7 +28,6 @@ from mbr_esd_metric.metric.data_warnings import warnings
 from mbr_esd_metric.metric.metric import load_metric
 from mbr_esd_metric.metric.model_folder import CLASS_IDENTIFIER, is_model_folder
 from mbr_esd_metric.metric.signature import model_title
-from mbr_esd_metric.metric.sources import Segment
 
 if TYPE_CHECKING:
     from comet.models.utils import Prediction

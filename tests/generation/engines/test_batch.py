@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.core.decision import Candidate
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Refused, Sampling
 from mbr_esd_metric.generation.engines import batch as batch_module
@@ -22,7 +23,6 @@ from mbr_esd_metric.generation.engines.batch import BatchEngine
 from mbr_esd_metric.generation.server.client import RetryPolicy
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.run import annotate
-from mbr_esd_metric.metric.sources import Segment
 from tests.helpers.chat_requests import MODEL, collect, outcome, requests, sampled
 from tests.helpers.chat_server import FakeServer
 

@@ -12,9 +12,9 @@ import pytest
 from mbr_esd_metric import load_metric
 from mbr_esd_metric.cli.sample import sample
 from mbr_esd_metric.core.annotation import EMPTY
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.formats import get_format
 from tests.helpers.command import Command
 

@@ -15,6 +15,7 @@ import pytest
 
 pytest.importorskip("aiohttp")
 
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.engine import EngineOptions, Generated, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
@@ -27,7 +28,6 @@ from mbr_esd_metric.generation.server.http import InvalidResponse, NotFound, Req
 from mbr_esd_metric.generation.server.replies import read_reply, total_logprob
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.run import annotate
-from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.formats.json import output_grammar
 from mbr_esd_metric.prompting.parse import LONGEST_ANSWER
 from tests.helpers.chat_requests import MODEL, QUICK, closed_port, collect, engine, outcome, requests, sampled

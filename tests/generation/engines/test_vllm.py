@@ -19,11 +19,12 @@ import numpy as np
 import pytest
 
 from mbr_esd_metric.cli.sample import sample
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.generation.engine import Request
 from mbr_esd_metric.generation.engines.server import ServerEngine
 from mbr_esd_metric.generation.engines.transformers import TransformersEngine
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.sources import Segment, build_requests
+from mbr_esd_metric.metric.sources import build_requests
 from tests.helpers.chat_requests import collect
 from tests.helpers.real_server import RealServer, comet_score_goes_on_after_kills
 

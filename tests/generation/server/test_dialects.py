@@ -20,6 +20,7 @@ import pytest
 pytest.importorskip("aiohttp")
 
 from mbr_esd_metric.core.decision import Candidate
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import EngineError, OptionError
 from mbr_esd_metric.generation.engine import EngineOptions, Sampling
 from mbr_esd_metric.generation.engines.server import ServerEngine
@@ -30,7 +31,6 @@ from mbr_esd_metric.generation.server.http import InvalidResponse, RequestReject
 from mbr_esd_metric.generation.server.replies import final_answer, read_reply
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.run import annotate, signature_of
-from mbr_esd_metric.metric.sources import Segment
 from mbr_esd_metric.prompting.formats.json import output_grammar, render_answer
 from tests.helpers.chat_requests import MODEL, QUICK, requests, sampled
 from tests.helpers.chat_server import FAULTS, FakeServer
