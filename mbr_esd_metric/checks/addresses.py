@@ -61,6 +61,8 @@ def _errors(
     first, second = ({one.kept: one for one in reversed(side)} for side in (before, after))
     lost = [one for kept, one in first.items() if kept not in second and kept not in translation.lower()][::-1]
     invented = [one for kept, one in second.items() if kept not in first and kept not in source.lower()][::-1]
+    if not before:  # the name of a site as its host
+        invented = [one for one in invented if kind == "email" or "/" in one.kept or "://" in translation]
     localised = _localised_mailbox if kind == "email" else _localised_url
     for one in [*lost]:
         other = next((two for two in invented if localised(one.kept, two.kept)), None)

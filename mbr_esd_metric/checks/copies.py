@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from mbr_esd_metric.checks.check import Check, Context, error
 from mbr_esd_metric.checks.templates import without_templates
 from mbr_esd_metric.core.annotation import ErrorSpan
-from mbr_esd_metric.prompting.languages import alike, language_code, language_of
+from mbr_esd_metric.prompting.languages import FEWEST_LETTERS, alike, language_code, language_of, other_language
 from mbr_esd_metric.prompting.pieces import UNSPACED
 
 _WORD = re.compile(r"[^\W\d_]+")
@@ -28,6 +28,8 @@ _ENGLISH = frozenset(
 #: Languages whose sentences may be whole sentences of another one.
 _SHARED = frozenset("la da nb nn no es pt gl an oc ca id ms hr sr bs cs sk bg mk ru uk be zh".split())  # noqa: SIM905
 _FEW = 3
+#: A text of so many words is prose if it has so many of them for each sign that code has, such as a bracket.
+_MANY, _SIGNS = 10, 4
 
 
 class Copies(Check):
@@ -53,7 +55,9 @@ def _is_sentence(text: str, words: Sequence[str]) -> bool:
     if len(UNSPACED.findall(text)) >= 8:
         return True
     plain = sum(one == one.lower() for one in words)
-    return len(words) >= _FEW and 2 * plain > len(words) and not _CODE.search(text.strip().rstrip("."))
+    signs = len(_CODE.findall(text.strip().rstrip(".")))
+    is_prose = not signs or (len(words) >= _MANY and _SIGNS * signs <= len(words))
+    return len(words) >= _FEW and 2 * plain > len(words) and is_prose
 
 
 def _is_foreign(text: str, words: Sequence[str], context: Context) -> bool:
@@ -67,7 +71,8 @@ def _is_foreign(text: str, words: Sequence[str], context: Context) -> bool:
     if len(UNSPACED.findall(text)) >= 8:
         return target not in ("zh", "ja", "yue") if target else _SENTENCE_END.search(text) is not None
     if source and target and source != "en" and not {source, target} <= _SHARED and _SENTENCE_END.search(text):
-        return len(words) > _FEW
+        is_short = sum(map(len, words)) < FEWEST_LETTERS
+        return len(words) > _FEW and (is_short or other_language(text, target) is not None)
     found = language_of(text)
     if found is None:
         return False

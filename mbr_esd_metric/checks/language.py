@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterator
 
 from mbr_esd_metric.checks.check import Check, Context, error
@@ -9,10 +11,15 @@ from mbr_esd_metric.checks.templates import without_templates
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.prompting.languages import language_code, other_language
 
+_WORD = re.compile(r"[^\W\d_]+")
+#: A text with more capitalised words than this share is of names.
+_OF_NAMES = 0.5
+
 
 class Language(Check):
     """`check/language` (major): a translation of 40 letters or more that is surely in another language, such as
-    Spanish in a German file. A text that the source has in that language, too, is a quotation."""
+    Spanish in a German file. Names say nothing, nor do words that the source has as well, such as a quotation, unless
+    the translation is in the language of the source."""
 
     name = "language"
 
@@ -21,10 +28,20 @@ class Language(Check):
         expected = context.target_language
         if not expected:
             return
-        found = other_language(without_templates(translation), expected)
+        text = without_templates(translation)
+        found = other_language(text, expected)
         if found is None:
             return
-        of_source = context.source_language
-        if of_source and language_code(of_source) != found and other_language(source, of_source) == found:
-            return
-        yield error("language", len(translation) - len(translation.lstrip()), len(translation.rstrip()))
+        words = _WORD.findall(text)
+        if context.source_language is None or language_code(context.source_language) != found:
+            known = set(_WORD.findall(_plain(source)))
+            words = [word for word in words if _plain(word) not in known]
+        of_names = sum(word[0].isupper() for word in words) > _OF_NAMES * len(words) and not text.isupper()
+        if not of_names and other_language(" ".join(words), expected) == found:
+            yield error("language", len(translation) - len(translation.lstrip()), len(translation.rstrip()))
+
+
+def _plain(text: str) -> str:
+    """The text in small letters and without accents."""
+    letters = unicodedata.normalize("NFD", text.casefold())
+    return "".join(one for one in letters if not unicodedata.combining(one))

@@ -38,8 +38,22 @@ _EMPHASIS = re.compile(
     r"|immer|wieder|niemals|lange|echt|heel|altijd|väldigt|verkligen|meget|virkelig|bardzo|naprawd|velmi|opravdu|please"
     r"|thank|danke|merci|hurra|bravo|hello|million|billion|tausend)"
 )
-#: The fewest letters of a word that is no particle, name or sound.
-_LONG = 6
+#: Words of these languages that grammar may put twice in a row, as in "die, die die Stadt" and "que vous vous".
+_TWICE = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        die das der dem den denen deren sie ihr ihnen uns etwas sehr was wie wer doch nein that had her you such run now
+        bye nous vous que tout bien très pas oui non dat het zijn leven haar hun van wat heel det som var man har til
+        for men coś tak nie jen ale mit auf aus von bei nach für unter über vor faire met out wir mich dich
+        has have was were are did does can will there where them haben hat hatte hatten sind war waren werden wird
+        wurde wurden ist sein est sont ont avoir être fait gehad geweest hebben heeft waren worden werd är hade er var
+        blir være ble blev jest był była być byl byla být
+        """,
+    )
+)
+#: The fewest letters of a word that is no particle or sound.
+_LONG = 3
 
 
 class Repetition(Check):
@@ -60,6 +74,7 @@ class Repetition(Check):
             # A name may begin with the word before it: in der Der Spiegel.
             same = first == word or (first[1:] == word[1:] and first[0].isupper())
             never = word in _NEVER
-            rarely = language in _RARELY and len(word) >= _LONG and word.islower() and not _EMPHASIS.match(word)
+            rarely = language in _RARELY and len(word) >= _LONG and word.islower() and word not in _TWICE
+            rarely = rarely and not _EMPHASIS.match(word)
             if same and (never or rarely):
                 yield error("repetition", *match.span(2), "minor")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -21,6 +22,7 @@ from mbr_esd_metric.core.annotation import ErrorSpan
 
 #: The types that may show the number of a plural form.
 _COUNTS = ("integer", "real")
+_PERCENT = re.compile(r"%(\d+)")
 
 
 class Templates(Check):
@@ -48,8 +50,8 @@ class Templates(Check):
         # What cannot be read in one text is there all the same, as is an inline code that shows nothing there.
         kept = {one.id for one in context.translation_codes}
         there = translation + "".join(one.text for one in context.source_codes if one.id in kept)
-        lost = [one for one in lost if source[one.start : one.end] not in there]
-        invented = [one for one in invented if translation[one.start : one.end] not in source]
+        lost = [one for one in lost if not _stands_in(there, source[one.start : one.end])]
+        invented = [one for one in invented if not _stands_in(source, translation[one.start : one.end])]
         if context.one_number and lost and not invented:
             counts = [one for one in lost if one.type in _COUNTS]
             named = any(one.type in _COUNTS for one in before)
@@ -59,6 +61,12 @@ class Templates(Check):
             yield error("placeholder", one.start, one.end)
         for one in lost[len(invented) :]:
             yield error("placeholder", one.start, one.end, side="source")
+
+
+def _stands_in(text: str, placeholder: str) -> bool:
+    """Whether a text has a placeholder, or what looks like one: Turkish %20 for 20%."""
+    percent = _PERCENT.fullmatch(placeholder)
+    return placeholder in text or (percent is not None and re.search(rf"(?<!\d){percent[1]}\s?%", text) is not None)
 
 
 @lru_cache(maxsize=8)

@@ -9,15 +9,15 @@ from itertools import groupby
 
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import first_of
+from mbr_esd_metric.prompting.languages import FEWEST_LETTERS
 from mbr_esd_metric.prompting.text import is_blank
 
 _MARKS = ".,;:!?\"'()[]{}«»„“”‘’…-–—。、，！？"
 #: A word that is repeated so often in a row suggests a mistake.
 _REPEATED = 4
 
-#: What every text has in which one of the checks for items may fail; a shorter text is in no known language.
+#: What every text has in which one of the checks for items may fail.
 _CHECKED = re.compile(r"[\d@<{%]|&lt;|://|www\.", re.IGNORECASE)
-_FEWEST_LETTERS = 40
 #: Category of a check that is a data warning -> the warning.
 _OF_CHECKS = {"check/language": "in another language"} | {
     f"check/{kind.lower()}": f"with other {kind}s" for kind in ("number", "URL", "email", "tag", "placeholder")
@@ -35,7 +35,7 @@ _PER_CHARACTER = 3.5
 
 def is_worth_checking(source: str, translation: str, target_language: str | None) -> bool:
     """Whether a check may find what is a data warning. Pairs of plain words, the most, are not checked for it."""
-    if target_language and len(translation) >= _FEWEST_LETTERS:
+    if target_language and len(translation) >= FEWEST_LETTERS:
         return True
     same = source.strip()[:1] == translation.strip()[:1]
     return same or any(_CHECKED.search(text) for text in (source, translation))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -35,7 +36,7 @@ _ALIKE = (
 )
 #: The fewest letters of a text whose language is told, and the difference of two log-probabilities that makes it sure.
 #: Of 34,741 texts in 16 languages 20 were then taken for another one, and .4% of texts in another one were missed.
-_LETTERS, _SURE = 40, 20.0
+FEWEST_LETTERS, _SURE = 40, 20.0
 #: The same difference that leaves a language likely, and the characters that tell it.
 _UNSURE, _ENOUGH = 20.0, 100
 #: The languages that a text is likely to be in.
@@ -63,6 +64,8 @@ _SCRIPTS = {
 }
 #: Characters of a text whose language is told; more changes no answer.
 _BEGINNING = 5000
+#: Texts of a file whose languages are told, and the share of them that is no chance.
+_SAMPLED, _SEVERAL = 200, 0.1
 
 
 def language_pair(lp: str) -> tuple[str, str]:
@@ -145,7 +148,7 @@ def _likelihoods(text: str) -> dict[str, float]:
 
 def language_of(text: str) -> str | None:
     """The code of the language of a text, up to those that are alike; None of a short one, or if it is not sure."""
-    if sum(map(str.isalpha, text)) < _LETTERS:
+    if sum(map(str.isalpha, text)) < FEWEST_LETTERS:
         return None
     likelihoods = _likelihoods(text)
     found = max(likelihoods, key=likelihoods.__getitem__)
@@ -156,7 +159,7 @@ def language_of(text: str) -> str | None:
 def other_language(text: str, code: str) -> str | None:
     """The code of the language of a text that is surely not in the language of this code; else None."""
     expected = language_code(code)
-    if sum(map(str.isalpha, text)) < _LETTERS:
+    if sum(map(str.isalpha, text)) < FEWEST_LETTERS:
         return None
     likelihoods = _likelihoods(text)
     found = max(likelihoods, key=likelihoods.__getitem__)
@@ -172,7 +175,7 @@ def alike(one: str, other: str) -> bool:
 
 def text_language(text: str) -> str:
     """The code of the language that a text is surely in; "" if it is short, or might be in another one."""
-    if sum(map(str.isalpha, text)) < _LETTERS:
+    if sum(map(str.isalpha, text)) < FEWEST_LETTERS:
         return ""
     first, second = sorted(_likelihoods(text).items(), key=lambda one: -one[1])[:2]
     return first[0] if first[1] - second[1] >= _SURE else ""
@@ -194,11 +197,24 @@ def likely_languages(text: str) -> tuple[str, ...]:
     return tuple(one for one in best if likelihoods[best[0]] - likelihoods[one] < _UNSURE)
 
 
+def _several_languages(texts: Sequence[str]) -> list[str]:
+    """The languages that a tenth of the texts or more are surely in, if there are several, the most frequent first."""
+    step = -(-len(texts) // _SAMPLED) or 1
+    found = Counter(code for text in texts[::step] if (code := language_of(text)) is not None)
+    codes = [code for code, count in found.most_common() if count >= _SEVERAL * found.total()]
+    return codes if len(codes) > 1 and not all(alike(codes[0], code) for code in codes) else []
+
+
 def language_note(sources: Iterable[str], translations: Iterable[str]) -> str:
     """The note for a user whose prompt could name the languages and does not, with the pair that the texts seem to
     have. The user decides, because it changes what a model answers."""
     note = "note: the prompt does not say of what languages the texts are"
-    likelihoods = [_likelihoods("\n".join(dict.fromkeys(texts))) for texts in (sources, translations)]
+    sides = [list(dict.fromkeys(texts)) for texts in (sources, translations)]
+    for side, texts in zip(("sources", "translations"), sides, strict=True):
+        if several := _several_languages(texts):
+            names = " and ".join(map(language_name, several))
+            return f"{note}. The {side} look like {names}: score each language pair by itself, with its lp="
+    likelihoods = [_likelihoods("\n".join(texts)) for texts in sides]
     source, target = (max(one, key=one.__getitem__) for one in likelihoods)
     if source == target:
         return f"{note}; add them to the model's name, such as lp=en-de"

@@ -31,6 +31,7 @@ from tests.helpers.checks import found
         ("Write to info@example.com.", "Schreiben Sie an kontakt@example.com."),
         ("Write to info@example.com.", "Écrivez à info@example.fr."),
         ("https://example.org/about-us", "https://example.org/ueber-uns"),
+        ("新闻 - 中新网", "News - www.chinanews.com"),  # the name of a site
     ],
 )
 def test_good_addresses(source: str, translation: str) -> None:
@@ -45,6 +46,7 @@ def test_good_addresses(source: str, translation: str) -> None:
         ("See https://example.com/help", "Siehe https://example.com/hepl", [("url", "https://example.com/hepl")]),
         ("See https://example.com/v2", "Siehe https://example.com/v3", [("url", "https://example.com/v3")]),
         ("See https://example.com/a", "Siehe dort", [("url", "[https://example.com/a]")]),
+        ("See our pages", "Siehe https://a.com/x", [("url", "https://a.com/x")]),
         ("Mail a@b.com", "Mail a@c.com", [("email", "a@c.com")]),
         ("Mail info@example.com", "Mail ifno@example.com", [("email", "ifno@example.com")]),
     ],

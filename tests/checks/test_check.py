@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mbr_esd_metric.checks.check import errors_of
+from mbr_esd_metric.checks.check import UNKNOWN, Context, errors_of
 
 DATA = Path(os.environ.get("MBR_ESD_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
@@ -90,6 +90,18 @@ def good_pairs() -> Iterator[tuple[str, str]]:
         errors[pair] = errors.get(pair, False) or bool(row["errors"])
     yield from (pair for pair, wrong in errors.items() if not wrong)
     yield from {(row["src"], row["good"]): None for row in rows("planted_train")}
+
+
+def test_correct_strings_of_software_in_many_languages() -> None:
+    """They were written apart from the code. At most 1% is marked, whether the languages are known or not."""
+    lines = (Path(__file__).parents[1] / "data" / "checks" / "correct.tsv").read_text(encoding="utf-8").splitlines()
+    pairs = [line.split("\t") for line in lines[1:]]
+    assert len({tuple(one) for one in pairs}) >= 200
+    assert len({pair.split("-")[1] for pair, *_ in pairs}) >= 12
+    for known in (True, False):
+        contexts = [Context(*pair.split("-")) if known else UNKNOWN for pair, *_ in pairs]
+        found = [one for one, context in zip(pairs, contexts, strict=True) if errors_of(*one[1:], context)]
+        assert len(found) <= len(pairs) / 100, found
 
 
 @pytest.mark.skipif(not (DATA / "judge").is_dir(), reason=f"no {DATA / 'judge'} (MBR_ESD_DATA)")

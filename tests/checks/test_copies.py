@@ -40,12 +40,19 @@ def test_what_may_stay_as_it_is(text: str) -> None:
         ("Your order has been shipped, and we will write to you soon.", Context("en", "de")),
         ("Wir freuen uns sehr, Sie bald wieder bei uns begrüßen zu dürfen.", UNKNOWN),
         ("Das ist ein altes Haus.", Context("de", "fr")),
+        ("The disease lasted from 2 weeks to 60 months (median, 4 months) in all of them.", Context("en", "zh")),
+        ("Las mujeres de la ciudad (42%, 230/545) son más propensas a los riesgos de la guerra.", Context("es", "en")),
         ("今天天气很好，我们去公园吧。", UNKNOWN),
         ("今天天气很好，我们去公园吧", Context("zh", "en")),
     ],
 )
 def test_sentences_that_are_copied(text: str, context: Context) -> None:
     assert found(text, text.upper(), context) == [("copy", text.upper())]
+
+
+def test_a_source_in_the_language_of_the_translation() -> None:
+    title = "Update: Selective adrenal venous sampling (AVS) – Indication, technique, and significance."
+    assert found(title, title, Context("de", "en")) == []
 
 
 @pytest.mark.parametrize("languages", [("en_GB", "en-US"), ("hr", "sr_Latn"), ("zh_CN", "zh_TW")])

@@ -39,6 +39,13 @@ def test_words_that_are_repeated_on_purpose(translation: str) -> None:
         ("Öffnen Sie die neue Datei mit Dateien dateien dateien.", UNKNOWN, None),
         ("Sie haben diese gelöscht gelöscht.", Context("en", "de"), "gelöscht"),
         ("Das ist wirklich wirklich gut.", Context("en", "de"), None),
+        ("Wählen Sie eine Datei datei aus.", Context("en", "de"), "datei"),
+        ("Wählen Sie bitte aus aus.", Context("en", "de"), None),
+        ("The house has a new roof roof.", Context("de", "en"), "roof"),
+        ("The house has a new roof roof.", Context("de", None), None),
+        ("The problem that he has has many causes.", Context("de", "en"), None),
+        ("Ze hebben het gehad gehad.", Context("en", "nl"), None),
+        ("Il faut faire faire un devis.", Context("en", "fr"), None),
     ],
 )
 def test_words_that_no_sentence_repeats(translation: str, context: Context, words: str | None) -> None:

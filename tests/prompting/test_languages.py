@@ -80,4 +80,8 @@ def test_a_text_in_another_language_where_that_is_sure(text: str, code: str, oth
 def test_the_note_on_languages_names_a_pair() -> None:
     assert "They look like English and German: add lp=en-de to the" in language_note(ENGLISH * 999, GERMAN)
     assert "add lp=ja-zh to" in language_note(["今日はとても良い天気です。"], ["今天天气很好。"])
+    german = [f"Das Abkommen wurde am {day}. von den beiden Präsidenten unterzeichnet." for day in range(1, 20)]
+    spanish = [f"{SPANISH} {number}" for number in range(9)]
+    assert "The translations look like German and Spanish: score each" in language_note(ENGLISH, [*spanish, *german])
+    assert "They look like English and German" in language_note(ENGLISH, [SPANISH, *german])
     assert language_note(ENGLISH, ENGLISH).endswith("add them to the model's name, such as lp=en-de")

@@ -49,19 +49,21 @@ def test_python() -> None:
     assert one_language.metadata.error_spans[0][0]["category"] == "check/language"
 
 
-def test_a_gate_for_strings(mbr_esd: Command) -> None:
+def test_a_gate_for_strings(mbr_esd: Command, workdir: Path) -> None:
     """Languages and plural forms come from the file, and the signature has no language."""
     head = 'msgid ""\nmsgstr "Language: de\\nPlural-Forms: nplurals=2; plural=(n != 1);\\n"\n\n'
     forms = 'msgid "One file"\nmsgid_plural "%d files"\nmsgstr[0] "Eine Datei"\nmsgstr[1] "%d Dateien"\n\n'
     spanish = "Por favor, cierra la puerta cuando salgas de la casa."
     text = f'{head}{forms}msgid "Please close the door when you leave."\nmsgstr "{spanish}"\n'
-    Path("de.po").write_text(text, encoding="utf-8")
+    (workdir / "de.po").write_text(text, encoding="utf-8")
     run = mbr_esd("score de.po --model mbr-esd-checks --fail-on major --verbose --to_json o.json", status=3)
     assert "segment 2 of de.po (line 9)" in run.err or "2 of de.po" in run.err
     assert "lp:" not in run.err
-    rows = json.loads(Path("o.json").read_text(encoding="utf-8"))["de.po"]
+    rows = json.loads((workdir / "o.json").read_text(encoding="utf-8"))["de.po"]
     assert [[one["category"] for one in row["errors"]] for row in rows] == [[], [], ["check/language"]]
-    Path("de.po").write_text(text.replace(spanish, "Bitte schließen Sie die Tür, wenn Sie gehen."), encoding="utf-8")
+    (workdir / "de.po").write_text(
+        text.replace(spanish, "Bitte schließen Sie die Tür, wenn Sie gehen."), encoding="utf-8"
+    )
     assert "gate passed" in mbr_esd("score de.po --model mbr-esd-checks --fail-on major").err
 
 
