@@ -3,13 +3,16 @@
     python scripts/small_model/judge_table.py MODEL... --rated 2020_en-de.tsv.gz=Human-A.0 mqm_ted_zhen.tsv=ref \
         --pairs planted_train.jsonl.gz --good dev.jsonl
     python scripts/small_model/judge_table.py MODEL... --held-out sxs_mqm_generalMT2023_ende.3raters.tsv=refA
+    python scripts/small_model/judge_table.py MODEL... --kinds docs/examples/everyday-errors.tsv
 
 A model is a name or a folder. `--rated` takes people's MQM annotations; of newstest2020 and of the pairs the parts that
 `train_encoder.py` holds back, `--held-out` the same for data that chose nothing. Of each file, on so many of its
 sources: Kendall's tau-b among the translations of one source (the mean), the share of pairs of systems in the right
 order by their mean score, and Spearman over all translations. After = stands the reference of BLEU and chrF, which is
 then no system. Of the pairs: good ones scored higher; bad ones with a mark at the error; marks of bad ones that lie
-there; good ones with a mark. `--good` has translations that a person corrected (`clean_pairs.py`).
+there; good ones with a mark. `--good` has translations that a person corrected (`clean_pairs.py`). `--kinds` has a row
+a kind of error; of a kind without bad translations, the share of good ones with a score below .8 stands in the place of
+the order.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -116,9 +120,32 @@ def pair_cells(pairs: Sequence[Mapping[str, str]], good: Sequence[tuple[str, str
         found = [s.start < end and s.end > start for s in spans.on("translation")]
         right, touched = right + (better > worse), touched + any(found)
         marks, hits = marks + len(found), hits + sum(found)
-    marked = [np.mean([bool(of[text][1]) for text in some]) for some in ([(p["src"], p["good"]) for p in pairs], good)]
+    marked = [
+        np.mean([bool(of[text][1]) for text in some]) if some else np.nan
+        for some in ([(p["src"], p["good"]) for p in pairs], good)
+    ]
     shares = (right / len(pairs), touched / len(pairs), hits / max(1, marks), *marked)
     return [f"{share:.3f}" for share in shares]
+
+
+def read_kinds(path: str) -> dict[str, list[dict[str, str]]]:
+    """Kind -> its pairs, with an empty `bad` where there is none."""
+    header, *lines = (line.split("\t") for line in read_segments(path))
+    kinds: dict[str, list[dict[str, str]]] = defaultdict(list)
+    for line in lines:
+        row = dict(zip_longest(header, line, fillvalue=""))
+        kinds[row["kind"]].append({"src": row["source"], "good": row["good"], "bad": row["bad"]})
+    return dict(kinds)
+
+
+def kind_cells(pairs: Sequence[Mapping[str, str]], of: Judged) -> list[str]:
+    """Pairs in order, bad ones touched, good ones marked; of good ones alone those below .8, and those marked."""
+    if all(one["bad"] for one in pairs):
+        order, touched, _, marked, _ = pair_cells(pairs, [], of)
+        return [order, touched, marked]
+    good = [of[one["src"], one["good"]] for one in pairs]
+    shares = (np.mean([score < 0.8 for score, _ in good]), np.mean([bool(spans) for _, spans in good]))
+    return [f"below .8: {shares[0]:.3f}", "-", f"{shares[1]:.3f}"]
 
 
 def rows(models: Sequence[str], texts: Sequence[tuple[str, str]]) -> dict[str, Judged]:
@@ -144,6 +171,7 @@ def main() -> None:
     )
     parser.add_argument("--sources", type=int, default=100, help="of each file at most (default: %(default)s)")
     parser.add_argument("--pairs", help="good translations and the same with one error, JSON lines")
+    parser.add_argument("--kinds", metavar="FILE.tsv", help="good translations and wrong ones, by kind of error")
     parser.add_argument("--good", help="clean pairs, JSON lines")
     parser.add_argument("--most", type=int, default=400, help="pairs, and clean ones, at most (default: %(default)s)")
     args = parser.parse_args()
@@ -163,6 +191,12 @@ def main() -> None:
         print_table(
             title, ["by item", "systems", "all"], {name: rated_cells(kept, some) for name, some in scores.items()}
         )
+    if args.kinds:
+        kinds = read_kinds(args.kinds)
+        texts = [(one["src"], one[side]) for some in kinds.values() for one in some for side in ("good", "bad")]
+        for name, of in rows(args.models, [text for text in texts if text[1]]).items():
+            table = {f"{kind} ({len(some)})": kind_cells(some, of) for kind, some in kinds.items()}
+            print_table(name, ["in order", "touched", "good marked"], table)
     if args.pairs:
         pairs = [one for one in map(json.loads, read_segments(args.pairs)) if held_out(one["src"], 12)]
         random.Random(0).shuffle(pairs)

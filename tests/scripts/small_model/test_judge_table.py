@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("sacrebleu")
 
-from judge_table import Rated, pair_cells, rated_cells, with_reference
+from judge_table import Rated, kind_cells, pair_cells, rated_cells, read_kinds, with_reference
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 
@@ -28,3 +30,11 @@ def test_the_cells_of_both_tables() -> None:
         ("t", "five nine"): (0.5, Annotation()), ("t", "five"): (0.9, hit),
     }  # fmt: skip
     assert pair_cells(pairs, [("t", "five nine")], of) == ["0.500", "1.000", "0.667", "0.500", "0.000"]
+    assert kind_cells(pairs, of) == ["0.500", "1.000", "0.500"]
+    assert kind_cells([{**one, "bad": ""} for one in pairs], of) == ["below .8: 0.500", "-", "0.500"]
+
+
+def test_kinds_of_the_example() -> None:
+    kinds = read_kinds(str(Path(__file__).parents[3] / "docs" / "examples" / "everyday-errors.tsv"))
+    assert {len(some) for kind, some in kinds.items() if kind not in ("string", "idiom")} == {10}
+    assert all(not one["bad"] for kind in ("string", "idiom") for one in kinds[kind])
