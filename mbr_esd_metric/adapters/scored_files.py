@@ -12,34 +12,15 @@ from typing import Any
 from mbr_esd_metric.core.annotation import Annotation, Point, fold_severity, mqm_score, unit_score, weights_of
 from mbr_esd_metric.core.corrections import corrected
 from mbr_esd_metric.core.decision import ScoredPart
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Settings, Signature
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import short_names
-from mbr_esd_metric.files.records import DecisionRecord, SegmentKey, read_decisions
+from mbr_esd_metric.files.records import DecisionRecord, compared_texts, read_decisions
 from mbr_esd_metric.files.streams import MARK
 from mbr_esd_metric.files.untrusted import finite, read_json, reading
 from mbr_esd_metric.prompting.pieces import pieces
 from mbr_esd_metric.prompting.text import is_untranslated
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A translation: the segment's name, its system ("" if there is one only), source and translation."""
-
-    id: str
-    system: str
-    source: str
-    translation: str
-
-    @property
-    def place(self) -> SegmentKey:
-        """The translation, for `files.records`."""
-        return SegmentKey(self.system, self.source, self.translation)
-
-    @property
-    def unmarked(self) -> Text:
-        """The same without byte order marks."""
-        return replace(self, source=self.source.removeprefix(MARK), translation=self.translation.removeprefix(MARK))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +39,7 @@ class SegmentRating:
         file, line: where the translation stands, as the row and its system say; "" and None where they do not.
     """
 
-    text: Text
+    segment: Segment
     annotation: Annotation | None
     input_score: float | None = None
     input_mqm: float | None = None
@@ -70,14 +51,14 @@ class SegmentRating:
     file: str = ""
     line: int | None = None
 
-    def of(self, text: Text) -> SegmentRating:
-        """The rating of a text that has a byte order mark which that of the rating lacks, or the other way round: what
-        has a place is moved. Of any other text the same."""
+    def of(self, segment: Segment) -> SegmentRating:
+        """The rating of a segment whose texts have a byte order mark that those of the rating lack, or the other way
+        round: what has a place is moved. Of any other segment the same rating."""
         moves = {
-            "translation": text.translation.startswith(MARK) - self.text.translation.startswith(MARK),
-            "source": text.source.startswith(MARK) - self.text.source.startswith(MARK),
+            "translation": segment.translation.startswith(MARK) - self.segment.translation.startswith(MARK),
+            "source": segment.source.startswith(MARK) - self.segment.source.startswith(MARK),
         }
-        if not any(moves.values()) or text.place.texts != self.text.place.texts:
+        if not any(moves.values()) or compared_texts(segment) != compared_texts(self.segment):
             return self
         annotation, along = self.annotation, moves["translation"]
         if annotation is not None:
@@ -86,7 +67,7 @@ class SegmentRating:
             spans = [replace(span, start=start, end=end) for span, start, end in moved if start < end]
             annotation = annotation.with_spans(spans).with_points(points)
         parts = tuple(replace(one, start=max(one.start + along, 0), end=one.end + along) for one in self.parts)
-        return replace(self, text=text, annotation=annotation, parts=parts)
+        return replace(self, segment=segment, annotation=annotation, parts=parts)
 
     @property
     def corrections(self) -> list[tuple[str, str]]:
@@ -94,7 +75,7 @@ class SegmentRating:
         translation alone, "+" of the corrected one alone; none where no span has a correction."""
         if self.annotation is None or all(span.correction is None for span in self.annotation):
             return []
-        old, new = _pieces(self.text.translation), _pieces(corrected(self.text.translation, self.annotation))
+        old, new = _pieces(self.segment.translation), _pieces(corrected(self.segment.translation, self.annotation))
         runs: list[tuple[str, str]] = []
         for kind, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
             some = (("=", old[i:j]),) if kind == "equal" else (("-", old[i:j]), ("+", new[k:m]))
@@ -104,7 +85,7 @@ class SegmentRating:
     @property
     def blank(self) -> bool:
         """Whether nothing is translated although there is something to translate."""
-        return is_untranslated(self.text.source, self.text.translation)
+        return is_untranslated(self.segment.source, self.segment.translation)
 
     @property
     def stored_mqm(self) -> float | None:
@@ -155,7 +136,7 @@ def read_comet_json(path: Path) -> list[SegmentRating]:
                 if score is None and annotation is not None:
                     mqm = mqm_score(annotation.with_spans(annotation))  # a span given twice counts once
                     score = unit_score(mqm)
-            text = Text(str(row.get("id", number)), system, str(row.get("src", "")), row["mt"])
+            text = Segment(str(row.get("src", "")), row["mt"], str(row.get("id", number)), system)
             warning, model, signature = (
                 None if row.get(key) is None else str(row[key]) for key in ("data_warning", "model", "signature")
             )
@@ -168,7 +149,7 @@ def read_comet_json(path: Path) -> list[SegmentRating]:
     return result
 
 
-def read_decided(path: Path, texts: Mapping[tuple[str, str], Text], elsewhere: str) -> list[SegmentRating]:
+def read_decided(path: Path, texts: Mapping[tuple[str, str], Segment], elsewhere: str) -> list[SegmentRating]:
     """The translations of a file of decisions, which does not repeat them; `texts` has them by system and name.
 
     Raises:
@@ -181,9 +162,9 @@ def read_decided(path: Path, texts: Mapping[tuple[str, str], Text], elsewhere: s
         text = texts.get((record.system or "", record.id))
         if text is None:
             raise InputError(f"{where} is in {elsewhere}")
-        if misplaced := (marked := _misplaced(record, text)) and _misplaced(record, text.unmarked):
+        if misplaced := (marked := _misplaced(record, text)) and _misplaced(record, _unmarked(text)):
             raise InputError(f"{where}: {misplaced}; give the candidates file that the decisions were made from")
-        text = text.unmarked if marked else text
+        text = _unmarked(text) if marked else text
         settings = Settings(signature=record.signature, file=str(path))
         rating = SegmentRating(
             text, record.annotation, record.score, record.mqm, unsure=record.unsure, settings=settings
@@ -192,7 +173,13 @@ def read_decided(path: Path, texts: Mapping[tuple[str, str], Text], elsewhere: s
     return result
 
 
-def _misplaced(record: DecisionRecord, text: Text) -> str | None:
+def _unmarked(segment: Segment) -> Segment:
+    """The same without byte order marks."""
+    source, translation = segment.source.removeprefix(MARK), segment.translation.removeprefix(MARK)
+    return replace(segment, source=source, translation=translation)
+
+
+def _misplaced(record: DecisionRecord, text: Segment) -> str | None:
     """Which error span of a decision does not stand in the text where it says."""
     for span, words in zip(record.annotation, record.texts, strict=True):
         whole = text.translation if span.side == "translation" else text.source

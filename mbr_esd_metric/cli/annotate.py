@@ -126,7 +126,7 @@ def _prefilled(table: RatingTable, name: str | None, least: float | None) -> Seq
         return annotations
     for text, annotation in zip(table.rows, annotations, strict=True):
         if any(span.confidence is None for span in annotation or ()):
-            raise InputError(f"{name}, segment {text.id}: a span has no confidence, which --min-confidence needs")
+            raise InputError(f"{name}, segment {text.label}: a span has no confidence, which --min-confidence needs")
     return [each and Annotation(span for span in each if (span.confidence or 0.0) >= least) for each in annotations]
 
 
@@ -137,8 +137,8 @@ def _documents(
     first input, whose segments are joined by their sources."""
     rows: dict[object, list[int]] = defaultdict(list)
     if test_set is not None:
-        for row in sorted(range(len(table.rows)), key=lambda row: int(table.rows[row].id)):
-            rows[table.rows[row].id].append(row)
+        for row in sorted(range(len(table.rows)), key=lambda row: int(table.rows[row].label)):
+            rows[table.rows[row].label].append(row)
         labels = [str(key) for key in rows]
         names = [test_set.documents[int(label) - 1][1] for label in labels]
     else:
@@ -149,7 +149,7 @@ def _documents(
             first = inputs.setdefault((text.system, text.source), of_row)
             if first and of_row and first.isdisjoint(of_row):
                 raise InputError(
-                    f"segment {text.id}: two files have a system {text.system or 'without a name'}, with two "
+                    f"segment {text.label}: two files have a system {text.system or 'without a name'}, with two "
                     "translations; give one of the systems another name"
                 )
             rows[text.source, times[text.system, text.source]].append(row)

@@ -140,9 +140,9 @@ def _rows(path: str) -> Iterator[_Row]:
     if kind == "comet":
         for row in read_comet_json(Path(path)):
             stored = SampledScore(math.nan if row.input_score is None else row.input_score, 0.0)
-            texts = row.text.source, row.text.translation
-            place = Place(row.file, row.text.id, row.line)
-            yield _Row(row.text.system, place, *texts, stored, row.input_mqm, row.settings, row.unsure)
+            texts = row.segment.source, row.segment.translation
+            place = Place(row.file, row.segment.label, row.line)
+            yield _Row(row.segment.system, place, *texts, stored, row.input_mqm, row.settings, row.unsure)
     elif kind == "decisions":
         for one in read_decisions(path):
             score, settings = SampledScore(one.score, 0.0), Settings(None, one.signature, path)

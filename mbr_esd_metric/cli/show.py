@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, TextIO
 from mbr_esd_metric.cli.shared_options import add_inputs, input_paths, read_inputs
 from mbr_esd_metric.core.annotation import Annotation, Severity
 from mbr_esd_metric.core.decision import UNSURE
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import InputError, OptionError, number_of, printable, unknown
 from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.streams import write_whole
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.adapters.scored_files import SegmentRating, Text
+    from mbr_esd_metric.adapters.scored_files import SegmentRating
     from mbr_esd_metric.report.inputs import RatingTable
 
 _STYLE: dict[Severity, str] = {"major": "\x1b[1;4;31m", "minor": "\x1b[4;33m"}
@@ -58,9 +59,9 @@ def run(args: argparse.Namespace) -> int:
             raise unknown("system", args.system, systems)
         rows = [row for row in rows if table.rows[row].system == args.system]
     if args.id:
-        rows = [row for row in rows if table.rows[row].id in args.id]
+        rows = [row for row in rows if table.rows[row].label in args.id]
         if not rows:
-            first, last = table.rows[0].id, table.rows[-1].id
+            first, last = table.rows[0].label, table.rows[-1].label
             raise InputError(f"no segment is named {' or '.join(args.id)}; the first is {first}, the last {last}")
     if args.worst is not None:
         columns = {column.name: column for column in table.columns}
@@ -112,7 +113,7 @@ def show(table: RatingTable, row: int, *, color: bool) -> str:
     """One row of the table: source, then for each column its score, the marked translation and its errors."""
     text = table.rows[row]
     bold, dim, reset = ("\x1b[1m", "\x1b[2m", "\x1b[0m") if color else ("", "", "")
-    name = f"{text.id} · {text.system}" if text.system else text.id
+    name = f"{text.label} · {text.system}" if text.system else text.label
     lines = [f"{bold}{_visible(name)}{reset}"]
     if text.source:
         lines.append(f"{dim}source{reset}  {_visible(text.source)}")
@@ -183,7 +184,7 @@ def _visible(text: str) -> str:
     return printable(text.replace("\r\n", "\n").replace("\n", "⏎"))
 
 
-def _errors(text: Text, annotation: Annotation) -> Iterator[str]:
+def _errors(text: Segment, annotation: Annotation) -> Iterator[str]:
     for span in annotation:
         whole, where = (text.translation, "") if span.side == "translation" else (text.source, "source ")
         details = [_visible(span.category)] if span.category else []

@@ -44,6 +44,7 @@ from mbr_esd_metric.core.annotation import SIDES, Annotation, as_annotation
 from mbr_esd_metric.core.corrections import corrected
 from mbr_esd_metric.core.decision import Candidate, CandidateColumns, Decision, TokenLogprobs
 from mbr_esd_metric.core.recalibration import Recalibration
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import plain_name
@@ -54,40 +55,33 @@ from mbr_esd_metric.prompting.formats import get_format
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentKey:
-    """A translation: its system ("" if it has no name), source and translation."""
-
-    system: str
-    source: str
-    translation: str
-
-    @property
-    def texts(self) -> tuple[str, str]:
-        """Source and translation as they are compared: without white space at their ends, or a byte order mark."""
-        return self.source.removeprefix(MARK).rstrip(), self.translation.removeprefix(MARK).rstrip()
+def compared_texts(segment: Segment) -> tuple[str, str]:
+    """Source and translation as they are compared: without white space at their ends, or a byte order mark."""
+    return segment.source.removeprefix(MARK).rstrip(), segment.translation.removeprefix(MARK).rstrip()
 
 
 class Join(Generic[_T]):
     """The records of one side, by translation; `systems` are those that the other side knows."""
 
-    def __init__(self, records: Iterable[tuple[SegmentKey, _T]], systems: Collection[str]) -> None:
+    def __init__(self, records: Iterable[tuple[Segment, _T]], systems: Collection[str]) -> None:
         self._records: dict[tuple[str, str, str], list[_T]] = {}
         names = set(systems)
         for place, record in records:
             system = place.system if place.system in names else ""
-            self._records.setdefault((system, *place.texts), []).append(record)
+            self._records.setdefault((system, *compared_texts(place)), []).append(record)
 
-    def all_of(self, place: SegmentKey) -> Sequence[_T]:
+    def all_of(self, place: Segment) -> Sequence[_T]:
         """All records that may belong to a translation, in order."""
-        return self._records.get((place.system, *place.texts)) or self._records.get(("", *place.texts), [])
+        return self._records.get((place.system, *compared_texts(place))) or self._records.get(
+            ("", *compared_texts(place)), []
+        )
 
-    def find(self, places: Iterable[SegmentKey]) -> list[_T | None]:
+    def find(self, places: Iterable[Segment]) -> list[_T | None]:
         """The record of each translation, or None."""
         before: Counter[tuple[str, str, str]] = Counter()
         found = []
         for place in places:
-            records, key = self.all_of(place), (place.system, *place.texts)
+            records, key = self.all_of(place), (place.system, *compared_texts(place))
             found.append(records[min(before[key], len(records) - 1)] if records else None)
             before[key] += 1
         return found
@@ -131,9 +125,9 @@ class CandidateRecord:
         )
 
     @property
-    def place(self) -> SegmentKey:
-        """The translation that it belongs to."""
-        return SegmentKey(self.system or "", self.source, self.translation)
+    def segment(self) -> Segment:
+        """The segment that it belongs to, as other inputs know it."""
+        return Segment(self.source, self.translation, self.id, self.system or "")
 
     @property
     def label(self) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import EngineError, logger
-from mbr_esd_metric.files.records import CandidateRecord, Join, SegmentKey, read_candidates
+from mbr_esd_metric.files.records import CandidateRecord, Join, read_candidates
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.sources import Collected, Pair, pair_of
 from mbr_esd_metric.prompting.text import is_blank
@@ -58,9 +58,8 @@ class FromFile:
         """As `Sampled.collect`. `EngineError` where the file has no candidates for a segment, or too few; where the run
         decodes greedily and nothing says which of several candidates is the greedy one; or where they are not in the
         format of the file's first. `InputError` for a malformed file."""
-        places = [SegmentKey(one.system, one.source, one.translation) for one in segments]
-        records = ((record.place, number) for number, record in enumerate(read_candidates(self._path)))
-        found = Join(records, {one.system for one in segments}).find(places)
+        records = ((record.segment, number) for number, record in enumerate(read_candidates(self._path)))
+        found = Join(records, {one.system for one in segments}).find(segments)
         numbers: dict[int | None, dict[Pair, list[int]]] = {}
         for number, (segment, at) in enumerate(zip(segments, found, strict=True)):
             if not is_blank(segment.translation):

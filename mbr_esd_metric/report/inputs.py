@@ -22,19 +22,20 @@ import numpy as np
 from mbr_esd_metric.adapters.file_kinds import kind_of_input
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import Rating
-from mbr_esd_metric.adapters.scored_files import SegmentRating, Text, read_comet_json, read_decided
+from mbr_esd_metric.adapters.scored_files import SegmentRating, read_comet_json, read_decided
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import Annotation, fold_severity, mqm_score, unit_score
 from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.core.decision_problem import Hypotheses
 from mbr_esd_metric.core.kernels import AnnotationTable
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.decoding.file import decided_records, file_options
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import read_annotations
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, labelled
 from mbr_esd_metric.files.paths import NamedPath, tell_apart
-from mbr_esd_metric.files.records import Join, SegmentKey
+from mbr_esd_metric.files.records import Join
 from mbr_esd_metric.metaeval.error_free import ESA_THRESHOLD, ScoredTranslation, gold_labels
 from mbr_esd_metric.prompting.parse import Invalid
 
@@ -65,7 +66,7 @@ class Distribution:
     the last; their widths sum to the length of the translation.
     """
 
-    text: Text
+    segment: Segment
     valid: int
     distinct: int
     invalid: int
@@ -89,7 +90,7 @@ _Entry = TypeVar("_Entry", SegmentRating, Distribution)
 class RatingTable:
     """Translations as rows, metrics and raters as columns; `notes` say what was repaired and what stands alone."""
 
-    rows: Sequence[Text]
+    rows: Sequence[Segment]
     columns: Sequence[RatingInput]
     candidates: Sequence[CandidateInput]
     notes: Sequence[str] = ()
@@ -106,12 +107,12 @@ def join(inputs: Sequence[RatingInput], candidates: Sequence[CandidateInput] = (
         raise InputError(f"two inputs are named {name!r}; name them apart with NAME=FILE")
     for one in inputs:
         for rating in filter(None, one.ratings):
-            annotation, text = rating.annotation or Annotation(), rating.text
-            with labelled(f"{one.name}, segment {text.id}"):
+            annotation, text = rating.annotation or Annotation(), rating.segment
+            with labelled(f"{one.name}, segment {text.label}"):
                 annotation.on("translation").check_length(len(text.translation))
                 if any(span.end > len(text.source) for span in annotation.on("source")):
                     raise InputError("an omission ends past the source")
-    rows: list[Text] = []
+    rows: list[Segment] = []
     placed = [_place(one.ratings, rows) for one in inputs]
     sampled = [_place(one.distributions, rows) for one in candidates]
     if not rows:
@@ -130,14 +131,14 @@ def join(inputs: Sequence[RatingInput], candidates: Sequence[CandidateInput] = (
     )
 
 
-def _place(entries: Sequence[_Entry | None], rows: list[Text]) -> dict[int, _Entry]:
+def _place(entries: Sequence[_Entry | None], rows: list[Segment]) -> dict[int, _Entry]:
     """Row -> its entry; new rows are appended, and no two entries of one call share a row."""
-    known = Join(((text.place, row) for row, text in enumerate(rows)), {one.text.system for one in entries if one})
+    known = Join(((text, row) for row, text in enumerate(rows)), {one.segment.system for one in entries if one})
     taken: dict[int, _Entry] = {}
     for one in filter(None, entries):
-        row = next((row for row in known.all_of(one.text.place) if row not in taken), len(rows))
+        row = next((row for row in known.all_of(one.segment) if row not in taken), len(rows))
         if row == len(rows):
-            rows.append(one.text)
+            rows.append(one.segment)
         taken[row] = one.of(rows[row]) if isinstance(one, SegmentRating) else one
     return taken
 
@@ -162,17 +163,17 @@ def read_table(
     with_decisions = "decisions" in kinds.values()
     if not with_decisions:
         sources = tell_apart(sources)  # else candidates are no column, and may have the name of their decisions
-    from_files: dict[tuple[str, str], Text] = {}
+    from_files: dict[tuple[str, str], Segment] = {}
     for source in tell_apart([source for source in sources if kinds[source.path] == "candidates"]):
         summary, decided = candidate_inputs(source)
         candidates.append(summary)
         if not with_decisions:
             inputs.append(decided)
             continue
-        for text in (rating.text for rating in decided.ratings if rating):
-            if from_files.setdefault((text.system, text.id), text) != text:
+        for text in (rating.segment for rating in decided.ratings if rating):
+            if from_files.setdefault((text.system, text.label), text) != text:
                 raise InputError(
-                    f"{source.path}: segment {text.id} has another text before it, and decisions name segments by "
+                    f"{source.path}: segment {text.label} has another text before it, and decisions name segments by "
                     "system and id only; give ids that differ, or only the candidates of the decisions"
                 )
     elsewhere = (
@@ -196,7 +197,7 @@ def candidate_inputs(source: NamedPath) -> tuple[CandidateInput, RatingInput]:
     ratings = []
     options = file_options(source.path)
     for record, decision in decided_records(source.path, options):
-        text = Text(record.id, record.system or "", record.source, record.translation)
+        text = record.segment
         distributions.append(distribution(text, record.candidates, options))
         if decision is None or math.isnan(decision.score):
             warning = "no candidate can be read" if decision is None else None
@@ -208,7 +209,7 @@ def candidate_inputs(source: NamedPath) -> tuple[CandidateInput, RatingInput]:
 
 
 def distribution(
-    text: Text, candidates: Sequence[Candidate], options: DecisionOptions = DecisionOptions(), most: int = 8
+    text: Segment, candidates: Sequence[Candidate], options: DecisionOptions = DecisionOptions(), most: int = 8
 ) -> Distribution:
     """The candidates of one segment in summary, with the `most` most frequent annotations, ties as they appear."""
     length = len(text.translation)
@@ -240,9 +241,9 @@ def _runs(hypotheses: Hypotheses, length: int) -> list[tuple[int, int, int]]:
 def mqm_inputs(source: NamedPath) -> list[RatingInput]:
     """Human MQM: one input for each rater; or, if several raters divided the segments among them, "human 1", "human 2"
     in the order of their names, where the category of each error names the rater."""
-    by_text: dict[Text, list[Rating]] = defaultdict(list)
+    by_text: dict[Segment, list[Rating]] = defaultdict(list)
     for rating in read_mqm(source.path):
-        by_text[Text(rating.segment, rating.system, rating.source, rating.translation)].append(rating)
+        by_text[Segment(rating.source, rating.translation, rating.segment, rating.system)].append(rating)
     each = max(len(ratings) for ratings in by_text.values())
     divided = len({one.rater for ratings in by_text.values() for one in ratings}) > each
     inputs: dict[str, list[SegmentRating]] = {}
@@ -264,12 +265,12 @@ def mqm_inputs(source: NamedPath) -> list[RatingInput]:
 
 def _test_set_inputs(
     test_set: TestSet, columns: Sequence[str]
-) -> tuple[list[RatingInput], dict[tuple[str, str], Text], list[str]]:
+) -> tuple[list[RatingInput], dict[tuple[str, str], Segment], list[str]]:
     """The inputs of a test set, its translations by system and number, and what was repaired."""
     names = [name for name in columns if name in test_set.layout.human_files("seg.rating")]
     chosen = [name for name in columns if name not in names]
     texts = [
-        Text(str(number), system, source, translation)
+        Segment(source, translation, str(number), system)
         for system in test_set.systems
         for number, (source, translation) in enumerate(zip(test_set.sources, test_set.outputs[system], strict=True), 1)
         if translation is not None
@@ -284,16 +285,16 @@ def _test_set_inputs(
         # Beside people's, `wmt score` writes the MQM scores of its models; the score is that of `mbr-esd score`.
         mqm = metric.ratings is not None and bool(np.nanmin(metric.scores) >= -25 and np.nanmax(metric.scores) <= 0)
         inputs.append(_rated(texts, metric.ratings or Ratings(metric.name, {}), scores, mqm=mqm))
-    return inputs, {(text.system, text.id): text for text in texts}, [*test_set.notes, *repairs]
+    return inputs, {(text.system, text.label): text for text in texts}, [*test_set.notes, *repairs]
 
 
 def _rated(
-    texts: Sequence[Text], ratings: Ratings, scores: Mapping[str, Sequence[float]], mqm: bool = False
+    texts: Sequence[Segment], ratings: Ratings, scores: Mapping[str, Sequence[float]], mqm: bool = False
 ) -> RatingInput:
     """The spans of a set and scores beside them, which are `mqm` or not; NaN is none."""
     rated = []
     for text in texts:
-        at = int(text.id) - 1
+        at = int(text.label) - 1
         annotation = ratings.both_of(text.system, at)
         value = scores[text.system][at] if scores else math.nan
         if not math.isnan(value):
@@ -305,17 +306,17 @@ def _rated(
 
 def scored_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[list[ScoredTranslation], list[bool]]:
     """The translations of one metric's files (``--to_json``) that people rated, in any format of `read_mqm`."""
-    people: dict[SegmentKey, list[Rating]] = defaultdict(list)
+    people: dict[Segment, list[Rating]] = defaultdict(list)
     for path in ratings:
         for one in read_mqm(path, marked=False):
-            people[SegmentKey(one.system, one.source, one.translation)].append(one)
+            people[Segment(one.source, one.translation, system=one.system)].append(one)
     rows = [row for path in metrics for row in read_comet_json(Path(path))]
-    join = Join(people.items(), {row.text.system for row in rows})
+    join = Join(people.items(), {row.segment.system for row in rows})
     translations, labels = [], []
     for row in rows:
-        human = next(iter(join.all_of(row.text.place)), None)
+        human = next(iter(join.all_of(row.segment)), None)
         if human is not None and row.input_score is not None:
-            first, length = human[0], len(row.text.translation)
+            first, length = human[0], len(row.segment.translation)
             translations.append(ScoredTranslation(row.input_score, row.annotation, length, first.lp or "", first.doc))
             marked = any(fold_severity(error.severity) is not None for one in human for error in one.errors)
             scores = [one.score for one in human if one.score is not None]

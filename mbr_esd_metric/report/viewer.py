@@ -22,9 +22,9 @@ from importlib.resources import files
 from typing import Any
 
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.adapters.scored_files import Text
 from mbr_esd_metric.core.annotation import weights_of
 from mbr_esd_metric.core.decision import UNSURE
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Comparability, comparability
 from mbr_esd_metric.errors import encodable
 from mbr_esd_metric.metric.cards import limits
@@ -69,7 +69,7 @@ def payload(table: RatingTable) -> dict[str, Any]:
         "weights": asdict(weights_of("paper")),
         "systems": [encodable(name) for name in system_at],
         "sources": [encodable(source) for source in source_at],
-        "ids": [encodable(text.id) for text in table.rows],
+        "ids": [encodable(text.label) for text in table.rows],
         "system": [system_at[text.system] for text in table.rows],
         "src": [source_at[text.source] for text in table.rows],
         "mt": [encodable(text.translation) for text in table.rows],
@@ -99,7 +99,9 @@ def _comparability(column: RatingInput) -> Comparability:
     return comparability(rating.settings for rating in column.ratings if rating is not None and not column.human)
 
 
-def _intervals(column: RatingInput, rows: Sequence[Text], systems: Iterable[str]) -> list[tuple[float, float] | None]:
+def _intervals(
+    column: RatingInput, rows: Sequence[Segment], systems: Iterable[str]
+) -> list[tuple[float, float] | None]:
     """The 95% interval of each system's mean score, as `mbr-esd compare` has it; None with fewer than two scores, and
     where the scores cannot be compared."""
     from mbr_esd_metric.metaeval.comparison import SampledScore, mean_score

@@ -76,7 +76,7 @@ class PaperCandidates:
         """Read a candidates file once, and decide for every row that uses it."""
         test_set, humans = self._test_sets[at], self._human[at]
         numbers = joined_records(
-            test_set, ((r.place, number) for number, r in enumerate(read_candidates(path))), str(path)
+            test_set, ((r.segment, number) for number, r in enumerate(read_candidates(path))), str(path)
         )
         cells: dict[int, list[tuple[int, int]]] = {}
         for system, segment in np.argwhere(~np.isnan(test_set.gold)).tolist():

@@ -11,15 +11,16 @@ import pytest
 from mbr_esd_metric.cli.show import mark, show, wants_color
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import ScoredPart
-from mbr_esd_metric.report.inputs import AnnotationCount, CandidateInput, Distribution, RatingInput, Text, join
+from mbr_esd_metric.core.segment import Segment
+from mbr_esd_metric.report.inputs import AnnotationCount, CandidateInput, Distribution, RatingInput, join
 from mbr_esd_metric.report.inputs import SegmentRating as Rating
 
 ANNOTATION = Annotation([ErrorSpan(2, 6, "minor", "style", 0.25), ErrorSpan(4, 8, "major")])
 MISSING = ErrorSpan(4, 10, "major", "omission", 0.5, "source")
-TEXT = Text("7", "sys", "the source", "0123456789")
+TEXT = Segment("the source", "0123456789", "7", "sys")
 
 
-def shown(annotation: Annotation, *scores: float, text: Text = TEXT, color: bool = False, **more: Any) -> str:
+def shown(annotation: Annotation, *scores: float, text: Segment = TEXT, color: bool = False, **more: Any) -> str:
     """One segment of one metric."""
     return show(join([RatingInput("m", [Rating(text, annotation, *scores, **more)])]), 0, color=color)
 
@@ -71,7 +72,7 @@ def test_what_is_left_out_is_marked_in_the_source() -> None:
 def test_a_text_judged_by_sentences_is_shown_by_sentences() -> None:
     annotation = Annotation([ErrorSpan(4, 8, "minor"), ErrorSpan(2, 5, "major")])
     parts = (ScoredPart(0, 3, 1.0), ScoredPart(4, 12, 0.96))
-    text = Text("7", "", "", "Ja. Nein, 😀.")
+    text = Segment("", "Ja. Nein, 😀.", "7")
     assert "  1.0000  Ja[.](major)\n  0.9600  [N](major)[ein](minor), 😀.\n" in shown(
         annotation, text=text, parts=parts
     )
@@ -83,7 +84,7 @@ def test_a_stated_score_beside_no_span_is_an_estimate() -> None:
 
 
 def test_no_text_drives_the_terminal() -> None:
-    text = Text("\x1b[2J", "m\x1b", "a\x07b\x9bc", "d\x1b]0;title\x07\ne")
+    text = Segment("a\x07b\x9bc", "d\x1b]0;title\x07\ne", "\x1b[2J", "m\x1b")
     out = shown(Annotation(), text=text)
     assert not any((ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 for c in out)
     assert "d␛]0;title␇⏎e" in out
@@ -108,7 +109,7 @@ def test_colour_by_terminal_and_environment(
 
 
 def test_a_correction_stands_under_its_span_and_the_corrected_text_below() -> None:
-    text, number = Text("7", "", "", "Der alte Hund bellt."), Text("8", "", "", "5.400 Euro")
+    text, number = Segment("", "Der alte Hund bellt.", "7"), Segment("", "5.400 Euro", "8")
     spans = [
         ErrorSpan(9, 13, "major", "style", correction="Kater\x1b[2J", reason="a cat", agreement=0.75),
         ErrorSpan(4, 9, "minor", correction=""),

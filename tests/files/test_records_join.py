@@ -15,9 +15,10 @@ from mbr_esd_metric.adapters.wmt.layout import Layout, write_scores
 from mbr_esd_metric.adapters.wmt.metric_files import metric_of_file, read_sampled
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.files.paths import NamedPath
-from mbr_esd_metric.files.records import CandidateRecord, Join, SegmentKey, write_records
+from mbr_esd_metric.files.records import CandidateRecord, Join, write_records
 from mbr_esd_metric.files.streams import MARK
 from mbr_esd_metric.metaeval.choosing import choose_all
 from mbr_esd_metric.report.inputs import read_table
@@ -46,15 +47,15 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_known_system_is_bound_and_an_unknown_one_is_not() -> None:
     places = [
-        SegmentKey("A", "s", "t"),
-        SegmentKey("B", "s", "t "),
-        SegmentKey("out/x.txt", "s", "t"),
-        SegmentKey("", "s\n", "t"),
+        Segment("s", "t", system="A"),
+        Segment("s", "t ", system="B"),
+        Segment("s", "t", system="out/x.txt"),
+        Segment("s\n", "t"),
     ]
     join = Join(zip(places, itertools.count(), strict=False), {"A", "B", "C"})
-    assert join.find(SegmentKey(system, "s", "t") for system in ("A", "B", "C", "D", "")) == [0, 1, 2, 2, 2]
-    assert join.find([SegmentKey("C", "s", "t"), SegmentKey("C", "s ", "t"), SegmentKey("C", "s", "t")]) == [2, 3, 3]
-    assert join.find([SegmentKey("A", "s", " t")]) == [None]
+    assert join.find(Segment("s", "t", system=system) for system in ("A", "B", "C", "D", "")) == [0, 1, 2, 2, 2]
+    assert join.find(Segment(source, "t", system="C") for source in ("s", "s ", "s")) == [2, 3, 3]
+    assert join.find([Segment("s", " t", system="A")]) == [None]
 
 
 #: For each translation of A and B, the word that its record marks.
@@ -96,7 +97,7 @@ def test_one_file_means_the_same_to_every_command(
         assert distribution is not None
         assert sum(width for width, _, _ in distribution.runs) == len(text.translation + blank)
         (candidate,) = distribution.annotations
-        at = int(text.id) - 1
+        at = int(text.label) - 1
         assert [text.translation[s.start : s.end] for s in candidate.annotation] == [MARKED[text.system][at]]
 
 
@@ -151,6 +152,6 @@ def test_a_byte_order_mark_is_a_character_of_a_test_set_and_of_no_metric(
     for text, rating in zip(sheet.rows, column.ratings, strict=True):
         if rating is not None:
             [span] = rating.annotation or ()
-            assert text.translation[span.start : span.end] == MARKED[text.system][int(text.id) - 1]
+            assert text.translation[span.start : span.end] == MARKED[text.system][int(text.label) - 1]
     printed = mbr_esd(f"leaderboard --test-set {own}/tiny --lp en-de --view spans --metric {tmp_path}/o.json").out
     assert "o" in printed

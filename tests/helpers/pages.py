@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
-from mbr_esd_metric.report.inputs import RatingInput, RatingTable, Text, join
+from mbr_esd_metric.core.segment import Segment
+from mbr_esd_metric.report.inputs import RatingInput, RatingTable, join
 from mbr_esd_metric.report.inputs import SegmentRating as Rating
 from mbr_esd_metric.report.viewer import render_page
 
@@ -138,9 +139,9 @@ def random_sheet(count: int, systems: int = 4, metrics: tuple[str, ...] = ("metr
         words = rng.choices(["Haus", "Straße", "und", "🙂", "läuft", "𝒙", "bald", "sehr,", "weil"], k=20)
         segment, system = divmod(number, systems)
         translation = " ".join(words)[: rng.randint(20, 120)]
-        texts.append(Text(str(segment + 1), f"system {system}", f"source {segment}", translation))
+        texts.append(Segment(f"source {segment}", translation, str(segment + 1), f"system {system}"))
 
-    def rating(text: Text, confident: bool) -> Rating:
+    def rating(text: Segment, confident: bool) -> Rating:
         spans = []
         for _ in range(rng.choice([0, 0, 1, 1, 2, 3, 5])):
             start = rng.randrange(len(text.translation))

@@ -14,10 +14,10 @@ from mbr_esd_metric.adapters.file_kinds import kind_of_import, kind_of_input
 from mbr_esd_metric.adapters.rating_formats import FORMATS, read_mqm
 from mbr_esd_metric.adapters.ratings import RatingData
 from mbr_esd_metric.adapters.scored_files import SegmentRating as Rating
-from mbr_esd_metric.adapters.scored_files import Text
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Candidate
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.decoding.decide import decide
 from mbr_esd_metric.files.paths import NamedPath, short_names
 from mbr_esd_metric.files.records import DecisionRecord, read_candidates, write_records
@@ -60,7 +60,10 @@ def test_output_of_comet_score(tmp_path: Path) -> None:
     second = row("eins drei", 1.0) | {"errors": []}
     spans = ErrorSpan(0, 4, "major", None, 0.5), ErrorSpan(1, 3, "minor", None, 0.5, "source")
     sheet = sheet_of(comet_file(tmp_path / "xcomet.json", {"out/a.txt": [first], "b.txt": [second]}))
-    assert [(t.system, t.id, t.translation) for t in sheet.rows] == [("a", "1", "eins zwei"), ("b", "1", "eins drei")]
+    assert [(t.system, t.label, t.translation) for t in sheet.rows] == [
+        ("a", "1", "eins zwei"),
+        ("b", "1", "eins drei"),
+    ]
     assert annotations(sheet, "xcomet") == [Annotation(spans), Annotation()]
     assert [o.input_score for o in sheet.columns[0].ratings if o] == [0.5, 1.0]
     assert annotations(sheet_of(comet_file(tmp_path / "c.json", {"a": [row("eins", 0.5)]})), "c") == [None]
@@ -97,7 +100,7 @@ def test_decisions_belong_to_their_candidates(tmp_path: Path) -> None:
     refused(r"decisions.jsonl: segment 1: the error span 'Ufer' does not stand at 4 of", sheet_of, decisions, other)
     write_records(other, records)
     sheet = sheet_of(decisions, CANDIDATES, other)
-    assert [text.id for text in sheet.rows] == ["1", "2", "3", "4"]
+    assert [text.label for text in sheet.rows] == ["1", "2", "3", "4"]
     assert [len(a) for a in annotations(sheet, "decisions") if a is not None] == [1, 1, 0, 2]
     message = "other.jsonl: segment 1 has another text before it, and decisions name segments by system and id only"
     longer = [replace(record, translation=f"{record.translation} Anders.") for record in records]
@@ -165,7 +168,7 @@ def test_a_test_set_has_people_and_the_metrics_with_spans_or_those_named(mbr_esd
     """A translation that nobody supplied is no row."""
     sheet = read_table([], load_test_set(TINY.parent, "tiny", "en-de"))
     assert [(column.name, column.human) for column in sheet.columns] == [("mqm.rater1", True), ("good-src", False)]
-    assert [f"{text.system}{text.id}" for text in sheet.rows] == ["B1", "B2", "A1", "A2", "A3"]
+    assert [f"{text.system}{text.label}" for text in sheet.rows] == ["B1", "B2", "A1", "A2", "A3"]
     assert [o.input_score for o in sheet.columns[1].ratings if o] == [0.25, 1, 0.25, 1, 2]
     assert mbr_esd("show --lp en-de --metric BLEU good -n 1 --test-set", TINY).out.splitlines()[2:] == [
         "mqm.rater1  score 0.8000  MQM -5",
@@ -225,7 +228,7 @@ def test_distribution_counts_characters() -> None:
     mt = "abcdefghij"
     spans = [[(2, 5, "major")], [(4, 8, "minor")], [(2, 5, "major"), (3, 4, "minor")], [], [(2, 5, "major")]]
     candidates = [Candidate(annotation=[{"start": s, "end": e, "severity": v} for s, e, v in a]) for a in spans]
-    summary = distribution(Text("1", "", "", mt), [*candidates, Candidate("not JSON")], most=2)
+    summary = distribution(Segment("", mt, "1"), [*candidates, Candidate("not JSON")], most=2)
     assert (summary.valid, summary.distinct, summary.invalid) == (5, 4, 1)
     marked = [sum(any(s <= i < e for s, e, _ in a) for a in spans) for i in range(len(mt))]
     major = [sum(any(s <= i < e and v == "major" for s, e, v in a) for a in spans) for i in range(len(mt))]
@@ -234,7 +237,7 @@ def test_distribution_counts_characters() -> None:
     assert [(strips.count, strips.logprob) for strips in summary.annotations] == [(2, None), (1, None)]
     for text, runs in (("", []), ("abc", [(3, 0, 0)])):
         for candidate in (Candidate(annotation=()), Candidate("not JSON")):
-            assert list(distribution(Text("1", "", "", text), [candidate]).runs) == runs
+            assert list(distribution(Segment("", text, "1"), [candidate]).runs) == runs
 
 
 def test_candidates_are_read_as_they_were_decided(tmp_path: Path) -> None:
@@ -257,21 +260,21 @@ def test_an_importer_of_json_is_a_row_of_the_table(tmp_path: Path, monkeypatch: 
     assert kind_of_input(path) == kind_of_import(path) == "mqm"
 
 
-A = Text("1", "sys", "source", "one translation")
+A = Segment("source", "one translation", "1", "sys")
 MAJOR = Annotation([ErrorSpan(0, 3, "major", "accuracy", 0.1 + 0.2)])
 
 
 @pytest.mark.parametrize(("system", "step"), [("other", -1), (A.system, 1)])
 def test_the_same_text_twice_stays_apart(system: str, step: int) -> None:
     """Texts of two systems may come in any order, those of one system in one order."""
-    both = [Rating(A, MAJOR), Rating(Text("2", system, A.source, A.translation), Annotation())]
+    both = [Rating(A, MAJOR), Rating(Segment(A.source, A.translation, "2", system), Annotation())]
     sheet = join([RatingInput("a", both), RatingInput("b", both[::step])])
-    assert [text.id for text in sheet.rows] == ["1", "2"]
+    assert [text.label for text in sheet.rows] == ["1", "2"]
     assert [o.annotation for o in sheet.columns[1].ratings if o] == [MAJOR, Annotation()]
 
 
 def test_nothing_is_left_out_and_what_stands_alone_is_counted() -> None:
-    alone = Text("9", "sys", "source", "another translation")
+    alone = Segment("source", "another translation", "9", "sys")
     sheet = join([RatingInput("a", [Rating(A, MAJOR)]), RatingInput("b", [Rating(A, MAJOR), Rating(alone, MAJOR)])])
     assert list(sheet.rows) == [A, alone]
     assert sheet.columns[0].ratings[1] is None

@@ -10,13 +10,13 @@ import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import ScoredPart
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.report.inputs import (
     AnnotationCount,
     CandidateInput,
     Distribution,
     RatingInput,
     RatingTable,
-    Text,
     join,
 )
 from mbr_esd_metric.report.inputs import SegmentRating as Rating
@@ -32,7 +32,7 @@ HOSTILE = (
 
 def marked(translation: str, spans: Iterable[ErrorSpan], source: str = "") -> RatingTable:
     """One translation with error spans of one metric."""
-    return join([RatingInput("metric", [Rating(Text("1", "", source, translation), Annotation(spans))])])
+    return join([RatingInput("metric", [Rating(Segment(source, translation, "1"), Annotation(spans))])])
 
 
 def test_opens_from_disk_without_a_request(page: Page, sheet: RatingTable) -> None:
@@ -49,8 +49,8 @@ def test_opens_from_disk_without_a_request(page: Page, sheet: RatingTable) -> No
 
 
 def test_nothing_in_the_data_runs(page: Page) -> None:
-    text = Text(f"id {HOSTILE}", f"system {HOSTILE}", f"source {HOSTILE}", f"translation {HOSTILE}")
-    other = Rating(Text("2", "other", "source", "translation"), Annotation())
+    text = Segment(f"source {HOSTILE}", f"translation {HOSTILE}", f"id {HOSTILE}", f"system {HOSTILE}")
+    other = Rating(Segment("source", "translation", "2", "other"), Annotation())
     whole = Annotation([ErrorSpan(0, len(text.translation), "major", f"category {HOSTILE}", 0.5)])
     counts = Distribution(text, 2, 1, 0, [(len(text.translation), 2, 1)], [AnnotationCount(whole, 2, -1.0)])
     ratings = [Rating(text, whole), other]
@@ -103,7 +103,7 @@ def test_overlapping_spans_and_their_tooltips(page: Page) -> None:
 
 def test_what_is_left_out_is_marked_in_the_source(page: Page) -> None:
     annotation = Annotation([ErrorSpan(2, 4, "minor"), ErrorSpan(4, 10, "major", None, None, "source")])
-    text = Text("1", "", "the source", "0123456789")
+    text = Segment("the source", "0123456789", "1")
     human = Rating(text, Annotation([ErrorSpan(2, 4, "minor")]))
     unplaced = Rating(text, annotation.with_unplaced(["minor"]))
     page.open(join([RatingInput("metric", [unplaced]), RatingInput("human", [human], human=True)]))
@@ -141,7 +141,7 @@ def test_a_correction_stands_under_its_span_and_the_corrected_text_below(page: P
 
 def test_a_text_judged_by_sentences_has_a_score_at_each(page: Page) -> None:
     parts = (ScoredPart(0, 3, 1.0), ScoredPart(4, 12, 0.96))
-    rating = Rating(Text("1", "", "", "Ja. Nein, 😀."), Annotation([ErrorSpan(4, 8, "minor")]), 0.98, parts=parts)
+    rating = Rating(Segment("", "Ja. Nein, 😀.", "1"), Annotation([ErrorSpan(4, 8, "minor")]), 0.98, parts=parts)
     page.open(join([RatingInput("m", [rating])]))
     assert page.texts("#detail .sentences .score") == ["1.00", ".96"]
     assert page.texts("#detail .sentences .body") == ["Ja.", "Nein, 😀."]
@@ -180,7 +180,7 @@ def test_keyboard(page: Page, sheet: RatingTable) -> None:
     assert page.js(chosen) == "row-0"
     box.send_keys(Keys.ARROW_DOWN, Keys.ARROW_DOWN)
     assert page.js(chosen) == "row-2"
-    assert page.text("#detail h2") == f"{sheet.rows[2].id} · {sheet.rows[2].system}"
+    assert page.text("#detail h2") == f"{sheet.rows[2].label} · {sheet.rows[2].system}"
     box.send_keys(Keys.END)
     assert page.js(chosen) == "row-39"
     assert page.js("return document.querySelector('#row-39').getAttribute('aria-posinset')") == "40"
@@ -202,7 +202,7 @@ def test_everything_has_a_name(page: Page, sheet: RatingTable) -> None:
 
 
 def test_candidates(page: Page) -> None:
-    text = Text("1", "", "source", "abcdefgh")
+    text = Segment("source", "abcdefgh", "1")
     major = Annotation([ErrorSpan(2, 4, "major")])
     counts = [AnnotationCount(major, 3, -2.5), AnnotationCount(Annotation(), 1, None)]
     summary = Distribution(text, 4, 2, 1, [(2, 0, 0), (2, 3, 2), (4, 0, 0)], counts)
@@ -229,7 +229,7 @@ def test_fits_the_screen(page: Page, sheet: RatingTable, width: int) -> None:
 
 
 def test_scores_without_spans_and_of_a_blank_translation(page: Page) -> None:
-    blank, text = Text("1", "", "source", " "), Text("2", "", "source", "abcdefgh")
+    blank, text = Segment("source", " ", "1"), Segment("source", "abcdefgh", "2")
     spans = Annotation([ErrorSpan(0, 4, "minor", None, 0.5)])
     metric = RatingInput("spans", [Rating(blank, Annotation(), 0.0), Rating(text, spans, 0.96)])
     page.open(join([metric, RatingInput("plain", [Rating(blank, None, 0.5)])]))

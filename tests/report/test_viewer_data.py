@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.decision import UNSURE
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Settings, Signature
-from mbr_esd_metric.report.inputs import RatingInput, SegmentRating, Text, join
+from mbr_esd_metric.report.inputs import RatingInput, SegmentRating, join
 from mbr_esd_metric.report.viewer import payload
 
 
@@ -15,7 +16,9 @@ def test_systems_of_different_settings_have_no_intervals() -> None:
     problem = "metric: scores of different settings (score: unset and expected) cannot be compared"
     for second, notes in ((one, []), (other, [problem])):
         ratings = [
-            SegmentRating(Text(str(n), f"s{at}", "source", "mt"), None, 0.5 + n / 10, settings=Settings("m", signature))
+            SegmentRating(
+                Segment("source", "mt", str(n), f"s{at}"), None, 0.5 + n / 10, settings=Settings("m", signature)
+            )
             for at, signature in enumerate((one, second))
             for n in range(3)
         ]
@@ -25,12 +28,12 @@ def test_systems_of_different_settings_have_no_intervals() -> None:
 
 
 def test_the_page_says_what_the_model_can_decide() -> None:
-    rating = SegmentRating(Text("1", "s", "source", "mt"), None, 0.5, settings=Settings("mbr-esd-small?n=4"))
+    rating = SegmentRating(Segment("source", "mt", "1", "s"), None, 0.5, settings=Settings("mbr-esd-small?n=4"))
     (note,) = payload(join([RatingInput("metric", [rating])]))["notes"]
     assert note.startswith("mbr-esd-small detects gross errors")
 
 
 def test_a_segment_that_is_unsure_says_so() -> None:
-    ratings = [SegmentRating(Text(str(n), "", "s", "mt"), Annotation(), 1.0, unsure=n == 1) for n in range(3)]
+    ratings = [SegmentRating(Segment("s", "mt", str(n)), Annotation(), 1.0, unsure=n == 1) for n in range(3)]
     [column] = payload(join([RatingInput("metric", ratings)]))["columns"]
     assert column["unsure"] == {1: UNSURE}

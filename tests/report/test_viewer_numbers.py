@@ -9,8 +9,9 @@ import pytest
 
 from mbr_esd_metric import f1, soft_dice, soft_f1
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, mqm_score, unit_score
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.metaeval.comparison import SampledScore, mean_score
-from mbr_esd_metric.report.inputs import RatingInput, RatingTable, Text, join
+from mbr_esd_metric.report.inputs import RatingInput, RatingTable, join
 from mbr_esd_metric.report.inputs import SegmentRating as Rating
 from tests.helpers.pages import Page, random_sheet
 
@@ -43,7 +44,7 @@ def check_numbers(page: Page, sheet: RatingTable, threshold: float) -> None:
 def test_slider_equals_python(page: Page) -> None:
     """0.7 is a value that spans have exactly."""
     human, metric = random_sheet(200).columns
-    text = metric.ratings[0].text
+    text = metric.ratings[0].segment
     spans = [ErrorSpan(0, 5, "major", None, 0.7), ErrorSpan(2, 9, "minor", None, 0.69)]
     sheet = join([human, replace(metric, ratings=[Rating(text, Annotation(spans)), *metric.ratings[1:]])])
     page.open(sheet)
@@ -60,7 +61,7 @@ def test_systems_are_ranked_with_intervals(page: Page, sheet: RatingTable) -> No
     numbers = page.numbers()
     for system in numbers["ranking"]:
         for column, cell in zip(sheet.columns, system["cells"], strict=True):
-            scores = [rating.score for rating in column.ratings if rating.text.system == system["name"]]
+            scores = [rating.score for rating in column.ratings if rating.segment.system == system["name"]]
             assert cell["mean"] == pytest.approx(fmean(scores), abs=1e-12)
             assert cell["interval"] == list(mean_score([SampledScore(score, 0.0) for score in scores]).interval)
     best = [s["name"] for s in sorted(numbers["ranking"], key=lambda s: -s["cells"][1]["mean"])]
@@ -70,7 +71,7 @@ def test_systems_are_ranked_with_intervals(page: Page, sheet: RatingTable) -> No
     page.set("lambda", 0.5)  # of other spans Python has computed none
     assert page.numbers()["ranking"][0]["cells"][1]["interval"] is None
     # A mean of 0 is the best; a system that the metric does not score comes last.
-    good, bad, other = (Text("1", name, "source", f"translation {name}") for name in ("good", "bad", "other"))
+    good, bad, other = (Segment("source", f"translation {name}", "1", name) for name in ("good", "bad", "other"))
     major = Annotation([ErrorSpan(0, 3, "major")])
     human = RatingInput("human", [Rating(text, Annotation()) for text in (other, bad, good)], human=True)
     page.open(join([human, RatingInput("metric", [Rating(bad, major), Rating(good, Annotation())])]))
@@ -117,7 +118,9 @@ def test_filters_and_sorting(page: Page, sheet: RatingTable) -> None:
 def test_sorting_by_system_and_text(page: Page) -> None:
     """Alphabetical, numbers by value; texts by the source, then the translation; what is equal stays as it is."""
     texts = [("system 10", "Zebra"), ("system 2", "äpfel"), ("System 1", "apple 10"), ("system 2", "apple 9")]
-    ratings = [Rating(Text(str(number), *text, "b"), Annotation()) for number, text in enumerate(texts)]
+    ratings = [
+        Rating(Segment(source, "b", str(number), system), Annotation()) for number, (system, source) in enumerate(texts)
+    ]
     page.open(join([RatingInput("metric", ratings)]))
     for sort, rows in (("system", [2, 1, 3, 0]), ("text", [1, 3, 2, 0]), ("order", [0, 1, 2, 3])):
         page.set("sort", sort)
@@ -126,7 +129,7 @@ def test_sorting_by_system_and_text(page: Page) -> None:
 
 def test_rows_without_a_score_come_last(page: Page) -> None:
     """A metric that is silent on the second text, and has no spans for the first."""
-    texts = [Text(str(number), "", "source", f"translation {number}") for number in range(4)]
+    texts = [Segment("source", f"translation {number}", str(number)) for number in range(4)]
     major = Annotation([ErrorSpan(0, 3, "major")])
     metric = [Rating(texts[0], None, 0.5), Rating(texts[2], Annotation()), Rating(texts[3], major)]
     human = RatingInput("human", [Rating(text, Annotation()) for text in texts], human=True)

@@ -13,15 +13,16 @@ from typing import TypeVar
 import numpy as np
 
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.adapters.scored_files import SegmentRating, Text, read_comet_json, read_decided
+from mbr_esd_metric.adapters.scored_files import SegmentRating, read_comet_json, read_decided
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note, read_ratings, write_ratings
 from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
 from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Settings, Signature
 from mbr_esd_metric.errors import InputError, number_of
-from mbr_esd_metric.files.records import CandidateRecord, Join, SegmentKey, read_candidates
+from mbr_esd_metric.files.records import CandidateRecord, Join, read_candidates
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
 from mbr_esd_metric.metaeval.choosing import Sampled
 
@@ -94,7 +95,7 @@ class MetricFiles:
 _T = TypeVar("_T")
 
 
-def joined_records(test_set: TestSet, records: Iterable[tuple[SegmentKey, _T]], where: str) -> list[list[_T | None]]:
+def joined_records(test_set: TestSet, records: Iterable[tuple[Segment, _T]], where: str) -> list[list[_T | None]]:
     """The record for each translation of the evaluated systems; None for an unrated one without a record. Each comes
     with the place of its translation; `files.records` says how places are matched.
 
@@ -105,7 +106,7 @@ def joined_records(test_set: TestSet, records: Iterable[tuple[SegmentKey, _T]], 
     rows: list[list[_T | None]] = []
     for number, system in enumerate(test_set.systems):
         places = [
-            SegmentKey(system, source, translation or "")
+            Segment(source, translation or "", system=system)
             for source, translation in zip(test_set.sources, test_set.outputs[system], strict=True)
         ]
         rows.append(join.find(places))
@@ -165,12 +166,12 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
     first = next((line for _, line in numbered_lines(path) if line.strip()), "")
     of_decisions = first.startswith("{") and '"expected_utility"' in first
     rows = _decisions(test_set, path) if of_decisions else read_comet_json(path)
-    cells = joined_records(test_set, ((row.text.place, row) for row in rows), str(path))
+    cells = joined_records(test_set, ((row.segment, row) for row in rows), str(path))
     scores = np.array([[np.nan if cell is None else _score(cell, path) for cell in row] for row in cells])
     faults: Counter[str] = Counter()
     annotations = [
         [
-            None if cell is None else cell.of(Text("", system, source, text or "")).annotation
+            None if cell is None else cell.of(Segment(source, text or "", "", system)).annotation
             for cell, source, text in zip(row, test_set.sources, test_set.outputs[system], strict=True)
         ]
         for system, row in zip(test_set.systems, cells, strict=True)
@@ -193,7 +194,7 @@ def _decisions(test_set: TestSet, path: Path) -> list[SegmentRating]:
     texts = {}
     for system in test_set.outputs:
         for number, pair in enumerate(zip(test_set.sources, test_set.outputs[system], strict=True), 1):
-            texts[system, str(number)] = Text(str(number), system, pair[0], pair[1] or "")
+            texts[system, str(number)] = Segment(pair[0], pair[1] or "", str(number), system)
     if len(test_set.systems) == 1:
         texts |= {("", name): text for (system, name), text in texts.items() if system == test_set.systems[0]}
     elsewhere = f"no system of {test_set.name} {test_set.lp}; decide on candidates of: mbr-esd sample --test-set"
@@ -220,15 +221,15 @@ def import_file(path: str | Path, test_set: TestSet, name: str, *, overwrite: bo
 def _score(row: SegmentRating, path: Path) -> float:
     if row.input_score is None:
         raise InputError(
-            f"{path}, system {row.text.system}, segment {row.text.id}: neither a score nor error spans; score it with "
-            "blank=worst if it was left out as blank"
+            f"{path}, system {row.segment.system}, segment {row.segment.label}: neither a score nor error spans; score "
+            "it with blank=worst if it was left out as blank"
         )
     return row.input_score
 
 
 def read_sampled(test_set: TestSet, path: str) -> list[list[Sampled | None]]:
     """A file of candidates, joined to the translations. Error spans are located in the texts of the test set."""
-    records = joined_records(test_set, ((record.place, record) for record in read_candidates(path)), path)
+    records = joined_records(test_set, ((record.segment, record) for record in read_candidates(path)), path)
 
     def sampled(record: CandidateRecord, system: str, number: int) -> Sampled:
         translation, label = test_set.outputs[system][number] or "", f"{path}: segment {number + 1} of {system}"
