@@ -22,10 +22,10 @@ from typing import NamedTuple
 
 from mbr_esd_metric.adapters.ratings import AT_THE_END, LeftOut, MqmError, Rating, RatingData
 from mbr_esd_metric.core.annotation import fold_severity
+from mbr_esd_metric.core.words import UNSPACED
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.files.streams import numbered_lines
-from mbr_esd_metric.prompting.pieces import UNSPACED
 
 _WITH_SYSTEM, _WITH_LP = 9, 7
 _HEADERS = ("mt_system", "lp")

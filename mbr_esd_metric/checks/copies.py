@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from mbr_esd_metric.checks.check import Check, Context, error
 from mbr_esd_metric.checks.templates import without_templates
 from mbr_esd_metric.core.annotation import ErrorSpan
+from mbr_esd_metric.core.words import UNSPACED
 from mbr_esd_metric.prompting.languages import FEWEST_LETTERS, alike, language_code, language_of, other_language
-from mbr_esd_metric.prompting.pieces import UNSPACED
 
 _WORD = re.compile(r"[^\W\d_]+")
 _SENTENCE_END = re.compile(r"[.!?。！？؟।…][\"'”’»）)]*\s*$")

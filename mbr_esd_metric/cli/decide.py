@@ -55,6 +55,7 @@ def flag(name: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Decide, and print how many segments were decided and what was left out."""
+    from mbr_esd_metric.core.corrections import NOT_APPLIED
     from mbr_esd_metric.core.decision import UNSURE
     from mbr_esd_metric.decoding.file import decide_file, file_options, workers_for
     from mbr_esd_metric.decoding.segment import FOUND_INEXACTLY
@@ -81,6 +82,8 @@ def run(args: argparse.Namespace) -> int:
         spans = {"not found in the translation, and dropped": counts["dropped"], FOUND_INEXACTLY: counts["inexact"]}
         spans |= {"malformed, and dropped": counts["malformed"]}
         said += [f"{number_of(count, 'error span')} {what}" for what, count in spans.items() if count]
+        if counts["not_applied"]:
+            said.append(f"{number_of(counts['not_applied'], 'correction')} {NOT_APPLIED}")
         lines = ["; ".join(said)]
         if summary.panel is not None:
             lines.append(summary.panel.line)

@@ -194,6 +194,7 @@ def _errors(text: Segment, annotation: Annotation) -> Iterator[str]:
         if span.correction is not None:
             details = [_visible(span.reason)] if span.reason else []
             details += [f"agreement {span.agreement:.2f}"] if span.agreement is not None else []
+            details += ["not applied: its place is ambiguous"] if span.ambiguous else []
             yield "  ".join(["  instead", _visible(span.correction) or "nothing", *details])
     for at, severity in annotation.points:
         yield f"{severity}  [{at}, {at})  error without characters"

@@ -29,7 +29,7 @@ Severity = Literal["major", "minor"]
 Side = Literal["translation", "source"]
 SIDES: tuple[Side, ...] = ("translation", "source")
 #: What says how to correct a span, under the names that it has in files.
-CORRECTION = ("correction", "reason", "agreement")
+CORRECTION = ("correction", "reason", "agreement", "ambiguous")
 #: Severities in data and ours.
 SEVERITIES: dict[str, Severity] = {"critical": "major", "major": "major", "minor": "minor"}
 #: Those without a penalty; any other one may be a slip.
@@ -64,6 +64,8 @@ class ErrorSpan:
         correction: what should stand in the place of its characters, "" for nothing; None if unknown.
         reason: why, in a sentence, or None.
         agreement: the share, in [0, 1], of the candidates' corrections of these characters that are this one; or None.
+        ambiguous: whether its words stand several times as whole words in the text that the model saw, or only inside a
+            word, so that its correction may be meant for another place.
 
     Raises:
         InputError: another value; shares may leave [0, 1] by rounding.
@@ -78,6 +80,7 @@ class ErrorSpan:
     correction: str | None = None
     reason: str | None = None
     agreement: float | None = None
+    ambiguous: bool = False
 
     def __post_init__(self) -> None:
         for name in ("start", "end"):
@@ -100,6 +103,8 @@ class ErrorSpan:
         for name in ("confidence", "agreement"):
             if (share := getattr(self, name)) is not None and not _is_share(share):
                 raise InputError(f"an error span's {name} is a number in [0, 1] or None, not {share!r}")
+        if not isinstance(self.ambiguous, bool):
+            raise InputError(f"an error span's ambiguous is true or false, not {self.ambiguous!r}")
         if self.side not in SIDES:
             raise InputError(f"an error span's side is 'translation' or 'source', not {self.side!r}")
 
@@ -112,7 +117,8 @@ class ErrorSpan:
     @property
     def correction_fields(self) -> dict[str, Any]:
         """What says how to correct the span, by its names in files; nothing where it has no correction."""
-        return {name: value for name in CORRECTION if (value := getattr(self, name)) is not None}
+        values = {name: getattr(self, name) for name in CORRECTION}
+        return {name: value for name, value in values.items() if value is not None and value is not False}
 
     @property
     def key(self) -> SpanKey:

@@ -22,16 +22,21 @@ from mbr_esd_metric.core.decision_problem import TIE
 #: Characters of a text, which a correction replaces.
 Place = tuple[Side, int, int]
 
+#: Behind the number of corrections that `corrected` leaves out.
+NOT_APPLIED = "not applied, as their words are in several places or inside a word"
+
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A candidate's correction of some characters, with the candidate's weight, log-probability and index."""
+    """A candidate's correction of some characters, with the candidate's weight, log-probability and index, and
+    whether its place is ambiguous."""
 
     correction: str
     reason: str | None
     weight: float
     logprob: float
     index: int
+    ambiguous: bool = False
 
 
 def proposals(
@@ -44,7 +49,7 @@ def proposals(
         for span in annotation or ():
             if span.correction is not None:
                 logprob = -math.inf if logprob is None else logprob
-                one = Proposal(span.correction, span.reason, float(weight), logprob, index)
+                one = Proposal(span.correction, span.reason, float(weight), logprob, index, span.ambiguous)
                 found.setdefault((span.side, span.start, span.end), []).append(one)
     return found
 
@@ -71,7 +76,8 @@ def _chosen(some: Sequence[Proposal]) -> dict[str, Any]:
     best = max(values)
     # As `likeliest` is in the order of ties, the first one wins.
     one = next(one for one, value in zip(likeliest.values(), values, strict=True) if value >= best - TIE)
-    return {"correction": one.correction, "reason": one.reason, "agreement": weights[one.correction] / total}
+    agreement = weights[one.correction] / total
+    return {"correction": one.correction, "reason": one.reason, "agreement": agreement, "ambiguous": one.ambiguous}
 
 
 @lru_cache(maxsize=1 << 16)
@@ -83,13 +89,18 @@ def _utility(one: str, other: str) -> float:
     return float(sentence_chrf(one, [other]).score + sentence_chrf(other, [one]).score) / 200
 
 
+def not_applied(annotation: Annotation) -> int:
+    """The number of corrections that `corrected` leaves out because their place is ambiguous."""
+    return sum(span.correction is not None and span.ambiguous for span in annotation)
+
+
 def corrected(translation: str, annotation: Annotation) -> str:
     """The translation with its corrections, those of overlapping spans by the more severe, then the longer, then the
-    first one. Spans without a correction stay."""
+    first one. Spans without a correction, or with an ambiguous place, stay."""
     taken: list[tuple[ErrorSpan, str]] = []
     for span in sorted(annotation.on("translation"), key=lambda one: (one.severity != "major", one.start - one.end)):
         free = all(span.end <= other.start or other.end <= span.start for other, _ in taken)
-        if span.correction is not None and free:
+        if span.correction is not None and free and not span.ambiguous:
             taken.append((span, span.correction))
     for span, text in sorted(taken, key=lambda one: -one[0].start):
         translation = translation[: span.start] + text + translation[span.end :]

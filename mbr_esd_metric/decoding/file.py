@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from mbr_esd_metric.core.corpus_rules import CorpusRule
+from mbr_esd_metric.core.corrections import not_applied
 from mbr_esd_metric.core.decision import Decision, mostly_lost
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.panel import Panel
@@ -131,7 +132,7 @@ class FileSummary:
         segments: decisions written.
         skipped: why records were left out, each naming file and line.
         counts: of the segments decided, "valid", "invalid", "located", "dropped", "inexact" and "malformed" as in
-            `Decision`, those that are "unsure", and "blank" translations.
+            `Decision`, those that are "unsure", "blank" translations, and corrections "not_applied".
         reasons: why candidates could not be read, and how many for each reason.
         scores: of the segments, no more than two different ones.
         ratios: of a rule for the whole file, the value that it maximises after each pass.
@@ -348,6 +349,7 @@ def _counts(decision: Decision) -> dict[str, int]:
         name: getattr(decision, name) for name in ("valid", "invalid", "located", "dropped", "inexact", "malformed")
     }
     # Whatever has no candidates but a blank translation stops the run.
+    counts["not_applied"] = not_applied(decision.annotation)
     return counts | {"blank": not decision.valid + decision.invalid}
 
 

@@ -74,10 +74,11 @@ class DecisionOptions:
     )
     mqm: str = _option("paper", "weights of the MQM score", lambda: WEIGHTS)
     location: str = _option(
-        "first",
+        "word",
         "which occurrence of a span's text is meant",
         lambda: LOCATIONS,
-        takes="first, or successive for the next one each time",
+        takes="word: the first as whole words, or else inside a word; first: the first one, as the paper does; "
+        "successive: the next one each time",
         short="loc",
     )
     format: str = _option("json", "how candidates say their errors, unless their file says it", lambda: FORMATS.names())

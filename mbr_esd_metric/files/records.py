@@ -13,7 +13,7 @@ with their offsets. An only candidate may have ``"tokens": [[bytes, log-probabil
 ``{system: [[[text, logprob, mt, src], ...], ...]}``, is read as well. Decisions, a line a segment::
 
     {"id", "system"?, "index", "score", "mqm", "mqm_sd"?, "error_spans": [{"start", "end", "severity", "category",
-     "text", "confidence", "correction"?, "reason"?, "agreement"?}], "corrected"?, "omissions"?,
+     "text", "confidence", "correction"?, "reason"?, "agreement"?, "ambiguous"?}], "corrected"?, "omissions"?,
      "expected_utility", "valid", "distinct", "invalid", "unsure"?, "signature"?}
 
 `score` is in [0, 1] and `mqm` in [-25, 0]. `omissions` are spans with offsets into the source, `corrected` the
@@ -372,7 +372,8 @@ def _released(system: str, number: int, candidates: object) -> CandidateRecord:
     mt, src = candidates[0][2:]
     texts, logprobs = tuple(item[0] for item in candidates), tuple(item[1] for item in candidates)
     _check_logprobs(logprobs)
-    return CandidateRecord(str(number), src, mt, CandidateColumns(texts, logprobs, (False,) * len(texts)), system)
+    columns = CandidateColumns(texts, logprobs, (False,) * len(texts))
+    return CandidateRecord(str(number), src, mt, columns, system, decision={"location": "first"})  # as that code does
 
 
 def _check_logprobs(values: tuple[object, ...]) -> None:

@@ -24,9 +24,10 @@ from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, ModelCard, with_o
 _EXPECTED = DecisionOptions(score="expected")
 
 
-def _paper(name: str, model: str, description: str, memory_gb: float, **more: Any) -> ModelCard:
-    # The length is that of the authors' code.
-    return ModelCard(f"mbr-esd-{name}", description, memory_gb, model=model, max_tokens=2048, **more)
+def _paper(name: str, model: str, description: str, memory_gb: float, rule: str = "mbr", **more: Any) -> ModelCard:
+    # Length and location are those of the authors' code.
+    decision = DecisionOptions(rule, location="first")
+    return ModelCard(f"mbr-esd-{name}", description, memory_gb, model=model, max_tokens=2048, decision=decision, **more)
 
 
 CARDS: dict[str, ModelCard] = {
@@ -42,7 +43,7 @@ CARDS: dict[str, ModelCard] = {
             "Llama 3.3 70B distilled from MBR decisions: one greedy pass",
             141.1,
             needs_prompt=True,
-            decision=DecisionOptions("greedy"),
+            rule="greedy",
             n=1,
         ),
         ModelCard(

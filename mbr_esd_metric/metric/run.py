@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mbr_esd_metric.checks.check import errors_of
 from mbr_esd_metric.core.annotation import EMPTY, SIDES, ErrorSpan
+from mbr_esd_metric.core.corrections import NOT_APPLIED, not_applied
 from mbr_esd_metric.core.decision import FEW, UNSURE, Candidate, Decision, mostly_lost
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Signature
@@ -279,6 +280,8 @@ def summary(
         _counted(candidates, "candidate", lost),
         _counted(total["located"] + total["dropped"] + total["malformed"], "error span", unfound),
     ]
+    if left := sum(not_applied(one.annotation) for one in decisions):
+        parts.append(f"{number_of(left, 'correction')} {NOT_APPLIED}")
     lowest = [s for s, one in zip(segments, decisions, strict=True) if one.valid and one.score <= 0]
     if lowest:  # further errors changed nothing
         judged = number_of(sum(one.valid > 0 for one in decisions), "segment")

@@ -4,8 +4,9 @@ A text that is not an answer in the expected form is `Invalid`, with a reason. N
 error", and no text raises. A malformed error of an answer is dropped and counted, if another one of the answer is
 located; else the answer is invalid. An error span is located where its words first stand in the translation; only if
 they do not, in the folded translation (`text.FoldedText`), or with their escapes (``&uuml;``, ``\\u00fc``) replaced,
-which is counted. A well-formed error whose span is not found, or whose severity is neutral, is dropped and counted.
-Words of an omission are located in the source; it is *unplaced* if they are in neither text.
+which is counted. Whole words come first, and a place inside a word only where there is none. A well-formed error whose
+span is not found, or whose severity is neutral, is dropped and counted. Words of an omission are located in the source;
+it is *unplaced* if they are in neither text.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ from mbr_esd_metric.core.annotation import (
     SpanKey,
     fold_severity,
 )
+from mbr_esd_metric.core.words import is_ambiguous, places
 from mbr_esd_metric.errors import InputError, unknown
 from mbr_esd_metric.prompting.text import FoldedText
 
-LOCATIONS = ("first", "successive")
+LOCATIONS = ("word", "first", "successive")
 
 #: The most characters of a candidate that are read; no model's answer is as long.
 LONGEST_ANSWER = 1 << 20
@@ -111,6 +113,8 @@ class Written(NamedTuple):
 
 #: The span of an error, its key, and whether its words stand in the text as the answer writes them.
 _Located: TypeAlias = "tuple[SpanKey, ErrorSpan, bool]"
+#: Side, start and end of some words, and whether they stand there exactly.
+_Place: TypeAlias = "tuple[Side, int, int, bool]"
 
 
 @dataclass(eq=False)
@@ -119,13 +123,14 @@ class AnswerParser(ABC):
 
     Args:
         translation: t, in which spans are located; `InputError` if it is no text.
-        location: "first" takes the first verbatim occurrence of a span, as the paper's code does; with "successive" a
-            text that is repeated within one annotation takes its next occurrence. `OptionError` for others.
+        location: "word" takes the first occurrence of a span as whole words, or else one inside a word; "first" the
+            first verbatim one, as the paper's code does; "successive" the same, and a text that is repeated within
+            one annotation takes its next occurrence. `OptionError` for others.
         source: s, in which omissions are located; None where answers do not say them.
     """
 
     translation: str
-    location: str = "first"
+    location: str = "word"
     source: str | None = None
 
     def __post_init__(self) -> None:
@@ -183,12 +188,7 @@ class AnswerParser(ABC):
     def _locate(self, error: Written, severity: Severity, ends: dict[tuple[Side, str], int] | None) -> _Located | None:
         """The span of an error that has a penalty. Successive ones with the same words stand one behind the other;
         `ends` has where the last one of each text on a side ended."""
-        place = self._search(error.text, error.sides, 0)
-        if ends is not None and place is not None:
-            text = (place[0], error.text)
-            place = self._search(error.text, (place[0],), ends.get(text, 0))
-            if place is not None:
-                ends[text] = place[2]
+        place = self._place(error, ends)
         if place is None:
             return None
         side, start, end, exact = place
@@ -197,30 +197,44 @@ class AnswerParser(ABC):
             span = ErrorSpan(start, end, severity, category, side=side)
         else:
             span = ErrorSpan(start, end, severity, error.category, correction=error.correction, reason=error.reason)
+            if error.correction is not None and is_ambiguous(self.translation, start, end):
+                span = replace(span, ambiguous=True)
         return span.key, span, exact
 
-    def _search(self, words: str, sides: Sequence[Side], after: int) -> tuple[Side, int, int, bool] | None:
-        """The first place of words that does not begin before `after`, on the first side that has them, and whether
-        they stand there exactly. Words that are nowhere are searched without one layer of escapes, then without
-        two."""
-        found = self._find(words, sides, after)
+    def _place(self, error: Written, ends: dict[tuple[Side, str], int] | None) -> _Place | None:
+        found = None
+        if self.location == "word":
+            found = self._search(error.text, error.sides, 0, whole=True)
+        found = found or self._search(error.text, error.sides, 0)
+        if ends is not None and found is not None:
+            text = (found[0], error.text)
+            found = self._search(error.text, (found[0],), ends.get(text, 0))
+            if found is not None:
+                ends[text] = found[2]
+        return found
+
+    def _search(self, words: str, sides: Sequence[Side], after: int, whole: bool = False) -> _Place | None:
+        """The first place of words, perhaps of `whole` ones alone, that does not begin before `after`, on the first
+        side that has them, and whether they stand there exactly. Words that are nowhere are searched without one layer
+        of escapes, then without two."""
+        found = self._find(words, sides, after, whole)
         for _ in range(2):
             plain = _unescaped(words)
             if found is not None or plain == words:
                 return found
-            found, words = self._find(plain, sides, after), plain
+            found, words = self._find(plain, sides, after, whole), plain
             found = found and (*found[:3], False)
         return found
 
-    def _find(self, words: str, sides: Sequence[Side], after: int) -> tuple[Side, int, int, bool] | None:
+    def _find(self, words: str, sides: Sequence[Side], after: int, whole: bool) -> _Place | None:
         for side in sides if words else ():
-            start = self._texts[side].find(words, after)
-            if start >= 0:
+            start = next(places(self._texts[side], words, after, whole), None)
+            if start is not None:
                 return side, start, start + len(words), True
         for side in sides if words else ():
             if side not in self._folded:
                 self._folded[side] = FoldedText(self._texts[side])
-            if (found := self._folded[side].find(words, after)) is not None:
+            if (found := self._folded[side].find(words, after, whole)) is not None:
                 return side, *found, False
         return None
 
@@ -350,7 +364,7 @@ class JsonParser(AnswerParser):
         """The span of a piece in `_exact`, if it has one. Raises `_Malformed`."""
         if piece not in self._errors:
             error = self._errors[piece] = self._error(_decoded(f"{{{piece}}}"))
-            if self.location == "first" and error.severity is not None:
+            if self.location != "successive" and error.severity is not None:
                 found = self._locate(error, error.severity, None)
                 if found is not None and found[2]:
                     self._exact[piece] = found[:2]

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from unicodedata import category, combining
+from unicodedata import combining
 
-#: A character of a script that writes no spaces: Thai to Burmese, Khmer, kana and ideographs.
-UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u312f\u31f0-\u9fff\uf900-\ufaff\uff66-\uff9d"
-    "\U00020000-\U0003ffff]"
-)
+from mbr_esd_metric.core.words import UNSPACED, in_word
+
 _SPACED_WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
 #: Only what means something in a regular expression is escaped: some backends refuse an escaped space or hyphen.
 _METACHARACTERS = re.compile(r"[\\.^$|()\[\]{}*+?]")
@@ -34,20 +31,14 @@ def pieces(text: str) -> list[str]:
         if text[position].isspace():
             while end < len(text) and text[end].isspace():
                 end += 1
-        elif _in_word(text[position]):
-            while end < len(text) and (_in_word(text[end]) or _links(text, end)):
+        elif in_word(text[position]):
+            while end < len(text) and (in_word(text[end]) or _links(text, end)):
                 end += 1
         while end < len(text) and combining(text[end]):
             end += 1
         cut.append(text[position:end])
         position = end
     return cut
-
-
-def _in_word(character: str) -> bool:
-    """Whether a character continues the word before it."""
-    joins = character.isalnum() or category(character).startswith("M") or character == "_"
-    return joins and UNSPACED.match(character) is None
 
 
 def _links(text: str, at: int) -> bool:

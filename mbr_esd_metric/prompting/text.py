@@ -10,6 +10,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from unicodedata import category, combining, normalize
 
+from mbr_esd_metric.core.words import places
+
 #: Characters without a picture that Unicode counts as letters, marks or symbols: fillers and variation selectors.
 _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0") | frozenset(
     map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
@@ -57,19 +59,17 @@ class FoldedText:
             self._ends += [end] * len(folded)
         self.text = "".join(characters)
 
-    def find(self, words: str, after: int = 0) -> tuple[int, int] | None:
-        """The place in the original of the first occurrence that does not begin before `after`; None if there is none.
-        A letter is never found without its accents."""
+    def find(self, words: str, after: int = 0, whole: bool = False) -> tuple[int, int] | None:
+        """The place in the original of the first occurrence, perhaps as `whole` words, that does not begin before
+        `after`; None if there is none. A letter is never found without its accents."""
         plain = words.isascii() and "  " not in words and words.isprintable() and "`" not in words
         folded = (words if plain else FoldedText(words).text).strip()
         if is_blank(folded):
             return None
-        at = self.text.find(folded, bisect_left(self._starts, after))
-        while at >= 0:
+        for at in places(self.text, folded, bisect_left(self._starts, after), whole):
             end = at + len(folded)
             if self._is_boundary(at) and self._is_boundary(end):
                 return self._starts[at], self._ends[end - 1]
-            at = self.text.find(folded, at + 1)
         return None
 
     def _is_boundary(self, at: int) -> bool:

@@ -94,7 +94,7 @@ def answers_of(
 
 def _chosen(record: CandidateRecord, rule: str, utility: str) -> tuple[Annotation, str]:
     """The annotation that a rule chooses among the candidates, and its answer."""
-    options = DecisionOptions(rule, utility)
+    options = DecisionOptions(rule, utility, location="first")
     with labelled(record.label):
         decision = decide_segment(record.columns, record.translation, options, source=record.source)
     assert decision.index is not None

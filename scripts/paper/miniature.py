@@ -187,23 +187,26 @@ def _sizes(run: Run, test: TestSet) -> tuple[int, ...]:
     return tuple(size for size in (run.size.n if test.name == "wmt23" else (run.size.ted_n,)) if size <= have)
 
 
+def _options(rule: str, utility: str = "softf1") -> DecisionOptions:
+    """Those of a row; spans are placed as in the paper."""
+    return DecisionOptions(rule, utility, location="first")
+
+
 def run_decide(run: Run) -> None:
     """decisions.json: test set -> row of the table -> spans, system by system."""
     result: dict[str, Any] = {}
     for test in run.corpus.tests:
         candidates = _read(run, test.name)
         greedy = _sampled(test, _read(run, f"{test.name}.greedy"))
-        rows: dict[str, Any] = {"empty": choose_all(greedy, DecisionOptions("empty"))}
-        rows["greedy"] = choose_all(greedy, DecisionOptions("map"))
+        rows: dict[str, Any] = {"empty": choose_all(greedy, _options("empty"))}
+        rows["greedy"] = choose_all(greedy, _options("map"))
         for size in _sizes(run, test):
             sampled = _sampled(test, [row[:size] for row in candidates])
             for rule in RULES:
                 kind, _, utility = rule.partition(" ")
-                rows[f"{rule} {size}"] = choose_all(sampled, DecisionOptions(kind, utility or "softf1"))
+                rows[f"{rule} {size}"] = choose_all(sampled, _options(kind, utility or "softf1"))
             for utility in ("softf1", "softdice"):
-                rows[f"oracle {utility} {size}"] = choose_all(
-                    sampled, DecisionOptions("oracle", utility), None, test.raters
-                )
+                rows[f"oracle {utility} {size}"] = choose_all(sampled, _options("oracle", utility), None, test.raters)
         result[test.name] = {name: _as_json(matrix) for name, matrix in rows.items()}
     _write(run.path("decisions.json"), result)
 
@@ -230,7 +233,7 @@ def run_distilled(run: Run) -> None:
     for test in run.corpus.tests:
         _sample(card, test.flat)
         rows = _sampled(test, _stored(card, test.flat))
-        decisions[test.name]["distilled greedy"] = _as_json(choose_all(rows, DecisionOptions("map")))
+        decisions[test.name]["distilled greedy"] = _as_json(choose_all(rows, _options("map")))
     _write(run.path("distilled.json"), decisions)
 
 

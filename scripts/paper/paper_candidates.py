@@ -20,6 +20,8 @@ from mbr_esd_metric.errors import labelled
 from mbr_esd_metric.files.records import read_candidates
 from mbr_esd_metric.prompting.parse import Invalid
 
+#: How the paper places spans.
+_READING = DecisionOptions(location="first")
 #: Endings of candidates files.
 ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".gen.json")
 #: Systems x segments; None if the translation is not rated.
@@ -87,8 +89,8 @@ class PaperCandidates:
             for system, segment in cells.pop(number, ()):
                 fewest = min(fewest, len(record.texts))
                 translation = test_set.outputs[test_set.systems[system]][segment] or ""
-                source = record.source if DecisionOptions().both_sides(record.columns.format) else None
-                read = read_annotations(record.candidates, translation, DecisionOptions(), source)
+                source = record.source if _READING.both_sides(record.columns.format) else None
+                read = read_annotations(record.candidates, translation, _READING, source)
                 # Each text is read once for all rows; what could not be read goes on as cut, and so invalid.
                 candidates = [
                     Candidate(c.text, None, c.logprob, truncated=True)

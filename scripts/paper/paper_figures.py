@@ -49,7 +49,7 @@ class RowSpec:
     @property
     def options(self) -> DecisionOptions:
         """The options of the row's decision."""
-        return DecisionOptions(self.rule, self.utility)
+        return DecisionOptions(self.rule, self.utility, location="first")
 
 
 def xcomet_name(kind: str, uses_reference: bool) -> str:

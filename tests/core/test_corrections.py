@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import random
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given, settings
@@ -14,11 +15,12 @@ from hypothesis import strategies as st
 from sacrebleu import sentence_chrf
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide, decide_many
-from mbr_esd_metric.core.corrections import corrected
+from mbr_esd_metric.core.corrections import corrected, not_applied, proposals, with_corrections
 from mbr_esd_metric.core.rules import rules
 from mbr_esd_metric.core.similarities import SIMILARITIES
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.prompting.formats import get_format
+from mbr_esd_metric.prompting.parse import Parsed
 
 MT = "Der Hund, der 🐉 bellt laut."
 TEXTS = ["", "Katze", "Die Katze", "die Katze", "Kater", 'a "b" }, {', MT]
@@ -129,6 +131,22 @@ def test_corrections_by_the_own_words_change_nothing(places: list[tuple[int, int
 def test_the_corrected_translation(spans: list[tuple[int, int, str, str | None]], expected: str) -> None:
     annotation = Annotation([ErrorSpan(a, b, severity, correction=text) for a, b, severity, text in spans])
     assert corrected(MT, annotation) == expected
+
+
+def test_a_correction_whose_place_is_ambiguous_is_not_applied() -> None:
+    """What a model gives is the words; what has offsets of its own is applied."""
+    text = "Er sah den Hund und den Katze, in Berlin. 开门，关门。"
+    for words, is_clear in (("den", False), (",", True), ("in", True), ("er", False), ("Katze", True), ("门", False)):
+        error = {"error_span": words, "category": "a", "sub_category": "b", "severity": "minor", "correction": "X"}
+        parsed = get_format("json-corrections").parser(text).parse(json.dumps({"errors": [error]}))
+        assert isinstance(parsed, Parsed)
+        decided = with_corrections(parsed.annotation, proposals([parsed.annotation], [1.0], [None]))
+        for annotation in (parsed.annotation, decided, Annotation([asdict(span) for span in decided])):
+            assert corrected(text, annotation) == (text.replace(words, "X", 1) if is_clear else text), words
+            assert not_applied(annotation) == (not is_clear)
+            assert ("ambiguous" in annotation.spans[0].correction_fields) == (not is_clear)
+        given = Annotation([replace(span, ambiguous=False) for span in decided])
+        assert "X" in corrected(text, given)
 
 
 def test_a_correction_of_another_kind_is_an_error() -> None:

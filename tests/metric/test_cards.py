@@ -33,7 +33,7 @@ def test_the_cards_are_the_papers() -> None:
     assert CARDS["mbr-esd-llama"].model == "meta-llama/Llama-3.3-70B-Instruct"
     for name in ("llama", "gemma2", "phi4", "mistral"):
         card = CARDS[f"mbr-esd-{name}"]
-        assert (card.samples, card.decision) == (256, DecisionOptions("mbr", "softf1"))
+        assert (card.samples, card.decision) == (256, DecisionOptions("mbr", "softf1", location="first"))
         assert card.sampling == Sampling(temperature=2.0, top_k=10, max_tokens=2048, seed=0)
     distilled = CARDS["mbr-esd-llama-distill"]
     assert (distilled.samples, distilled.sampling.temperature) == (1, 0.0)

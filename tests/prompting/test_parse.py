@@ -75,6 +75,28 @@ def test_location() -> None:
         JsonParser(TEXT, "last")
 
 
+def test_whole_words_come_before_places_inside_words() -> None:
+    """Exact or folded; in scripts without spaces each character is a word. `first` is the paper's."""
+    for words, text, start in (
+        ("an", "Ein Mann ruft an.", 14),
+        ("er", TEXT, TEXT.index(" er ") + 1),
+        ("an", "Ein Mann.", 5),  # a part of a word is better than none
+        ("3", "13 und 3", 7),
+        ("’s", "Karl's geht's", 4),
+        ("homme", "l'homme", 2),
+        ("门", "开门。门", 1),
+        ("क", "कि क", 3),
+        ("e", "e\u0301 e", 3),
+        ("zu\xa0an", "zu anderen, zu  an", 12),
+    ):
+        assert [key[0] for key in read(answer(words), text, "word")] == [start], words
+    assert read(answer("er"), TEXT) == [(1, 3, "major")]
+    omitted = get_format("json-omissions").parser("Er kam in Berlin", "word", "A man came in.")
+    parsed = omitted.parse(answer("in").replace("error_span", "omitted_span"))
+    assert isinstance(parsed, Parsed)
+    assert [(span.side, span.start) for span in parsed.annotation] == [("source", 11)]
+
+
 WHOLE = answer("Hund")
 
 

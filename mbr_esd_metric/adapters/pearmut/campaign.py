@@ -10,8 +10,8 @@ from itertools import product
 from typing import Any, Literal
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.core.words import UNSPACED
 from mbr_esd_metric.errors import InputError, OptionError, number_of
-from mbr_esd_metric.prompting.pieces import UNSPACED
 
 Protocol = Literal["ESA", "MQM"]
 

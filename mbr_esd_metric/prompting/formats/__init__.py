@@ -58,7 +58,7 @@ class AnswerFormat(ABC):
         """A guess at the tokens of an answer, for estimates before there is one."""
         return 64  # JSON: the mean of the demo model on TED talks
 
-    def parser(self, translation: str, location: str = "first", source: str = "") -> AnswerParser:
+    def parser(self, translation: str, location: str = "word", source: str = "") -> AnswerParser:
         """The reader of the candidates of one segment; arguments and what raises are those of `AnswerParser`."""
         return self.reader(translation, location, source if self.both_sides else None)
 
