@@ -20,8 +20,10 @@ from typing import Any
 TOKEN = re.compile(
     r"[^\s\0-/:-@\[-`{-\xa9\xab-\xb1\xb4\xb6-\xb9\xbb\xbf\u2000-\u206f\u3000-\u303f\uff00-\uff0f\uff1a-\uff20।؟،؛]+"
 )
-#: A letter of a script that is written without blanks between words.
-UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+#: A letter of a script that is written without blanks between words, or behind them.
+UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+#: A letter of Korean, which writes particles behind a word, and blanks before it.
+_HANGUL = re.compile("[\uac00-\ud7af]")
 #: A letter of a script that has capitals.
 _CASED = re.compile("[A-Za-zÀ-ɏͰ-ϿЀ-ԯḀ-ỿ\u0530-\u058f]")
 #: Marks behind which a sentence may begin, so that a capital letter says nothing.
@@ -34,12 +36,14 @@ CASES = frozenset(
     re.findall(
         r"\w+",
         """
-        bs cs de el et fi hr hu is ka kk ko ky la lt lv mk mn pl ru sk sl sr tr tt uk uz az hy
+        bs cs de el et fi hr hu is ka kk ky la lt lv mk mn pl ru sk sl sr tr tt uk uz az hy
         """,
     )
 )
 #: The longest time of day that German joins to a weekday: "nachmittags".
 _COMPOUND = 11
+#: Languages in which the name of May has three letters and no other meaning.
+_SHORT_MONTHS = frozenset(("da", "de", "fr", "nb", "nl", "sv"))
 #: Letters that give way to an ending.
 _ENDING = re.compile("(?:[аеиоуыэюяёйьіїєaeiouyąęěåäöőηαςο]{1,2})$")
 #: Further locales of a language, whose names differ.
@@ -58,6 +62,7 @@ _UNSURE = {
         "es": "chile cuba marte mali",
         "fr": "inde mars mali niger",
         "it": "cuba cina mali",
+        "ko": "가나 가봉 괌 기니 말리 수단 오만 이란 인도 차드 토고 통가 피지",
         "pl": "czad środek środka środki środku",
         "ru": "того чад мали среди среде средой перу",
         "zh": "海地 馬里 马里 也門 也门 多哥",
@@ -71,7 +76,7 @@ _SPRING = re.compile(
 )
 _SPRING_KEYS = {"March": "3", "May": "5"}
 #: A month that is written with its number, and calendars that have others of this number.
-_NUMBERED_MONTH = re.compile(r"(?<![\d.．/])(1[0-2]|[1-9])[ 　]?月(?!間|间|期|龄|齢)")
+_NUMBERED_MONTH = re.compile(r"(?<![\d.．/])(1[0-2]|[1-9])[ 　]?[月월](?!間|间|期|龄|齢)")
 _LUNAR = re.compile("[农農阴陰]历|[农農阴陰]曆|旧暦|正月")
 #: What CLDR leaves out, by class and language: key -> forms.
 _SYNONYMS: dict[tuple[str, str], dict[str, str]] = {
@@ -243,7 +248,10 @@ def _add_names(found: Lexicon, locale: Mapping[str, Any]) -> None:
                 capital = language == "en"
                 sure = not any(character.isdigit() for character in text)
                 endings = _COMPOUND if language == "de" and kind == "weekday" else 3 if cases else 1
-                found.add(text, kind, frozenset({str(key)}), sure=sure, capital=capital, endings=endings)
+                shortest = 3 if kind == "month" and language in _SHORT_MONTHS else 4
+                found.add(
+                    text, kind, frozenset({str(key)}), sure=sure, capital=capital, endings=endings, shortest=shortest
+                )
             for key, text in context["abbreviated"].items():
                 found.texts[kind, str(key)].add(fold(text).rstrip("."))
                 if UNSPACED.search(text) and len(text) > 1 and not any(one.isdigit() for one in text):
@@ -319,7 +327,7 @@ def names_of(text: str, words: Lexicon, *, exact: bool) -> Iterator[Name]:
     if words.language == "en":
         for match in _SPRING.finditer(text):
             yield Name(match.end() - len(match[1]), match.end(), "month", frozenset({_SPRING_KEYS[match[1]]}), True)
-    if words.language in ("ja", "zh") and not _LUNAR.search(text):
+    if words.language in ("ja", "ko", "zh") and not _LUNAR.search(text):
         for match in _NUMBERED_MONTH.finditer(text):
             yield Name(*match.span(), "month", frozenset({str(int(match[1]))}), True)
     if words.characters:
@@ -360,6 +368,8 @@ def _unspaced_names(text: str, words: Lexicon) -> Iterator[Name]:
     past = 0
     for at, character in enumerate(text):
         if at < past or character not in words.characters:
+            continue
+        if at and _HANGUL.match(character) and _HANGUL.match(text, at - 1):
             continue
         matching = [(form, one) for form, one in words.characters[character] if text.startswith(form, at)]
         if matching:

@@ -92,11 +92,16 @@ def _missing(
     languages: Sequence[str],
 ) -> list[Name]:
     """The sure names of a text that are missing in another text, whose names and likely languages are given."""
+    folded, known = text.casefold(), {other.keys: other for other in others}.values()
+    shown: dict[frozenset[str], bool] = {}
     found = []
     for one in names:
-        present = not one.sure or written[one.start : one.end].casefold() in text.casefold()
-        present = present or any(agree(one, other) for other in others)
-        if not present and not _shown(one, others, text, languages):
+        if not one.sure or written[one.start : one.end].casefold() in folded:
+            continue
+        if one.keys not in shown:
+            present = any(agree(one, other) for other in known)
+            shown[one.keys] = present or _shown(one, others, text, languages)
+        if not shown[one.keys]:
             found.append(one)
     return found
 

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
+from itertools import product
 
 from mbr_esd_metric.checks.lexicons import TOKEN
 
 #: The languages whose number words are read, each with those that number-parser lacks.
 _MORE: dict[str, dict[int, str]] = {
-    "bg": {}, "bs": {}, "ca": {}, "el": {}, "en": {}, "es": {}, "hr": {}, "is": {}, "it": {}, "mk": {}, "nb": {},
+    "bs": {}, "ca": {}, "el": {}, "en": {}, "es": {}, "hr": {}, "is": {}, "mk": {}, "nb": {},
     "pt": {}, "sr": {}, "uk": {2: "двоє", 3: "троє", 4: "четверо", 5: "пʼятеро"},
     "cs": {20: "dvacet dvaceti", 30: "třicet třiceti", 40: "čtyřicet čtyřiceti"},
     "da": {20: "tyve", 30: "tredive", 40: "fyrre", 50: "halvtreds", 60: "tres", 70: "halvfjerds", 80: "firs"},
@@ -24,7 +25,11 @@ _MORE: dict[str, dict[int, str]] = {
         **{10 * n: f"{stem}zig" for n, stem in ((4, "vier"), (5, "fünf"), (6, "sech"), (7, "sieb"), (8, "acht"))},
         2: "zweien zweier zwo", 3: "dreier dreien", 20: "zwanzig", 30: "dreißig dreissig", 90: "neunzig",
     },
-    "fi": {}, "hu": {}, "lt": {}, "lv": {}, "ro": {}, "sk": {}, "sl": {},
+    "fi": {}, "hu": {},
+    "it": {
+        20: "venti", 30: "trenta", 40: "quaranta", 50: "cinquanta", 60: "sessanta", 70: "settanta", 80: "ottanta",
+        90: "novanta",
+    },
     "fr": {20: "vingts", 60: "soixante", 100: "cents"},
     "nl": {
         20: "twintig", 30: "dertig", 40: "veertig", 50: "vijftig", 60: "zestig", 70: "zeventig", 80: "tachtig",
@@ -32,29 +37,28 @@ _MORE: dict[str, dict[int, str]] = {
     },
     "pl": {
         2: "dwojgiem dwoje", 3: "troje trojgiem", 20: "dwadzieścia dwudziestu", 30: "trzydzieści trzydziestu",
-        40: "czterdzieści czterdziestu", 50: "pięćdziesiąt pięćdziesięciu",
+        40: "czterdzieści czterdziestu", 50: "pięćdziesiąt pięćdziesięciu", 60: "sześćdziesiąt sześćdziesięciu",
+        70: "siedemdziesiąt siedemdziesięciu", 80: "osiemdziesiąt osiemdziesięciu", 90: "dziewięćdziesiąt",
     },
     "ru": {2: "двое двоих", 3: "трое троих", 4: "четверо четверых", 5: "пятеро пятерых", 6: "шестеро", 7: "семеро"},
-    "sv": {},
+    "sk": {50: "päťdesiat", 60: "šesťdesiat", 70: "sedemdesiat", 80: "osemdesiat", 90: "deväťdesiat"}, "sv": {},
 }  # fmt: skip
 #: Words that mean something else as well.
 _UNSURE = {
     "da": "to fire",
     "es": "once",
-    "et": "kuus viis",
     "fi": "kuusi",
     "fr": "neuf",
     "hu": "hat hét",
     "it": "sei",
     "nl": "acht elf",
     "pt": "sete",
-    "ro": "noua",
     "sv": "sex fyra",
 }
-#: What German and Dutch write between a unit and tens.
-_BETWEEN = {"de": "und", "nl": "en"}
+#: What stands between a unit and tens that are one word; languages whose tens stand before a unit, as one word.
+_BETWEEN, _JOINED = {"de": "und", "nl": "en", "da": "og"}, frozenset(("it", "nb", "sk", "sv"))
 #: Words between tens and a unit.
-_AND = frozenset(("and", "und", "y", "e", "et", "i", "och", "og"))
+_AND = frozenset(("and", "und", "y", "e", "et", "i", "och", "og", "и"))
 #: Within words: п'ять.
 _APOSTROPHES = {ord("'"): "\u02bc", ord("’"): "\u02bc"}
 #: Numbers that a unit follows, and the least that take others before them.
@@ -93,11 +97,14 @@ def number_words(language: str) -> Mapping[str, int]:
                 found[word.casefold().translate(_APOSTROPHES)] = value
     for value, words in _MORE[language].items():
         found.update(dict.fromkeys(map(str.casefold, words.split()), value))
-    if language in _BETWEEN:
-        units = {word: value for word, value in found.items() if 0 < value < 10}
-        tens = {word: value for word, value in found.items() if value in _TENS}
-        between = _BETWEEN[language]
-        found |= {f"{a}{between}{b}": units[a] + tens[b] for a in units for b in tens}
+    units = {word: value for word, value in found.items() if 0 < value < 10}
+    tens = {word: value for word, value in found.items() if value in _TENS}
+    for (unit, one), (ten, other) in product(units.items(), tens.items()):
+        if language in _BETWEEN:
+            found[f"{unit}{_BETWEEN[language]}{ten}"] = one + other
+        elif language in _JOINED:
+            elided = ten[:-1] if language == "it" and unit[0] in "uo" else ten
+            found[elided + unit] = found[elided + unit.replace("tre", "tré")] = one + other
     return found
 
 

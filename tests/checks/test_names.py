@@ -14,6 +14,8 @@ WRONG = [
     ("en-de", "The meeting is on Monday.", "Das Treffen findet dienstags statt.", "weekday", "dienstags"),
     ("en-fr", "I will see you on Thursday.", "Je te verrai vendredi.", "weekday", "vendredi"),
     ("en-ru", "We leave on Wednesday.", "Мы уезжаем в субботу.", "weekday", "субботу"),
+    ("en-ko", "See you on Monday.", "화요일에 만나요.", "weekday", "화요일"),
+    ("en-nl", "The festival is in March.", "Het festival is in mei.", "month", "mei"),
     ("zh-en", "星期三下午开会。", "The meeting is on Thursday afternoon.", "weekday", "Thursday"),
     ("en-ja", "The shop is closed on Friday.", "その店は木曜日に休みです。", "weekday", "木曜日"),
     ("en-de", "She arrived in October.", "Sie kam im November an.", "month", "November"),
