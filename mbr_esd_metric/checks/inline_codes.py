@@ -55,11 +55,10 @@ def _differences(
 
 
 def _place(code: InlineCode, text: str) -> tuple[int, int]:
-    """The text of a code; of an empty one the word before it, or else the one behind it."""
+    """The text of a code; of an empty one the nearest word, of two the one before it."""
     inside = text[code.start : code.end]
     if inside.strip():
         start = code.start + len(inside) - len(inside.lstrip())
         return start, start + len(inside.strip())
     words = [match.span() for match in _WORD.finditer(text)]
-    before = [word for word in words if word[0] < code.start]
-    return before[-1] if before else words[0]
+    return min(words, key=lambda word: max(code.start - word[1], word[0] - code.start, 0), default=(0, len(text)))

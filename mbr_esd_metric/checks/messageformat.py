@@ -38,6 +38,7 @@ class Message:
         arguments: in all branches; None where the grammar is broken.
         words: argument -> the words among which it selects.
         wrong: branches of a plural that no language has.
+        is_complete: whether each choice has the branch "other", without which programs fail.
     """
 
     start: int
@@ -45,6 +46,7 @@ class Message:
     arguments: tuple[Argument, ...] | None
     words: Mapping[str, frozenset[str]]
     wrong: frozenset[str] = frozenset()
+    is_complete: bool = True
 
 
 @lru_cache(maxsize=8)
@@ -82,14 +84,16 @@ def _message(text: str, start: int, end: int) -> Message:
     arguments: list[Argument] = []
     words: dict[str, frozenset[str]] = {}
     wrong: set[str] = set()
+    is_complete = True
     for node in _nodes(tree):
         name, kind, options = node["name"], node.get("type", ""), node.get("options")
         arguments.append(Argument(start + node["start"], start + node["end"], name, not isinstance(options, dict)))
+        is_complete &= not isinstance(options, dict) or "other" in options
         if isinstance(options, dict) and kind == "select":
             words[name] = words.get(name, frozenset()) | options.keys()
         elif isinstance(options, dict):
             wrong |= {one for one in options if one not in _PLURALS and not re.fullmatch(r"=\d+", one)}
-    return Message(start, end, tuple(arguments), words, frozenset(wrong))
+    return Message(start, end, tuple(arguments), words, frozenset(wrong), is_complete)
 
 
 def _nodes(tree: Sequence[Any]) -> Iterator[dict[str, Any]]:

@@ -96,17 +96,18 @@ def _of_dates(
 
 
 def _broken(before: Sequence[Message], after: Sequence[Message]) -> ErrorSpan | None:
-    """An error over the first message of the translation that cannot be read, or has a branch of no language or of a
-    word among which the source does not select, where the source's can be read."""
+    """An error over the first message of the translation that cannot be read, lacks the branch "other", or has a branch
+    of no language or of a word among which the source does not select, where the source's has none of these faults."""
     if not before or any(one.arguments is None or one.wrong for one in before):
         return None
     words: dict[str, frozenset[str]] = {}
     for one in before:
         for name, of_name in one.words.items():
             words[name] = words.get(name, frozenset()) | of_name
+    complete = all(one.is_complete for one in before)
     for one in after:
         others = any(of_name - words.get(name, of_name) - {"other"} for name, of_name in one.words.items())
-        if one.arguments is None or one.wrong or others:
+        if one.arguments is None or one.wrong or others or (complete and not one.is_complete):
             return error("placeholder", one.start, one.end)
     return None
 

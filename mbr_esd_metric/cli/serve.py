@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mbr_esd_metric.errors import require
+from mbr_esd_metric.errors import OptionError, require
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,12 +47,15 @@ def serve_command(name: str, host: str, port: int, flags: Sequence[str] = ()) ->
     Those that change candidates are part of the served name, as in `vllm=`.
     """
     from mbr_esd_metric.generation.embedded import with_weights
+    from mbr_esd_metric.generation.engine import NO_MODEL
     from mbr_esd_metric.generation.engines.vllm import is_cpu_build, lora_rank, merged_where_slow, server_flags
     from mbr_esd_metric.generation.pretrained import model_name
     from mbr_esd_metric.metric.cards import load_card
     from mbr_esd_metric.metric.sources import choose_engine
 
     card = load_card(name)
+    if card.engine == NO_MODEL:
+        raise OptionError(f"{name} runs no model, so there is nothing to serve; score with it on any machine")
     choose_engine(replace(card, engine="vllm"))  # raises where vLLM cannot run this model, as the small one
     require("vllm", "vllm", "mbr-esd serve")
     options = merged_where_slow(with_weights(card.engine_options))

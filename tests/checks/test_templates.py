@@ -45,6 +45,7 @@ from tests.helpers.checks import found
             "{g, select, male {{n, plural, one {his file} other {his # files}}} other {{n, plural, other {# files}}}}",
             "{g, select, other {{n, plural, one {seine Datei} other {seine # Dateien}}}}",
         ),
+        ("{n, plural, one {# file}}", "{n, plural, one {# Datei}}"),
         # Dates have each language's own order.
         ("%m/%d/%Y", "%Y年%m月%d日"),
         ("%B %d, %Y at %I:%M %p", "%d. %B %Y um %Hh%M"),
@@ -76,6 +77,7 @@ def test_good_templates(source: str, translation: str) -> None:
         ("${user} left", "$ {user} ging", ["[${user}]"]),
         ("{n, plural, one {# file} other {# files}}", "{n, plural, other {Dateien}}", ["[#]"]),
         ("{n, plural, other {{name}: #}}", "{n, plural, other {#}}", ["[{name}]"]),
+        ("{n, plural, one {# file} other {# files}}", "{n, plural, one {# Datei}}", ["{n, plural, one {# Datei}}"]),
         ("{n, plural, other {#}}", "{n, plural, andere {#}}", ["{n, plural, andere {#}}"]),
         ("{n, plural, other {#}}", "{n, plural, other {#}", ["{n, plural, other {#}"]),
         ("{g, select, male {a} other {b}}", "{g, select, mann {a} other {b}}", ["{g, select, mann {a} other {b}}"]),

@@ -55,6 +55,11 @@ def test_the_command_becomes_the_server(gpu_build: None, mbr_esd: Command, monke
     assert "s3cret" not in printed.err
 
 
+def test_the_checks_alone_are_no_model_to_serve() -> None:
+    with pytest.raises(OptionError, match="mbr-esd-checks runs no model, so there is nothing to serve"):
+        serve_command("mbr-esd-checks", "127.0.0.1", 8000)
+
+
 def test_arguments_of_vllm_are_flags_of_its_command(gpu_build: None) -> None:
     command = " ".join(serve_command(NAME, "127.0.0.1", 8000)[1:])
     assert command.startswith("-m vllm.entrypoints.cli.main serve ")

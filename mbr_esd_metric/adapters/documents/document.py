@@ -157,15 +157,16 @@ _ISSUES = {
     "repetition": "duplication",
     "placeholder": "markup",
     "check/tag": "markup",
+    "check/language": "untranslated",
     "copy": "untranslated",
 }
 
 
 def issue_type(span: ErrorSpan) -> str:
     """The ITS type of an error; "other" if its category names none."""
-    if span.side == "source":
-        return "omission"
     category = (span.category or "").lower()
+    if span.side == "source" and not category.startswith("check/"):
+        return "omission"
     return next((issue for word, issue in _ISSUES.items() if word in category), "other")
 
 

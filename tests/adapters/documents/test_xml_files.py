@@ -105,7 +105,7 @@ def test_codes_that_differ_are_errors() -> None:
         "lost line break": [("tag", "[One]")],
         "lost tag": [("tag", "[new]")],
         "lost pair": [("tag", "[new]")],
-        "an empty pair": [("tag", "[Press]")],
+        "an empty pair": [("tag", "[here]")],
     }
 
 
