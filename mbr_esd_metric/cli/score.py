@@ -211,7 +211,7 @@ def _show(
     warning: str | None = None,
     advice: Sequence[str] = (),
 ) -> int:
-    """Write the files, and print the scores as ``comet-score`` does; the run has printed its advice."""
+    """Write and print the scores, close the gates, and return the exit status; the run has printed its advice."""
     from mbr_esd_metric.metric.cards import limits
     from mbr_esd_metric.metric.metric import mean
 
@@ -231,6 +231,24 @@ def _show(
     for one in decides:
         (logger.warning if has_gate(args) else logger.info)(one)
     scores = {path: mean([row["COMET"] for row in rows]) for path, rows in judged.items()}
+    note = _write(args, texts, data)
+    status = 0
+    if args.summary or has_gate(args):
+        every = "; ".join(filter(None, (*advice, warning)))
+        status = close_score_gate(args, texts, judged, scores, shares, every, decides)
+    if not args.only_system:
+        for path, name, row in _in_order(texts, data):
+            print(f"{printable(path)}\tSegment {printable(name)}\tscore: {row['COMET']:.4f}")
+    _print_systems(texts, scores, shares)
+    if args.to_json:
+        print(printable(f"Predictions saved in: {args.to_json}."))
+    if note:
+        print(printable("; ".join([note, *decides])))
+    return status or int(any("refused" in row for rows in data.values() for row in rows))
+
+
+def _write(args: argparse.Namespace, texts: Texts, data: Mapping[str, Sequence[dict[str, Any]]]) -> str:
+    """Write the files that the user names; returns what there is to say of a marked one."""
     if args.to_json:
         content = {
             path: [
@@ -248,25 +266,18 @@ def _show(
     note = write_errors_of(texts, data, args.to_csv, args.output) if args.to_csv or args.output else ""
     if args.sarif or "GITHUB_ACTIONS" in os.environ:
         _review(texts, data, args.sarif)
-    status = 0
-    if args.summary or has_gate(args):
-        every = "; ".join(filter(None, (*advice, warning)))
-        status = close_score_gate(args, texts, judged, scores, shares, every, decides)
-    if not args.only_system:
-        for path, name, row in _in_order(texts, data):
-            print(f"{printable(path)}\tSegment {printable(name)}\tscore: {row['COMET']:.4f}")
+    return note
+
+
+def _print_systems(texts: Texts, scores: Mapping[str, float], shares: Mapping[str, float]) -> None:
+    """The mean score of each system, as ``comet-score`` prints it."""
     for path, changed in texts.changed.items():
-        if path not in judged:
+        if path not in scores:
             print(printable(f"{path}: {changed}"))
     for path, score in scores.items():
         print(f"{printable(path)}\tscore: {score:.4f}")
         if shares:
             print(f"{printable(path)}\twithout error: {shares[path]:.4f}")
-    if args.to_json:
-        print(printable(f"Predictions saved in: {args.to_json}."))
-    if note:
-        print(printable("; ".join([note, *decides])))
-    return status or int(any("refused" in row for rows in data.values() for row in rows))
 
 
 def write_errors_of(

@@ -15,9 +15,9 @@ from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.generation.embedded import EMBEDDED
 from mbr_esd_metric.generation.engine import Sampling
 from mbr_esd_metric.generation.pretrained import model_name
+from mbr_esd_metric.metric.advice import summary
 from mbr_esd_metric.metric.card import with_options
 from mbr_esd_metric.metric.cards import CARDS, limits, load_card
-from mbr_esd_metric.metric.run import summary
 
 SMALL = Path(__file__).parents[2] / "mbr_esd_metric" / "small"
 HEAD = "class_identifier: mbr_esd_metric\n"

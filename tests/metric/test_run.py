@@ -21,11 +21,12 @@ from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import EngineError, NoValidCandidateError
 from mbr_esd_metric.files.records import write_records
 from mbr_esd_metric.generation.engine import Generated, Refused, Request, Sampling
+from mbr_esd_metric.metric.advice import summary
 from mbr_esd_metric.metric.card import ModelCard, with_options
 from mbr_esd_metric.metric.cards import load_card
 from mbr_esd_metric.metric.data_warnings import warnings
 from mbr_esd_metric.metric.metric import Metric, Prediction
-from mbr_esd_metric.metric.run import annotate, summary
+from mbr_esd_metric.metric.run import annotate
 from tests.helpers.candidates import answer, record
 from tests.helpers.real_server import stored
 from tests.helpers.stub_engine import StubEngine, run_stub

@@ -69,7 +69,7 @@ class AnswerFormat(ABC):
 
 
 #: Formats that stand in another one's file.
-_BESIDE = {"compact-omissions": "compact", "esa": "compact", "json-omissions": "json"}
+_BESIDE = {"compact-omissions": "compact", "json-omissions": "json"}
 #: Entry points of other packages: ``mbr_esd_metric.formats``.
 FORMATS = Catalog("format", "formats", __name__, AnswerFormat, _BESIDE)  # type: ignore[type-abstract]
 

@@ -2,17 +2,15 @@ r"""`format=compact`: ``none``, or ``major <wrong words> minor <other words>``; 
 
 Inside the angle brackets a backslash stands before ``<``, ``>`` and itself, and ``\n``, ``\r``, ``\t`` are as in JSON.
 
-`format=compact-omissions` also says what is left out, ``omitted major <words of the source>``. `format=esa` has the
-same errors, and in a second line a score from 0 to 100, as in ESA: ``score 71``.
+`format=compact-omissions` also says what is left out, ``omitted major <words of the source>``.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import cast
 
-from mbr_esd_metric.core.annotation import EMPTY, Annotation, Severity, Side, mqm_score
+from mbr_esd_metric.core.annotation import EMPTY, Annotation, Severity, Side
 from mbr_esd_metric.prompting.formats import AnswerFormat, spans_by_text
 from mbr_esd_metric.prompting.parse import AnswerParser, Invalid, Parsed, Written
 from mbr_esd_metric.prompting.pieces import grounded_spans, writable
@@ -31,7 +29,6 @@ _OMITTED = "omitted "
 #: By whether an answer says what is left out: an error.
 _ERROR = {False: re.compile("()" + _SPAN), True: re.compile(f"({_OMITTED})?{_SPAN}")}
 _ESCAPE = re.compile(r"\\[\\<>nrt]")
-_SCORE = re.compile(r"score (100|[1-9]?[0-9])")
 
 
 class CompactParser(AnswerParser):
@@ -93,29 +90,3 @@ class CompactOmissionsFormat(CompactFormat):
 
     name = "compact-omissions"
     both_sides = True
-
-
-class EsaParser(CompactParser):
-    """The reader of a line of errors and a line with the score; an answer needs both."""
-
-    def read(self, text: str) -> Parsed | Invalid:
-        errors, _, score = text.rstrip(" \n").rpartition("\n")
-        number = _SCORE.fullmatch(score)
-        if number is None:
-            return Invalid("no line with a score")
-        return replace(super().read(errors), self_reported_score=int(number[1]) / 4 - 25)
-
-
-class EsaFormat(CompactOmissionsFormat):
-    """Errors in one line, and a score from 0 to 100 in the next."""
-
-    name = "esa"
-    reader = EsaParser
-
-    def grammar(self, translation: str, grounded: bool = False, source: str = "") -> str:
-        return super().grammar(translation, grounded, source) + r"\n" + _SCORE.pattern
-
-    def answer(self, annotation: Annotation, translation: str, source: str = "") -> tuple[str, int]:
-        """The errors, and as score the rest of 100: a minor one takes 4, a major one 20 (MQM's 1 and 5 of 25)."""
-        errors, lost = super().answer(annotation, translation, source)
-        return f"{errors}\nscore {round(100 + 4 * mqm_score(annotation))}", lost
