@@ -40,7 +40,7 @@ LIMITS = {
     "tests: lines": 21_000,
     "scripts: lines": 5_000,
     "docs: words": 24_000,
-    "evidence: words": 10_000,
+    "evidence: words": 10_500,
 }
 
 
