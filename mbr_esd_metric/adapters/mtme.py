@@ -20,8 +20,8 @@ import numpy as np
 
 from mbr_esd_metric.adapters.ratings import MqmError, annotation_of_errors
 from mbr_esd_metric.adapters.wmt.layout import Layout, SystemChoice, TestSetInfo
-from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note
-from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet, choose_ratings
+from mbr_esd_metric.adapters.wmt.rating_files import Ratings, choose_ratings, fault_note
+from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metaeval.spans import DEFAULT_MEASURES, SpanScores, evaluate_spans

@@ -102,6 +102,14 @@ class SegmentRating:
         return None if self.annotation is None else mqm_score(self.annotation)
 
     @property
+    def estimated(self) -> bool:
+        """Whether the MQM score is not that of the spans, as where a model states it, or it is a mean over the
+        candidates; means over sentences, which are shown one by one, and blank translations aside."""
+        if self.input_mqm is None or self.annotation is None or self.parts or self.blank:
+            return False
+        return all(abs(self.input_mqm - mqm_score(self.annotation, name)) > 1e-6 for name in ("paper", "google"))
+
+    @property
     def score(self) -> float | None:
         """The score that came with it, or that of its spans, in [0, 1]; None without either."""
         if self.input_score is not None:

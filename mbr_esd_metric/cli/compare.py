@@ -24,7 +24,7 @@ from mbr_esd_metric.errors import (
     number_of,
     printable,
 )
-from mbr_esd_metric.files.paths import check_distinct, system_names
+from mbr_esd_metric.files.paths import NamedPath, check_distinct, system_names
 from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, render_all, table_of
 
 if TYPE_CHECKING:
@@ -41,8 +41,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files",
         nargs="+",
-        metavar="FILE",
-        help="what `score --to_json`, comet-score --to_json, `decide` or `sample` wrote, of one or more systems",
+        metavar="[NAME=]FILE",
+        help="what `score --to_json`, comet-score --to_json, `decide` or `sample` wrote, of one or more systems; NAME "
+        "is shown for it",
     )
     add_table(parser)
     parser.add_argument(
@@ -59,7 +60,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_gate(parser)
     parser.epilog = (
         "examples:\n  mbr-esd score -s src.txt -t old.txt new.txt --to_json out.json && mbr-esd compare out.json\n"
-        "  mbr-esd compare old.json new.json --fail-if-worse --max-drop 0.3"
+        "  mbr-esd compare old.json new.json --fail-if-worse --max-drop 0.3\n"
+        "  mbr-esd compare MBR=mbr.json MAP=map.json"
     )
 
 
@@ -69,8 +71,9 @@ def run(args: argparse.Namespace) -> int:
         raise OptionError(f"--max-drop {args.max_drop:g}: give a difference of scores from 0, such as 0.3")
     gate = args.fail_if_worse or args.max_drop is not None
     check_gate(args, gate)
-    check_distinct(args.files)
-    systems = _systems(args.files)
+    files = [NamedPath.parse(text) for text in args.files]
+    check_distinct([str(file.path) for file in files])
+    systems = _systems(files)
     sampled = any(one.score.variance for system in systems.values() for one in system.values())
     tables = [_means(systems, sampled)]
     tables += [table for table in (_pairs(systems, sampled), _drops(systems)) if table.rows]
@@ -103,17 +106,20 @@ class _Row:
 _System = dict[Hashable, _Row]
 
 
-def _systems(paths: Sequence[str]) -> dict[str, _System]:
+def _systems(files: Sequence[NamedPath]) -> dict[str, _System]:
     """Name -> rows of each system, joined by source and occurrence, or by id if a file has no sources."""
     rows: dict[tuple[str, str], list[_Row]] = {}
-    for path in paths:
+    names: dict[str, str] = {}
+    for file in files:
+        path = str(file.path)
+        names |= {path: file.name} if file.name else {}
         for row in (read := list(_rows(path))):
             rows.setdefault((path, row.system), []).append(row)
         if not read:
             raise InputError(f"{path} has no segment; give what `mbr-esd score --to_json` or `mbr-esd sample` wrote")
     by_source = all(row.source is not None for system in rows.values() for row in system)
     systems: dict[str, _System] = {}
-    for name, system in zip(system_names(list(rows)), rows.values(), strict=True):
+    for name, system in zip(system_names(list(rows), names), rows.values(), strict=True):
         times: Counter[str] = Counter()
         systems[name] = {}
         for row in system:

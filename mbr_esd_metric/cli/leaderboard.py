@@ -177,7 +177,7 @@ def _status_of(test_set: str) -> Callable[[str], Status | None]:
 
 def _with_limits(table: Table, test_sets: Sequence[TestSet]) -> Table:
     """The table with what the models of its rows can decide."""
-    from mbr_esd_metric.adapters.wmt.test_set import base_name
+    from mbr_esd_metric.adapters.wmt.layout import base_name
     from mbr_esd_metric.metric.cards import limits
 
     models: list[str | None] = [*table.metrics]
@@ -212,7 +212,7 @@ def _board(args: argparse.Namespace, name: str, sets: Sequence[MetricSet], setti
             bar.update(draws)
 
         board = compute_leaderboard(name, sets, settings, advance)
-    return leaderboard_table(board, "column" if args.table in ("tsv", "json") else "notes")
+    return leaderboard_table(board, "column" if args.table in ("tsv", "csv", "json") else "notes")
 
 
 def _scores(args: argparse.Namespace, year: str | None, name: str, sets: Sequence[MetricSet]) -> Table:

@@ -156,9 +156,7 @@ def _facts(rating: SegmentRating) -> Iterator[str]:
     """The score, the MQM score beside it, whether it is unsure, and what the pair was warned of."""
     yield "no score" if rating.score is None else f"score {rating.score:.4f}"
     if rating.mqm is not None:
-        # A model that states its score has an MQM score beside no span.
-        estimate = rating.annotation is not None and not rating.annotation and rating.mqm < 0 and not rating.blank
-        yield f"MQM {rating.mqm:.4g}" + (", an estimate: no span is marked" if estimate else "")
+        yield f"MQM {rating.mqm:.4g}" + (" (estimated)" if rating.estimated else "")
     if rating.unsure:
         yield UNSURE
     if rating.data_warning is not None or rating.blank:

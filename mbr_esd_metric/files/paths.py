@@ -6,9 +6,10 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from mbr_esd_metric.errors import InputError, OptionError
 
@@ -118,16 +119,20 @@ def short_names(paths: Iterable[str | Path]) -> list[str]:
     return _distinct(forms)
 
 
-def system_names(systems: Sequence[tuple[str, str]]) -> list[str]:
+def system_names(systems: Sequence[tuple[str, str]], given: Mapping[str, str] = MappingProxyType({})) -> list[str]:
     """A name for each (file, system in it), different for different ones: the system's own, where nothing else is
-    called so; else the file's, if it has only this system, or both. `InputError` for two that no file tells apart."""
+    called so; else the file's, if it has only this system, or both. Files with a `given` name have this one.
+    `InputError` for two that no file tells apart."""
     paths = dict.fromkeys(path for path, _ in systems)
     files = dict(zip(paths, short_names(paths), strict=True))
     sizes = Counter(path for path, _ in systems)
     forms = []
     for path, system in systems:
         alone = [files[path]] if sizes[path] == 1 or not system else []
-        forms.append([*([system] if system else []), *alone, f"{files[path]}/{system}", f"{path}/{system}"])
+        if path in given:
+            forms.append([given[path] if alone else f"{given[path]}/{system}"])
+        else:
+            forms.append([*([system] if system else []), *alone, f"{files[path]}/{system}", f"{path}/{system}"])
     names = _distinct(forms)
     if (name := Counter(names).most_common(1)[0]) and name[1] > 1:
         raise InputError(f"two systems are called {name[0]}; give one of them, or its file, another name")

@@ -77,8 +77,9 @@ class Prediction(_Result):
 
     def rows(self) -> list[dict[str, Any]]:
         """One dict a sample, with its score and its part of the metadata: ``pandas.DataFrame(prediction.rows())``."""
+        others = {"advice", "mqm_scores"}  # of the run; and the scores again, for callers of COMET
         columns = {"score": self.scores} | {
-            name: values for name, values in self.metadata.items() if isinstance(values, list) and name != "advice"
+            name: values for name, values in self.metadata.items() if isinstance(values, list) and name not in others
         }
         return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 

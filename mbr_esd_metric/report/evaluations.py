@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from mbr_esd_metric.adapters.scored_files import SegmentRating
-from mbr_esd_metric.adapters.wmt.test_set import TestSet, base_name
+from mbr_esd_metric.adapters.wmt.layout import base_name
+from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.errors import labelled, number_of

@@ -277,7 +277,7 @@ def _test_set_inputs(
     ]
     human = test_set.human_ratings(names) if names or test_set.ratings else ()
     inputs = [replace(_rated(texts, one, {}), human=True) for one in human]
-    stored, repairs = test_set.read_metrics(chosen)
+    stored, repairs = test_set.read_metrics(chosen, partial=True)
     for metric in stored:
         if not chosen and metric.ratings is None:
             continue

@@ -185,12 +185,21 @@ def _tabulated(table: Table, titles: Sequence[str], form: str) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
+def _csv(table: Table) -> str:
+    """As `_tsv`, with commas and quotes."""
+    return _separated(table, delimiter=",")
+
+
 def _tsv(table: Table) -> str:
     """Six digits of each number. A column with ranks, daggers, intervals or statuses has columns ``KEY_rank``,
     ``KEY_dagger``, ``KEY_low``, ``KEY_high`` and ``KEY_status`` beside it."""
+    return _separated(table, delimiter="\t", quoting=csv.QUOTE_NONE, quotechar=None)
+
+
+def _separated(table: Table, **form: Any) -> str:
     fields = _fields(table)
     file = io.StringIO()
-    out = csv.writer(file, delimiter="\t", lineterminator="\n", quoting=csv.QUOTE_NONE, quotechar=None)
+    out = csv.writer(file, lineterminator="\n", **form)
     out.writerow(f"{group}:{key}".removeprefix(":") for _, group, key, _ in fields)
     for row in table.rows:
         values = [of(row[at]) for at, _, _, of in fields]
@@ -213,7 +222,7 @@ def _json(table: Table) -> str:
 
 
 #: Format -> what writes it.
-TABLE_FORMATS = {"text": _text, "markdown": _markdown, "latex": _latex, "tsv": _tsv, "json": _json}
+TABLE_FORMATS = {"text": _text, "markdown": _markdown, "latex": _latex, "tsv": _tsv, "csv": _csv, "json": _json}
 
 
 def _shown(cell: Cell, column: Column, escaped: Callable[[str], str] = str, mark: tuple[str, str] = ("", "")) -> str:

@@ -128,7 +128,8 @@ def _column(column: RatingInput, categories: dict[str, int]) -> dict[str, Any]:
     """A metric's or rater's page data; keys that nothing in it needs are left out."""
     count: list[int | None] = []
     spans: list[tuple[Any, ...]] = []
-    optional: dict[str, Any] = {"parts": {}, "instead": {}, "corrected": {}, "unsure": {}}
+    names = ("parts", "instead", "corrected", "unsure", "estimated", "warning")
+    optional: dict[str, dict[int, Any]] = {name: {} for name in names}
     for row, rating in enumerate(column.ratings):
         if rating is None or rating.annotation is None:
             count.append(None)
@@ -148,6 +149,10 @@ def _column(column: RatingInput, categories: dict[str, int]) -> dict[str, Any]:
             category = categories.setdefault("omission", len(categories))
             spans.append((0, 0, int(severity == "major"), category, None, 1))
         count.append(len(spans) - before)
+        if rating.data_warning is not None:
+            optional["warning"][row] = encodable(rating.data_warning)
+        if rating.estimated:
+            optional["estimated"][row] = 1
         if rating.unsure:
             optional["unsure"][row] = UNSURE
         if rating.parts:

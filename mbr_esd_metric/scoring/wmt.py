@@ -17,9 +17,9 @@ import numpy as np
 
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions, looks_like_checkpoint
-from mbr_esd_metric.adapters.wmt.layout import EVERY_SYSTEM, SystemChoice
+from mbr_esd_metric.adapters.wmt.layout import EVERY_SYSTEM, SystemChoice, references_of
 from mbr_esd_metric.adapters.wmt.metric_files import MetricFiles
-from mbr_esd_metric.adapters.wmt.test_set import TestSet, references_of
+from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, ErrorSpan, fold_severity, mqm_score
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Signature

@@ -24,7 +24,7 @@ from paper_figures import EMPTY_ROW, MBR_SOFTF1, PAPER, TABLES, TITLES, RowSpec,
 from synthetic import EDITS, SEVERITY_NAMES, decline_ratio, rated
 
 from mbr_esd_metric.adapters.wmt import Ratings, StoredMetric, TestSet, load_test_set
-from mbr_esd_metric.adapters.wmt.test_set import base_name
+from mbr_esd_metric.adapters.wmt.layout import base_name
 from mbr_esd_metric.cli.shared_options import folder_and_name
 from mbr_esd_metric.metaeval import lambda_sweep
 from mbr_esd_metric.metaeval.leaderboard import LeaderboardSettings, compute_leaderboard

@@ -324,3 +324,18 @@ def test_the_example_workflow_fails_with_its_files(tmp_path: Path) -> None:
     assert "gate failed: docs/examples/mt.txt scores 0.0000, less than 0.8" in done.stderr
     assert "❌" in (tmp_path / "summary.md").read_text(encoding="utf-8")
     assert (tmp_path / "quality.xml").exists()
+
+
+def test_a_file_may_have_a_name(files: None, mbr_esd: Command) -> None:
+    """As for `report`, `show` and `leaderboard`; of several systems it stands before theirs."""
+    said = mbr_esd("compare OLD=old.jsonl NEW=new.jsonl --fail-if-worse", status=3)
+    assert "NEW is worse than OLD" in said.err
+    assert re.search(r"^OLD +20 ", said.out, re.M)
+    mbr_esd(SCORE, "--to_json one.json")
+    data = json.loads(Path("one.json").read_text())
+    Path("two.json").write_text(json.dumps({"a.txt": data["mt.txt"], "b.txt": data["mt.txt"]}))
+    assert re.findall(r"^(X\S*|one|mt) ", mbr_esd("compare X=two.json one.json").out, re.M)[:3] == ["X/a", "X/b", "mt"]
+    assert "two systems are called A" in mbr_esd("compare A=old.jsonl A=new.jsonl", status=1).err
+    assert "is given twice" in mbr_esd("compare A=old.jsonl B=old.jsonl", status=1).err
+    Path("A=x.json").write_text(Path("one.json").read_text())
+    assert re.search(r"^mt +20 ", mbr_esd("compare A=x.json").out, re.M)

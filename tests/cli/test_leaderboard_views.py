@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shutil
@@ -160,6 +161,29 @@ def test_metrics_that_are_left_out_are_one_line(own: Layout, own_board: Command)
     )
     assert line.startswith(first)
     assert "; noise-refA is left out in en-de: " in line
+
+
+def test_error_spans_of_some_systems_stop_no_board(own: Layout, own_board: Command) -> None:
+    """They are not compared, with a line that says how; the scores are."""
+    path = own.metric_file("spans-src", "seg.rating")
+    path.write_text("".join(f"{line}\n" for line in path.read_text().splitlines() if line[0] in "AB"))
+    line = (
+        "spans-src has error spans of 2 of 5 systems in en-de, and they are not compared; --systems A B compares them"
+    )
+    whole = by_metric(own_board, "--k 0")
+    assert "spa" in whole["spans"]["en-de"]
+    assert whole["spans"]["en-de"].get("softf1") is None
+    for words in ("--k 0", "--view spans", "--view error-free", "--view lambda-sweep", "--view domain"):
+        assert line in own_board(words).out, words
+    assert line in own_board("--view spans --metric spans", status=1).err
+    assert by_metric(own_board, "--k 0 --systems A B")["spans"]["en-de"]["softf1"] > 0
+
+
+def test_a_table_as_csv(own_board: Command) -> None:
+    words = "--k 0 --metric noise spans --table"
+    commas, tabs = (own_board(words, form).out.splitlines() for form in ("csv", "tsv"))
+    assert [*csv.reader(commas)] == [line.split("\t") for line in tabs]
+    assert commas[0].startswith("metric,metric_status,input,n,en-de:spa,")
 
 
 def test_a_file_of_scores_is_a_metric(own: Layout, own_board: Command, tmp_path: Path) -> None:

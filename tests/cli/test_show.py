@@ -78,9 +78,14 @@ def test_a_text_judged_by_sentences_is_shown_by_sentences() -> None:
     )
 
 
-def test_a_stated_score_beside_no_span_is_an_estimate() -> None:
-    assert "MQM -1.97, an estimate: no span is marked" in shown(Annotation(), 0.92, -1.97)
-    assert "estimate" not in shown(ANNOTATION, 0.92, -1.97) + shown(Annotation())
+def test_a_stated_score_that_is_not_that_of_the_spans_is_an_estimate() -> None:
+    assert "MQM -1.97 (estimated)" in shown(Annotation(), 0.92, -1.97)
+    major = Annotation([ErrorSpan(0, 2, "major")])
+    assert "MQM -7.75 (estimated)" in shown(major, 0.69, -7.75)  # one major error is 5
+    assert "(estimated)" not in shown(major, 0.8, -5.0) + shown(
+        Annotation([ErrorSpan(0, 2, "minor", "fluency/punctuation")]), 0.996, -0.1
+    )
+    assert "estimate" not in shown(ANNOTATION) + shown(Annotation())
 
 
 def test_no_text_drives_the_terminal() -> None:

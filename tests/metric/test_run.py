@@ -270,6 +270,19 @@ def test_a_run_says_what_it_lost_and_what_helps(
     assert metadata.unsure == ([True, False, True] if texts == BROKEN else [False] * 3)
 
 
+def test_a_row_has_one_score(tmp_path: Path) -> None:
+    """On the scale of [0, 1], and the MQM score beside it; the metadata keep COMET's name for the first."""
+    prediction = predicted(tmp_path, [[answer("Hund")], [CLEAN], [CLEAN]])
+    rows = prediction.rows()
+    assert [(row["score"], row["mqm"], row["unsure"]) for row in rows] == [
+        (0.8, -5, False),
+        (1, 0, False),
+        (1, 0, False),
+    ]
+    assert "mqm_scores" not in rows[0]
+    assert prediction.metadata.mqm_scores == prediction.scores
+
+
 def test_the_published_distilled_model_is_to_have_its_authors_prompt() -> None:
     cards = [load_card(f"mbr-esd-llama{name}") for name in ("-distill", "-distill?prompt=authors.txt", "")]
     advice = [summary(card, None, [], [])[1] for card in cards]

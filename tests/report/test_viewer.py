@@ -118,6 +118,29 @@ def test_what_is_left_out_is_marked_in_the_source(page: Page) -> None:
     assert page.texts("#panel-overview tr[data-metric=metric] td")[3:6] == ["0", "1", "2"]
 
 
+def test_opens_on_the_worst_segment_and_shows_what_is_missing(page: Page) -> None:
+    """A list of one metric has no controls that choose another one, or compare two."""
+    source = "The dog sleeps in the garden, and nobody wakes it up."
+    texts = [Segment(source, f"Der Hund schläft {number}.", str(number)) for number in range(3)]
+    half = Annotation([ErrorSpan(28, 53, "major", "omission", None, "source")])
+    ratings = [
+        Rating(texts[0], Annotation(), 1.0, 0.0),
+        Rating(texts[1], half, 0.69, -7.75),
+        Rating(texts[2], Annotation(), 0.9, -2.5, data_warning="said twice"),
+    ]
+    page.open(join([RatingInput("metric", ratings)]))
+    assert page.text("#detail h2") == "1"
+    assert page.texts(".row .missing") == ["missing: , and nobody wakes it up.", "said twice"]
+    assert page.texts("#detail section[aria-label=Source] mark") == [", and nobody wakes it up."]
+    assert "46% of the source is missing" in page.text("#detail .facts")
+    assert page.text("#detail .head .score") == "score 0.6900 · MQM −7.75 (estimated)"
+    shown = "return [...document.querySelectorAll('.more label')].filter(e => !e.hidden).map(e => e.firstChild.data)"
+    assert page.js(shown) == ["Show", "Sort"]
+    assert "lowest agreement first" not in page.texts("#sort option")
+    page.open(join([RatingInput("metric", ratings), RatingInput("other", ratings)]))
+    assert page.js(shown) == ["Metric", "Compare with", "Agreement", "Show", "Sort"]
+
+
 def test_a_correction_stands_under_its_span_and_the_corrected_text_below(page: Page) -> None:
     spans = [
         ErrorSpan(11, 15, "major", "style", correction=HOSTILE, reason=HOSTILE, agreement=0.75),
@@ -175,6 +198,8 @@ def test_keyboard(page: Page, sheet: RatingTable) -> None:
     from selenium.webdriver.common.keys import Keys
 
     page.open(sheet)
+    page.set("sort", "order")
+    page.js("document.querySelector('#row-0').click()")
     box = page.driver.find_element("id", "list")
     chosen = "return document.getElementById('list').getAttribute('aria-activedescendant')"
     assert page.js(chosen) == "row-0"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import UNSURE
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Settings, Signature
@@ -37,3 +37,12 @@ def test_a_segment_that_is_unsure_says_so() -> None:
     ratings = [SegmentRating(Segment("s", "mt", str(n)), Annotation(), 1.0, unsure=n == 1) for n in range(3)]
     [column] = payload(join([RatingInput("metric", ratings)]))["columns"]
     assert column["unsure"] == {1: UNSURE}
+
+
+def test_an_estimated_score_and_a_data_warning_are_in_the_page() -> None:
+    major = Annotation([ErrorSpan(0, 2, "major")])
+    values = [(Annotation(), 1.0, 0.0), (major, 0.8, -5.0), (major, 0.69, -7.75)]
+    ratings = [SegmentRating(Segment("s", "mt", str(n)), *of) for n, of in enumerate(values)]
+    ratings.append(SegmentRating(Segment("s", "mt", "3"), Annotation(), 1.0, data_warning="equal to its source"))
+    [column] = payload(join([RatingInput("metric", ratings)]))["columns"]
+    assert (column["estimated"], column["warning"]) == ({2: 1}, {3: "equal to its source"})

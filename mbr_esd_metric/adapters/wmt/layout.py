@@ -138,6 +138,20 @@ def check_reference_name(name: str, where: object) -> None:
         raise InputError(f"{where}: {name!r} is no name of a reference: no dash, no dot, not 'all' or 'src'")
 
 
+def base_name(metric: str) -> tuple[str, bool]:
+    """A metric's full name without the reference, and whether it uses one. The two name it in every language pair."""
+    base, _, reference = metric.rpartition("-")
+    return base, reference != "src"
+
+
+def references_of(metric: str, references: Sequence[str]) -> set[str | None]:
+    """The references that a metric's full name says it used; none for "src", all for "all"."""
+    used = metric.rsplit("-", 1)[-1]
+    if used == "src":
+        return set()
+    return set(references) if used == "all" else set(used.split("."))
+
+
 def read_text(path: Path, field: str, count: int | None = None) -> tuple[str | None, ...]:
     """The segments of a text file, without white space at their ends, or of one field of a JSON lines file; so many, if
     `count` says it. A segment is None if a text file says that there is no translation. As in the toolkit, a byte order

@@ -13,7 +13,7 @@ from typing import Any
 from mbr_esd_metric.adapters.ratings import MqmError, annotation_of_errors
 from mbr_esd_metric.adapters.wmt.layout import read_blocks, write_lines
 from mbr_esd_metric.core.annotation import Annotation, Side
-from mbr_esd_metric.errors import InputError, number_of
+from mbr_esd_metric.errors import InputError, number_of, unknown
 from mbr_esd_metric.files.untrusted import parse_strict_json
 from mbr_esd_metric.prompting.parse import is_omission
 
@@ -147,6 +147,19 @@ class Ratings:
                 for s, row in self.both.items()
             }
         return [list(rows.get(system, (None,) * segments)) for system in systems]
+
+
+def choose_ratings(existing: Collection[str], gold: str, names: Sequence[str] = ()) -> list[str]:
+    """The names of the gold spans: the given ones (`OptionError` for one that is not there), else the merged set if
+    there is one, else every rater's. Of several kinds, such as MQM and ESA, that of the gold scores counts."""
+    for name in names:
+        if name not in existing:
+            raise unknown("set of human ratings", name, existing)
+    merged = f"{gold}.merged"
+    if names or merged in existing:
+        return list(names) or [merged]
+    alike = sorted(name for name in existing if name.startswith((f"{gold}.", f"{gold}-")))
+    return alike or sorted(existing)
 
 
 #: Faults of error spans, as a note calls them.

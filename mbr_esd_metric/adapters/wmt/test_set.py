@@ -15,14 +15,16 @@ from mbr_esd_metric.adapters.wmt.layout import (
     Layout,
     SystemChoice,
     TestSetInfo,
+    base_name,
     default_data,
     info_of,
     preferred_gold,
     read_documents,
     read_scores,
     read_text,
+    references_of,
 )
-from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note, read_ratings
+from mbr_esd_metric.adapters.wmt.rating_files import Ratings, choose_ratings, fault_note, read_ratings
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.signature import Settings, Signature
@@ -170,11 +172,12 @@ class TestSet:
         return tuple(dict.fromkeys(chosen if names else usable))
 
     def read_metrics(
-        self, names: Sequence[str] = (), *, of_systems: bool = False, with_spans: bool = False
+        self, names: Sequence[str] = (), *, of_systems: bool = False, with_spans: bool = False, partial: bool = False
     ) -> tuple[list[StoredMetric], list[str]]:
         """The metrics of `find_metrics` that score segments, and what a reader has to know of them. Those whose files
         cannot be read are left out, and one line names them; so are those without error spans with `with_spans`, unless
-        they are named. `InputError` for one that is named and has none, and where nothing that is named can be read."""
+        they are named. `InputError` for one that is named and has none, and where nothing that is named can be read.
+        Error spans of some systems only are left out, with a line, unless `partial`, as they cannot be compared."""
         metrics: list[StoredMetric] = []
         notes: list[str] = []
         left_out = {
@@ -190,6 +193,11 @@ class TestSet:
             except InputError as error:
                 left_out[name] = str(error)
                 continue
+            if not partial and (why := self._partial_spans(metric)):
+                metric = replace(metric, ratings=None, notes=(why,))
+                if names and with_spans:
+                    raise InputError(why)
+                notes += [why] if with_spans else []
             if not with_spans or metric.ratings is not None:
                 metrics.append(metric)
                 notes += metric.notes
@@ -200,6 +208,25 @@ class TestSet:
         if names and line and not metrics and not of_systems:
             raise InputError(*line)
         return metrics, [*line, *notes]
+
+    def _partial_spans(self, metric: StoredMetric) -> str | None:
+        """A line about a metric that has error spans of some systems only, of those that people rated; else None."""
+        if metric.ratings is None:
+            return None
+
+        def with_spans_of(*sets: Ratings) -> list[str]:
+            return [
+                one for one in self.systems if any(cell is not None for of in sets for cell in of.both.get(one, ()))
+            ]
+
+        with_spans = with_spans_of(metric.ratings)
+        rated = with_spans_of(*self.human_ratings()) if self.ratings else self.systems
+        if not with_spans or {*rated} <= {*with_spans}:
+            return None
+        return (
+            f"{metric.name} has error spans of {len(with_spans)} of {len(self.systems)} systems in {self.lp}, and they "
+            f"are not compared; --systems {' '.join(with_spans)} compares them"
+        )
 
     def read_metrics_of_systems(self, names: Sequence[str] = ()) -> tuple[dict[str, Floats | None], list[str]]:
         """Full name -> scores of the metrics of `find_metrics` that score systems alone, None where a system has none;
@@ -383,33 +410,6 @@ def _gold(
             "those that are with --systems"
         )
     return systems, np.array([stored[system] for system in systems], dtype=np.float64)
-
-
-def choose_ratings(existing: Collection[str], gold: str, names: Sequence[str] = ()) -> list[str]:
-    """The names of the gold spans: the given ones (`OptionError` for one that is not there), else the merged set if
-    there is one, else every rater's. Of several kinds, such as MQM and ESA, that of the gold scores counts."""
-    for name in names:
-        if name not in existing:
-            raise unknown("set of human ratings", name, existing)
-    merged = f"{gold}.merged"
-    if names or merged in existing:
-        return list(names) or [merged]
-    alike = sorted(name for name in existing if name.startswith((f"{gold}.", f"{gold}-")))
-    return alike or sorted(existing)
-
-
-def base_name(metric: str) -> tuple[str, bool]:
-    """A metric's full name without the reference, and whether it uses one. The two name it in every language pair."""
-    base, _, reference = metric.rpartition("-")
-    return base, reference != "src"
-
-
-def references_of(metric: str, references: Sequence[str]) -> set[str | None]:
-    """The references that a metric's full name says it used; none for "src", all for "all"."""
-    used = metric.rsplit("-", 1)[-1]
-    if used == "src":
-        return set()
-    return set(references) if used == "all" else set(used.split("."))
 
 
 def metric_set_of(

@@ -37,7 +37,7 @@ function unpack(column) {
   const major = Uint8Array.from(column.major);
   const category = (k) => data.categories[column.category[k]] || "";
   return {
-    name: column.name, human: column.human, intervals: column.intervals, own: column.own, parts: column.parts, instead: column.instead || {}, corrected: column.corrected || {}, mqm: column.mqm, first, scored, start, major, category,
+    name: column.name, human: column.human, intervals: column.intervals, own: column.own, parts: column.parts, instead: column.instead || {}, corrected: column.corrected || {}, estimated: column.estimated || {}, unsure: column.unsure || {}, warning: column.warning || {}, mqm: column.mqm, first, scored, start, major, category,
     end: start.map((from, k) => from + column.length[k]),
     source: Uint8Array.from(column.source), // 1: offsets count in the source
     confidence: Float64Array.from(column.confidence, (c) => (c === null ? NaN : c)),

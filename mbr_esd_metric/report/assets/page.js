@@ -44,7 +44,11 @@ function listen() {
   fill($("metric"), names);
   fill($("reference"), names);
   fill($("system"), data.systems, "all systems");
-  $("system-box").hidden = data.systems.length < 2;
+  // What chooses among several, or compares two, is there where there are several.
+  for (const node of document.querySelectorAll("[data-several]")) {
+    const several = { columns, systems: data.systems }[node.dataset.several].length > 1;
+    if (!several && node.localName === "option") node.remove(); else node.hidden = !several;
+  }
   const sure = columns.some((c) => c.confidence.some((v) => !Number.isNaN(v)));
   $("lambda-box").hidden = !sure;
   $("legend-confidence").hidden = !sure;

@@ -97,7 +97,7 @@ function wordStart(text, from) {
 
 function listRow(at) {
   const row = state.rows[at], column = columns[state.metric];
-  const spans = column.scored[row] ? spansOf(column, row).filter((s) => !s.omission) : [];
+  const all = column.scored[row] ? spansOf(column, row) : [], spans = all.filter((s) => !s.omission);
   const from = spans.length && spans[0].start > 70 && lengths[row] > 110 ? wordStart(texts[row], spans[0].start - 30) : 0;
   const text = el("div", { class: "text", dir: "auto" });
   if (from) text.append("… ");
@@ -106,13 +106,21 @@ function listRow(at) {
     class: "row", role: "option", id: `row-${row}`, "aria-selected": String(row === state.chosen),
     "aria-posinset": at + 1, "aria-setsize": state.rows.length,
   }, el("div", { class: "meta" },
-    el("span", { class: "who", text: label(row), dir: "auto" }),
+    el("span", { class: "who", text: label(row), dir: "auto" }), missingWords(column, row, all),
     el("span", {}, el("b", { text: asScore(scores[state.metric][row]) })),
     state.metric === state.reference ? null
       : el("span", { text: `agree ${number(agreement(row), 2)}` })), text);
   node.style.top = `${at * ROW_HEIGHT}px`;
   node.dataset.row = row;
   return node;
+}
+
+// The longest part of the source that is left out, or what the pair was warned of.
+function missingWords(column, row, spans) {
+  const source = data.sources[data.src[row]], unit = units(source);
+  const [longest] = spans.filter((s) => s.omission).sort((a, b) => b.end - b.start - (a.end - a.start));
+  const text = longest ? `missing: ${source.slice(unit(longest.start), unit(longest.end)) || "words without a place"}` : column.warning[row];
+  return text ? el("span", { class: "missing", dir: "auto", text }) : null;
 }
 
 const isBlank = (row) => !texts[row].trim() && data.sources[data.src[row]].trim() !== "";
@@ -178,8 +186,9 @@ function drawDetail() {
   const source = data.sources[data.src[row]];
   const cards = el("div", { class: "cards" });
   if (source) {
+    const column = columns[state.metric], spans = column.scored[row] ? spansOf(column, row) : [];
     cards.append(el("section", { class: "card full", "aria-label": "Source" },
-      el("h3", { text: "Source" }), el("p", { class: "body", dir: "auto", text: source })));
+      el("h3", { text: "Source" }), marked(el("p", { class: "body", dir: "auto" }), source, spans.filter((s) => s.omission), { interactive: true })));
   }
   const order = columns.map((_, i) => i).sort((a, b) => columns[b].human - columns[a].human || a - b);
   for (const i of order) if (!Number.isNaN(scores[i][row])) cards.append(metricCard(i, row));
@@ -200,7 +209,8 @@ function metricCard(index, row) {
   const majors = spans.filter((s) => s.major).length;
   const facts = el("p", { class: "facts" });
   facts.append(el("span", { text: isBlank(row) ? "blank translation" : spans.length ? [majors && `${majors} major`, spans.length - majors && `${spans.length - majors} minor`].filter(Boolean).join(", ") : "no error marked" }));
-  if ((column.unsure || {})[row]) facts.append(el("span", { text: column.unsure[row] }));
+  if (column.unsure[row]) facts.append(el("span", { text: column.unsure[row] }));
+  if (column.warning[row]) facts.append(el("span", { class: "missing", text: column.warning[row] }));
   const dropped = column.first[row + 1] - column.first[row] - spans.length;
   if (dropped) facts.append(el("span", { text: `${dropped} below the bar` }));
   if (similar && index !== state.reference) {
@@ -210,14 +220,15 @@ function metricCard(index, row) {
   const name = el("h3", { text: column.name }, column.human ? el("span", { class: "tag", text: "human" }) : null,
     index === state.reference && columns.length > 1 ? el("span", { class: "tag", text: "compared with" }) : null);
   const source = data.sources[data.src[row]], missing = spans.filter((s) => s.omission);
+  const left = codePoints(source) ? missing.reduce((sum, s) => sum + s.end - s.start, 0) / codePoints(source) : 0;
+  if (left) facts.append(el("span", { class: "missing", text: `${Math.round(100 * Math.min(left, 1))}% of the source is missing` }));
   const there = spans.filter((s) => !s.omission), sentences = (column.parts || {})[row];
   // A text that was judged sentence by sentence is shown so, each with its score at its side.
   const body = sentences ? el("div", { class: "sentences" }, ...sentences.flatMap(([from, to, score]) => [
     el("span", { class: "score", text: number(score, 2) }),
     marked(el("p", { class: "body", dir: "auto" }), texts[row], there, { from, to, interactive: true })]))
     : marked(el("p", { class: "body", dir: "auto" }), texts[row], there, { interactive: true });
-  // A model that states its score has an MQM score beside no span.
-  const estimate = column.first[row + 1] === column.first[row] && penalties[index][row] < 0 && !isBlank(row) ? ", an estimate" : "";
+  const estimate = column.estimated[row] ? " (estimated)" : ""; // not the sum of the spans
   const score = `score ${asScore(scores[index][row])} · MQM ${points(penalties[index][row])}${estimate}`;
   const card = el("section", { class: "card", "aria-label": column.name },
     el("div", { class: "head" }, name, el("span", { class: "score", text: score })), facts, body);

@@ -16,7 +16,7 @@ from mbr_esd_metric.adapters.ratings import MqmError, Rating, RatingData
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.importing import Imported, Target, import_mqm, import_segments
 from mbr_esd_metric.adapters.wmt.layout import read_scores
-from mbr_esd_metric.adapters.wmt.test_set import choose_ratings
+from mbr_esd_metric.adapters.wmt.rating_files import choose_ratings
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError, MbrEsdError
 from mbr_esd_metric.scoring.wmt import make_scorer, score_test_set
