@@ -1,7 +1,7 @@
 """Units and currencies that a translation takes for others: ten minutes and "zehn Stunden", 20 dollars and "20 Euro".
 
 A quantity is a number, in digits or words, with the unit that it counts. The names of units are CLDR's. A translator
-who converts changes the number as well, so that a unit is wrong only with the same number.
+who converts changes the number as well, so that a unit is wrong with the same number, or if the sizes differ.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ _SIZES: dict[str, dict[str, float]] = {
 _SIZE = {unit: (dimension, size) for dimension, units in _SIZES.items() for unit, size in units.items()}
 #: Units of sizes that differ by less are called by one another's name: yards and metres, tons.
 _NEAR = 1.2
+#: Quantities whose sizes differ by more are no conversion of one another.
+_ROUNDED = 1.6
 #: Currencies, by the territory of their first two letters, but for the euro.
 _CURRENCIES = frozenset(
     re.findall(
@@ -109,7 +111,7 @@ _LONG = 20_000
 
 class Units(Check):
     """`check/unit`, `check/currency` (major): a unit that the source does not have, behind a number that the source has
-    with a unit that the translation lacks."""
+    with a unit that the translation lacks, or in a quantity of another size than the source's."""
 
     name = "units"
 
@@ -123,13 +125,9 @@ class Units(Check):
             return
         after, others = quantities(translation, languages_of(translation, context.target_language))
         lost = [one for one in before if one.sure and not any(agree(one.unit, unit) for unit in others)]
-        wrong = {
-            two.unit
-            for two in after
-            if two.sure
-            and not any(agree(two.unit, unit) for unit in units)
-            and any(_mistaken(one, two) for one in lost)
-        }
+        new = [two for two in after if two.sure and not any(agree(two.unit, unit) for unit in units)]
+        alone = len(lost) == len(new) == 1
+        wrong = {two.unit for one, two in product(lost, new) if one.values & two.values or (alone and _far(one, two))}
         for unit in sorted(wrong, key=lambda one: one.start):
             yield error(unit.kind, unit.start, unit.end)
 
@@ -169,11 +167,15 @@ def quantities(text: str, languages: Sequence[str]) -> tuple[list[Quantity], lis
     return quantities, units
 
 
-def _mistaken(one: Quantity, two: Quantity) -> bool:
-    """Whether the number of one quantity is taken with the unit of another: the same number, or both are currencies."""
-    if one.values & two.values:
-        return True
-    return one.unit.kind == two.unit.kind == "currency"
+def _far(one: Quantity, two: Quantity) -> bool:
+    """Whether two quantities of a dimension differ by more than any rounding of a conversion. Durations are counted in
+    too many ways."""
+    if len(one.values) != 1 or len(two.values) != 1 or len(one.unit.keys) != 1 or len(two.unit.keys) != 1:
+        return False
+    (unit,), (other,) = one.unit.keys, two.unit.keys
+    (dimension, size), (its, another) = _SIZE.get(unit, ("", 0)), _SIZE.get(other, ("", 0))
+    sizes = sorted((float(min(one.values)) * size, float(min(two.values)) * another))
+    return dimension == its not in ("", "duration") and sizes[1] > _ROUNDED * sizes[0] > 0
 
 
 def agree(one: Name, two: Name) -> bool:

@@ -28,6 +28,9 @@ WRONG = [
 ]
 RIGHT = [
     ("en-de", "It is 5 miles from here.", "Es ist 8 km von hier."),
+    ("en-de", "It is about 5 miles from here.", "Es ist ungefähr zehn Kilometer von hier."),
+    ("en-de", "It costs $100.", "Es kostet rund 90 Euro."),
+    ("en-de", "aged 7, during the three day siege", "mit 7 Jahren, in der dreitägigen Belagerung"),
     ("en-de", "It took 90 minutes.", "Es dauerte 1,5 Stunden."),
     ("en-de", "48 hours", "2 Tage"),
     ("en-fr", "for two weeks", "pendant quinze jours"),
