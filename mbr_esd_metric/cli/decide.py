@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from dataclasses import replace
 
 from mbr_esd_metric.decoding.options import FIELDS
 from mbr_esd_metric.errors import first_of, logger, number_of
@@ -85,9 +84,6 @@ def run(args: argparse.Namespace) -> int:
         if counts["not_applied"]:
             said.append(f"{number_of(counts['not_applied'], 'correction')} {NOT_APPLIED}")
         lines = ["; ".join(said)]
-        if summary.panel is not None:
-            lines.append(summary.panel.line)
-            options = replace(options, weights=summary.panel)
         if summary.score is not None:
             advice = "; --score expected takes the mean over the candidates" if options.score == "chosen" else ""
             lines.append(f"all {summary.segments} segments have the score {summary.score:g}{advice}")

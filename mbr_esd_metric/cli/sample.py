@@ -116,12 +116,10 @@ def _by_annotator(cards: Sequence[ModelCard], models: Sequence[str]) -> dict[str
     `OptionError` for a model that is given twice."""
     if len(cards) == 1:
         return {None: cards[0]}
-    names = [card.title for card in cards]
-    names = names if len({*names}) == len(names) else [*models]
-    for name in names:
-        if names.count(name) > 1:
-            raise OptionError(f"--model {name} is given twice; n=N samples a model several times")
-    return dict(zip(names, cards, strict=True))
+    for names in ([card.title for card in cards], models):
+        if len({*names}) == len(names):
+            return dict(zip(names, cards, strict=True))
+    raise OptionError("a --model is given twice; n=N samples a model several times")
 
 
 def _records(

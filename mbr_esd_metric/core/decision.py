@@ -145,16 +145,9 @@ class CandidateColumns:
         truncated = [candidate.truncated for candidate in candidates]
         some = None if annotations.count(None) == len(annotations) else annotations
         tokens = candidates[0].token_logprobs if len(candidates) == 1 else None
-        return cls(
-            texts,
-            logprobs,
-            truncated,
-            some,
-            tokens,
-            None if several else next(iter(of_texts), None),
-            None if annotators.count(None) == len(annotators) else annotators,
-            formats if several else None,
-        )
+        named = None if annotators.count(None) == len(annotators) else annotators
+        form = None if several else next(iter(of_texts), None)
+        return cls(texts, logprobs, truncated, some, tokens, form, named, formats if several else None)
 
 
 #: What every function accepts as the candidates of a segment.

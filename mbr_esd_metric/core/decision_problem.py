@@ -36,6 +36,7 @@ class Hypotheses:
         index: the candidate that represents each hypothesis: the likeliest of its duplicates, then the first.
         annotations: of these candidates.
         logprobs: of these candidates, shape (n,); -inf where unknown.
+        annotators: of all candidates.
 
     Raises:
         InputError: a log-probability that is not a number or above 0 by more than rounding.
@@ -53,7 +54,7 @@ class Hypotheses:
         unknown = [None] * len(annotations)
         self._logprobs, self._outputs = logprobs or unknown, outputs or unknown
         self._scores = self_reported_scores or unknown
-        self._annotators = annotators or unknown
+        self.annotators = annotators or unknown
         by_object: dict[int, int] = {id(None): -1}
         by_spans: dict[object, int] = {}
         # Each object is compared only once; a parser returns the same object for the same text.
@@ -101,8 +102,7 @@ class Hypotheses:
             shares[valid] = 1 / len(valid)
             return shares
         if isinstance(weighting, Panel):
-            # A single hypothesis has all the weight, whoever it is from.
-            shares[valid] = weighting.shares(self._valid_annotators) if len(self) > 1 else 1 / len(valid)
+            shares[valid] = weighting.shares([self.annotators[i] for i in valid])
             return shares
         outputs = [(self.hypothesis_of_candidate[i], self._outputs[i]) for i in valid]
         chances: dict[tuple[int, Hashable], float] = {}
@@ -118,19 +118,6 @@ class Hypotheses:
         mass = np.array([math.exp(chances[output] - highest) / copies[output] for output in outputs])
         shares[valid] = mass / mass.sum()
         return shares
-
-    @property
-    def _valid_annotators(self) -> list[str | None]:
-        return [name for name, h in zip(self._annotators, self.hypothesis_of_candidate, strict=True) if h >= 0]
-
-    def scaled_scores(self, panel: Panel, mqm: str) -> Floats:
-        """The MQM score of each candidate, times the factor of its annotator, shape (N,); 0 for an invalid one."""
-        scores: Floats = np.zeros(len(self.hypothesis_of_candidate))
-        valid = np.array(self.hypothesis_of_candidate) >= 0
-        of_hypothesis = np.array([mqm_score(annotation, mqm) for annotation in self.annotations])
-        scores[valid] = of_hypothesis[np.array(self.hypothesis_of_candidate)[valid]]
-        scores[valid] *= panel.scales(self._valid_annotators)
-        return scores
 
     @property
     def self_reported_scores(self) -> list[float]:
@@ -193,21 +180,21 @@ class DecisionProblem:
         Annotators of a panel mark more or less, so the scores of each get the panel's standard deviation first, and
         the mean is rounded to a whole point, which is one minor error: annotators give whole points too, and a
         difference below one rests on the weights alone."""
-        panel = self._weighting
-        if score == "expected" and isinstance(panel, Panel):
-            weights, scores = self.supports.candidate_weights(panel), self.supports.scaled_scores(panel, mqm)
-        elif score == "expected":
+        supports, panel = self.supports, self._weighting
+        of_panel = score == "expected" and isinstance(panel, Panel)
+        if score == "expected":
             weights = self.weights
-            scores = np.array([mqm_score(annotation, mqm) for annotation in self.supports.annotations])
+            scores = np.array([mqm_score(annotation, mqm) for annotation in supports.annotations])
+            if isinstance(panel, Panel):
+                weights = supports.candidate_weights(panel)
+                scores = scores[supports.hypothesis_of_candidate] * panel.scales(supports.annotators)
         else:
             # Candidates that agree need not state the same score.
-            weights = self.supports.candidate_weights(self._weighting)
-            scores = np.array(self.supports.self_reported_scores)
+            weights = supports.candidate_weights(panel)
+            scores = np.array(supports.self_reported_scores)
         mean = float(weights @ scores)
         deviation = math.sqrt(max(float(weights @ (scores - mean) ** 2), 0.0))
-        if score == "expected" and isinstance(panel, Panel):
-            mean = max(float(round(mean)), weights_of(mqm).floor)
-        return mean, deviation
+        return max(float(round(mean)), weights_of(mqm).floor) if of_panel else mean, deviation
 
     def evaluate_external(self, annotation: Annotation, value: float | None = None) -> tuple[Annotation, float]:
         """An annotation that is no candidate's, with its confidences; and its expected utility, unless `value` is it.

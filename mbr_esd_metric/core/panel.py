@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from mbr_esd_metric.core.kernels import Floats
-from mbr_esd_metric.errors import InputError, number_of
+from mbr_esd_metric.errors import InputError, logger, number_of
 
 #: The fewest segments, and the fewest annotators, from which weights are learnt.
 FEWEST_SEGMENTS, FEWEST_ANNOTATORS = 100, 3
@@ -32,14 +32,6 @@ FEWEST_SEGMENTS, FEWEST_ANNOTATORS = 100, 3
 COPY = 0.8
 #: The largest squared loading, which bounds the weight of one annotator.
 _LARGEST = 0.95
-
-
-def unnamed_annotator(number: int) -> InputError:
-    """The error where a candidate, counted from 1, names no annotator."""
-    return InputError(
-        f'candidate {number} names no "annotator"; weights=agreement has to know the model or person that each '
-        "candidate is from"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +69,10 @@ class Panel:
         annotator share its weight; equal ones where no annotator weighs anything. `InputError` for one without name.
         """
         if None in annotators:
-            raise unnamed_annotator(annotators.index(None) + 1)
+            number = annotators.index(None) + 1
+            raise InputError(
+                f'candidate {number} names no "annotator", the model or person that weights=agreement weigh'
+            )
         weights = {one.name: one.weight for one in self.panelists}
         shares = np.array([weights.get(str(name), 0.0) / annotators.count(name) for name in annotators])
         total = shares.sum()
@@ -103,49 +98,54 @@ class Panel:
 
     @classmethod
     def learnt(cls, scores: Sequence[Mapping[str, float]]) -> Panel:
-        """The panel of the MQM scores of each segment, by annotator."""
+        """The panel of the MQM scores of each segment, by annotator; a note says who weighs what."""
         names = sorted({name for segment in scores for name in segment})
-        n = len(names)
-        rows = [[segment.get(name, np.nan) for name in names] for segment in scores]
-        table = np.array(rows).reshape(len(rows), n)
-        several, why = int((np.isfinite(table).sum(1) > 1).sum()), ""
-        if n < FEWEST_ANNOTATORS:
-            why = f"there {'is' if n == 1 else 'are'} {number_of(n, 'annotator')}, and learning takes "
-            why += str(FEWEST_ANNOTATORS)
+        table = np.array([[one.get(name, np.nan) for name in names] for one in scores]).reshape(len(scores), len(names))
+        several = int((np.isfinite(table).sum(1) > 1).sum())
+        panelists, why = [Panelist(name, 1 / len(names), np.nan, 1.0) for name in names], ""
+        if len(names) < FEWEST_ANNOTATORS:
+            why = f"learning takes {FEWEST_ANNOTATORS} annotators, and there are {len(names)}"
         elif several < FEWEST_SEGMENTS:
-            why = f"{number_of(several, 'segment')} with several annotators are fewer than {FEWEST_SEGMENTS}"
+            why = f"learning takes {FEWEST_SEGMENTS} segments with several annotators, and there are {several}"
+        elif (learnt := _weighed(names, table)) is None:
+            why = "the annotators do not agree"
         else:
-            copies = correlations(table) >= COPY
-            learnt = _loadings_without_copies(correlations(table), copies)
-            why = "" if learnt.any() else "the annotators do not agree"
-        if why:
-            return cls(tuple(Panelist(name, 1 / n, np.nan, 1.0) for name in names), several, why)
-        weights = learnt / (1 - learnt**2) / copies.sum(1)
-        weights /= weights.sum()
-        deviations = np.nanstd(table, axis=0)
-        common = float(weights @ deviations)
-        scales = np.divide(common, deviations, out=np.ones(n), where=deviations > 0)
-        columns = zip(names, weights.tolist(), learnt.tolist(), scales.tolist(), strict=True)
-        panelists = sorted((Panelist(*one) for one in columns), key=lambda one: (-round(one.weight, 9), one.name))
-        return cls(tuple(panelists), several)
+            panelists = sorted(learnt, key=lambda one: (-round(one.weight, 9), one.name))
+        panel = cls(tuple(panelists), several, why)
+        logger.info(panel.line)
+        return panel
+
+
+def _weighed(names: Sequence[str], table: Floats) -> list[Panelist] | None:
+    """The annotators by the columns of a table of scores, shape (segments, n); None if they do not agree."""
+    agreement = correlations(table)
+    copies = agreement >= COPY
+    # Copies of an annotator count once, and have its loading.
+    kept, number = np.unique(np.argmax(copies, axis=1), return_inverse=True)
+    reliability = loadings(agreement[np.ix_(kept, kept)])[number]
+    weights = reliability / (1 - reliability**2) / copies.sum(1)
+    if not weights.any():
+        return None
+    weights /= weights.sum()
+    deviations = np.nanstd(table, axis=0)
+    scales = np.divide(float(weights @ deviations), deviations, out=np.ones(len(names)), where=deviations > 0)
+    columns = zip(names, weights.tolist(), reliability.tolist(), scales.tolist(), strict=True)
+    return [Panelist(*one) for one in columns]
 
 
 def correlations(table: Floats) -> Floats:
     """Pearson correlations between the columns of a table, shape (segments, n), over the segments where both have a
-    value. 0 where a column does not vary; the mean of the known ones for two that share too few segments."""
-    n = table.shape[1]
-    result = np.eye(n)
-    for i in range(n):
-        for j in range(i):
-            x, y = table[np.isfinite(table[:, [i, j]]).all(1)][:, [i, j]].T
-            value = np.nan if len(x) < 10 else 0.0
-            if len(x) >= 10 and np.ptp(x) > 0 and np.ptp(y) > 0:
-                value = float(np.corrcoef(x, y)[0, 1])
-            result[i, j] = result[j, i] = value
-    others = result[~np.eye(n, dtype=bool)]
-    known = others[np.isfinite(others)]
+    value. 0 where a column does not vary; the mean of the known ones for two that share fewer than 10 segments."""
+    result = np.full((table.shape[1],) * 2, np.nan)
+    for i, j in combinations(range(len(result)), 2):
+        x, y = table[np.isfinite(table[:, [i, j]]).all(1)][:, [i, j]].T
+        if len(x) >= 10:
+            varies = np.ptp(x) > 0 and np.ptp(y) > 0
+            result[i, j] = result[j, i] = np.corrcoef(x, y)[0, 1] if varies else 0.0
+    known = result[np.isfinite(result)]
     result[np.isnan(result)] = known.mean() if len(known) else 0.0
-    return np.asarray(result)
+    np.fill_diagonal(result, 1.0)
+    return result
 
 
 def loadings(table: Floats) -> Floats:
@@ -160,10 +160,3 @@ def loadings(table: Floats) -> Floats:
         if np.abs(communalities - before).max(initial=0.0) < 1e-9:
             break
     return np.asarray(np.sqrt(communalities))
-
-
-def _loadings_without_copies(table: Floats, copies: npt.NDArray[np.bool_]) -> Floats:
-    """`loadings` where the copies of an annotator count once, and have its loading."""
-    first = np.argmax(copies, axis=1)
-    kept = np.unique(first)
-    return np.asarray(loadings(table[np.ix_(kept, kept)])[np.searchsorted(kept, first)])

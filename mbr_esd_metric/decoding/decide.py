@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, repeat
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.panel import Panel
 from mbr_esd_metric.decoding.options import DecisionFields, DecisionOptions
 from mbr_esd_metric.decoding.segment import Counts, annotator_scores, blank_decision, decide_segment, decision_problem
-from mbr_esd_metric.errors import InputError, OptionError, labelled, logger, no_effect_error
+from mbr_esd_metric.errors import InputError, OptionError, labelled
 from mbr_esd_metric.prompting.text import is_blank
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _S = TypeVar("_S")
+#: Candidates and translation of a segment, and its source.
+_Paired: TypeAlias = "tuple[tuple[Candidates, str], str | None]"
 
 
 def decide(
@@ -82,31 +84,23 @@ def decide_many(
     if chosen.whole_set:
         return list(decide_corpus(segments, chosen, sources=sources).decisions)
     decisions = []
-    paired: Iterable[tuple[tuple[Candidates, str], str | None]] = _paired(segments, sources, "sources")
+    paired: Iterable[_Paired] = _paired(segments, sources, "sources")
     if chosen.learns_weights:
-        paired = list(paired)
-        chosen = _with_learnt_weights(chosen, paired, None)
+        chosen = _with_learnt_weights(chosen, paired := list(paired))
     for number, ((candidates, translation), source) in enumerate(paired, 1):
         with labelled(f"segment {number}"):
             decisions.append(decide(candidates, translation, chosen, source=source))
     return decisions
 
 
-def _with_learnt_weights(
-    options: DecisionOptions,
-    segments: Iterable[tuple[tuple[Candidates, str], str | None]],
-    labels: Iterable[str] | None,
-) -> DecisionOptions:
+def _with_learnt_weights(options: DecisionOptions, segments: Iterable[_Paired]) -> DecisionOptions:
     """The options with the `Panel` of these segments in the place of `weights=agreement`."""
     scores = []
-    names = iter(labels) if labels is not None else map("segment {}".format, count(1))
-    for (candidates, translation), source in segments:
-        with labelled(next(names)):
+    for number, ((candidates, translation), source) in enumerate(segments, 1):
+        with labelled(f"segment {number}"):
             if not is_blank(translation):
                 scores.append(annotator_scores(candidates, translation, options, source))
-    panel = Panel.learnt(scores)
-    logger.info(panel.line)
-    return replace(options, weights=panel)
+    return replace(options, weights=Panel.learnt(scores))
 
 
 def _paired(values: Iterable[_T], others: Iterable[_S] | None, name: str) -> Iterator[tuple[_T, _S | None]]:
@@ -181,14 +175,11 @@ def decide_corpus(
     """Choose for all segments of a test set together, by a rule such as `mbr-corpus`; another is an `OptionError`. For
     each segment there are its candidates and translation, and perhaps source and supports as for `decide`. Errors begin
     with its label, by default "segment 1" and so on."""
-    waiting: list[tuple[str, CorpusSegment]] = []
-    with_sources: Iterable[tuple[tuple[Candidates, str], str | None]] = _paired(segments, sources, "sources")
-    if options.learns_weights:
-        if supports is not None:
-            raise no_effect_error("supports", "weights=agreement, which weigh the candidates themselves")
-        with_sources, labels = list(with_sources), None if labels is None else list(labels)
-        options = _with_learnt_weights(options, with_sources, labels)
     names = iter(labels) if labels is not None else map("segment {}".format, count(1))
+    waiting: list[tuple[str, CorpusSegment]] = []
+    with_sources: Iterable[_Paired] = _paired(segments, sources, "sources")
+    if options.learns_weights:
+        options = _with_learnt_weights(options, with_sources := list(with_sources))
     for ((candidates, translation), source), others in _paired(with_sources, supports, "sets of supports"):
         with labelled(label := next(names)):
             segment = corpus_segment(candidates, translation, options, source=source, supports=others)

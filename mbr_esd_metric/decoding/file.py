@@ -136,7 +136,6 @@ class FileSummary:
         reasons: why candidates could not be read, and how many for each reason.
         scores: of the segments, no more than two different ones.
         ratios: of a rule for the whole file, the value that it maximises after each pass.
-        panel: the weights that `weights=agreement` has learnt.
         signature: of the decisions.
     """
 
@@ -146,7 +145,6 @@ class FileSummary:
     reasons: Counter[str] = field(default_factory=Counter)
     scores: set[float | None] = field(default_factory=set)
     ratios: tuple[float, ...] = ()
-    panel: Panel | None = None
     signature: Signature | None = None
 
     @property
@@ -198,14 +196,12 @@ def decide_file(
     first = _first_record(candidates)
     decision = None if first is None else first.decision
     options = file_options(candidates) if options is None else options
-    panel = None
     if options.learns_weights:
-        panel = file_panel(candidates, options, workers)
-        options = replace(options, weights=panel)
+        options = replace(options, weights=file_panel(candidates, options, workers))
     rules = _Rules(options, decision, signature_of_file(candidates, options))
     work = partial(_decide_block, rules=rules, skip_invalid=skip_invalid)
     lines = _over_blocks(raw_records(candidates), work, workers)
-    summary = FileSummary(panel=panel, signature=rules.signature)
+    summary = FileSummary(signature=rules.signature)
     with whole_file(output) as file:
         shown = progress_bar("deciding", " segments", iterable=lines, shown=progress)
         if isinstance(options.rule_instance, CorpusRule):

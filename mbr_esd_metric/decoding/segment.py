@@ -41,7 +41,6 @@ from mbr_esd_metric.core.decision import (
     with_errors,
 )
 from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses, decided
-from mbr_esd_metric.core.panel import unnamed_annotator
 from mbr_esd_metric.core.rules import SegmentRule
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
@@ -106,10 +105,7 @@ def decision_problem(
     """One segment as a rule sees it, and the counts of its candidates; for the arguments see `decide`."""
     rule = options.rule_instance
     if options.learns_weights:
-        raise OptionError(
-            "weights=agreement are learnt from all segments of a test set together; call decide_many, or `mbr-esd "
-            "decide`, or score with candidates=FILE"
-        )
+        raise OptionError("weights=agreement are learnt from a whole test set; call decide_many, or `mbr-esd decide`")
     if references is not None and not rule.needs_references:
         raise no_effect_error("references", f"rule={rule.name}; they are for rule=oracle")
     if supports is not None and rule.needs_references:
@@ -293,14 +289,12 @@ def annotator_scores(
     candidates: Candidates, translation: str, options: DecisionOptions, source: str | None = None
 ) -> dict[str, float]:
     """The MQM score that each annotator gives a segment, of which `Panel.learnt` learns: the mean over the annotator's
-    valid candidates. `InputError` for a candidate that names no annotator."""
+    valid candidates."""
     columns = CandidateColumns.of(candidates)
     read = read_annotations(columns, translation, options, source)
     scores: dict[str, list[float]] = {}
-    for number, (name, one) in enumerate(zip(columns.annotators or [None] * len(read), read, strict=True), 1):
-        if name is None:
-            raise unnamed_annotator(number)
-        if isinstance(one, Annotation) or options.invalid == "empty":
+    for name, one in zip(columns.annotators or (), read, strict=False):
+        if name is not None and (isinstance(one, Annotation) or options.invalid == "empty"):
             scores.setdefault(name, []).append(mqm_score(EMPTY if isinstance(one, Invalid) else one, options.mqm))
     return {name: sum(values) / len(values) for name, values in scores.items()}
 

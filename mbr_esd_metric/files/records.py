@@ -36,7 +36,7 @@ import math
 import operator
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
@@ -117,11 +117,11 @@ class CandidateRecord:
     def candidates(self) -> tuple[Candidate, ...]:
         """The same as `Candidate` values."""
         columns, unknown = self.columns, [None] * len(self.columns)
-        names = {"text": columns.texts, "annotation": columns.annotations, "logprob": columns.logprobs}
-        names |= {"truncated": columns.truncated, "format": columns.format_of_each, "annotator": columns.annotators}
-        rows = zip(*(values or unknown for values in names.values()), strict=True)
+        each = (columns.texts, columns.annotations, columns.logprobs, columns.annotators)
+        rows = zip(*(values or unknown for values in each), columns.truncated, columns.format_of_each, strict=True)
         return tuple(
-            Candidate(**dict(zip(names, row, strict=True)), token_logprobs=columns.token_logprobs) for row in rows
+            Candidate(text, annotation, logprob, cut, columns.token_logprobs, form, annotator=annotator)
+            for text, annotation, logprob, annotator, cut, form in rows
         )
 
     @property
@@ -145,44 +145,22 @@ class CandidateRecord:
         for number, candidate in enumerate(candidates, 1):
             if not isinstance(candidate, dict):
                 raise InputError(f"candidate {number} is {_kind(candidate)}; give an object with text and logprob")
-        keys = set().union(*candidates)
         texts = tuple([candidate.get("text") for candidate in candidates])
         logprobs = tuple([candidate.get("logprob") for candidate in candidates])
         truncated = tuple([candidate.get("truncated", False) for candidate in candidates])
-        by_spans = "error_spans" in keys or "omissions" in keys
-        annotations: list[Annotation | None] = [None] * len(candidates)
-        for number, candidate in enumerate(candidates if by_spans or not set(map(type, texts)) <= {str} else (), 1):
-            with reading(f"candidate {number}"):
-                if "text" in candidate or "error_spans" not in candidate:
-                    _typed(candidate, "text", str)
-                    if "error_spans" in candidate:
-                        raise InputError('there is "text" and "error_spans"; give one of them')
-                else:
-                    annotations[number - 1] = _annotation(candidate)
         if not set(map(type, truncated)) <= {bool}:
             raise InputError('"truncated" of a candidate is true or false')
         _check_logprobs(logprobs)
-        by_token = _token_logprobs(candidates[0].get("tokens"), texts[0]) if len(candidates) == 1 else None
         form = _format(_typed(record, "format", str, True))
-        formats = [form] * len(candidates)
-        annotators: list[str | None] | None = None
-        if "annotator" in keys:
-            annotators = [_typed(candidate, "annotator", str, True) for candidate in candidates]
-        if "format" in keys:
-            formats = [_format(_typed(candidate, "format", str, True)) or form for candidate in candidates]
-            # Spans are in no format.
-            of_texts = {one for one, text in zip(formats, texts, strict=True) if text is not None}
-            form = None if len(of_texts) > 1 else next(iter(of_texts), form)
-        columns = CandidateColumns(
-            texts,
-            logprobs,
-            truncated,
-            annotations if by_spans else None,
-            by_token,
-            form,
-            annotators,
-            formats if len({*formats}) > 1 and form is None else None,
-        )
+        more = {"annotator", "format", "error_spans"} & set().union(*candidates)
+        several = []
+        for number, candidate in enumerate(candidates if more or not set(map(type, texts)) <= {str} else (), 1):
+            with reading(f"candidate {number}"):
+                several.append(_candidate(candidate, form))
+        columns = CandidateColumns(texts, logprobs, truncated, None, None, form)
+        columns = CandidateColumns.of(several) if several else columns
+        if len(candidates) == 1 and texts[0] is not None:
+            columns = replace(columns, token_logprobs=_token_logprobs(candidates[0].get("tokens"), texts[0]))
         system, lp = _typed(record, "system", str, True), _typed(record, "lp", str, True)
         decision = _decision(record.get("decision"))
         return cls(_identifier(record), source, translation, columns, system, decision, lp)
@@ -396,6 +374,21 @@ def _token_logprobs(tokens: object, text: str) -> TokenLogprobs | None:
     if not all(-math.inf < value <= 1e-3 for value in logprobs):
         raise InputError('"tokens" of a candidate have a log-probability that is no finite number of at most 0')
     return TokenLogprobs(sizes, logprobs)
+
+
+def _candidate(value: Mapping[str, Any], form: str | None) -> Candidate:
+    """A candidate that may name its annotator and format, and have error spans in the place of its text."""
+    spans = "error_spans" in value
+    if spans and "text" in value:
+        raise InputError('there is "text" and "error_spans"; give one of them')
+    return Candidate(
+        None if spans else _typed(value, "text", str),
+        _annotation(value) if spans else None,
+        value.get("logprob"),
+        value.get("truncated", False),
+        format=_format(_typed(value, "format", str, True)) or form,
+        annotator=_typed(value, "annotator", str, True),
+    )
 
 
 def _annotation(value: Mapping[str, Any]) -> Annotation:

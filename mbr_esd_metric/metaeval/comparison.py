@@ -69,16 +69,13 @@ def sampled_score(
 ) -> SampledScore:
     """The score of a segment, and its variance between draws of N from its N candidates, with replacement.
 
-    The variance is 0 with a single candidate, for a blank translation, and for a rule or weights over the whole test
-    set.
+    The variance is 0 with a single candidate, for a blank translation, and for a rule or weights of a whole test set.
     """
     n = len(candidates)
     if n < 2 or options.whole_set or options.learns_weights or blank_decision(source, translation, options) is not None:
         return SampledScore(decision.score, 0.0)
-    columns = {
-        name: getattr(candidates, name)
-        for name in ("texts", "logprobs", "truncated", "annotations", "annotators", "formats")
-    }
+    names = ("texts", "logprobs", "truncated", "annotations", "annotators", "formats")
+    columns = {name: getattr(candidates, name) for name in names}
     scores = []
     for _ in range(resamples):
         picked = rng.integers(0, n, n).tolist()

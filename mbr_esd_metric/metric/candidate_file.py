@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.core.segment import Segment
-from mbr_esd_metric.errors import EngineError, logger
+from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.files.records import CandidateRecord, Join, read_candidates
 from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.metric.sources import Collected, Pair, pair_of
@@ -47,11 +47,8 @@ class FromFile:
             from mbr_esd_metric.decoding.file import file_panel
 
             # From the whole file, so that every run over some of its segments gives them the same scores.
-            panel = file_panel(self._path, decision)
-            decision = replace(decision, weights=panel)
+            decision = replace(decision, weights=file_panel(self._path, decision))
             card = replace(card, n=len(first.columns))
-            logger.info(panel.line)
-        self._weighed = not isinstance(decision.weights, str)
         self.card = replace(card, decision=decision)
 
     def collect(self, segments: Sequence[Segment], progress: bool) -> Collected:
@@ -79,9 +76,8 @@ class FromFile:
 
     def _candidates(self, record: CandidateRecord, segment: Segment) -> list[Candidate]:
         candidates, form, card = [*record.candidates], self._format, self.card
-        if record.columns.formats is None:
-            candidates = [replace(one, format=None) for one in candidates]
-        n, count = card.samples, len(candidates)
+        count = len(candidates)
+        n = card.samples if isinstance(card.decision.weights, str) else count
         problem, of_segment = "", f"{count} candidates for {segment.label or record.label}"
         if card.sampling.greedy and count > 1:
             problem = (
@@ -94,8 +90,6 @@ class FromFile:
                 f"{form or 'none'}), which one model cannot have; decide with: mbr-esd decide {self._path}, or give "
                 "each format a file of its own"
             )
-        elif self._weighed:
-            n = count
         elif n > count:
             problem = f"{of_segment}, and {n} are wanted; give n={count}"
         if problem:

@@ -146,10 +146,8 @@ def choose_engine(card: ModelCard) -> Engine:
     """
     decision, answers = card.decision, get_format(card.decision.format)
     if decision.learns_weights:
-        raise OptionError(
-            "weights=agreement weigh several models, and this run samples one: write a file with `mbr-esd sample "
-            "--model A --model B --model C -o FILE`, and give candidates=FILE"
-        )
+        many = "`mbr-esd sample --model A --model B --model C -o FILE`, and give candidates=FILE"
+        raise OptionError(f"weights=agreement weigh several models, and this run has one; write a file with {many}")
     if card.engine == "auto" and not (card.engine_options.server and not answers.engine):
         engine = _first_that_works(card, (answers.engine,) if answers.engine else AUTOMATIC)
     else:

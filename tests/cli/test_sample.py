@@ -100,10 +100,10 @@ def test_a_panel_of_models_is_sampled_into_one_file_and_decided(mbr_esd: Command
     assert {each.annotator: each.format for each in one.candidates}["second"] == "compact"
     message = mbr_esd("decide out.jsonl -o decided.jsonl --weights agreement").err
     # All answers of the second are invalid here.
-    assert "weights=agreement: equal weights, because there are 2 annotators, and learning takes 3" in message
+    assert "weights=agreement: equal weights, because learning takes 3 annotators, and there are 2" in message
     assert "w:agreement/equal" in message
     message = mbr_esd(SAMPLE, MODEL, "--model", MODEL, status=1).err
-    assert "is given twice; n=N samples a model several times" in message
+    assert "a --model is given twice; n=N samples a model several times" in message
 
 
 def test_a_segment_that_one_model_of_a_panel_refuses_keeps_the_others(mbr_esd: Command) -> None:

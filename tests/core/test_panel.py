@@ -70,10 +70,10 @@ def test_annotators_that_did_not_annotate_everything_are_weighed_all_the_same() 
 @pytest.mark.parametrize(
     ("rows", "why"),
     [
-        (scores(LOADINGS, FEWEST_SEGMENTS - 1), "99 segments with several annotators are fewer than 100"),
-        (scores({"a": 0.9, "b": 0.8}), "there are 2 annotators, and learning takes 3"),
+        (scores(LOADINGS, FEWEST_SEGMENTS - 1), "takes 100 segments with several annotators, and there are 99"),
+        (scores({"a": 0.9, "b": 0.8}), "takes 3 annotators, and there are 2"),
         ([dict.fromkeys("abc", 0.0)] * 200, "the annotators do not agree"),
-        ([], "there are 0 annotators"),
+        ([], "and there are 0"),
     ],
 )
 def test_where_nothing_can_be_learnt_weights_are_equal_and_say_why(rows: list[dict[str, float]], why: str) -> None:
