@@ -20,13 +20,16 @@ _ENGLISH = frozenset(
     re.findall(
         r"\w+",
         """
-        you your yours please this these those they them we our us he she his her their are is was were been will would
-        have has had cannot could should which when where because there here does did isn what who how
+        you your yours please this these those they them our us he she his their are been will would cannot could should
+        which when where because there here does did isn what who how
         """,
     )
 )
+#: English words that are words of Dutch, Danish and others too, and those beside which they are English.
+_ALSO_ENGLISH = frozenset({"we", "her", "is", "was", "were", "have", "has", "had"})
+_BESIDE = frozenset({"the", "it", "and", "that"})
 #: Languages whose sentences may be whole sentences of another one.
-_SHARED = frozenset("la da nb nn no es pt gl an oc ca id ms hr sr bs cs sk bg mk ru uk be zh".split())  # noqa: SIM905
+_SHARED = frozenset("la da nb nn no sv es pt gl an oc ca id ms hr sr bs cs sk bg mk ru uk be zh".split())  # noqa: SIM905
 _FEW = 3
 #: A text of so many words is prose if it has so many of them for each sign that code has, such as a bracket.
 _MANY, _SIGNS = 10, 4
@@ -65,7 +68,8 @@ def _is_foreign(text: str, words: Sequence[str], context: Context) -> bool:
     source, target = (code and language_code(code) for code in (context.source_language, context.target_language))
     if target is not None and (target == source or (source is not None and alike(source, target))):
         return False
-    english = len({one.lower() for one in words} & _ENGLISH)
+    small = {one.lower() for one in words}
+    english = len(small & _ENGLISH) + (len(small & _ALSO_ENGLISH) if small & (_BESIDE | _ENGLISH) else 0)
     if english and (english > 1 or len(words) <= 12):
         return target != "en"
     if len(UNSPACED.findall(text)) >= 8:

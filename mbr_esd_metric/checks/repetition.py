@@ -27,7 +27,7 @@ _NEVER = frozenset(
         och ett eller av og til
         oraz jest dla przez jsou jako pro
         для или из от при это або та від
-        ja sekä és hogy az
+        ja sekä és hogy
         """,
     )
 )

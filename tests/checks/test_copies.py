@@ -16,6 +16,8 @@ from tests.helpers.checks import found
         "npm run build",
         "in de Jong's work",
         "er det ikke",
+        "Tom is warm.",
+        "Jeg venter her.",
         "vi er glade for det",
         "como sempre falamos aqui",
         "kako si danas prijatelju",

@@ -24,6 +24,7 @@ from tests.helpers.checks import found
         "Het schijnt dat dat waar is.",
         "It is what it is is no answer.",
         "Sie las das in der Der Spiegel.",
+        "Az az álmom, hogy művész legyek.",
     ],
 )
 def test_words_that_are_repeated_on_purpose(translation: str) -> None:
