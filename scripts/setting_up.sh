@@ -57,7 +57,7 @@ install() {
 unless_ready() {
     stamp=$1/.mbr-esd-ready
     shift
-    made_from=$( (echo "$scripts" && cat "$@") | sha256sum | cut -d ' ' -f 1)
+    made_from=$( (echo "$scripts" && cat "$@") | cksum)
     if [ "$(cat "$stamp" 2>/dev/null)" = "$made_from" ]; then
         echo "$(dirname "$stamp") is ready"
         exit 0

@@ -229,11 +229,16 @@ def loading(options: EngineOptions) -> Iterator[None]:
     except EngineError:
         raise
     except Exception as error:  # transformers' errors for a damaged or unknown model have no common base
+        fix = (
+            "the folder needs a whole model: config.json, the tokenizer's files and the weights (*.safetensors)"
+            if os.path.isdir(options.model)
+            else f"a gated model needs its licence accepted at https://huggingface.co/{options.model}, then `hf auth "
+            f"login`; without network take model=FOLDER, which `hf download {options.model} --local-dir FOLDER` makes "
+            "elsewhere"
+        )
         raise EngineError(
             f"cannot load {options.model}: {' '.join(str(error).split())[:300]}; check model= and adapter= in the "
-            "model's options, and the versions (mbr-esd models --check). A gated model needs its licence accepted at "
-            f"https://huggingface.co/{options.model}, then `hf auth login`; without network take model=FOLDER, which "
-            f"`hf download {options.model} --local-dir FOLDER` makes elsewhere"
+            f"model's options, and the versions (mbr-esd models --check); {fix}"
         ) from error
     finally:
         if quiet:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import urllib.request
@@ -17,6 +18,7 @@ from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import Rating, read_rating_lines
 from mbr_esd_metric.cli.main import main
 from tests.helpers.command import Command
+from tests.helpers.document import ROOT
 from tests.helpers.pages import browser
 from tests.helpers.real_server import RealServer
 from tests.helpers.wmt_folder import DATA, DOCUMENTS, SYSTEMS
@@ -117,9 +119,10 @@ class Pearmut(RealServer):
         self.folder, self.address = folder, f"http://127.0.0.1:{self.port}"
 
     def kill(self) -> None:
-        """End it as a power cut would; its lock stays behind, and goes."""
+        """End it as a power cut would; its lock stays behind, which the page says how to remove."""
         super().kill()
-        (self.folder / "data" / ".lock").unlink(missing_ok=True)
+        [lock] = re.findall(r"^\$ rm (\S+)", (ROOT / "docs" / "people.md").read_text(encoding="utf-8"), re.MULTILINE)
+        (self.folder / lock).unlink()
 
 
 class Person:
