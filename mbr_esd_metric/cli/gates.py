@@ -77,12 +77,19 @@ class Check:
         return cls(name, False, reason, tuple(failed))
 
     def and_judged(self, unjudged: Sequence[FailedSegment], system: str) -> Check:
-        """This check, closed by the segments of a system that cannot be judged, whatever else it says."""
-        if not unjudged:
+        """This check, closed by the segments of a system that cannot be judged, too, where it does not name them."""
+        closed = {one.place for one in self.segments}
+        others = [one for one in unjudged if one.place not in closed]
+        if not others:
             return self
-        others = Check.of_segments(self.name, unjudged, f"of {system} cannot be judged", "")
-        reason = others.reason if self.passed else f"{self.reason}; {others.reason}"
-        return Check(self.name, False, reason, self.segments + others.segments)
+        places: dict[str, list[str]] = {}
+        for one in others:
+            places.setdefault(one.reason, []).append(str(one.place))
+        reasons = [] if self.passed else [self.reason]
+        for reason, of in places.items():
+            count = number_of(len(of), "segment")
+            reasons.append(f"{count} of {system} cannot be judged ({reason}): {first_of(of, _NAMED, '; ')}")
+        return Check(self.name, False, "; ".join(reasons), (*self.segments, *others))
 
 
 def add_gate(parser: argparse.ArgumentParser) -> None:

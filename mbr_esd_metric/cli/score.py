@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,17 +28,18 @@ from mbr_esd_metric.cli.shared_options import DEFAULT_MODEL, add_dry_run, print_
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.decision import mostly_lost
 from mbr_esd_metric.core.signature import Signature
-from mbr_esd_metric.errors import OptionError, logger, no_effect_error, number_of, printable
+from mbr_esd_metric.errors import OptionError, first_of, logger, no_effect_error, number_of, printable
 from mbr_esd_metric.files.streams import json_text, write_whole
 from mbr_esd_metric.metric.card import with_pair
 from mbr_esd_metric.metric.cards import is_ours, load_card
-from mbr_esd_metric.metric.data_warnings import warnings
+from mbr_esd_metric.metric.data_warnings import is_marked, warnings
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.text import is_blank
 
 if TYPE_CHECKING:
     from mbr_esd_metric.core.segment import Segment
     from mbr_esd_metric.metaeval.error_free import ErrorFreeModel
+    from mbr_esd_metric.metric.card import ModelCard
 
 _Row = TypeVar("_Row", bound=WrittenSegment)
 
@@ -144,7 +145,27 @@ def run(args: argparse.Namespace) -> int:
     [lp] = texts.pairs if card.lp is None and len(texts.pairs) == 1 else [card.lp]
     candidates = sum(metadata.valid) + sum(metadata.invalid)
     lost = mostly_lost(candidates, sum(metadata.located), sum(metadata.dropped))  # the advice of the run says so
-    return _show(args, texts, data, signature, lp, warning, metadata.advice) or int(lost)
+    advice = [*metadata.advice]
+    if has_gate(args) and (unseen := _unseen(card, segments, chain.from_iterable(data.values()))):
+        logger.warning(unseen)
+        advice.append(unseen)
+    return _show(args, texts, data, signature, lp, warning, advice) or int(lost)
+
+
+def _unseen(card: ModelCard, segments: Iterable[Segment], rows: Iterable[WrittenSegment]) -> str | None:
+    """A warning about certain errors that no row has, so that no gate sees them, with the option that helps."""
+    labels = [
+        segment.label
+        for segment, row in zip(segments, rows, strict=True)
+        if not is_marked(row.get("data_warning"), [error.get("category") for error in errors_of(row)])
+    ]
+    if not labels:
+        return None
+    fix = "checks=true marks them"
+    if card.decision.checks == "true":
+        fix = f"format={card.decision.format} marks no words of the source; take one that marks omissions"
+    count = number_of(len(labels), "segment")
+    return f"{count} with errors that need no model, which no gate sees ({first_of(labels)}): {fix}"
 
 
 #: Keys in the JSON, in their order, and those that only some segments have.

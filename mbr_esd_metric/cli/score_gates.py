@@ -104,10 +104,9 @@ def _checks(
         wording = ": {:.4f} of the segments are without error"
         found = check("--fail-share", path, shares[path], args.fail_share, wording)
         yield found.and_judged(unjudged, path)
-    judged = [(place, row) for place, row in segments if _no_verdict(row) is None]
     if args.min_segment is not None:
         lowest = min(
-            ((row["COMET"], place) for place, row in judged if row["COMET"] == row["COMET"]),
+            ((row["COMET"], place) for place, row in segments if row["COMET"] == row["COMET"]),
             default=None,
             key=lambda one: one[0],
         )
@@ -116,13 +115,13 @@ def _checks(
             if lowest is None
             else f"the lowest score of {path} is {lowest[0]:.4f} ({lowest[1]}), at least {args.min_segment:g}"
         )
-        failed = _failed(judged, lambda row: _too_low(row, args.min_segment))
+        failed = _failed(segments, lambda row: _too_low(row, args.min_segment))
         what = f"of {path} scored less than {args.min_segment:g}"
         found = Check.of_segments(f"{path} --min-segment {args.min_segment:g}", failed, what, passed)
         yield found.and_judged(unjudged, path)
     if args.fail_on is not None:
         kind = "a major error" if args.fail_on == "major" else "an error"
-        failed = _failed(judged, lambda row: _marked(row, args.fail_on))
+        failed = _failed(segments, lambda row: _marked(row, args.fail_on))
         what, passed = f"of {path} with {kind}", f"no segment of {path} has {kind}"
         found = Check.of_segments(f"{path} --fail-on {args.fail_on}", failed, what, passed)
         yield found.and_judged(unjudged, path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from mbr_esd_metric.core.annotation import ErrorSpan
@@ -22,6 +22,8 @@ _CHECKED = re.compile(r"[\d@<{%]|&lt;|://|www\.", re.IGNORECASE)
 _OF_CHECKS = {"check/language": "in another language"} | {
     f"check/{kind.lower()}": f"with other {kind}s" for kind in ("number", "URL", "email", "tag", "placeholder")
 }
+
+_COPY = "equal to its source"
 
 #: Letters in Latin and Cyrillic script, and Chinese characters.
 _LETTERS, _CHINESE = re.compile(r"[0-9A-Za-zÀ-ɏЀ-ӿḀ-ỿ]"), re.compile("[㐀-鿿豈-﫿]")
@@ -54,7 +56,7 @@ def data_warning(source: str, translation: str, errors: Sequence[ErrorSpan], sou
     if source_is_key:
         return "a key in place of its source"
     if "check/copy" in failed:
-        return "equal to its source"
+        return _COPY
     found: list[str] = []
     words = _words(translation)
     if len({*words}) < len(words):
@@ -71,6 +73,13 @@ def data_warning(source: str, translation: str, errors: Sequence[ErrorSpan], sou
             found.append("much longer than its source")
     found += [warning for category, warning in _OF_CHECKS.items() if category in failed]
     return ", ".join(dict.fromkeys(found)) or None
+
+
+def is_marked(warning: str | None, categories: Iterable[str | None]) -> bool:
+    """Whether errors of these categories include those that the checks have warned of."""
+    kinds = set(warning.split(", ")) if warning else set()
+    warned = {category for category, kind in (_OF_CHECKS | {"check/copy": _COPY}).items() if kind in kinds}
+    return warned <= set(categories)
 
 
 def warnings(data_warnings: Sequence[str | None], labels: Sequence[str], blank: str) -> str | None:

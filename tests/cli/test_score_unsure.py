@@ -36,7 +36,7 @@ def test_a_gate_fails_on_a_segment_that_is_unsure(mbr_esd: Command) -> None:
     gates = "--fail-under 0.5 --min-segment 0.5 --fail-on major --junit j.xml --summary s.md"
     said = mbr_esd(SCORE, gates, status=3)
     assert f"1 segment {UNSURE} (line 2 of mt.txt): " in said.err  # --quiet keeps it
-    unjudged = f"1 segment of mt.txt cannot be judged: {PLACES[2]} ({UNSURE})"
+    unjudged = f"1 segment of mt.txt cannot be judged ({UNSURE}): {PLACES[2]}"
     assert [line for line in said.err.splitlines() if "gate" in line] == [
         f"mbr-esd score: gate failed: {unjudged}",
         f"mbr-esd score: gate failed: {unjudged}",
@@ -69,7 +69,7 @@ def test_the_other_verbs_show_it(mbr_esd: Command) -> None:
     Path("old.json").write_text(json.dumps({"old.txt": old["mt.txt"]}))
     for gate in ("--fail-if-worse", "--max-drop 0.5"):
         said = mbr_esd(f"compare old.json o.json {gate}", status=3)
-        assert f"gate failed: 1 segment of mt cannot be judged: mt.txt, line 2 ({UNSURE})" in said.err
+        assert f"gate failed: 1 segment of mt cannot be judged ({UNSURE}): mt.txt, line 2" in said.err
         assert f"mt: 1 segment {UNSURE} (2)" in said.out
         mbr_esd(f"compare o.json old.json {gate}")  # a higher score of the old system is no kind one
     for given in ("o.json", "d.jsonl c.jsonl", "c.jsonl"):
@@ -92,3 +92,74 @@ def test_a_run_whose_spans_are_in_no_text_ends_with_1(mbr_esd: Command) -> None:
             Path(name).unlink()
     assert "of the candidates' error spans are not in their texts" in mbr_esd("decide c.jsonl -o d.jsonl", status=1).err
     assert len(Path("d.jsonl").read_text().splitlines()) == 4
+
+
+#: A train's numbers, so that lines differ; the old system is right.
+PAIRS = [
+    (f"The train number {n} leaves the old station early.", f"Der Zug Nummer {n} verlässt früh den alten Bahnhof.")
+    for n in range(1, 41)
+]
+WRONG = {
+    7: "ERROR 404",
+    12: "El tren número 12 sale temprano de la antigua estación de la ciudad.",
+    20: "Der Zug Nummer 20 verlässt früh den alten Bahnhof.",  # without its tag
+}
+
+
+def xliff(name: str, changes: dict[int, str]) -> None:
+    """Forty units; the words "old station" of the twentieth are in a tag, in the translation unless it is changed."""
+    units = []
+    for n, (source, translation) in enumerate(PAIRS, 1):
+        if n == 20:
+            source = source.replace("old station", '<g id="1">old station</g>')
+            translation = translation.replace("alten Bahnhof", '<g id="1">alten Bahnhof</g>')
+        texts = f"<source>{source}</source><target>{changes.get(n, translation)}</target>"
+        units.append(f'<trans-unit id="u{n}">{texts}</trans-unit>\n')
+    file = '<file source-language="en" target-language="de"><body>\n'
+    Path(name).write_text(f'<xliff version="1.2">{file}{"".join(units)}</body></file></xliff>', encoding="utf-8")
+
+
+def test_forty_segments_with_a_catastrophe_another_language_and_a_lost_tag(mbr_esd: Command) -> None:
+    """Each gate says what is true, also where half of the answers are unread."""
+    xliff("old.xlf", {})
+    xliff("new.xlf", WRONG)
+    texts = dict.fromkeys(
+        (PAIRS[n - 1][0], text) for n in range(1, 41) for text in (PAIRS[n - 1][1], WRONG.get(n, PAIRS[n - 1][1]))
+    )
+    score = "score {}.xlf --quiet --only_system --to_json {}.json --model 'mbr-esd-demo?candidates=c.jsonl&n=4{}' {}"
+
+    def run(system: str, options: str = "", gates: str = "", status: int = 0) -> list[str]:
+        return mbr_esd(score.format(system, system, options, gates), status=status).err.splitlines()
+
+    write_records("c.jsonl", [record(*pair, *[CLEAN] * 4, format="json-omissions") for pair in texts])
+    # A model that finds nothing, without the checks: what is certain is said, though no gate sees it.
+    said = run("new", gates="--fail-on major")
+    assert any(line.startswith("3 segments with errors that need no model, which no gate sees (") for line in said)
+    assert said[-1] == "mbr-esd score: gate passed: no segment of new.xlf has a major error"
+    # With them each gate is true: the mean hides the three, the single segment and the severity do not.
+    said = run("new", "&checks=true", "--fail-under 0.9 --min-segment 0.9 --fail-on major", 3)
+    passed, low, marked = (line.removeprefix("mbr-esd score: gate ") for line in said if "gate " in line)
+    assert passed == "passed: new.xlf scores 0.9850, at least 0.9"
+    assert low.startswith("failed: 3 segments of new.xlf scored less than 0.9: ")
+    assert marked.startswith("failed: 3 segments of new.xlf with a major error: ")
+    assert all(f"unit u{n}, line {n + 1}" in line for line in (low, marked) for n in WRONG)
+    assert all(kind in marked for kind in ("check/number", "check/language", "check/tag"))
+    run("old", "&checks=true", "--fail-on major")
+    said = mbr_esd("compare old.json new.json --fail-if-worse --max-drop 0.1", status=3).err.splitlines()
+    assert "gate passed: the mean of new is lower than that of old by 0.01500, which is not significant" in said[0]
+    assert "gate failed: 3 segments of new scored more than 0.1 below old: " in said[1]
+
+    # Half of the answers unread: the certain errors are named all the same, the others are not judged.
+    answers = [UNREAD, UNREAD, CLEAN, CLEAN]
+    write_records("c.jsonl", [record(*pair, *answers, format="json-omissions") for pair in texts])
+    said = run("new", "&checks=true", "--fail-under 0.9 --fail-on major", 3)
+    low, marked = (line.removeprefix("mbr-esd score: gate ") for line in said if "gate " in line)
+    assert low.startswith(f"failed: 40 segments of new.xlf cannot be judged ({UNSURE}): new.xlf, unit u1, line 2; ")
+    assert marked.startswith("failed: 3 segments of new.xlf with a major error: new.xlf, unit u7, line 8 ")
+    assert f"; 37 segments of new.xlf cannot be judged ({UNSURE}): new.xlf, unit u1, line 2; " in marked
+    # A format that marks no words of the source has no place for the lost tag.
+    write_records("c.jsonl", [record(*pair, *[CLEAN] * 4) for pair in texts])
+    said = run("new", "&checks=true", "--fail-on major", 3)
+    assert any(
+        "1 segment with errors that need no model, which no gate sees" in line and "u20" in line for line in said
+    )
