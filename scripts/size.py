@@ -39,7 +39,7 @@ LIMITS = {
     "score, stored: requests": 0,
     "tests: lines": 21_000,
     "scripts: lines": 5_000,
-    "docs: words": 24_000,
+    "docs: words": 24_500,
     "evidence: words": 10_500,
 }
 
