@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mbr_esd_metric.core.rules import Rule
+from mbr_esd_metric.core.rules import Choice, Rule
 
 if TYPE_CHECKING:
     from mbr_esd_metric.core.corpus_choice import CorpusChoice, Shortlist
@@ -33,6 +33,22 @@ class CorpusRule(Rule):
     @abstractmethod
     def values(self, statistics: Floats, choice: CorpusChoice) -> Floats:
         """Expected utilities that a decision reports, one for each row of `statistics`."""
+
+    def decide(self, problems: Sequence[DecisionProblem]) -> list[Choice]:
+        if not problems:
+            return []
+        statistics = [self.statistics(problem) for problem in problems]
+        shortlists = [self.shortlist(*one) for one in zip(problems, statistics, strict=True)]
+        choice = self.settle([one.statistics for one in shortlists])
+        return [
+            Choice(
+                shortlist.answers[at],
+                self.values(hypotheses, choice),
+                float(self.values(shortlist.statistics, choice)[at]),
+                choice.ratios,
+            )
+            for hypotheses, shortlist, at in zip(statistics, shortlists, choice.chosen.tolist(), strict=True)
+        ]
 
 
 class MbrCorpus(CorpusRule):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -17,10 +19,28 @@ from mbr_esd_metric.plugins import Catalog
 
 if TYPE_CHECKING:
     from mbr_esd_metric.core.decision_problem import DecisionProblem
+    from mbr_esd_metric.core.kernels import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a rule chooses for a segment.
+
+    Attributes:
+        answer: a hypothesis, or an annotation that need not be one.
+        values: expected utilities of the hypotheses, shape (n,), which the decision reports.
+        value: that of the answer, where it is no hypothesis.
+        ratios: of a rule for a whole test set, the value that it maximises after each pass.
+    """
+
+    answer: int | Annotation
+    values: Floats
+    value: float | None = None
+    ratios: tuple[float, ...] = ()
 
 
 class Rule(ABC):
-    """A choice of one annotation for a segment."""
+    """A choice of one annotation for each segment."""
 
     #: The name in options.
     name: ClassVar[str]
@@ -50,6 +70,10 @@ class Rule(ABC):
         if self.needs_logprobs and not (problem.hypotheses.logprobs > -math.inf).any():
             raise InputError(f"the rule {self.name!r} needs the candidates' log-probabilities; choose another")
 
+    @abstractmethod
+    def decide(self, problems: Sequence[DecisionProblem]) -> list[Choice]:
+        """The choice for each segment."""
+
 
 class SegmentRule(Rule):
     """A rule that looks at one segment at a time."""
@@ -58,6 +82,9 @@ class SegmentRule(Rule):
     def choose(self, problem: DecisionProblem) -> int | Annotation:
         """The hypothesis that is the answer, or an annotation that need not be a candidate's. `Hypotheses.best`
         resolves ties."""
+
+    def decide(self, problems: Sequence[DecisionProblem]) -> list[Choice]:
+        return [Choice(self.choose(problem), problem.expected) for problem in problems]
 
 
 class Mbr(SegmentRule):
@@ -128,7 +155,7 @@ class Empty(SegmentRule):
 
 
 #: Entry points of other packages: ``mbr_esd_metric.rules``.
-RULES = Catalog("rule", "rules", __name__, Rule, dict.fromkeys(("mbr-corpus", "consensus-corpus"), "corpus_rules"))
+RULES = Catalog("rule", "rules", __name__, Rule, dict.fromkeys(("mbr-corpus", "consensus-corpus"), "corpus_rules"))  # type: ignore[type-abstract]
 
 
 @cache

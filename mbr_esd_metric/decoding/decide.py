@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count, repeat
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from mbr_esd_metric.core.annotation import AnnotationLike
-from mbr_esd_metric.core.corpus_choice import CorpusChoice, Shortlist
-from mbr_esd_metric.core.corpus_rules import CorpusRule
 from mbr_esd_metric.core.decision import Candidates, Decision
-from mbr_esd_metric.core.decision_problem import DecisionProblem, decided
-from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.panel import Panel
 from mbr_esd_metric.decoding.options import DecisionFields, DecisionOptions
-from mbr_esd_metric.decoding.segment import Counts, annotator_scores, blank_decision, decide_segment, decision_problem
+from mbr_esd_metric.decoding.segment import Case, annotator_scores, blank_decision, decide_cases, decide_segment
 from mbr_esd_metric.errors import InputError, OptionError, labelled
 from mbr_esd_metric.prompting.text import is_blank
 
@@ -125,45 +118,6 @@ class CorpusDecision:
     ratios: tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class CorpusSegment:
-    """One segment of `decide_corpus`: the statistics of its hypotheses, shape (n, k), and the answers that may be
-    chosen."""
-
-    problem: DecisionProblem
-    rule: CorpusRule
-    statistics: Floats
-    shortlist: Shortlist
-    counts: Counts
-    options: DecisionOptions
-
-    def decision(self, position: int, choice: CorpusChoice | None) -> Decision:
-        """The decision for a position in the shortlist; its utilities are NaN without the choice for the test set."""
-        values, value = np.full(len(self.statistics), np.nan), math.nan
-        if choice is not None:
-            values = self.rule.values(self.statistics, choice)
-            value = float(self.rule.values(self.shortlist.statistics, choice)[position])
-        answer, options = self.shortlist.answers[position], self.options
-        return self.counts.completed(decided(self.problem, answer, values, options.mqm, options.score, value), options)
-
-
-def corpus_segment(
-    candidates: Candidates,
-    translation: str,
-    options: DecisionOptions,
-    *,
-    source: str | None = None,
-    supports: Candidates | None = None,
-) -> CorpusSegment:
-    """One segment for a rule that decides over the whole test set; for the arguments see `decide`."""
-    rule = options.rule_instance
-    if not isinstance(rule, CorpusRule):
-        raise OptionError(f"the rule {rule.name!r} decides segment by segment; call decide")
-    problem, counts = decision_problem(candidates, translation, options, source=source, supports=supports)
-    statistics = rule.statistics(problem)
-    return CorpusSegment(problem, rule, statistics, rule.shortlist(problem, statistics), counts, options)
-
-
 def decide_corpus(
     segments: Iterable[tuple[Candidates, str]],
     options: DecisionOptions = DecisionOptions("mbr-corpus"),
@@ -175,27 +129,15 @@ def decide_corpus(
     """Choose for all segments of a test set together, by a rule such as `mbr-corpus`; another is an `OptionError`. For
     each segment there are its candidates and translation, and perhaps source and supports as for `decide`. Errors begin
     with its label, by default "segment 1" and so on."""
+    if not options.whole_set:
+        raise OptionError(f"the rule {options.rule!r} decides segment by segment; call decide")
     names = iter(labels) if labels is not None else map("segment {}".format, count(1))
-    waiting: list[tuple[str, CorpusSegment]] = []
     with_sources: Iterable[_Paired] = _paired(segments, sources, "sources")
     if options.learns_weights:
         options = _with_learnt_weights(options, with_sources := list(with_sources))
-    for ((candidates, translation), source), others in _paired(with_sources, supports, "sets of supports"):
-        with labelled(label := next(names)):
-            segment = corpus_segment(candidates, translation, options, source=source, supports=others)
-        waiting.append((label, segment))
-    decisions, ratios = decide_together(waiting)
-    return CorpusDecision(tuple(decisions), ratios)
-
-
-def decide_together(outcomes: Sequence[tuple[str, Any]]) -> tuple[list[Any], tuple[float, ...]]:
-    """The outcomes of labelled segments, with its decision in the place of each `CorpusSegment`; and the values of
-    `CorpusDecision.ratios`."""
-    waiting = [one for _, one in outcomes if isinstance(one, CorpusSegment)]
-    choice = waiting[0].rule.settle([one.shortlist.statistics for one in waiting]) if waiting else None
-    chosen = iter(() if choice is None else choice.chosen.tolist())
-    decisions = []
-    for label, one in outcomes:
-        with labelled(label):
-            decisions.append(one.decision(next(chosen), choice) if isinstance(one, CorpusSegment) else one)
-    return decisions, () if choice is None else choice.ratios
+    cases: Iterator[Case[Decision]] = (
+        Case(next(names), candidates, translation, source, others)
+        for ((candidates, translation), source), others in _paired(with_sources, supports, "sets of supports")
+    )
+    ratios: list[float] = []
+    return CorpusDecision(tuple(decide_cases(cases, options, ratios=ratios)), tuple(ratios))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import multiprocessing
 import os
 import tempfile
@@ -23,15 +24,24 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+import numpy as np
+
 from mbr_esd_metric.core.corpus_rules import CorpusRule
 from mbr_esd_metric.core.corrections import not_applied
 from mbr_esd_metric.core.decision import Decision, mostly_lost
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.panel import Panel
+from mbr_esd_metric.core.rules import Choice
 from mbr_esd_metric.core.signature import Signature
-from mbr_esd_metric.decoding.decide import CorpusSegment, corpus_segment, decide_together
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.segment import annotator_scores, blank_decision, decide_segment
+from mbr_esd_metric.decoding.segment import (
+    Case,
+    annotator_scores,
+    blank_decision,
+    decide_cases,
+    decision_of,
+    decision_problem,
+)
 from mbr_esd_metric.decoding.signature import signature_of_file
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, progress_bar
 from mbr_esd_metric.files.paths import check_output
@@ -88,23 +98,18 @@ def decided_records(path: str | Path, options: DecisionOptions) -> Iterator[tupl
     rule for the whole file reads it into memory. Errors name file and segment."""
     if options.learns_weights:
         options = replace(options, weights=file_panel(path, options))
-    first: Mapping[str, str] | None = None
-    waiting: list[tuple[CandidateRecord, Decision | CorpusSegment | None]] = []
-    for number, record in enumerate(read_candidates(path)):
-        first = record.decision if not number else first
-        outcome = None
-        with labelled(f"{path}, {record.label}"):
-            try:
-                outcome = _outcome(record, options, first)
-            except NoValidCandidateError:
-                if options.whole_set:
-                    raise
-        if isinstance(outcome, CorpusSegment) or waiting:
-            waiting.append((record, outcome))
-        else:
-            yield record, outcome
-    decisions, _ = decide_together([(f"{path}, {record.label}", one) for record, one in waiting])
-    yield from zip((record for record, _ in waiting), decisions, strict=True)
+    records: deque[CandidateRecord] = deque()
+
+    def cases() -> Iterator[Case[Decision | NoValidCandidateError]]:
+        first: Mapping[str, str] | None = None
+        for number, record in enumerate(read_candidates(path)):
+            first = record.decision if not number else first
+            records.append(record)
+            yield _case(f"{path}, {record.label}", record, options, first)
+
+    unread = None if options.whole_set else lambda _, error: error
+    for outcome in decide_cases(cases(), options, unread):
+        yield records.popleft(), outcome if isinstance(outcome, Decision) else None
 
 
 def file_panel(path: str | Path, options: DecisionOptions, workers: int = 1) -> Panel:
@@ -328,16 +333,27 @@ def _line(where: str, value: bytes | list[Any], rules: _Rules) -> _Line:
     options, signature = rules.options, rules.signature
     record = candidate_record(where, value)
     with labelled(f"{where}, {record.label}"):
-        outcome = _outcome(record, options, rules.first)
+        case = _case("", record, options, rules.first)
         if options.blank == "skip" and is_untranslated(record.source, record.translation):
             return _Line(b"", skipped=f"{record.label}: a blank translation (blank=skip)")
-        if isinstance(outcome, Decision):
-            content = json_line(DecisionRecord.of(record, outcome, signature).to_json())
-            return _Line(content, {**_counts(outcome), "unsure": outcome.unsure}, outcome.reasons, outcome.score)
-        decisions = [outcome.decision(position, None) for position in range(len(outcome.shortlist.answers))]
-        lines = [DecisionRecord.of(record, one, signature).to_json() for one in decisions]
-        content = json.dumps(lines).encode() + b"\n"
-        return _Line(content, _counts(decisions[0]), decisions[0].reasons, statistics=outcome.shortlist.statistics)
+        if isinstance(options.rule_instance, CorpusRule) and case.known is None:
+            statistics, decisions = _shortlisted(case, options.rule_instance, options)
+            lines = [DecisionRecord.of(record, one, signature).to_json() for one in decisions]
+            content = json.dumps(lines).encode() + b"\n"
+            return _Line(content, _counts(decisions[0]), decisions[0].reasons, statistics=statistics)
+        [decision] = decide_cases([case], options)
+        content = json_line(DecisionRecord.of(record, decision, signature).to_json())
+        return _Line(content, {**_counts(decision), "unsure": decision.unsure}, decision.reasons, decision.score)
+
+
+def _shortlisted(case: Case[Decision], rule: CorpusRule, options: DecisionOptions) -> tuple[Floats, list[Decision]]:
+    """The statistics of the answers that may be chosen for a segment, and the decision for each, without utilities."""
+    problem, counts = decision_problem(case, options)
+    statistics = rule.statistics(problem)
+    shortlist = rule.shortlist(problem, statistics)
+    unknown = np.full(len(statistics), np.nan)
+    choices = [Choice(answer, unknown, math.nan) for answer in shortlist.answers]
+    return shortlist.statistics, [decision_of(problem, counts, one, options) for one in choices]
 
 
 def _counts(decision: Decision) -> dict[str, int]:
@@ -349,16 +365,12 @@ def _counts(decision: Decision) -> dict[str, int]:
     return counts | {"blank": not decision.valid + decision.invalid}
 
 
-def _outcome(
-    record: CandidateRecord, options: DecisionOptions, first: Mapping[str, str] | None
-) -> Decision | CorpusSegment:
-    """The decision for a record, or its choices if the rule decides for the whole file. `first` is the "decision" of
-    the first line."""
+def _case(label: str, record: CandidateRecord, options: DecisionOptions, first: Mapping[str, str] | None) -> Case[Any]:
+    """The record as a segment to decide. `first` is the "decision" of the first line."""
     if record.decision is not None and record.decision != first:
         raise InputError(
-            f'its "decision" is {dict(record.decision)}, and that of the first line {first and dict(first)}; give each '
-            "a file of its own"
+            f'{label and f"{label}: "}its "decision" is {dict(record.decision)}, and that of the first line '
+            f"{first and dict(first)}; give each a file of its own"
         )
     blank = blank_decision(record.source, record.translation, options)
-    decide = corpus_segment if options.whole_set else decide_segment
-    return blank or decide(record.columns, record.translation, options, source=record.source)
+    return Case(label, record.columns, record.translation, record.source, known=blank)

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mbr_esd_metric.core.annotation import (
     EMPTY,
@@ -41,10 +42,10 @@ from mbr_esd_metric.core.decision import (
     with_errors,
 )
 from mbr_esd_metric.core.decision_problem import DecisionProblem, Hypotheses, decided
-from mbr_esd_metric.core.rules import SegmentRule
+from mbr_esd_metric.core.rules import Choice, SegmentRule
 from mbr_esd_metric.core.similarities import get_similarity
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, no_effect_error
+from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, labelled, no_effect_error
 from mbr_esd_metric.prompting.formats import FORMATS, get_format
 from mbr_esd_metric.prompting.parse import AnswerParser, Invalid, Parsed
 from mbr_esd_metric.prompting.text import is_untranslated
@@ -52,6 +53,7 @@ from mbr_esd_metric.prompting.text import is_untranslated
 if TYPE_CHECKING:
     from mbr_esd_metric.core.corrections import Place, Proposal
 
+_T = TypeVar("_T")
 #: Why a candidate that was cut is invalid.
 CUT = "cut by the length limit"
 #: What summaries say of error spans that are `Decision.inexact`.
@@ -85,24 +87,72 @@ def decide_segment(
             f"the rule {rule.name!r} chooses for all segments of a test set together; call decide_corpus, or "
             f"`mbr-esd decide --rule {rule.name}`"
         )
-    problem, counts = decision_problem(
-        candidates, translation, options, source=source, supports=supports, references=references
-    )
-    rule.check(problem)
-    decision = decided(problem, rule.choose(problem), problem.expected, options.mqm, options.score)
+    case: Case[Decision] = Case("", candidates, translation, source, supports, references)
+    return next(decide_cases([case], options))
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Generic[_T]):
+    """A segment to decide: its label in messages, and the arguments of `decide`; or what is known of it already."""
+
+    label: str
+    candidates: Candidates
+    translation: str
+    source: str | None = None
+    supports: Candidates | None = None
+    references: Iterable[AnnotationLike] | None = None
+    known: _T | None = None
+
+
+def decide_cases(
+    cases: Iterable[Case[_T]],
+    options: DecisionOptions,
+    unread: Callable[[str, NoValidCandidateError], _T] | None = None,
+    ratios: list[float] | None = None,
+) -> Iterator[Decision | _T]:
+    """The decision of each segment, or what is known of it, in order; a rule for a whole test set takes all of them
+    first, any other one at a time. `unread` makes the outcome of a segment without a valid candidate, given by its
+    label, in place of an error. `ratios` gets those of the `Choice`."""
+    for some in [list(cases)] if options.whole_set else ([case] for case in cases):
+        known = {at: case.known for at, case in enumerate(some) if case.known is not None}
+        problems: dict[int, tuple[DecisionProblem, Counts]] = {}
+        for at, case in enumerate(some):
+            if at not in known:
+                try:
+                    with _named(case.label):
+                        problems[at] = decision_problem(case, options)
+                except NoValidCandidateError as error:
+                    if unread is None:
+                        raise
+                    known[at] = unread(case.label, error)
+        with _named("" if options.whole_set else some[0].label):
+            choices = options.rule_instance.decide([problem for problem, _ in problems.values()])
+        if ratios is not None and choices:
+            ratios[:] = choices[0].ratios
+        chosen = iter(choices)
+        for at, case in enumerate(some):
+            if at in known:
+                yield known[at]
+            else:
+                with _named(case.label):
+                    decision = decision_of(*problems[at], next(chosen), options)
+                yield decision
+
+
+def decision_of(problem: DecisionProblem, counts: Counts, choice: Choice, options: DecisionOptions) -> Decision:
+    """The decision for the choice of a rule."""
+    decision = decided(problem, choice.answer, choice.values, options.mqm, options.score, choice.value)
     return counts.completed(decision, options)
 
 
-def decision_problem(
-    candidates: Candidates,
-    translation: str,
-    options: DecisionOptions,
-    *,
-    source: str | None = None,
-    supports: Candidates | None = None,
-    references: Iterable[AnnotationLike] | None = None,
-) -> tuple[DecisionProblem, Counts]:
-    """One segment as a rule sees it, and the counts of its candidates; for the arguments see `decide`."""
+def _named(label: str) -> AbstractContextManager[None]:
+    return labelled(label) if label else nullcontext()
+
+
+def decision_problem(case: Case[Any], options: DecisionOptions) -> tuple[DecisionProblem, Counts]:
+    """One segment as a rule sees it, and the counts of its candidates."""
+    candidates, translation, source = case.candidates, case.translation, case.source
+    supports, references = case.supports, case.references
     rule = options.rule_instance
     if options.learns_weights:
         raise OptionError("weights=agreement are learnt from a whole test set; call decide_many, or `mbr-esd decide`")
@@ -132,7 +182,9 @@ def decision_problem(
         others, _ = _hypotheses(CandidateColumns.of(supports), translation, source, options)
         counts = replace(counts, probabilities={})
     length = len(translation) + len(source or "")
-    return DecisionProblem(folded, length, get_similarity(options.utility), options.weights, others), counts
+    problem = DecisionProblem(folded, length, get_similarity(options.utility), options.weights, others)
+    rule.check(problem)
+    return problem, counts
 
 
 @dataclass(frozen=True)

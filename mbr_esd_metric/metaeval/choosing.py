@@ -14,10 +14,9 @@ from typing import TypeAlias
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.decision import Candidate, Decision
 from mbr_esd_metric.core.rules import rules
-from mbr_esd_metric.decoding.decide import CorpusSegment, corpus_segment, decide_together
 from mbr_esd_metric.decoding.options import DecisionOptions
-from mbr_esd_metric.decoding.segment import decide_segment
-from mbr_esd_metric.errors import InputError, OptionError, labelled, unknown
+from mbr_esd_metric.decoding.segment import Case, decide_cases
+from mbr_esd_metric.errors import InputError, OptionError, unknown
 from mbr_esd_metric.metaeval.matrices import cell_name
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix
 
@@ -61,7 +60,8 @@ def choose_all(
         raise unknown("rule", options.rule, choosing_rules())
     if size is not None and size < 1:
         raise OptionError(f"{size} candidates are too few to choose from; give 1 or more")
-    places, outcomes = [], []
+    places: list[tuple[int, int]] = []
+    cases: list[Case[Decision]] = []
     for i, row in enumerate(sampled):
         for j, cell in enumerate(row):
             references = [annotation for rater in human if (annotation := rater[i][j]) is not None]
@@ -72,17 +72,9 @@ def choose_all(
             few, label = cell.candidates[:size], cell.label or cell_name(i, j)
             if size is not None and len(few) < size:
                 raise InputError(f"{label}: there are {len(few)} candidates, fewer than {size}")
-            with labelled(label):
-                outcome: Decision | CorpusSegment = (
-                    corpus_segment(few, cell.translation, options, source=cell.source)
-                    if options.whole_set
-                    else decide_segment(
-                        few, cell.translation, options, source=cell.source, references=references or None
-                    )
-                )
+            cases.append(Case(label, few, cell.translation, cell.source, references=references or None))
             places.append((i, j))
-            outcomes.append((label, outcome))
     chosen: list[list[Annotation | None]] = [[None] * len(row) for row in sampled]
-    for (i, j), decision in zip(places, decide_together(outcomes)[0], strict=True):
+    for (i, j), decision in zip(places, decide_cases(cases, options), strict=True):
         chosen[i][j] = decision.annotation
     return chosen

@@ -4,9 +4,9 @@ distinct pair is decided once."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from mbr_esd_metric.checks.check import errors_of
 from mbr_esd_metric.core.annotation import EMPTY, SIDES, ErrorSpan
@@ -14,11 +14,12 @@ from mbr_esd_metric.core.decision import Candidate, Decision
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.decoding.segment import (
+    Case,
     blank_decision,
-    decide_segment,
+    decide_cases,
     with_certain_errors,
 )
-from mbr_esd_metric.errors import NoValidCandidateError, first_of, labelled, logger, notes, number_of
+from mbr_esd_metric.errors import NoValidCandidateError, first_of, logger, notes, number_of
 from mbr_esd_metric.generation.engine import NO_MODEL, Refused
 from mbr_esd_metric.metric.advice import NO_CANDIDATES, summary
 from mbr_esd_metric.metric.card import ModelCard
@@ -30,7 +31,6 @@ from mbr_esd_metric.prompting.languages import language_pair, lp_of
 from mbr_esd_metric.prompting.text import is_blank
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.decoding.decide import CorpusSegment
     from mbr_esd_metric.metric.candidate_file import FromFile
 
 #: A source of candidates.
@@ -163,35 +163,40 @@ def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool
         source.engine.load()
         return [blank_decision(one.source, one.translation, card.decision) or _UNMARKED for one in segments]
     options = replace(card.decision, checks="false")  # of whole segments, after this
-    choose: Callable[..., Decision | CorpusSegment] = decide_segment
-    if options.whole_set:
-        from mbr_esd_metric.decoding.decide import corpus_segment, decide_together
-
-        choose = corpus_segment
-    outcomes: dict[int, Decision | CorpusSegment | Refused] = {}
+    groups: list[list[int]] = []
     failed: dict[str, str] = {}
     emptied: list[tuple[str, str]] = []
     single = unexplained = 0
-    for numbers, candidates in candidates_of(source, segments, progress):
-        segment = segments[numbers[0]]
-        outcome: Decision | CorpusSegment | Refused | None = None
-        if isinstance(candidates, Refused):
-            if options.invalid == "empty":
-                emptied += [(segments[number].label, candidates.reason) for number in numbers]
-            else:
-                outcome = candidates
-            candidates = [_clean_candidate(card, segment)]
-        elif is_blank(segment.translation):
-            outcome, candidates = blank_decision(segment.source, segment.translation, options), candidates[:1]
-        elif card.samples == 1:
-            single += len(candidates)
-            unexplained += sum(one.token_logprobs is None for one in candidates)
-        try:
-            with labelled(segment.label):
-                outcome = outcome or choose(candidates, segment.translation, options, source=segment.source)
-            outcomes |= dict.fromkeys(numbers, outcome)
-        except NoValidCandidateError as error:
-            failed[segment.label] = str(error)
+
+    def cases() -> Iterator[Case[Decision | Refused]]:
+        nonlocal single, unexplained
+        for numbers, candidates in candidates_of(source, segments, progress):
+            segment = segments[numbers[0]]
+            known: Decision | Refused | None = None
+            if isinstance(candidates, Refused):
+                if options.invalid == "empty":
+                    emptied.extend((segments[number].label, candidates.reason) for number in numbers)
+                else:
+                    known = candidates
+                candidates = [_clean_candidate(card, segment)]
+            elif is_blank(segment.translation):
+                known, candidates = blank_decision(segment.source, segment.translation, options), candidates[:1]
+            elif card.samples == 1:
+                single += len(candidates)
+                unexplained += sum(one.token_logprobs is None for one in candidates)
+            # To a rule for a whole test set equal segments are several.
+            for group in [[number] for number in numbers] if options.whole_set else [numbers]:
+                groups.append(group)
+                label = segments[group[0]].label
+                yield Case(label, candidates, segment.translation, segment.source, known=known)
+
+    def unread(label: str, error: NoValidCandidateError) -> Refused:
+        failed[label] = str(error)
+        return Refused("", "")
+
+    outcomes: dict[int, Decision | Refused] = {}
+    for at, outcome in enumerate(decide_cases(cases(), options, unread)):
+        outcomes |= dict.fromkeys(groups[at], outcome)
     if failed:
         why = next(iter(failed.values())).partition(" is valid")[2]
         shorter = ", ask for shorter ones (format=compact)" if options.format == "json" else ""
@@ -208,9 +213,7 @@ def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool
             f"{unexplained} of {single} answers come without their tokens' log-probabilities; the confidence of "
             "their spans is 1"
         )
-    ordered: list[Any] = [outcomes[number] for number in range(len(segments))]
-    labels = [segment.label for segment in segments]
-    return decide_together([*zip(labels, ordered, strict=True)])[0] if options.whole_set else ordered
+    return [outcomes[number] for number in range(len(segments))]
 
 
 def _warn_of_refused(named: Sequence[tuple[str, str]], fate: str) -> None:
