@@ -1,5 +1,5 @@
-# Judges the strings that a change touches, and annotates their errors. Every line of FILES is a set of files as `mbr-esd score`
-# takes them, with wildcards; BASE is the revision to compare with, MODEL the model, GATE its options that can fail the change.
+# Checks the changed strings, and annotates their errors. Every line of FILES is a set of files, as arguments of `mbr-esd score`,
+# with wildcards; BASE is the revision to compare with, MODEL the model, GATE the options that can make the run fail.
 set -euo pipefail
 shopt -s globstar nullglob
 base=$(git rev-parse --quiet --verify "$BASE^{commit}") || {
