@@ -38,9 +38,9 @@ LIMITS = {
     "score, stored: lines loaded": 7_000,
     "score, stored: requests": 0,
     "tests: lines": 21_000,
-    "scripts: lines": 5_000,
+    "scripts: lines": 6_000,
     "docs: words": 24_500,
-    "evidence: words": 10_500,
+    "evidence: words": 12_000,
 }
 
 

@@ -1,6 +1,7 @@
 """The tables of docs/evidence/panels.md: several large models judge translations of WMT24, and people are the gold.
 
     python scripts/paper/panel_tables.py judges_wmt24.jsonl.gz {panel,subsets,useless}
+    python scripts/paper/panel_tables.py judges_wmt24.jsonl.gz tokens --tokenizer tokenizer.json
 
 A line of the file is a translation: `item` (its source), `src`, `mt`, `people` (one or two annotations) and `judges`
 (name -> annotation), from llm-span-annotators/span-annotation. Corpus softdice is the mean over the people of a
@@ -14,7 +15,7 @@ import argparse
 import gzip
 import json
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -27,29 +28,34 @@ from mbr_esd_metric.core.panel import Panel
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.metaeval.matrices import percentile_interval
 from mbr_esd_metric.metaeval.spans import span_measure
+from mbr_esd_metric.prompting.formats import get_format
+from mbr_esd_metric.prompting.formats.json import render_answer
 
 SOFTDICE = span_measure("softdice-corpus")
 
 
 @dataclass(frozen=True)
 class Row:
-    """A translation, the gold annotations of it, and those of each judge."""
+    """A translation, the gold annotations of it, those of each judge, and the prompt that a judge would get."""
 
     item: str
     text: str
     gold: Sequence[Annotation]
     judges: Mapping[str, Annotation]
+    prompt: str = ""
 
 
 def read(path: str) -> list[Row]:
     with gzip.open(path, "rt", encoding="utf-8") as file:
         values = [json.loads(line) for line in file]
+    prompt = get_format("json").prompt("v1")
     return [
         Row(
             one["item"],
             one["mt"],
             [*map(Annotation, one["people"])],
             {name: Annotation(spans) for name, spans in sorted(one["judges"].items())},
+            prompt.render(one["src"], one["mt"], one["lp"]),
         )
         for one in values
     ]
@@ -205,13 +211,38 @@ def useless(judged: Judged) -> None:
         print(f"| {name} | " + " | ".join(f"{one:+.4f}" for one in changes) + " |", flush=True)
 
 
+def tokens(judged: Judged, tokenizer: str) -> None:
+    """The tokens of a prompt, and of each judge's answer in our JSON; what a model thinks before is unknown."""
+    from tokenizers import Tokenizer
+
+    encoder = Tokenizer.from_file(tokenizer)
+    encoder.no_truncation()
+
+    def mean(texts: Iterable[str]) -> float:
+        return float(np.mean([len(encoder.encode(one, add_special_tokens=False).ids) for one in texts]))
+
+    kind = {"category": "accuracy", "sub_category": "mistranslation"}
+    print("prompt", mean(row.prompt for row in judged.rows))
+    for name in judged.rows[0].judges:
+        answers = [
+            [
+                {"error_span": row.text[one.start : one.end], **kind, "severity": one.severity}
+                for one in row.judges[name]
+            ]
+            for row in judged.rows
+        ]
+        print(name, mean(map(render_answer, answers)))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file")
     parts = {"panel": panel, "subsets": subsets, "useless": useless}
-    parser.add_argument("part", choices=parts)
+    parser.add_argument("part", choices=[*parts, "tokens"])
+    parser.add_argument("--tokenizer", help="tokenizer.json of a model")
     args = parser.parse_args()
-    parts[args.part](Judged(read(args.file)))
+    judged = Judged(read(args.file))
+    tokens(judged, args.tokenizer) if args.part == "tokens" else parts[args.part](judged)
 
 
 if __name__ == "__main__":
