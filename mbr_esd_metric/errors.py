@@ -71,7 +71,7 @@ def first_of(items: Sequence[str], most: int = 5, between: str = ", ") -> str:
     return between.join(items[:most]) + more
 
 
-#: Seconds between two lines of progress where standard error is no terminal; shorter work says nothing there.
+#: Seconds between two lines of progress where standard error is not a terminal; shorter work says nothing there.
 LINE_PAUSE = 30.0
 #: The package's log: notes at INFO, what a user should act on at WARNING. Without `show_log` nothing of it is printed
 #: but what Python prints of any library.
@@ -125,7 +125,7 @@ def progress_bar(doing: str, unit: str = "it", *, done: int = 0, shown: bool = T
 
 
 class _Lines(io.StringIO):
-    """Where a bar that nobody sees move is written: a line of standard error each time."""
+    """Progress output where standard error is not a terminal: one line per update."""
 
     def write(self, text: str) -> int:
         if text.strip():
@@ -226,4 +226,4 @@ def unknown(kind: str, value: str, valid: Iterable[str], listed: str | None = No
 
 def no_effect_error(option: str, beside: str) -> OptionError:
     """An `OptionError` for an option that has no effect together with the other options."""
-    return OptionError(f"{option} changes nothing with {beside}; leave it out")
+    return OptionError(f"{option} has no effect with {beside}; remove it")

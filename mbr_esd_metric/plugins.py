@@ -161,7 +161,7 @@ class Catalog(Parts[type[_C]]):
 
     def _why_not(self, value: Any, point: EntryPoint) -> str | None:
         if not (isinstance(value, type) and issubclass(value, self._base)):
-            return f"{point.value} is no subclass of {self._base.__name__}"
+            return f"{point.value} is not a subclass of {self._base.__name__}"
         if lacking := ", ".join(sorted(getattr(value, "__abstractmethods__", ()))):
             return f"it lacks {lacking}"
         return None if getattr(value, "name", None) == point.name else f"the class is not called {point.name!r}"

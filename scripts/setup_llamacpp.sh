@@ -59,7 +59,7 @@ parser.add_argument("--parallel", type=int, default=16, help="sequences at once 
 args = parser.parse_args()
 gguf = args.gguf or folder / "demo.gguf"
 if not gguf.is_file():
-    parser.error(f"{gguf} is no file; give the path of a GGUF file")
+    parser.error(f"{gguf} is not a file; give the path of a GGUF file")
 params = xllamacpp.CommonParams()
 params.model.path = str(gguf)
 params.hostnames = ["127.0.0.1"]

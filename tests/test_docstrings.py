@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1] / "mbr_esd_metric"
-#: Modules whose imports are no requirement of the package; none may lack a docstring that `ast` sees.
+#: Modules whose imports are not requirement of the package; none may lack a docstring that `ast` sees.
 OPTIONAL = ("adapters/comet/", "generation/engines/ray.py", "generation/engines/vllm.py")
 
 

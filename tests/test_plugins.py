@@ -196,7 +196,7 @@ def test_a_wrong_offer_is_an_error_by_name_and_a_warning_in_all(
     for name, why in (
         ("lacking", "it lacks choose"),
         ("renamed", "not called 'renamed'"),
-        ("module", "no subclass"),
+        ("module", "not a subclass"),
     ):
         with pytest.raises(PluginError, match=why):
             catalog.get(name)

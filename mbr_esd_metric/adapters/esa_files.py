@@ -200,7 +200,7 @@ class _Reader:
             severity = str(error["severity"]).lower()
             category = str(error.get("category") or error.get("error_type") or "")
             if fold_severity(severity) is None:
-                left_out[f"error of severity {severity!r}: left out, it is no span and has no penalty"] += 1
+                left_out[f"error of severity {severity!r}: left out, it is not a span and has no penalty"] += 1
                 continue
             if "missing" in (error["start_i"], error["end_i"]):
                 left_out["error that is missing from the translation: has no span"] += 1

@@ -83,7 +83,7 @@ def kind_of_import(path: str | Path, name: str | None = None) -> str:
     kind = _kind_of_record(path, first, lines) if first.lstrip().startswith("{") else _kind_of_table(first)
     if kind is None:
         raise InputError(
-            f"{path}: its first line is of no form that is known; give people's MQM, ESA or table of the quality "
+            f"{path}: its first line is of no known format; supported are people's MQM, ESA or table of the quality "
             f"estimation task; a task's test set; {'; '.join(SUBMISSIONS.values())}; scores of systems go into the "
             "folder as they are (docs/leaderboards.md)"
         )

@@ -180,7 +180,7 @@ class Rating:
         if unknown := {one["fate"] for one in item["suggested"] or ()} - set(get_args(Fate)):
             raise InputError(f"a span's fate is {', '.join(get_args(Fate))}, not {unknown.pop()!r}")
         if (seconds := finite(item["seconds"])) < 0:
-            raise InputError(f"{seconds:g} seconds; nobody needs less than none")
+            raise InputError(f'"seconds" must not be negative (got {seconds:g})')
         passed, shown = map(int, item["checks"])
         suggested = (Suggestion(MqmError.from_json(one, *texts), one["fate"]) for one in item["suggested"] or ())
         return replace(
@@ -274,7 +274,7 @@ def read_rating_lines(path: str | Path) -> RatingData:
     """Read ratings as JSON lines of this module's form, plain or compressed.
 
     Raises:
-        InputError: with the line, where it is no such object or a span does not fit its translation.
+        InputError: with the line, where it is not such an object or a span does not fit its translation.
     """
     left_out: list[LeftOut] = []
     ratings = []

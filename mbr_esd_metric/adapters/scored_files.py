@@ -120,7 +120,7 @@ class SegmentRating:
 def read_comet_json(path: Path) -> list[SegmentRating]:
     """Every translation of a file with, for each system, a list of objects with src, mt, COMET and, of some, errors;
     the system is named by `paths.short_names` of its file. A row without a score has that of its spans,
-    (25 + Score(E)) / 25; no list of errors, or a translation that was left out, is no annotation. An error without
+    (25 + Score(E)) / 25; no list of errors, or a translation that was left out, is not an annotation. An error without
     characters is a point."""
     data = read_json(path)
     if not isinstance(data, Mapping) or not all(isinstance(rows, list) for rows in data.values()):

@@ -6,7 +6,7 @@ its JSON, into segments; annotators saw some systems' translations of all segmen
 
 The rules are those of the task's own scripts (humeval/02a-filter_data.py, 02b-analyze_results.py and
 07-build_synthetic_references.py of wmt-conference/wmt26-general-mt): tutorials, attention checks, what was reset and
-scores of translations that were not shown are no ratings; users whose answers agree with the others' too little are
+scores of translations that were not shown are not ratings; users whose answers agree with the others' too little are
 left out; all other scores of a translation count, those that a user gave again too.
 """
 

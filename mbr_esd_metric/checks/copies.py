@@ -54,7 +54,7 @@ class Copies(Check):
 
 
 def _is_sentence(text: str, words: Sequence[str]) -> bool:
-    """Whether a text is no name, title or command."""
+    """Whether a text is not a name, title or command."""
     if len(UNSPACED.findall(text)) >= 8:
         return True
     plain = sum(one == one.lower() for one in words)

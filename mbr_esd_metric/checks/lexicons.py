@@ -268,7 +268,7 @@ def _add_names(found: Lexicon, locale: Mapping[str, Any]) -> None:
             found.add(text, "territory", frozenset({code}), sure=True, capital=language == "en", endings=endings)
 
 
-#: Codes of CLDR that are no territories.
+#: Codes of CLDR that are not territories.
 _NO_PLACES = frozenset({"EU", "EZ", "UN", "XA", "XB", "ZZ", "QO", "IM", "AC", "CQ", "TA"})
 
 

@@ -77,7 +77,7 @@ def _message(text: str, start: int, end: int) -> Message:
     from pyicumessageformat import Parser
 
     try:
-        # What is not a branch of ours to read, such as a select without "other", is no error here.
+        # What is not a branch of ours to read, such as a select without "other", is not an error here.
         tree = Parser({"include_indices": True, "require_other": False}).parse(text[start:end])
     except SyntaxError:
         return Message(start, end, None, {})

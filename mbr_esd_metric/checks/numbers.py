@@ -1,7 +1,7 @@
 """Numbers, in digits and in words, that a translation took for others.
 
 Decimal marks, thousands and scales of all languages are read, so that 35 million is 3500万. What a translator converts
-is no error: times of day, years of two digits, centuries and decades, dates of another calendar, miles and the like.
+is not an error: times of day, years of two digits, centuries, decades, dates of another calendar, miles and the like.
 """
 
 from __future__ import annotations

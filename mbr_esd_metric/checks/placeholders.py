@@ -34,7 +34,7 @@ _SPECIFICATION = re.compile(r"(?:.?[<>=^])?[-+ ]?#?0?\d{0,4}[,_]?(?:\.\d{1,4})?[
 _FORMATTED = re.compile(
     r"\s*([\w.-]{1,60})\s*,\s*(?:number|date|time|spellout|ordinal|duration|list)\b[^{}]*|(\d{1,2}),-?\d{1,3}(?::.*)?"
 )
-#: What stands before braces that are no placeholder: a command of TeX, an index or exponent, or a regular expression.
+#: What precedes braces that are not a placeholder: a command of TeX, an index or exponent, or a regular expression.
 _NO_PLACEHOLDER = re.compile(r"(?:\\[A-Za-z]{1,30}\*?(?:\[[^\]{}]{0,60}\]|\{[^{}]{0,60}\}){0,3}|[_^\]\\]|\\[dws])$")
 
 
@@ -132,8 +132,8 @@ _KNOWN = {*_SHOWN, *_WHOLE, *"aApPSsuUVWwzZntf"}
 
 
 def date_parts(text: str) -> dict[str, tuple[int, int]] | None:
-    """What the format of a date or time shows -> its place; None of a text that is no such format, or whose directives
-    depend on the user's language."""
+    """What the format of a date or time shows -> its place; None for a text that is not such a format, or whose
+    directives depend on the user's language."""
     every = list(_DATE.finditer(text)) if "%" in text else []
     directives = [match for match in every if match[1] != "%"]
     if 2 * len(every) - len(directives) != text.count("%"):

@@ -14,7 +14,7 @@ from mbr_esd_metric.prompting.languages import language_code
 _REPEATED = re.compile(r"(?<![\w'’-])([^\W\d_]+)[ \u00a0]{1,3}(\1)(?![\w'’-])", re.IGNORECASE)
 #: The same, more widely, in a source that may have a reason for it.
 _REPEATED_SOURCE = re.compile(r"(?<!\w)(\S{1,40})[\s,.!?-]{1,3}\1(?!\w)|([\u3040-\u9fff]{2,4})\2", re.IGNORECASE)
-#: Words that no sentence of their language has twice in a row, and that are no words in languages that repeat them.
+#: Words that no sentence of their language has twice in a row, and that are not words in languages that repeat them.
 _NEVER = frozenset(
     re.findall(
         r"\w+",
@@ -52,7 +52,7 @@ _TWICE = frozenset(
         """,
     )
 )
-#: The fewest letters of a word that is no particle or sound.
+#: The fewest letters of a word that is not a particle or sound.
 _LONG = 3
 
 

@@ -20,7 +20,7 @@ _TAG = re.compile(
     r"\s{0,9}(?P<empty>/?)(?:>|&gt;)",
     re.IGNORECASE,
 )
-#: Names of HTML that are no words, so that a tag alone is a tag.
+#: Names of HTML that are not words, so that a tag alone is a tag.
 _HTML = frozenset(
     re.findall(
         r"\w+",
@@ -36,7 +36,7 @@ _SAME = {"b": "strong", "i": "em", "s": "del", "strike": "del"}
 class Tags(Check):
     """`check/tag` (major): a tag that is invented, in the translation; one that is lost, in the source, unless another
     one stands for it. Attributes may differ, and tags of one meaning such as `<b>` and `<strong>`; a name in angle
-    brackets that is no tag, such as `<Enter>`, is a word."""
+    brackets that is not a tag, such as `<Enter>`, is a word."""
 
     name = "tags"
 

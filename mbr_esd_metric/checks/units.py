@@ -57,7 +57,7 @@ _SIZES: dict[str, dict[str, float]] = {
 _SIZE = {unit: (dimension, size) for dimension, units in _SIZES.items() for unit, size in units.items()}
 #: Units of sizes that differ by less are called by one another's name: yards and metres, tons.
 _NEAR = 1.2
-#: Quantities whose sizes differ by more are no conversion of one another.
+#: Quantities whose sizes differ by more are not conversions of one another.
 _ROUNDED = 1.6
 #: Currencies, by the territory of their first two letters, but for the euro.
 _CURRENCIES = frozenset(

@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files", nargs="*", metavar="FILE", help="XLIFF, TMX, PO, CSV, TSV or .xcstrings, instead of -s and -t"
     )
-    parser.add_argument("--all", action="store_true", help="of FILE, also units that are new, fuzzy or locked")
+    parser.add_argument("--all", action="store_true", help="also score units marked new, fuzzy or locked in FILE")
     parser.add_argument(
         "--changed-from",
         metavar="OLD",
@@ -81,13 +81,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-r", "--references", metavar="REF", help="reference file, for models of COMET's own; xCOMET needs none"
     )
-    parser.add_argument("-o", "--output", metavar="OUT", help="FILE again, with its errors marked; of several a folder")
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", help="write a copy of FILE with the errors marked; for several files a folder"
+    )
     parser.add_argument("--to_json", default="", metavar="OUT", help="write scores and error spans to this file")
     parser.add_argument("--corrected", metavar="OUT", help="write the corrected translations of one system, one a line")
     parser.add_argument("--to_csv", metavar="OUT", help="write one error a row to this file")
     parser.add_argument("--sarif", metavar="OUT", help="write the errors with file, line and column, for code review")
     parser.add_argument("--only_system", action="store_true", help="print the system scores only")
-    parser.add_argument("--error-free", metavar="FILE", help="say which segments are without error, as it was learnt")
+    parser.add_argument(
+        "--error-free",
+        metavar="FILE",
+        help="classify segments as error-free, with a model from `calibrate --error-free --save`",
+    )
     add_score_gates(parser)
     add_gate(parser)
     add_dry_run(parser)

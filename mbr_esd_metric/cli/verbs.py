@@ -46,15 +46,19 @@ _ROWS = (
     Verb("show", "show segments with their error spans in the terminal", f"{_CLI}.show"),
     Verb("report", "one HTML file to look at error spans", f"{_CLI}.show:report"),
     Verb("wmt", "WMT's data: import people's annotations, score with any metric, submit", f"{_CLI}.wmt"),
-    Verb("leaderboard", "metrics by their agreement with people, on scores and on error spans", f"{_CLI}.leaderboard"),
-    Verb("calibrate", "how often people confirm a span of a given confidence; recalibration", f"{_CLI}.calibrate"),
-    Verb("oracle", "the best choice among the candidates, and what more candidates bring", f"{_CLI}.oracle"),
-    Verb("compare", "systems by their mean scores, with intervals; a gate for a new one", f"{_CLI}.compare"),
-    Verb("distill", "what TRL trains from: preference pairs, supervised examples", f"{_CLI}.distill"),
+    Verb("leaderboard", "rank metrics by agreement with human scores and error spans", f"{_CLI}.leaderboard"),
+    Verb("calibrate", "measure and correct the calibration of span confidences", f"{_CLI}.calibrate"),
+    Verb("oracle", "upper bound: score of the best candidate, by rule and by number of candidates", f"{_CLI}.oracle"),
+    Verb(
+        "compare",
+        "compare systems' mean scores with confidence intervals; optionally fail if the new one is worse",
+        f"{_CLI}.compare",
+    ),
+    Verb("distill", "build TRL training data: DPO preference pairs or SFT examples", f"{_CLI}.distill"),
 )
 VERBS = Rows("verb", "verbs", {verb.name: verb for verb in _ROWS}, Verb)
 #: Offered by an entry point, as another package's verb is: nothing else in this package imports what it needs.
-ANNOTATE = Verb("annotate", "let people annotate, with Pearmut, and read what they say", f"{_CLI}.annotate")
+ANNOTATE = Verb("annotate", "create Pearmut annotation campaigns and import the ratings", f"{_CLI}.annotate")
 
 
 def add_verbs(parser: argparse.ArgumentParser, verbs: Iterable[Verb], named: str | None = None) -> None:

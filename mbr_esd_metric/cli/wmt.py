@@ -40,7 +40,9 @@ from mbr_esd_metric.metaeval.error_free import ErrorFreeModel, read_error_free
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add its verbs."""
     verbs = (
-        Verb("import", "make a test set of what WMT publishes, or a metric of a submission", f"{__name__}:import"),
+        Verb(
+            "import", "convert WMT's published ratings to a test set, or a submission to a metric", f"{__name__}:import"
+        ),
         Verb("score", "score every system of a test set, with error spans, into the data folder", f"{__name__}:score"),
         Verb("submit", "write a metric, or people's gold, in the format of one of WMT's tasks", f"{__name__}:submit"),
     )

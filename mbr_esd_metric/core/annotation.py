@@ -147,7 +147,7 @@ class Annotation:
 
     spans: tuple[ErrorSpan, ...]
     key: tuple[SpanKey, ...]
-    #: Errors without characters. They are no spans: the character F1 of WMT23's task counts them, nothing else does.
+    #: Errors without characters. They are not spans: the character F1 of WMT23's task counts them, nothing else does.
     points: tuple[Point, ...]
     #: Severities of omissions that have no place. The score and what makes annotations equal count them, nothing else.
     unplaced: tuple[Severity, ...]

@@ -1,4 +1,4 @@
-"""What a decision is made of, the candidates of a segment, and what it is: an annotation, and facts about it."""
+"""Input and output of a decision: `Candidate` and `Decision`."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class CandidateColumns:
 
     @classmethod
     def of(cls, candidates: Candidates) -> CandidateColumns:
-        """The columns of these candidates. Raises `InputError` for an item, counted from 1, that is no candidate, a
+        """The columns of these candidates. Raises `InputError` for an item, counted from 1, that is not a candidate, a
         text or an annotator's name that is not a string, or a log-probability that is not a number."""
         if isinstance(candidates, CandidateColumns):
             return candidates
@@ -169,7 +169,7 @@ class Decision:
 
     Attributes:
         index: of the chosen candidate; if it has duplicates, of the likeliest, then of the first. None if the answer
-            is no candidate.
+            is not a candidate.
         annotation: its error spans; each one's confidence, in [0, 1], is the mean over its characters of the weighted
             share of supports that mark the character, or for a single answer its probability (`decoding.segment`).
         score: `mqm` on the scale of [0, 1], ``(25 + mqm) / 25``; NaN where a translation is left out.

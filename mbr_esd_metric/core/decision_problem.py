@@ -197,7 +197,7 @@ class DecisionProblem:
         return max(float(round(mean)), weights_of(mqm).floor) if of_panel else mean, deviation
 
     def evaluate_external(self, annotation: Annotation, value: float | None = None) -> tuple[Annotation, float]:
-        """An annotation that is no candidate's, with its confidences; and its expected utility, unless `value` is it.
+        """An annotation that is not a candidate's, with its confidences; and its expected utility, by default computed.
         Raises `InputError` if a span ends past the translation."""
         table, columns = self.table, self.columns
         on_grid = all(start in table.index_of_bound and end in table.index_of_bound for start, end, _ in annotation.key)

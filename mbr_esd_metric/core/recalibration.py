@@ -80,7 +80,7 @@ class Recalibration:
         """The map of a file's object. Raises `InputError`: it is something else."""
         if not isinstance(value, Mapping) or value.get("recalibration") != "isotonic":
             raise InputError(
-                'this is no recalibration; `mbr-esd calibrate --save` writes one ("recalibration": "isotonic")'
+                'this is not a recalibration; `mbr-esd calibrate --save` writes one ("recalibration": "isotonic")'
             )
         lists: list[Any] = [value.get(name) for name in ("confidence", "confirmed")]
         if not all(isinstance(numbers, list) and {*map(type, numbers)} <= {int, float} for numbers in lists):

@@ -29,7 +29,7 @@ class Choice:
     Attributes:
         answer: a hypothesis, or an annotation that need not be one.
         values: expected utilities of the hypotheses, shape (n,), which the decision reports.
-        value: that of the answer, where it is no hypothesis.
+        value: that of the answer, where it is not a hypothesis.
         ratios: of a rule for a whole test set, the value that it maximises after each pass.
     """
 

@@ -13,7 +13,7 @@ class InlineCode:
         start, end: the place of the text inside it, or that it shows; empty where there is none.
         id: its name in the file.
         text: what it shows, or holds.
-        stands_alone: whether it is no tag, such as `<x/>` and `<ph/>`.
+        stands_alone: whether it is not a tag, such as `<x/>` and `<ph/>`.
     """
 
     start: int
@@ -29,7 +29,7 @@ class Context:
 
     Attributes:
         source_language, target_language: codes such as "de" or "pt-BR"; None where a language is not known.
-        numbers: those that a plural form stands for, as far as 1,000; None of a text that is no plural form.
+        numbers: those that a plural form stands for, as far as 1,000; None of a text that is not a plural form.
         source_codes, translation_codes: the inline codes of the two texts, which they do not show as tags.
         source_is_key: whether the source is the name of a message, whose text is in another file.
     """

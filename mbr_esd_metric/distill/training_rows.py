@@ -43,9 +43,9 @@ from mbr_esd_metric.prompting.prompt import Prompt
 NO_VALID = "no valid candidate"
 ONE_ANNOTATION = "all candidates are one annotation"
 EQUAL_UTILITY = "all candidates have one utility"
-#: Annotations with more errors, or with a longer error text (in characters), are no examples.
+#: Annotations with more errors, or with a longer error text (in characters), are not examples.
 MAX_ERRORS, MAX_SPAN = 6, 80
-#: Translations with more characters are no examples.
+#: Translations with more characters are not examples.
 MAX_CHARACTERS = 350
 
 

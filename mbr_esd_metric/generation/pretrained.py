@@ -51,7 +51,7 @@ class PretrainedEngine(Engine):
         return self.packages, self.extra
 
     def check(self) -> None:
-        """Raise `EngineError` if a package is missing or too old, or the model's path is no folder of a model."""
+        """Raise `EngineError` if a package is missing or too old, or the model's path is not a folder of a model."""
         packages, extra = self.required()
         for package in packages:
             require(package, extra, f"engine={self.name}")
@@ -65,7 +65,7 @@ class PretrainedEngine(Engine):
             check_adapter(self.options.adapter)
         if folder.is_dir():
             if not (folder / "config.json").is_file():
-                raise EngineError(f"{folder} is no folder of a language model: it has no config.json")
+                raise EngineError(f"{folder} is not a folder of a language model: it has no config.json")
         elif folder.exists() or folder.is_absolute() or model.count("/") != 1 or model.startswith("."):
             raise EngineError(f"model={model} is neither a folder nor a hub id such as google/gemma-3-4b-it")
 
@@ -141,9 +141,9 @@ def model_name(options: EngineOptions) -> str:
 
 
 def check_adapter(path: str) -> None:
-    """Raise `EngineError` if the adapter is no folder."""
+    """Raise `EngineError` if the adapter is not a folder."""
     if not Path(path).is_dir():
-        raise EngineError(f"adapter={path} is no folder; give the folder that holds adapter_config.json")
+        raise EngineError(f"adapter={path} is not a folder; give the folder that holds adapter_config.json")
 
 
 def _digest(folder: Path) -> str:

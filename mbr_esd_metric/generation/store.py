@@ -74,7 +74,9 @@ def store_path() -> Path:
     """
     name = os.environ.get("MBR_ESD_STORE")
     if name and name.lower() in ("none", "null", "no", "off", "false"):
-        raise StoreError(f"MBR_ESD_STORE={name} would be a file of that name; {_IN_MEMORY} keeps nothing")
+        raise StoreError(
+            f"MBR_ESD_STORE={name} would create a file of that name; use {_IN_MEMORY} to run without a store"
+        )
     return Path(name).expanduser() if name else cache_folder() / "candidates.sqlite"
 
 
@@ -90,7 +92,7 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
         """Open the store at `path`; create it and its folders if there is none. ":memory:" is lost when closed.
 
         Raises:
-            StoreError: the file is no store, damaged, of another format, or not writable; it is left as it is.
+            StoreError: the file is not a store, damaged, of another format, or not writable; it is left as it is.
         """
         self.path = None if str(path) == _IN_MEMORY else Path(path)
         with self._reported("open"):
@@ -205,11 +207,11 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
         except sqlite3.DatabaseError as error:
             if "not a database" not in str(error):
                 raise
-            raise StoreError(f"{self.path} is no candidate store; it is left as it is: {_FIX}") from None
+            raise StoreError(f"{self.path} is not a candidate store; it is left as it is: {_FIX}") from None
         if not tables and not application and not version:
             return False
         if application != _APPLICATION_ID or (version == _FORMAT and tables != set(_TABLES)):
-            raise StoreError(f"{self.path} is no candidate store; it is left as it is: {_FIX}")
+            raise StoreError(f"{self.path} is not a candidate store; it is left as it is: {_FIX}")
         if version != _FORMAT:
             fix = "update the package" if version > _FORMAT else "use the version that made it"
             here = f"{self.path} is a candidate store of format {version}, and this version knows format {_FORMAT}"

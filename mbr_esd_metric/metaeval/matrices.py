@@ -123,7 +123,7 @@ def _matrix(name: str, values: npt.ArrayLike) -> Floats:
     try:
         matrix = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name} is no matrix of numbers: {error}") from None
+        raise InputError(f"{name} is not a matrix of numbers: {error}") from None
     if matrix.ndim != 2:
         raise InputError(f"{name} has {matrix.ndim} dimension(s); give systems x segments")
     return matrix

@@ -16,7 +16,7 @@ from mbr_esd_metric.prompting.languages import lp_of
 from mbr_esd_metric.prompting.prompt import built_in
 
 #: The summary of a run without a candidate.
-NO_CANDIDATES = "no candidates: there is no translation to mark, or all are refused"
+NO_CANDIDATES = "no candidates: every translation is blank or was rejected by the server"
 
 
 def summary(
@@ -112,7 +112,7 @@ def _equal_scores(card: ModelCard, decisions: Sequence[Decision], candidates: in
     )
     means = [one.located / one.valid for one in judged]
     if card.samples == 1:
-        line += "; several candidates tell more than one: rule=mbr&n=16&temperature=1&score=expected"
+        line += "; to separate segments, sample several candidates: rule=mbr&n=16&temperature=1&score=expected"
     elif card.decision.score == "chosen" and max(means) > min(means):
         line += (
             f"; score=expected takes the mean over the candidates, which mark {min(means):.2f} to {max(means):.2f} "

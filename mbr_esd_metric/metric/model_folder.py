@@ -66,7 +66,7 @@ def folder_card(folder: Path) -> ModelCard:
         card = ModelCard(
             str(folder), description, memory_gb, limits, measured, unit="auto", calibration=calibration, adapter=adapter
         )
-        card.unmeasured(card.measured_pairs)  # raises for what is no language pair
+        card.unmeasured(card.measured_pairs)  # raises for what is not a language pair
         return with_options(card, hparams)
     except OptionError as error:
         raise OptionError(f"{path}: {error}") from None
@@ -104,7 +104,9 @@ def other_card(base: str, cards: Sequence[str]) -> ModelCard:
     if is_model_folder(base):
         return folder_card(Path(base))
     if Path(base).is_dir():
-        raise InputError(f"{base} is no model folder: it has no hparams.yaml with class_identifier: {CLASS_IDENTIFIER}")
+        raise InputError(
+            f"{base} is not a model folder: it has no hparams.yaml with class_identifier: {CLASS_IDENTIFIER}"
+        )
     if base.startswith(("/", "./", "../", "~")):
         raise InputError(f"{base}: no such model folder")
     first = base.partition("&")[0]

@@ -40,8 +40,8 @@ class Shots:
     severity, and category or side).
 
     Raises:
-        OptionError: a format whose answers are no free texts (`tags`).
-        InputError: no line, or one that is no example or whose errors the format cannot say.
+        OptionError: a format whose answers are not free texts (`tags`).
+        InputError: no line, or one that is not an example or whose errors the format cannot say.
     """
 
     def __init__(self, option: str, answers: AnswerFormat) -> None:

@@ -64,7 +64,7 @@ _SCRIPTS = {
 }
 #: Characters of a text whose language is told; more changes no answer.
 _BEGINNING = 5000
-#: Texts of a file whose languages are told, and the share of them that is no chance.
+#: Texts of a file whose languages are told, and the share of them that is not chance.
 _SAMPLED, _SEVERAL = 200, 0.1
 
 
@@ -117,7 +117,7 @@ def language_name(code: str) -> str:
 
 def language_names(lp: str | None) -> tuple[str, str]:
     """The names of the source and the target language; "the source language" and so on without a pair. `OptionError`
-    for what is no pair."""
+    for what is not a pair."""
     if lp is None:
         return "the source language", "the target language"
     source, target = language_pair(lp)

@@ -56,7 +56,7 @@ Ranges: TypeAlias = "dict[SpanKey, tuple[tuple[int, int], ...]]"
 
 @dataclass(frozen=True, slots=True)
 class Invalid:
-    """A candidate that is no answer; the same fault has the same reason, a few words. The score is as in `Parsed`."""
+    """A candidate that is not an answer; equal faults have equal reasons, a few words. The score is as in `Parsed`."""
 
     reason: str
     self_reported_score: float | None = field(default=None, compare=False)
@@ -122,7 +122,7 @@ class AnswerParser(ABC):
     """The reader of the candidates of one segment; each different text is read once.
 
     Args:
-        translation: t, in which spans are located; `InputError` if it is no text.
+        translation: t, in which spans are located; `InputError` if it is not text.
         location: "word" takes the first occurrence of a span as whole words, or else one inside a word; "first" the
             first verbatim one, as the paper's code does; "successive" the same, and a text that is repeated within
             one annotation takes its next occurrence. `OptionError` for others.
@@ -250,7 +250,7 @@ def _unescaped(words: str) -> str:
 
 
 class _Malformed(Exception):
-    """Why a text is no answer, or an item of its list no error."""
+    """Why a text is not an answer, or an item of its list no error."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -373,7 +373,7 @@ class JsonParser(AnswerParser):
     def _error(self, item: object) -> Written:
         """The error of an item of the list. Raises `_Malformed`."""
         if not isinstance(item, dict):
-            raise _Malformed("an error that is no object")
+            raise _Malformed("an error that is not an object")
         first, sides = KEYS[0], cast("tuple[Side, ...]", ("translation",))
         if self.source is not None and (item.get(OMITTED_KEY) or (OMITTED_KEY in item and first not in item)):
             if item.get(first):

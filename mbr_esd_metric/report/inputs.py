@@ -162,7 +162,7 @@ def read_table(
     kinds = {source.path: kind_of_input(source.path) for source in sources}
     with_decisions = "decisions" in kinds.values()
     if not with_decisions:
-        sources = tell_apart(sources)  # else candidates are no column, and may have the name of their decisions
+        sources = tell_apart(sources)  # else candidates are not a column, and may have the name of their decisions
     from_files: dict[tuple[str, str], Segment] = {}
     for source in tell_apart([source for source in sources if kinds[source.path] == "candidates"]):
         summary, decided = candidate_inputs(source)

@@ -112,7 +112,7 @@ def result_cells(
 
 
 def _counts(group: str, major: float | None, minor: float | None, ratio: float | None) -> TableRow:
-    # The numbers of spans of all language pairs are added up, so they are no average.
+    # The numbers of spans of all language pairs are added up, so they are not an average.
     group = "sum" if group == "average" else group
     return {
         Column("major", "major", group, digits=0): major,

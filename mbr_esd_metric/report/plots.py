@@ -18,7 +18,7 @@ _MARKS = ("o", "s", "^", "D", "v", "P")
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One line of a plot. A `guide` is no data but what data are compared with."""
+    """One line of a plot. A `guide` is not data but what data are compared with."""
 
     label: str
     x: tuple[float, ...]

@@ -90,7 +90,7 @@ TRAINED: Mapping[str, object] = {
     "logging_steps": 1,
 }
 #: Informative candidates: at temperature 2.0 this model seldom copies a span without a mistake, and a span that is not
-#: in the translation is no span.
+#: in the translation is not a span.
 CARD: Mapping[str, Any] = {"n": 16, "temperature": 1.0, "grounded": True, "max_tokens": 192}
 
 

@@ -63,7 +63,7 @@ def changed(translation: str, corrected: str) -> Spans | None:
 def examples(folder: Path, lp: str) -> Iterator[tuple[str, str, str, float]]:
     """Source, translation, corrected translation, and mean rating of each sentence."""
     if not folder.is_dir():
-        raise InputError(f"{folder} is no folder; give the one with the unpacked archives of MLQE-PE")
+        raise InputError(f"{folder} is not a folder; give the one with the unpacked archives of MLQE-PE")
     corrections = sorted(folder.glob(f"{lp}-*/*.pe"))
     if not corrections:
         raise InputError(

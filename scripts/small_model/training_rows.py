@@ -1,6 +1,6 @@
 """Rows that the small model learns from: annotations of people, assessments, a teacher's scores and minimal pairs.
 
-What is kept for development is no row: documents of newstest2020, and sources of minimal pairs (`held_out`).
+What is kept for development is not a row: documents of newstest2020, and sources of minimal pairs (`held_out`).
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def test_an_error_that_is_no_span_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(text, encoding="utf-8")
     data = read_esa([tmp_path / "a.jsonl"])
     assert data.segments[0].ratings["Beta"][0].errors == ()
-    assert data.left_out["en-cs"]["error of severity 'undecided': left out, it is no span and has no penalty"] == 1
+    assert data.left_out["en-cs"]["error of severity 'undecided': left out, it is not a span and has no penalty"] == 1
 
 
 def test_of_what_a_person_rated_several_times_the_last_counts(tmp_path: Path) -> None:

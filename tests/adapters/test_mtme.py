@@ -76,7 +76,7 @@ def test_span_measures_on_an_eval_set(evs: EvalSet) -> None:
     exact = evaluate_spans_of(evs, evs.Ratings("mqm.merged"), raters=["mqm.merged"], measures=["softf1", "mpp-corpus"])
     assert exact.values == {"softf1": 1.0, "mpp-corpus": 1.0}
     assert exact.counts.major == exact.counts.gold_major > 0
-    # Errors of the source, and neutral ones, are no spans.
+    # Errors of the source, and neutral ones, are not spans.
     for none in (rating((0, 9, "major"), source=True), rating((3, 4, "neutral"))):
         assert annotation_of(none) == Annotation()
 

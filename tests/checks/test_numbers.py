@@ -30,7 +30,7 @@ WRONG = [
     ("en-de", "It took 9 hours.", "Es dauerte 21 Stunden.", "21"),
     ("en-de", "Room 8", "Raum 20", "20"),
     ("en-de", "at 3 a.m. on Monday", "am Montag um 15 Uhr", "15"),
-    # Temperatures that are no conversion.
+    # Temperatures that are not conversions.
     ("en-de", "It is 20 degrees.", "Es sind 30 Grad.", "30"),
     # Words.
     ("en-de", "There are three dogs.", "Da sind vier Hunde.", "vier"),

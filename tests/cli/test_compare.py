@@ -71,7 +71,7 @@ def test_a_score_below_the_limit_ends_with_3(files: None, mbr_esd: Command) -> N
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (f"{SCORE} --junit y", "--junit y changes nothing with a run without a gate (such as --fail-under)"),
+        (f"{SCORE} --junit y", "--junit y has no effect with a run without a gate (such as --fail-under)"),
         (f"{SCORE} --fail-under -1", "--fail-under -1: give a score in [0, 1]"),
         (f"{SCORE} --fail-under 0.5 --to_json y --junit y", "y is given twice"),
         ("compare old.jsonl --fail-if-worse", "two systems, the old and the new one, not 1"),
@@ -271,7 +271,7 @@ def test_rows_of_decisions_and_scores_have_signatures(files: None, mbr_esd: Comm
 
 
 def test_a_gate_over_some_segments_says_so(files: None, mbr_esd: Command) -> None:
-    """Trailing white space is no other source; another source is, and its segment cannot be left out in silence."""
+    """Trailing white space is not another source; another source is, and its segment cannot be left out in silence."""
     new = Path("old.jsonl").read_text(encoding="utf-8").replace('"system": "old"', '"system": "next"')
     Path("spaces.jsonl").write_text(new.replace('", "mt"', ' ", "mt"'), encoding="utf-8")
     mbr_esd("compare old.jsonl spaces.jsonl --fail-if-worse")

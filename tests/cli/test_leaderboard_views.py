@@ -302,11 +302,11 @@ def test_sweep(board: Command) -> None:
         ("--view spans --metric spanz", "did you mean 'spans' or 'spans-src'"),
         ("--view spans --measures mpp-corps", "did you mean 'mpp-corpus'"),
         ("--view spans --exclude Z", "unknown system of wmt23 en-de 'Z'"),
-        ("--view spans --statistics spa", "--statistics changes nothing with --view spans"),
+        ("--view spans --statistics spa", "--statistics has no effect with --view spans"),
         ("--view overall --test-set {data}/made", "made has no tasks of its own; choose --view wmt23"),
         ("--test-set {data}/made", "no metric has segment scores; score some with: mbr-esd wmt score"),
         ("--statistics seg-kendal-item", "seg-kendall-item"),
-        ("--plot x.png", "--plot changes nothing with another view than lambda-sweep and precision-recall"),
+        ("--plot x.png", "--plot has no effect with another view than lambda-sweep and precision-recall"),
         ("--lp en-de zh-en en-de", "--lp en-de zh-en en-de: name each language pair once"),
     ],
 )
@@ -354,7 +354,7 @@ def test_a_file_is_a_metric_in_every_view(own: Layout, own_board: Command, score
     rows = json.loads(scored.read_text(encoding="utf-8"))
     test_set = load_test_set(own.data, "wmt23", "en-de")
     (unrated, *_) = np.flatnonzero(np.isnan(test_set.gold[0]))
-    # A span without characters is no span, and no reason to stop. This one is in a translation that nobody rated.
+    # A span without characters is not a span, and no reason to stop. This one is in a translation that nobody rated.
     rows[str(own.output("A"))][unrated]["errors"].append({"severity": "minor", "start": 3, "end": 3, "confidence": 0.5})
     scored.write_text(json.dumps(rows, indent=4), encoding="utf-8")  # as COMET writes it
     imported = f"wmt import {{}}{scored} --test-set {own.root} --lp en-de"
@@ -366,7 +366,7 @@ def test_a_file_is_a_metric_in_every_view(own: Layout, own_board: Command, score
     for words in ("--k 20", "--statistics spa", *(f"--view {view}" for view in views)):
         stored, file = (table_rows(own_board, words, f"--metric plain{path}") for path in ("", f"={scored}"))
         assert stored == file
-    assert "1 begin past it or have no characters and are no spans" in own_board(f"--view spans --metric {scored}").out
+    assert "1 begin past it or have no characters and are not spans" in own_board(f"--view spans --metric {scored}").out
     del rows[str(own.output("B"))][0]
     scored.write_text(json.dumps(rows), encoding="utf-8")
     assert f"{scored}: nothing on segment" in own_board("--metric", scored, status=1).err

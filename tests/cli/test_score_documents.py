@@ -143,7 +143,7 @@ def test_only_what_changed_is_judged(mbr_esd: Command, ending: str) -> None:
     before = whole.partition("He left.")[0]
     assert out.read_text(encoding="utf-8").startswith(before.rpartition("\n")[0] or before)
     assert out.read_text(encoding="utf-8") != Path(file).read_text(encoding="utf-8")
-    # What was marked is no change.
+    # What was marked is not a change.
     result = mbr_esd("score", marked, "--changed-from old --fail-under 1", outputs, model)
     said = f"{marked}: no unit differs from old"
     assert result.out == f"{said}, so nothing is judged\nPredictions saved in: o.json.\n{out}: 0 errors marked\n"
@@ -161,7 +161,7 @@ def test_an_older_file_of_another_kind_is_named(mbr_esd: Command) -> None:
 
 
 def test_corrections_in_a_summary(mbr_esd: Command) -> None:
-    """What a model says is no markup there; a correction that deletes is a dash."""
+    """What a model says is not markup there; a correction that deletes is a dash."""
     kind = {"category": "style", "sub_category": "", "severity": "minor"}
     error = {"error_span": "<b>|`x", **kind, "correction": "", "reason": "![](http://x) |\n- no"}
     more = {"error_span": "Ja", **kind, "correction": "=Doch", "reason": ""}

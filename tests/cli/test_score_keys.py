@@ -85,7 +85,7 @@ def test_what_cannot_be_done(mbr_esd: Command, words: str, message: str) -> None
 
 
 def test_a_file_that_translates_nothing_yet(mbr_esd: Command) -> None:
-    """It is no error, and a gate has nothing to judge."""
+    """It is not an error, and a gate has nothing to judge."""
     Path("de.json").write_text("{}", encoding="utf-8")
     result = mbr_esd("score -s en.json -t de.json --fail-under .9 --only_system --model", MODEL)
     assert "3 keys of en.json missing: a (line 2), b (line 3), c (line 4)" in result.err

@@ -175,8 +175,8 @@ def test_mbr_corpus_is_the_best_of_all_combinations(seed: int, apart: bool) -> N
         ({"rule": "greedy"}, "map"),
         ({"rule": "oracle"}, "oracle"),
         ({"weights": "model"}, "candidate 1 has no log-probability"),
-        ({"references": [A]}, "references changes nothing with rule=mbr"),
-        ({"rule": "oracle", "references": [A], "supports": [Candidate(annotation=A)]}, "supports changes nothing with"),
+        ({"references": [A]}, "references has no effect with rule=mbr"),
+        ({"rule": "oracle", "references": [A], "supports": [Candidate(annotation=A)]}, "supports has no effect with"),
     ],
 )
 def test_what_a_rule_lacks_and_what_plays_no_part_is_refused(options: dict[str, Any], message: str) -> None:

@@ -119,7 +119,7 @@ def test_broken_released_code_files(tmp_path: Path, content: str, message: str) 
         (RECORD | {"candidates": [{"text": "x"}, {"text": None}]}, 'candidate 2: "text" is null'),
         (RECORD | {"candidates": [{"text": "x", "logprob": "1"}]}, "logprob is a number"),
         (RECORD | {"candidates": [{"text": "x", "truncated": 1}]}, "true or false"),
-        (b'{"id": 1, "src": "", "mt": "", "candidates": [{"text": "", "logprob": NaN}]}\n', "NaN is no number of JSON"),
+        (b'{"id": 1, "src": "", "mt": "", "candidates": [{"text": "", "logprob": NaN}]}\n', "NaN is not a JSON number"),
         *(
             (RECORD | {"candidates": [{"text": "x", "logprob": -1.5, "tokens": tokens}]}, '"tokens" of a candidate')
             for tokens in (3, "ab", [[1]], [["1", -1.0]], [[2, -1.0]], [[1, 1.0]], [[1, None]], [[-1, 0], [2, 0]])

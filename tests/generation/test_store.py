@@ -93,11 +93,11 @@ HOSTILE = (
 @pytest.mark.parametrize(
     ("statements", "message"),
     [
-        (HOSTILE, "is no candidate store"),
-        ("PRAGMA application_id = 0", "is no candidate store"),
+        (HOSTILE, "is not a candidate store"),
+        ("PRAGMA application_id = 0", "is not a candidate store"),
         ("PRAGMA user_version = 5", "is a candidate store of format 5.*update the package"),
         ("PRAGMA user_version = 3", "is a candidate store of format 3.*use the version that made it"),
-        ("", "is no candidate store"),
+        ("", "is not a candidate store"),
     ],
 )
 def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(tmp_path: Path, statements: str, message: str) -> None:

@@ -169,7 +169,7 @@ def test_spa_of_a_contrastive_campaign(exact: bool) -> None:
         ([[0.0, 1.0], [1.0, 2.0]], [[0.0, math.nan], [1.0, 2.0]], "metric has no finite score at system 1, segment 2"),
         ([[math.nan], [math.nan]], [[0.0], [0.0]], "no rating at all"),
         ([[math.inf], [0.0]], [[0.0], [0.0]], "gold is infinite at system 1, segment 1"),
-        ([["a"], ["b"]], [[0.0], [0.0]], "gold is no matrix of numbers"),
+        ([["a"], ["b"]], [[0.0], [0.0]], "gold is not a matrix of numbers"),
     ],
 )
 @pytest.mark.parametrize("statistic", [spa, acc_eq])

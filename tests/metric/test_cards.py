@@ -62,7 +62,7 @@ def test_options_are_typed_and_decoded() -> None:
         ("mbr-esd-llama?mqm=goog", "mqm=goog: unknown MQM weights 'goog'; did you mean 'google'?"),
         ("mbr-esd-llama?price=1", "two numbers from 0 to 1e+06, such as 0.1/0.5"),
         ("mbr-esd-llama?n", "has no value"),
-        ("mbr-esd-llama?rule=mbr-corpus&utility=f1", "utility=f1 changes nothing with rule=mbr-corpus"),
+        ("mbr-esd-llama?rule=mbr-corpus&utility=f1", "utility=f1 has no effect with rule=mbr-corpus"),
         ("mbr-esd-llama&n=3", "begins with ?, not with &: mbr-esd-llama?option=value&"),
         ("mbr-esd-llama?n=٣", "give a whole number"),
         ("mbr-esd-llama?temperature=1_0", "option temperature=1_0: give a number from 0 to 100"),

@@ -230,7 +230,7 @@ NOT_FOUND = "not found in the translation"
                 "score=expected takes the mean over the candidates, which mark 0.00 to 0.50 error spans a segment",
             ],
         ),
-        # The expected score is no help where no candidate marks anything.
+        # The expected score is not a help where no candidate marks anything.
         ([[CLEAN] * 4] * 3, False, "", ["that there is no error; this model finds nothing here: take a larger one"]),
         (LOST, False, f"of 13 error spans 8 {NOT_FOUND}", ["most error spans that candidates marked", "grounded=true"]),
         (
@@ -245,7 +245,7 @@ NOT_FOUND = "not found in the translation"
             "of 12 candidates 8 could not be read",
             ["most candidates are cut or could not be read", f"2 segments {UNSURE} (samples[0], samples[2])"],
         ),
-        # Spans that are not found are no silence, and equal scores are no "no error".
+        # Spans that are not found are not silence, and equal scores are no "no error".
         (
             [[answer("Wolf"), CLEAN]] * 3,
             False,

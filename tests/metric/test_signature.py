@@ -54,7 +54,7 @@ def names_in(signature: Signature) -> set[str]:
 
 
 def explained() -> set[str]:
-    """The names that the documentation explains; what is no short name is explained where the options are."""
+    """The names that the documentation explains; what is not a short name is explained where the options are."""
     page = (Path(__file__).parents[2] / "docs" / "comet.md").read_text(encoding="utf-8")
     rows = page.split("## What the signature says")[1].split("\n## ")[0].splitlines()
     names = {name for row in rows if row.startswith("| `") for name in re.findall(r"`(\w+)`", row.split("|")[1])}

@@ -76,7 +76,7 @@ def test_a_tagger_reads_the_sentence_and_its_source_alone() -> None:
     alone = [Segment(source, translation, "x") for source, translation in pairs(TRANSLATION)]
     assert [(u.source, u.translation, u.context) for u in units] == [(u.source, u.translation, None) for u in alone]
     assert units_of(card, alone).units == alone
-    with pytest.raises(OptionError, match="context=document changes nothing"):
+    with pytest.raises(OptionError, match="context=document has no effect"):
         units_of(replace(card, context="document"), [TEXT])
 
 
@@ -173,7 +173,7 @@ def checked(source: str, translation: str, unit: str, **more: object) -> list[tu
 
 
 def test_checks_read_the_whole_text_and_mark_its_sentences() -> None:
-    """What moved to another sentence is no error; what is lost costs its sentence, and so a share of the mean."""
+    """What moved to another sentence is not an error; what is lost costs its sentence, and so a share of the mean."""
     source, translation = LONG_PAIR
     assert checked(source, translation, "auto") == [("0.00", "5")]
     lost = translation.replace("{address}", "diese Adresse")

@@ -134,7 +134,7 @@ GOOD = {"error_span": "Hund", "severity": "minor"}
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        (None, "an error that is no object"),
+        (None, "an error that is not an object"),
         ({"error_span": "er", "severity": "serious"}, "an error of unknown severity"),
         ({"error_span": "er", "severity": None}, "an error without error_span and severity"),
         ({"error_span": None, "severity": "major"}, "an error without error_span and severity"),

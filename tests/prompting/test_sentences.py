@@ -35,7 +35,7 @@ def test_sentences_join_to_the_very_text(text: str, language: str) -> None:
 @given(TEXTS, TEXTS, st.sampled_from([None, "en-de", "zh-en_US"]))
 @settings(max_examples=200)
 def test_parts_cover_both_texts_but_for_white_space(source: str, translation: str, lp: str | None) -> None:
-    """A plain loop over the parts comes by every character that is no white space, once and in order."""
+    """A plain loop over the parts comes by every character that is not a white space, once and in order."""
     pairs = parts(source, translation, lp)
     of_translation = [(part.start, part.end) for part in pairs]
     of_source = [(part.source_start, part.source_end) for part in pairs]

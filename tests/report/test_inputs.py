@@ -75,7 +75,7 @@ def test_output_of_comet_score(tmp_path: Path) -> None:
         ({"a": [{"src": "x"}]}, "system a, segment 1: give an object with src, mt and COMET"),
         ({"a": [row("x", 1, error(3, 2, "major"))]}, "system a, segment 1: error span 1"),
         ({"a": [row("x", 1, error(0, 2, "major"))]}, r"bad, segment 1: error span \[0, 2\) ends past"),
-        ({"a": [row("x", "high")]}, "'high' is no finite number"),
+        ({"a": [row("x", "high")]}, "'high' is not a finite number"),
         ({"a": 3}, "an object with a list of segments a system"),
         ("just a sentence\n", "neither the output of comet-score"),
         ("", "is empty"),
@@ -165,7 +165,7 @@ def test_real_raters(mqm_folder: Path) -> None:
 
 
 def test_a_test_set_has_people_and_the_metrics_with_spans_or_those_named(mbr_esd: Command) -> None:
-    """A translation that nobody supplied is no row."""
+    """A translation that nobody supplied is not a row."""
     sheet = read_table([], load_test_set(TINY.parent, "tiny", "en-de"))
     assert [(column.name, column.human) for column in sheet.columns] == [("mqm.rater1", True), ("good-src", False)]
     assert [f"{text.system}{text.label}" for text in sheet.rows] == ["B1", "B2", "A1", "A2", "A3"]
@@ -215,7 +215,7 @@ def test_blank_translations_and_what_our_scores_suspect_are_shown(tmp_path: Path
 def test_wrong_use(workdir: Path, mbr_esd: Command) -> None:
     for arguments, message in (
         ("report -o x.html", "there is nothing to read"),
-        (f"show {CANDIDATES} --metric XCOMET", "--metric changes nothing with files alone"),
+        (f"show {CANDIDATES} --metric XCOMET", "--metric has no effect with files alone"),
         ("report -o x.html --test-set wmt23", "give its language pair"),
         (f"show {CANDIDATES} --id 99", "no segment is named 99"),
         (f"show {CANDIDATES} --system A", "unknown system 'A'"),

@@ -101,7 +101,7 @@ def test_nothing_is_best_where_all_are_alike() -> None:
 
 
 def test_the_status_of_metrics_is_shown_in_every_format() -> None:
-    """The marks are mt-metrics-eval's; people are no metric."""
+    """The marks are mt-metrics-eval's; people are not metric."""
     known: dict[str, Any] = {"Ours": "primary", "ours_2": "contrastive", "chrF": "baseline", "human": None}
     columns = [Column("metric", "metric"), Column("input", "input"), Column("spa", "SPA")]
     cells = [(Cell(name, metric=name if status else None), "src", 0.5) for name, status in known.items()]

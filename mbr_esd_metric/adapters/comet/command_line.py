@@ -124,5 +124,5 @@ def add_to_json(samples: Sequence[Any], metadata: Mapping[str, Any], model: str)
 
 
 def _dump_without_nan(value: object, file: IO[str], **options: Any) -> None:
-    """``json.dump``, with null for what is no number."""
+    """``json.dump``, with null for what is not a number."""
     json.dump(json.loads(json.dumps(value), parse_constant=lambda _: None), file, **options)

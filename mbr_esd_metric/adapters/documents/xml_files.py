@@ -30,8 +30,8 @@ from mbr_esd_metric.prompting.languages import language_code
 #: A language and its text.
 _Variant = tuple[str, Content]
 _UNITS = ("trans-unit", "segment")
-#: Attribute -> element -> the values, in small letters, of a text that is no translation or not to be touched: XLIFF's
-#: own, memoQ's, Phrase's and Trados's. One without a state is taken.
+#: Attribute -> element -> the values, in lower case, of a text that is not a translation or must not be changed:
+#: those of XLIFF itself, memoQ, Phrase and Trados. A text without a state is used.
 _UNREADY: dict[str, dict[str, tuple[str, ...]]] = {
     "state": {"target": ("new", "needs-translation"), "segment": ("initial",)},
     "status": dict.fromkeys(_UNITS, ("notstarted", "rejected")),

@@ -1,7 +1,7 @@
 """Pearmut's campaigns as they were added, and their logs as ratings of people: protocols ESA, cESA, MQM and DA.
 
 A log has an entry for each screen that somebody sent: the items that were shown, an answer for each of them, and the
-times of the person's actions. Welcome and goodbye screens, forms and tutorials are no ratings, nor are attention
+times of the person's actions. Welcome and goodbye screens, forms and tutorials are not ratings, nor are attention
 checks: screens with rules, those that come at random, and items named so or not named at all, as in WMT26's scripts.
 """
 
@@ -24,7 +24,7 @@ from mbr_esd_metric.files.untrusted import finite, json_objects, read_json, read
 
 #: The longest pause that counts as work, in seconds; Pearmut's own number.
 _PAUSE = 61.0
-#: Name of a screen that is no rating -> what it is. Pearmut leaves them out of its own results.
+#: Name of a screen that is not a rating -> what it is. Pearmut leaves them out of its own results.
 _SCREENS = {"welcome": "tutorial", "goodbye": "form or closing screen", "random": "attention check"}
 #: Between the parts of an item's name, the last of which may be its place in the document.
 _SEPARATOR = re.compile(r"_#{1,3}_")
@@ -302,7 +302,7 @@ def read_campaign(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]
     value = read_json(path, writable=True)
     campaigns = value if isinstance(value, list) else [value]
     if not campaigns or not all(isinstance(one, dict) and "campaign_id" in one for one in campaigns):
-        raise InputError(f"{path}: this is no campaign of Pearmut; give the file that `pearmut add` took")
+        raise InputError(f"{path}: this is not a campaign of Pearmut; give the file that `pearmut add` took")
     if len(campaigns) > 1:
         names = ", ".join(str(one["campaign_id"]) for one in campaigns)
         raise InputError(f"{path} has several campaigns ({names}); download one at a time")

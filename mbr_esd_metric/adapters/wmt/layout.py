@@ -135,7 +135,7 @@ def _texts(paths: Iterable[Path], prefix: str = "") -> dict[str, Path]:
 def check_reference_name(name: str, where: object) -> None:
     """Raise `InputError` for a reference name that the names of metric files cannot carry."""
     if not name or name in ("all", "src") or "-" in name or "." in name:
-        raise InputError(f"{where}: {name!r} is no name of a reference: no dash, no dot, not 'all' or 'src'")
+        raise InputError(f"{where}: {name!r} is not a name of a reference: no dash, no dot, not 'all' or 'src'")
 
 
 def base_name(metric: str) -> tuple[str, bool]:

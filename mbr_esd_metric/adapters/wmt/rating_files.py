@@ -63,7 +63,7 @@ def write_ratings(
 
 
 def _errors(annotation: Annotation) -> list[MqmError]:
-    """The errors of an annotation; the category of one in the source says that it is no error of the source."""
+    """The errors of an annotation; the category of one in the source says that it is not an error of the source."""
     errors = []
     for span in annotation:
         category = span.category
@@ -164,7 +164,7 @@ def choose_ratings(existing: Collection[str], gold: str, names: Sequence[str] = 
 
 #: Faults of error spans, as a note calls them.
 _CUT = "end past the translation and are cut there"
-_NO_SPAN = "begin past it or have no characters and are no spans"
+_NO_SPAN = "begin past it or have no characters and are not spans"
 _REPEATED = "repeat others; f1-wmt25-corpus and MPP count them, measures of sets do not"
 
 
@@ -192,7 +192,7 @@ def fit_to_text(annotation: Annotation | None, length: int, faults: Counter[str]
 
 def fault_note(name: str, faults: Counter[str], *, of_people: bool = False) -> tuple[str, ...]:
     """One line on the faults of a set of error spans; none where there are none. People mark one place for two reasons,
-    so that their repeats are no fault."""
+    so that their repeats are not a fault."""
     kinds = (_CUT, _NO_SPAN) if of_people else (_CUT, _NO_SPAN, _REPEATED)
     notes = ", ".join(f"{faults[kind]} {kind}" for kind in kinds if faults[kind])
     return (f"error spans of {name} in {number_of(faults['translations'], 'translation')}: {notes}",) if notes else ()

@@ -472,7 +472,7 @@ def metric_set_of(
 
 
 def _metric_of_systems(test_set: TestSet, name: str) -> Floats | None:
-    """A metric's scores of systems, None if it has none for one of them; `InputError` for one that is no number."""
+    """A metric's scores of systems, None if it has none for one of them; `InputError` for one that is not a number."""
     path = test_set.layout.metric_file(name, "sys.score")
     scores = _system_scores(test_set, path)
     if scores is not None and np.isnan(scores).any():

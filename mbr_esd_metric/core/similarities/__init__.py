@@ -122,6 +122,6 @@ def _terms(expression: str) -> list[tuple[float, str]]:
         except ValueError:
             weight = math.nan
         if not 0 < weight < math.inf:
-            raise OptionError(f"similarity {expression!r}: {number!r} is no weight, as in '0.7*softf1+0.3*scoresim'")
+            raise OptionError(f"similarity {expression!r}: {number!r} is not a weight, as in '0.7*softf1+0.3*scoresim'")
         terms.append((weight, name.strip()))
     return terms

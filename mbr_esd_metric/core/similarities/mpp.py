@@ -12,9 +12,9 @@ lower of its two severities' weights and an annotation's denominator is the sum 
 As an evaluation measure MPP is micro-averaged: credits and denominators are summed over a corpus
 (`metaeval.spans`, mpp-corpus).
 
-A pair earns different credits towards P and R, so the best matching is no assignment problem. The candidate's spans are
-matched one after the other. Of the matchings that have used the same spans of the support so far, only those stay that
-no other one beats in both sums of credits, and a span of the support that no later one overlaps is forgotten. In a
+A pair earns different credits towards P and R, so the best matching is not an assignment problem. The candidate's spans
+are matched one after the other. Of the matchings that have used the same spans of the support so far, only those stay
+that no other one beats in both sums of credits, and a span of the support that no later one overlaps is forgotten. In a
 tangle of more sets of used spans than `_TANGLED`, the support's spans are matched one after the other; if that is a
 tangle, too, the assignment with the most credit in all counts.
 """

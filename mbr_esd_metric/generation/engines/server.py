@@ -42,7 +42,7 @@ class ServerEngine(Engine):
 
     @cached_property
     def addresses(self) -> list[Address]:
-        """The servers; `EngineError` if there is none, or one that is no address."""
+        """The servers; `EngineError` if there is none, or one that is not an address."""
         if not self.options.server:
             raise EngineError("no server is named: add server=URL to the model name, or export MBR_ESD_SERVER=URL")
         return [Address.parse(url) for url in self.options.server]

@@ -28,7 +28,7 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """The address that a user wrote; raises `EngineError`, without a password, if it is no http or https URL."""
+        """The address that a user wrote; raises `EngineError`, without a password, if it is not an HTTP(S) URL."""
         try:
             parts = urlsplit(text)
             port, host = parts.port, parts.hostname
@@ -39,7 +39,7 @@ class Address:
         if not host or misplaced or parts.scheme not in ("http", "https") or re.search(r"[\s\x00-\x1f\x7f]", text):
             hint = re.sub(r"(?<=[^@/:]):(?!\d+(/|$)|/).*", ":***", shown(text), count=1, flags=re.DOTALL)
             example = "http://localhost:8000/v1, and in a password %2F for /, %3F for ?, %23 for #"
-            raise EngineError(f"{hint!r} is no server address; write for instance {example}")
+            raise EngineError(f"{hint!r} is not a server address; write for instance {example}")
         name = f"[{host}]" if ":" in host else host
         url = f"{parts.scheme}://{name}{f':{port}' if port is not None else ''}{parts.path.rstrip('/')}"
         login = None

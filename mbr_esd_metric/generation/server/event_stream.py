@@ -26,7 +26,7 @@ def whole_reply(text: str) -> dict[str, Any]:
     for event in _events(text):
         value = json.loads(event)
         if not isinstance(value, Mapping):
-            raise ValueError("an event that is no object")
+            raise ValueError("an event that is not an object")
         if value.get("error"):
             return dict(value)
         given = value.get("choices")

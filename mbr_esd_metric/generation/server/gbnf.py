@@ -13,7 +13,7 @@ _TOKEN = re.compile(
     r"|(?P<escape>\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.))|(?P<any>\.)|(?P<literal>[^\\])",
     re.DOTALL,
 )
-#: What an escape in an expression stands for, where it is no punctuation mark.
+#: What an escape in an expression stands for, where it is not a punctuation mark.
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "0": "\0"}
 _CLASSES = {"d": "0-9", "w": "a-zA-Z0-9_", "s": r" \t\n\r"}
 

@@ -17,7 +17,7 @@ from mbr_esd_metric.prompting.parse import LONGEST_ANSWER
 
 #: The text that a reasoning model may write before its answer.
 _THOUGHTS = re.compile(r"\s*<(think|thinking)>.*?</\1>\s*", re.DOTALL)
-#: Fields for texts that are no answer. A parser of the server's may have taken the answer for one.
+#: Fields for texts that are not answers. A parser of the server's may have taken the answer for one.
 _NO_ANSWER = ("reasoning_content", "reasoning", "thinking", "tool_calls", "function_call")
 #: Finish reasons of candidates that were cut by their length, that a filter cut or withheld, and of those that the
 #: server did not bring to an end. With any other a candidate is whole; where it is unknown, if the text is.
@@ -178,7 +178,7 @@ def _sample(choice: Mapping[str, Any], tokens: int, query: Query) -> Candidate:
             raise InvalidResponse(f"a candidate without content; {fix}")
     text = (filtered and refusal) or text or ""
     if not isinstance(text, str) or len(text) > LONGEST_ANSWER:
-        raise InvalidResponse(f"a candidate's text is no text, or longer than {LONGEST_ANSWER} characters")
+        raise InvalidResponse(f"a candidate's text is not a string, or longer than {LONGEST_ANSWER} characters")
     logprob, by_token, answer = None, None, final_answer(dialect, text)
     if dialect.logprobs:
         logprob, tokens = total_logprob(choice.get("logprobs"), text)

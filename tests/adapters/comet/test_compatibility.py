@@ -76,7 +76,7 @@ def test_a_process_of_comet_gets_what_comet_misses(model: str, python: str, chec
 
 
 def test_workers_are_forked_where_python_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Linux, since Python 3.14: a worker that is no fork has nothing of what is supplied."""
+    """Linux, since Python 3.14: a worker that is not a fork has nothing of what is supplied."""
     import comet.models.base as base
     from torch.utils.data import DataLoader
 

@@ -57,7 +57,7 @@ def test_columns_have_any_names_where_the_user_says_them(tmp_path: Path) -> None
             parse_columns(wrong)
     po = tmp_path / "p.po"
     po.write_text('msgid "A door."\nmsgstr "Eine Tür."\n', encoding="utf-8")
-    with pytest.raises(OptionError, match="--columns changes nothing with .*, which is not a table"):
+    with pytest.raises(OptionError, match="--columns has no effect with .*, which is not a table"):
         read_document(po, columns=("a", "b"))
 
 

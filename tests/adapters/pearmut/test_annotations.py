@@ -135,7 +135,7 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"score": "NaN"}, "is no finite number"),
+        ({"score": "NaN"}, "is not a finite number"),
         ({"score": None}, "screen 0 of anna in c: no score, and the campaign asks for one"),
         ({"score": 1e9}, "score 1e+09; people's scores go from 0 to 100"),
         *(

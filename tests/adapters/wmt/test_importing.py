@@ -64,7 +64,7 @@ def test_gold_is_the_mean_over_raters_and_nan_where_nobody_rated(tmp_path: Path)
     assert test_set.outputs["B"] == ("B 1", None)
     first, second = test_set.human_ratings()
     assert (first.name, second.name) == ("mqm.r1", "mqm.r2")
-    assert second.annotations["A"] == (Annotation(), None)  # the source side is no span of the translation
+    assert second.annotations["A"] == (Annotation(), None)  # the source side is not a span of the translation
     assert first.annotations["B"] == (Annotation(), None)  # an error without a place is none either
     errors = (MqmError("minor", "Fluency/Punctuation"), MqmError("major", "Non-translation!"))
     assert imported(tmp_path / "paper", rating("A", "1", errors=errors), weights="paper")[1].gold.item() == -6
@@ -100,7 +100,7 @@ A = rating("A", "1")
         ([A], {"lp": "a/b-c"}, "'en-de', not 'a/b-c'"),
         ([A], {"references": ["refC"]}, "no system 'refC' to be a reference; there are: A"),
         ([A], {"rename": {"who": "x"}}, "no system 'who' to rename"),
-        ([rating("Human.1", "1")], {"references": ["Human.1"]}, "'Human.1' is no name of a reference"),
+        ([rating("Human.1", "1")], {"references": ["Human.1"]}, "'Human.1' is not a name of a reference"),
         ([rating("A", "1", lp="de-en")], {"lp": "en-zh"}, "no ratings of en-zh; there are: de-en"),
         ([rating("a b", "1"), rating("a_b", "1")], {}, "change it with --rename"),
         ([rating("A", "1", "a b"), rating("A", "2", "a_b")], {}, "rater 'a_b' has the same file"),
@@ -300,7 +300,7 @@ def test_a_file_says_what_it_is_or_the_name_does(tmp_path: Path) -> None:
     assert [kind_of(tmp_path, beginning) for beginning, _ in BEGINNINGS] == [kind for _, kind in BEGINNINGS]
     assert [kind_of(tmp_path, SPANS_OF_WMT25, name) for name in ("GemSpanEval", "people")] == ["wmt25-task2", "esa"]
     for content, message in {
-        "some words\n": r"file: its first line is of no form that is known; give people's MQM",
+        "some words\n": r"file: its first line is of no known format; supported are people's MQM",
         "": "file: the file is empty",
         "{]\n": "file, line 1",
         SPANS_OF_WMT25: "name the metric, NAME=.*people=.*file$",
@@ -312,7 +312,7 @@ def test_a_file_says_what_it_is_or_the_name_does(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("X={}", "X= changes nothing with {}, which is mqm"),
+        ("X={}", "X= has no effect with {}, which is mqm"),
         ("{}", "{} does not say its language pair; give it with --lp"),
         ("{} {}", "one file is imported at a time, and several of esa alone: {} is mqm"),
         ("{} --lp en-de --rename A", "--rename A: write OLD=NEW"),

@@ -107,7 +107,7 @@ RATING = "human-scores/en-de.mqm.rater1.seg.rating"
         ("documents/en-de.docs", 3, None, "line 3: 2 lines, but 3 source segments"),
         ("documents/en-de.docs", 0, None, "en-de.docs: no such file"),
         ("references/en-de.refA.txt", 1, None, r"refA.txt, line 3: 2 lines, but 3"),
-        ("references/en-de.all.txt", 0, "x\n", "'all' is no name of a reference"),
+        ("references/en-de.all.txt", 0, "x\n", "'all' is not a name of a reference"),
         ("system-outputs/en-de/A.txt", 3, "x\ny", r"A.txt, line 4: 4 lines, but 3"),
         ("sources/en-de.txt", 0, None, "language pairs of tiny: none"),
         ("sources/en-de.txt", 0, "", "the file is empty"),
@@ -144,7 +144,7 @@ def test_a_span_past_the_end_is_cut_and_counted_once(folder: Path) -> None:
     assert list(ratings.annotations["B"][0] or ()) == [*twice, cut]
     assert test_set.notes == (
         "error spans of people, en-de in 2 translations: 1 end past the translation and are cut there, "
-        "2 begin past it or have no characters and are no spans",
+        "2 begin past it or have no characters and are not spans",
     )
     path.with_name("en-de.mqm.merged.seg.rating").write_bytes(path.read_bytes())
     assert load(folder).notes == test_set.notes

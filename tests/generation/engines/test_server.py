@@ -99,7 +99,7 @@ def test_addresses_are_an_options_or_a_variables_and_no_part_of_the_identity(mon
     ("url", "model", "message"),
     [
         ("", MODEL, "no server is named: .*MBR_ESD_SERVER"),
-        ("localhost:8000", MODEL, "'localhost:8000' is no server address"),
+        ("localhost:8000", MODEL, "'localhost:8000' is not a server address"),
         ("{1}", MODEL, "mostly ends in /v1"),
         ("{2}", MODEL, "no server answers at .*; start the server, or fix the address"),
         ("{0}/v1", MODEL, "the key .*MBR_ESD_API_KEY"),
@@ -216,7 +216,7 @@ def test_no_password_of_an_address_is_shown() -> None:
         |http://alice:hunter2@h :1/v1|http://alice:hunter2|h:1/v1?key=hunter2|http://h:x/v1?key=hunter2#hunter2
         |http://alice:12/ter2@h:1/v1|http://alice:12?ter2@h:1/v1|http://h:1/v1?key=hun@ter2"""
     for address in map(str.strip, malformed.split("|")):
-        with pytest.raises(EngineError, match="is no server address; write for instance") as raised:
+        with pytest.raises(EngineError, match="is not a server address; write for instance") as raised:
             Address.parse(address)
         assert not re.search("hun|ter2", str(raised.value)), address
     for text, safe in {

@@ -23,7 +23,7 @@ def test_mbr_corpus_beats_every_rule_that_decides_a_segment_at_a_time(cases: Cas
     scores = rater_tables.evaluated(some, rater_tables.choices(some), ["softdice-corpus"])
     reached = {row: one.values["softdice-corpus"] for row, one in scores.items()}
     corpus = {rule: reached.pop(rule) for rule in CORPUS_RULES}
-    # To mark all that either rater does is no rule for candidates; here it is what mbr-corpus comes down to.
+    # To mark all that either rater does is not a rule for candidates; here it is what mbr-corpus comes down to.
     assert reached.pop("always the union") == pytest.approx(corpus[CORPUS_RULES[0]], abs=1e-4)
     assert len(reached) == 17
     assert min(corpus.values()) > max(reached.values()) + 0.005

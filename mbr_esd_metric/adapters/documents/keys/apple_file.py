@@ -20,7 +20,7 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 
 
 def read_strings(path: Path) -> StringFile:
-    """The texts of a ``.strings``. Raises `InputError` with the line of what is no entry."""
+    """The texts of a ``.strings``. Raises `InputError` with the line of what is not an entry."""
     content, encoding = decoded(path)
     lines, entries, at = Lines(content), [], 0
     while at < len(content):

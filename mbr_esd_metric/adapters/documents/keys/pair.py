@@ -138,7 +138,7 @@ def _form(key: str, counted: set[str]) -> tuple[str, str]:
 @cache
 def _numbers(language: str, form: str) -> frozenset[int] | None:
     """The numbers up to 1,000 for which a language has a plural form, by CLDR; where it says nothing, those of the
-    form's name. None of what is no form, or one that has only a number."""
+    form's name. None of what is not a form, or one that has only a number."""
     from babel import Locale, UnknownLocaleError
 
     named = {"zero": frozenset({0}), "one": frozenset({1}), "two": frozenset({2})}.get(form)

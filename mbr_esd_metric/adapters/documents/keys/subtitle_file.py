@@ -13,12 +13,12 @@ from mbr_esd_metric.adapters.documents.keys.entries import Entry, StringFile, de
 
 _TIME = r"(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}"
 _TIMES = re.compile(rf"\s*({_TIME})\s*-->\s*({_TIME})(?:\s.*)?")
-#: What is no text: tags of both formats, and positions.
+#: What is not text: tags of both formats, and positions.
 _MARKUP = re.compile(r"</?[a-zA-Z0-9.:][^<>]*>|\{\\[^{}]*\}")
 
 
 def read_subtitles(path: Path) -> StringFile:
-    """The cues of a file of subtitles; the key is the time at which one begins. Tags and positions are no text."""
+    """The cues of a file of subtitles; the key is the time at which one begins. Tags and positions are not text."""
     content, encoding = decoded(path, "windows-1252")
     lines = content.splitlines()
     starts = [at for at, line in enumerate(lines) if _TIMES.fullmatch(line)]

@@ -13,7 +13,7 @@ from mbr_esd_metric.errors import InputError
 #: What Android writes differently: an escape, a quotation mark that keeps blanks, and blanks.
 _ANDROID = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)|(\")|(\s+)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t"}
-#: A reference to another resource, which is no text.
+#: A reference to another resource, which is not text.
 _REFERENCE = re.compile(r"[@?][\w+:.]*\w/[\w.]+")
 
 #: From the open elements and the text of the last one: its key, its text, and why it is not to be judged.
@@ -61,7 +61,7 @@ def android_text(text: str) -> str:
 
 
 def read_resx(path: Path) -> StringFile:
-    """The texts of a ``.resx``; data with a type or in another coding is no text."""
+    """The texts of a ``.resx``; data with a type or in another coding is not text."""
 
     def read(stack: list[Element], text: str) -> tuple[str, str, str | None] | None:
         data = stack[-2] if len(stack) > 1 else stack[-1]

@@ -13,7 +13,7 @@ from mbr_esd_metric.errors import InputError
 
 #: The most texts of a file; aliases inside aliases make more of a few lines.
 _MOST = 1_000_000
-#: The code of a language as the only key of a file; and a symbol of Ruby, which is no text.
+#: The code of a language as the only key of a file; and a symbol of Ruby, which is not text.
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:[-_](?:[A-Za-z]{2,8}|\d{3}))*")
 _SYMBOL = re.compile(r":\w+")
 
