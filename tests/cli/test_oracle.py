@@ -25,8 +25,8 @@ def test_the_oracle_bounds_every_rule_and_finds_the_best_candidate(oracle: Comma
     softf1 = {row["rule"]: row["en-de"]["softf1"] for row in rows}
     assert list(softf1) == [*rules, "oracle", "oracle mqm.merged", "oracle mqm.rater2"]
     assert softf1["oracle"] >= max(softf1[rule] for rule in rules)
-    # The fourth candidate of each is what the merged rater said.
-    assert softf1["oracle mqm.merged"] == pytest.approx(1.0)
+    # The fourth candidate of each is what the merged rater said, but for words that also stand elsewhere as a whole.
+    assert softf1["oracle mqm.merged"] == pytest.approx(1.0, abs=0.005)
     (alone,) = table_rows(oracle, "--rules --raters mqm.merged")
     assert (alone["rule"], alone["en-de"]["spa"]) == ("oracle", pytest.approx(1.0))
 
