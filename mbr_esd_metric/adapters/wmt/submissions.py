@@ -32,6 +32,7 @@ from mbr_esd_metric.adapters.wmt.metric_files import MetricFiles
 from mbr_esd_metric.adapters.wmt.rating_files import fit_to_text
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import EMPTY, Annotation, Severity, fold_severity, mqm_score
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import VERSION, Signature
 from mbr_esd_metric.errors import InputError, OptionError, first_of
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
@@ -53,12 +54,13 @@ _SPANS = ("start_indices", "end_indices", "error_types")
 
 @dataclass(frozen=True, slots=True)
 class SubmissionRow:
-    """One row of a submission: a translation, its error spans and its score.
+    """One row of a submission: a segment, its error spans and its score.
 
     Attributes:
+        segment: its label is the task's number of the segment; its texts are empty where the format has none.
         place: of the segment in its document, from 0.
-        label: the task's number of the segment.
         spans, score: None if the format has none.
+        has_translation: whether the format has the translation.
         method: the kind of gold, such as "MQM" or "ESA".
         system_score: of its whole system.
         clean: whether it is without error; None where the spans decide.
@@ -66,15 +68,12 @@ class SubmissionRow:
     """
 
     lp: str
-    system: str
-    document: str
+    segment: Segment
     place: int
-    label: str
     spans: Annotation | None = None
     score: float | None = None
     domain: str = "all"
-    source: str = ""
-    translation: str | None = None
+    has_translation: bool = False
     reference: str | None = None
     method: str = ""
     system_score: float = 0.0
@@ -94,7 +93,7 @@ class Format:
 def _write_wmt25_scores(path: Path, rows: Sequence[SubmissionRow]) -> None:
     header = (*_IDENTITY, "domain_name", "method", "overall")
     segments = [(*_identity(row), row.domain, row.method, repr(_needed(row, row.score, "score"))) for row in rows]
-    scores = {(row.lp, row.system): row.system_score for row in rows}
+    scores = {(row.lp, row.segment.system): row.system_score for row in rows}
     systems = [
         ("all", "all", *lp.split("-", 1), "official", system, "all", "", repr(score))
         for (lp, system), score in sorted(scores.items())
@@ -106,7 +105,7 @@ def _write_wmt25_scores(path: Path, rows: Sequence[SubmissionRow]) -> None:
 def _write_wmt25_spans(path: Path, rows: Sequence[SubmissionRow]) -> None:
     lines: list[tuple[str, ...]] = [(*_IDENTITY, *_TEXTS, "domain_name", "method", *_SPANS)]
     for row in rows:
-        texts = (row.source, row.translation or "", "NaN" if row.reference is None else row.reference)
+        texts = (row.segment.source, row.segment.translation, "NaN" if row.reference is None else row.reference)
         spans = write_spans(_needed(row, row.spans, "error spans"))
         lines.append((*_identity(row), *map(cell_text, texts), row.domain, row.method, *spans))
     # The task's scorer reads with pandas's defaults: a quote inside a field has to be quoted.
@@ -132,8 +131,11 @@ def _read_wmt25(path: Path) -> list[SubmissionRow]:
             spans, score = (
                 (None, finite(cell["overall"])) if scores else (read_spans(*(cell[name] for name in _SPANS)), None)
             )
-            row = SubmissionRow(*key, places[key], cell["segment_id"], spans, score, line=number)
-            rows.append(replace(row, translation=cell.get("hypothesis_segment")))
+            lp, system, document = key
+            translation = cell.get("hypothesis_segment")
+            segment = Segment("", translation or "", cell["segment_id"], system, document)
+            has = translation is not None
+            rows.append(SubmissionRow(lp, segment, places[key], spans, score, has_translation=has, line=number))
             places[key] += 1
     return rows
 
@@ -142,7 +144,7 @@ def _write_wmt26(path: Path, rows: Sequence[SubmissionRow]) -> None:
     items: dict[str, dict[str, Any]] = {}
     for row in rows:
         source, target = row.lp.split("-", 1)
-        identifier = SEPARATOR.join(["official", source, target, row.domain, row.document, row.label])
+        identifier = SEPARATOR.join(["official", source, target, row.domain, row.segment.document, row.segment.label])
         predicted: dict[str, Any] = {f"task{number}_pred": {} for number in (1, 2, 3)}
         item = items.setdefault(identifier, {"item_id": identifier, **predicted})
         spans, score = _needed(row, row.spans, "error spans"), _needed(row, row.score, "score")
@@ -153,13 +155,13 @@ def _write_wmt26(path: Path, rows: Sequence[SubmissionRow]) -> None:
         errors += [{"start": at, "end": at, "severity": s, "category": "other"} for at, s in spans.points]
         omissions = {*spans.unplaced, *(span.severity for span in spans.on("source"))}
         faults = {error["severity"] for error in errors if "instruction" in str(error["category"]).lower()}
-        item["task1_pred"][row.system] = {
+        item["task1_pred"][row.segment.system] = {
             "errors": errors,
             "omission": min(omissions, default=None),  # "major" is before "minor"
             "instruction_fault": min(faults, default=None),
         }
-        item["task2_pred"][row.system] = score
-        item["task3_pred"][row.system] = int(spans.clean if row.clean is None else row.clean)
+        item["task2_pred"][row.segment.system] = score
+        item["task3_pred"][row.segment.system] = int(spans.clean if row.clean is None else row.clean)
     write_whole(path, "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in items.values()))
 
 
@@ -188,7 +190,7 @@ def _read_wmt26(path: Path) -> list[SubmissionRow]:
                 omission = [{"severity": answer["omission"]}] if answer.get("omission") else []
                 annotation = _annotation([*answer["errors"], *omission])
             score = None if scores.get(system) is None else finite(scores[system])
-            yield SubmissionRow(lp, system, document, int(place), place, annotation, score, domain)
+            yield SubmissionRow(lp, Segment("", "", place, system, document), int(place), annotation, score, domain)
 
     return read_items(path, rows)
 
@@ -244,12 +246,14 @@ def write_spans(spans: Annotation) -> tuple[str, str, str]:
 
 def _identity(row: SubmissionRow) -> tuple[str, ...]:
     source, target = row.lp.split("-", 1)
-    return (row.document, row.label, source, target, "official", row.system)
+    return (row.segment.document, row.segment.label, source, target, "official", row.segment.system)
 
 
 def _needed(row: SubmissionRow, value: _T | None, what: str) -> _T:
     if value is None:
-        raise InputError(f"no {what} of system {row.system} in {row.lp}, which this task wants; name another metric")
+        raise InputError(
+            f"no {what} of system {row.segment.system} in {row.lp}, which this task wants; name another metric"
+        )
     return value
 
 
@@ -281,9 +285,9 @@ def write_submission(
     if not rows:
         raise OptionError(f"{metric} has no translation")
     if isinstance(error_free, ErrorFreeModel):
-        scored = [ScoredTranslation(row.score or 0.0, row.spans, len(row.translation or ""), row.lp) for row in rows]
+        scored = [ScoredTranslation(row.score or 0.0, row.spans, len(row.segment.translation), row.lp) for row in rows]
         clean = error_free.clean(scored).tolist()
-        rows = [replace(row, clean=one and bool(row.translation)) for row, one in zip(rows, clean, strict=True)]
+        rows = [replace(row, clean=one and bool(row.segment.translation)) for row, one in zip(rows, clean, strict=True)]
     if form == "wmt26":
         rows = list(_to_hundred(rows, score_range))
     if isinstance(error_free, int | float):
@@ -312,18 +316,17 @@ def _rows(test_set: TestSet, metric: str, form: str) -> Iterator[SubmissionRow]:
         ]
         scores = [score for number in written if (score := stored.scores[system][number]) is not None]
         for number in written:
-            (document, place), text = places[number], test_set.outputs[system][number]
+            (document, place), text = places[number], test_set.outputs[system][number] or ""
+            label = labels[number] if labels else str(place if form == "wmt26" else number + 1)
+            name = task_systems.get(system, system)
             yield SubmissionRow(
                 lp=test_set.lp,
-                system=task_systems.get(system, system),
-                document=document,
+                segment=Segment(test_set.sources[number], text, label, name, document),
                 place=place,
-                label=labels[number] if labels else str(place if form == "wmt26" else number + 1),
-                spans=fit_to_text(annotations[number], len(text or "")),
+                spans=fit_to_text(annotations[number], len(text)),
                 score=stored.scores[system][number],
                 domain=test_set.documents[number][0],
-                source=test_set.sources[number],
-                translation=text,
+                has_translation=True,
                 reference=reference[number] if reference else None,
                 method=test_set.info.gold.split("-")[0].upper(),
                 system_score=stored.system_scores.get(system, sum(scores) / max(1, len(scores))),
@@ -390,7 +393,7 @@ def import_submission(path: str | Path, form: str, test_set: TestSet, name: str,
         raise InputError(f"{path}: nothing of {test_set.lp}; there is: {pairs}")
     cells = _cells(path, rows, test_set)
     if not cells:
-        systems = first_of(sorted({row.system for row in rows}))
+        systems = first_of(sorted({row.segment.system for row in rows}))
         raise InputError(f"{path}: no system of {test_set.name} {test_set.lp}; there are: {systems}")
     rated = read_scores(test_set.layout.human_file(test_set.info.gold, "seg.score"))
     files, left_out = MetricFiles(), len(rows)
@@ -425,15 +428,16 @@ def _cells(
     cells: dict[str, list[SubmissionRow | None]] = {}
     systems = {name: system for system, name in _task_names(test_set)[0].items()}
     for row, number in zip(rows, _numbers(rows, test_set), strict=True):
-        system = systems.get(row.system, "_".join(row.system.replace("/", " ").split()))
+        system = systems.get(row.segment.system, "_".join(row.segment.system.replace("/", " ").split()))
         if system not in test_set.outputs or number is None:
             continue
         where = f"{path}, line {row.line}" if row.line else str(path)
         text = cell_text(test_set.outputs[system][number] or "").rstrip()
-        if row.translation is not None and cell_text(row.translation).rstrip() != text:
+        other = row.segment.translation
+        if row.has_translation and cell_text(other).rstrip() != text:
             raise InputError(
-                f"{where}: another text of system {system}, segment {number + 1}: {row.translation[:60]!r}, and the "
-                f"test set has {text[:60]!r}"
+                f"{where}: another text of system {system}, segment {number + 1}: {other[:60]!r}, and the test set has "
+                f"{text[:60]!r}"
             )
         if cells.setdefault(system, [None] * test_set.segments)[number]:
             raise InputError(f"{where}: a second row for segment {number + 1} of system {system}; leave one out")
@@ -446,11 +450,11 @@ def _numbers(rows: Sequence[SubmissionRow], test_set: TestSet) -> list[int | Non
     from 1, where all rows have one that fits their document; else by its place in the document."""
     _, labels = _task_names(test_set)
     documents = [document for _, document in test_set.documents]
-    of_rows = ["_".join(row.document.split()) for row in rows]
+    of_rows = ["_".join(row.segment.document.split()) for row in rows]
     if labels:
         by_label = {key: number for number, key in enumerate(zip(documents, labels, strict=True))}
-        return [by_label.get((document, row.label)) for document, row in zip(of_rows, rows, strict=True)]
-    numbers = [int(row.label) - 1 if row.label.isdecimal() else -1 for row in rows]
+        return [by_label.get((document, row.segment.label)) for document, row in zip(of_rows, rows, strict=True)]
+    numbers = [int(row.segment.label) - 1 if row.segment.label.isdecimal() else -1 for row in rows]
     if all(0 <= n < len(documents) and documents[n] == one for n, one in zip(numbers, of_rows, strict=True)):
         return list(numbers)
     by_place = {key: number for number, key in enumerate(_places(test_set))}
