@@ -39,8 +39,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-t", "--translations", nargs="+", default=[], metavar="MT", help="one file of translations a system"
     )
     add_test_set(parser, optional=True)
-    several = "model name with options; repeat it for a panel of several models (default: {})"
-    parser.add_argument("--model", action="append", help=several.format(DEFAULT_MODEL))
+    parser.add_argument(
+        "--model", action="append", help=f"model name with options; repeatable (default: {DEFAULT_MODEL})"
+    )
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="JSON lines; .gz and .zst compress")
     add_dry_run(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -149,8 +150,7 @@ def _records(
                 candidates += [replace(one, annotator=annotator) for one in of_model]
         if not candidates:
             continue
-        cut = sum(one.truncated for one in candidates)
-        counts.update(segments=1, candidates=len(candidates), cut=cut)
+        counts.update(segments=1, candidates=len(candidates), cut=sum(one.truncated for one in candidates))
         columns = CandidateColumns.of(candidates)
         yield CandidateRecord(name, segment.source, segment.translation, columns, segment.system, decision, first.lp)
 

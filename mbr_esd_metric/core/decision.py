@@ -106,11 +106,6 @@ class CandidateColumns:
         return len(self.texts)
 
     @property
-    def format_of_each(self) -> Sequence[str | None]:
-        """The format of each candidate, as in `Candidate`."""
-        return self.formats or [self.format] * len(self)
-
-    @property
     def different_formats(self) -> Sequence[str | None]:
         """The formats of the candidates, each once."""
         return [self.format] if self.formats is None else [*dict.fromkeys(self.formats)]

@@ -177,9 +177,8 @@ class DecisionProblem:
         """Mean and standard deviation over the weighted supports: of their MQM scores by these weights ("expected"), or
         of the scores that they state themselves ("given"). Raises `InputError` if one states none.
 
-        Annotators of a panel mark more or less, so the scores of each get the panel's standard deviation first, and
-        the mean is rounded to a whole point, which is one minor error: annotators give whole points too, and a
-        difference below one rests on the weights alone."""
+        In a panel, the scores of each annotator first get the same standard deviation, and the mean is rounded to a
+        whole point, as annotators give whole points."""
         supports, panel = self.supports, self._weighting
         of_panel = score == "expected" and isinstance(panel, Panel)
         if score == "expected":

@@ -11,8 +11,8 @@ eigenvector of the table whose diagonal is l_a^2, computed again until it stands
 
     w_a = l_a / (1 - l_a^2),    scaled to the sum 1
 
-An annotator whose scores do not vary, or do not go with those of the others, weighs nothing. Two whose scores correlate
-by `COPY` or more are not independent: they share one weight. Why this estimator is docs/evidence/panels.md.
+An annotator whose scores do not vary, or do not correlate with the others', weighs nothing. Two whose scores correlate
+by `COPY` or more are not independent and share one weight. docs/evidence/panels.md compares this with other estimators.
 """
 
 from __future__ import annotations
@@ -69,14 +69,10 @@ class Panel:
         annotator share its weight; equal ones where no annotator weighs anything. `InputError` for one without name.
         """
         if None in annotators:
-            number = annotators.index(None) + 1
-            raise InputError(
-                f'candidate {number} names no "annotator", the model or person that weights=agreement weigh'
-            )
+            raise InputError(f'candidate {annotators.index(None) + 1} names no "annotator"; weights=agreement needs it')
         weights = {one.name: one.weight for one in self.panelists}
         shares = np.array([weights.get(str(name), 0.0) / annotators.count(name) for name in annotators])
-        total = shares.sum()
-        return np.asarray(shares / total if total > 0 else np.full(len(shares), 1 / len(shares)))
+        return np.asarray(shares / shares.sum() if shares.any() else np.full(len(shares), 1 / len(shares)))
 
     def scales(self, annotators: Sequence[str | None]) -> Floats:
         """The factor of each candidate's MQM score, shape (n,)."""

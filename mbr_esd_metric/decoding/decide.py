@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _S = TypeVar("_S")
-#: Candidates and translation of a segment, and its source.
-_Paired: TypeAlias = "tuple[tuple[Candidates, str], str | None]"
+_Paired: TypeAlias = "tuple[tuple[Candidates, str], str | None]"  # candidates and translation; source
 
 
 def decide(
@@ -78,7 +77,7 @@ def decide_many(
         return list(decide_corpus(segments, chosen, sources=sources).decisions)
     decisions = []
     paired: Iterable[_Paired] = _paired(segments, sources, "sources")
-    if chosen.learns_weights:
+    if chosen.weights == "agreement":
         chosen = _with_learnt_weights(chosen, paired := list(paired))
     for number, ((candidates, translation), source) in enumerate(paired, 1):
         with labelled(f"segment {number}"):
@@ -133,7 +132,7 @@ def decide_corpus(
         raise OptionError(f"the rule {options.rule!r} decides segment by segment; call decide")
     names = iter(labels) if labels is not None else map("segment {}".format, count(1))
     with_sources: Iterable[_Paired] = _paired(segments, sources, "sources")
-    if options.learns_weights:
+    if options.weights == "agreement":
         options = _with_learnt_weights(options, with_sources := list(with_sources))
     cases: Iterator[Case[Decision]] = (
         Case(next(names), candidates, translation, source, others)

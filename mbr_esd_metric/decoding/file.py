@@ -96,7 +96,7 @@ def _first_record(path: str | Path) -> CandidateRecord | None:
 def decided_records(path: str | Path, options: DecisionOptions) -> Iterator[tuple[CandidateRecord, Decision | None]]:
     """Each record of a file and its decision; None for a translation that is left out, or has no valid candidate. A
     rule for the whole file reads it into memory. Errors name file and segment."""
-    if options.learns_weights:
+    if options.weights == "agreement":
         options = replace(options, weights=file_panel(path, options))
     records: deque[CandidateRecord] = deque()
 
@@ -201,7 +201,7 @@ def decide_file(
     first = _first_record(candidates)
     decision = None if first is None else first.decision
     options = file_options(candidates) if options is None else options
-    if options.learns_weights:
+    if options.weights == "agreement":
         options = replace(options, weights=file_panel(candidates, options, workers))
     rules = _Rules(options, decision, signature_of_file(candidates, options))
     work = partial(_decide_block, rules=rules, skip_invalid=skip_invalid)

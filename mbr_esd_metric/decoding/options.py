@@ -133,11 +133,6 @@ class DecisionOptions:
         return not isinstance(self.rule_instance, SegmentRule)
 
     @property
-    def learns_weights(self) -> bool:
-        """Whether the weights are yet to be learnt, from all segments of a test set."""
-        return self.weights == "agreement"
-
-    @property
     def rule_instance(self) -> Rule:
         """The rule itself."""
         return get_rule(self.rule)

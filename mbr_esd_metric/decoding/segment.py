@@ -154,7 +154,7 @@ def decision_problem(case: Case[Any], options: DecisionOptions) -> tuple[Decisio
     candidates, translation, source = case.candidates, case.translation, case.source
     supports, references = case.supports, case.references
     rule = options.rule_instance
-    if options.learns_weights:
+    if options.weights == "agreement":
         raise OptionError("weights=agreement are learnt from a whole test set; call decide_many, or `mbr-esd decide`")
     if references is not None and not rule.needs_references:
         raise no_effect_error("references", f"rule={rule.name}; they are for rule=oracle")
@@ -362,7 +362,8 @@ def _parsed(
         return [parser.parse(text) for text in columns.texts if text is not None]
     parsed: list[Parsed | Invalid] = []
     annotations = columns.annotations or [None] * len(columns)
-    values = zip(columns.texts, columns.truncated, annotations, columns.format_of_each, strict=True)
+    formats = columns.formats or [columns.format] * len(columns)
+    values = zip(columns.texts, columns.truncated, annotations, formats, strict=True)
     for number, (text, cut, spans, form) in enumerate(values, 1):
         parser = parsers[form]
         if cut:

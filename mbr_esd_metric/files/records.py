@@ -108,20 +108,19 @@ class CandidateRecord:
     @property
     def texts(self) -> Sequence[str]:
         """The model's answer of each candidate; `InputError` for one that has error spans in its place."""
-        for number, text in enumerate(self.columns.texts, 1):
-            if text is None:
-                raise InputError(f"candidate {number} of {self.label} has error spans; a model's answer is needed here")
+        if None in self.columns.texts:
+            raise InputError(f"{self.label} has a candidate with error spans; the answers of a model are needed here")
         return cast("Sequence[str]", self.columns.texts)
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """The same as `Candidate` values."""
         columns, unknown = self.columns, [None] * len(self.columns)
-        each = (columns.texts, columns.annotations, columns.logprobs, columns.annotators)
-        rows = zip(*(values or unknown for values in each), columns.truncated, columns.format_of_each, strict=True)
+        formats = columns.formats or [columns.format] * len(columns)
+        each = (columns.texts, columns.annotations, columns.logprobs, columns.truncated, formats, columns.annotators)
         return tuple(
             Candidate(text, annotation, logprob, cut, columns.token_logprobs, form, annotator=annotator)
-            for text, annotation, logprob, annotator, cut, form in rows
+            for text, annotation, logprob, cut, form, annotator in zip(*(one or unknown for one in each), strict=True)
         )
 
     @property
@@ -157,8 +156,7 @@ class CandidateRecord:
         for number, candidate in enumerate(candidates if more or not set(map(type, texts)) <= {str} else (), 1):
             with reading(f"candidate {number}"):
                 several.append(_candidate(candidate, form))
-        columns = CandidateColumns(texts, logprobs, truncated, None, None, form)
-        columns = CandidateColumns.of(several) if several else columns
+        columns = CandidateColumns.of(several) if several else CandidateColumns(texts, logprobs, truncated, format=form)
         if len(candidates) == 1 and texts[0] is not None:
             columns = replace(columns, token_logprobs=_token_logprobs(candidates[0].get("tokens"), texts[0]))
         system, lp = _typed(record, "system", str, True), _typed(record, "lp", str, True)

@@ -71,8 +71,8 @@ def sampled_score(
 
     The variance is 0 with a single candidate, for a blank translation, and for a rule or weights of a whole test set.
     """
-    n = len(candidates)
-    if n < 2 or options.whole_set or options.learns_weights or blank_decision(source, translation, options) is not None:
+    n, together = len(candidates), options.whole_set or options.weights == "agreement"
+    if n < 2 or together or blank_decision(source, translation, options) is not None:
         return SampledScore(decision.score, 0.0)
     names = ("texts", "logprobs", "truncated", "annotations", "annotators", "formats")
     columns = {name: getattr(candidates, name) for name in names}

@@ -43,11 +43,11 @@ class FromFile:
         first = next(read_candidates(self._path), None)
         self._format = None if first is None else first.columns.format
         decision = replace(card.decision, format=self._format or card.decision.format)
-        if decision.learns_weights and first is not None:
+        if card.decision.weights == "agreement" and first is not None:
             from mbr_esd_metric.decoding.file import file_panel
 
             # From the whole file, so that every run over some of its segments gives them the same scores.
-            decision = replace(decision, weights=file_panel(self._path, decision))
+            decision = replace(card.decision, weights=file_panel(self._path, card.decision))
             card = replace(card, n=len(first.columns))
         self.card = replace(card, decision=decision)
 
@@ -76,8 +76,9 @@ class FromFile:
 
     def _candidates(self, record: CandidateRecord, segment: Segment) -> list[Candidate]:
         candidates, form, card = [*record.candidates], self._format, self.card
-        count = len(candidates)
-        n = card.samples if isinstance(card.decision.weights, str) else count
+        if not isinstance(card.decision.weights, str):
+            return candidates  # of a panel: not every annotator need have annotated everything
+        n, count = card.samples, len(candidates)
         problem, of_segment = "", f"{count} candidates for {segment.label or record.label}"
         if card.sampling.greedy and count > 1:
             problem = (

@@ -145,7 +145,7 @@ def choose_engine(card: ModelCard) -> Engine:
         EngineError: none works; lists them all with a remedy.
     """
     decision, answers = card.decision, get_format(card.decision.format)
-    if decision.learns_weights:
+    if decision.weights == "agreement":
         many = "`mbr-esd sample --model A --model B --model C -o FILE`, and give candidates=FILE"
         raise OptionError(f"weights=agreement weigh several models, and this run has one; write a file with {many}")
     if card.engine == "auto" and not (card.engine_options.server and not answers.engine):

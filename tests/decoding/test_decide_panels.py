@@ -153,3 +153,15 @@ def test_a_wrong_candidate_is_named(tmp_path: Path, candidate: dict[str, object]
     path.write_text(json.dumps(line))
     with pytest.raises(InputError, match=message):
         [*decided_records(path, DecisionOptions())]
+
+
+def test_a_metric_over_a_panel_reads_each_candidate_in_its_own_format(tmp_path: Path) -> None:
+    compact = {"text": "major <Hund>", "format": "compact", "annotator": "b"}
+    plain = {"text": answer("Hund"), "annotator": "a"}
+    of_lines = ([compact], [plain, compact], [plain])
+    lines = [{"id": str(n), "src": f"Dog {n}.", "mt": "Der Hund", "candidates": one} for n, one in enumerate(of_lines)]
+    path = tmp_path / "c.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    metric = load_metric(f"mbr-esd-llama?candidates={path}&weights=agreement")
+    spans = metric.predict([{"src": line["src"], "mt": line["mt"]} for line in lines], progress_bar=False)
+    assert [len(one) for one in spans.metadata.error_spans] == [1, 1, 1]
