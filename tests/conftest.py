@@ -33,6 +33,7 @@ LONGEST = (
 #: What `scripts/test.sh` leaves out without --all, besides real models, vLLM and the browser: a file, or a test's name.
 SLOW = {
     "test_a_users_file_is_checked",
+    "test_attack",
     "test_command_line.py",
     "test_compatibility.py",
     "test_block",
@@ -48,6 +49,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.name in SLOW or item.name.split("[")[0] in SLOW or item.path.parent.name == "distill":
             item.add_marker("slow")
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """Of each case of `test_cases.py`, whether it is right."""
+    words = {"passed": (".", "right"), "failed": ("F", "wrong")}
+    if "test_cases.py" in report.nodeid and report.when == "call" and report.outcome in words:
+        return (report.outcome, *words[report.outcome])
+    return None
 
 
 @pytest.fixture(autouse=True)
