@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 #: What every command says if its run ends early.
-RESUME = "what was sampled is kept; repeat the command to go on from there"
+RESUME = "sampled candidates are kept; repeat the command to go on from there"
 
 #: Control characters, line ends, characters that turn the direction of writing, halves of surrogate pairs, and what XML
 #: forbids.

@@ -179,7 +179,7 @@ WORD: Any = "high"
     ("call", "part"),
     [
         (lambda: Annotation(NONE), "error spans are NoneType; give a list"),
-        (lambda: ErrorSpan(0, WORD, "major"), "whole numbers, not 'high'"),
+        (lambda: ErrorSpan(0, WORD, "major"), "must be integers, not 'high'"),
         (lambda: ErrorSpan(0, 4, "major", confidence=2), r"number in \[0, 1\] or None, not 2"),
         (lambda: ErrorSpan(0, 4, "major", confidence=WORD), "not 'high'"),
         (lambda: decide(NONE, "text"), "candidates are NoneType; give a list of Candidates"),

@@ -155,7 +155,7 @@ class _Reader:
             segment.put(system, text_of(item["tgt_text"], system))
         for system, ratings in item["scores"].items():
             if ratings and system not in segment.outputs:
-                raise ValueError(f"system {system} has scores and no text")
+                raise ValueError(f"system {system} has scores but no text")
             for one in ratings:
                 score = None if one.get("protocol") == "MQM" else one["score"]
                 self._add(segment, system, one["errors"], score, one.get("annotator"))

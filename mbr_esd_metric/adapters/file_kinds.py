@@ -1,4 +1,4 @@
-"""What kind of file is this? Its beginning says so.
+"""Detect the kind of a file from its beginning.
 
 Verbs that take several kinds ask here: `kind_of_input` for what is shown, compared or trained from, `kind_of_import`
 for what goes into a data folder of mt-metrics-eval.

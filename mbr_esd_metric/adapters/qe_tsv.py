@@ -135,7 +135,7 @@ def _spans(columns: Sequence[str]) -> tuple[list[tuple[int, int, str]], str]:
         spans = [(int(start), int(end), severity) for start, end, severity in span_columns(*columns)]
     except ValueError:
         return [], "row whose offsets and severities do not fit together"
-    return spans, "" if columns[2].split() else "row that says neither errors nor no-error"
+    return spans, "" if columns[2].split() else "row with neither errors nor no-error"
 
 
 def without_source(cells: list[str]) -> bool:

@@ -63,7 +63,7 @@ class MqmError:
     confidence: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The object of a line that stands for it."""
+        """Its JSON object, as one line of the file."""
         place: dict[str, Any] = {"start": self.start, "end": self.end} if self.start < self.end else {}
         side = {"side": "source"} if self.side == "source" else {}
         confidence = {} if self.confidence is None else {"confidence": self.confidence}
@@ -178,7 +178,7 @@ class Rating:
         if "checks" not in item:
             return rating
         if unknown := {one["fate"] for one in item["suggested"] or ()} - set(get_args(Fate)):
-            raise InputError(f"a span's fate is {', '.join(get_args(Fate))}, not {unknown.pop()!r}")
+            raise InputError(f"a span's fate must be {', '.join(get_args(Fate))}, not {unknown.pop()!r}")
         if (seconds := finite(item["seconds"])) < 0:
             raise InputError(f'"seconds" must not be negative (got {seconds:g})')
         passed, shown = map(int, item["checks"])
@@ -254,11 +254,11 @@ def check_comparable(ratings: Sequence[Rating]) -> None:
     """Raise `InputError` where ratings of several campaigns cannot stand in one table: of several language pairs, some
     with a score and some without, or of two translations of one segment by one system."""
     if len(pairs := sorted({str(one.lp) for one in ratings})) > 1:
-        raise InputError(f"ratings of {' and of '.join(pairs)}; give each language pair a report")
+        raise InputError(f"ratings of {' and of '.join(pairs)}; report each language pair separately")
     by_errors = {one.score is None: f"{one.rater} rates {one.system}" for one in ratings}
     if len(by_errors) > 1:
         raise InputError(
-            f"{by_errors[False]} from 0 to 100, and {by_errors[True]} by their errors; give ESA and MQM a report each"
+            f"{by_errors[False]} from 0 to 100, and {by_errors[True]} by their errors; report ESA and MQM separately"
         )
     texts: dict[tuple[str, ...], str] = {}
     for one in ratings:
@@ -266,7 +266,7 @@ def check_comparable(ratings: Sequence[Rating]) -> None:
         if texts.setdefault(key, one.translation) != one.translation:
             raise InputError(
                 f"two translations of segment {one.segment} of {one.doc} by {one.system} ({texts[key][:40]!r}, "
-                f"{one.translation[:40]!r}); give them to a report each, or change a system's name"
+                f"{one.translation[:40]!r}); report them separately, or rename a system"
             )
 
 

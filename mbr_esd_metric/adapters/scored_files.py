@@ -192,7 +192,7 @@ def _misplaced(record: DecisionRecord, text: Segment) -> str | None:
     for span, words in zip(record.annotation, record.texts, strict=True):
         whole = text.translation if span.side == "translation" else text.source
         if words and words != whole[span.start : span.end]:
-            return f"the error span {words!r} does not stand at {span.start} of {whole[:60]!r}"
+            return f"the error span {words!r} is not at offset {span.start} of {whole[:60]!r}"
     return None
 
 

@@ -148,7 +148,7 @@ def blocks_of(text: str, like: str | None = None) -> list[str]:
     """The segments of a document: paragraphs up to `</p>`, values of JSON, or the whole; they are the text if joined.
 
     Args:
-        like: the source of a translation, which tells what it is.
+        like: the source of a translation, which determines its format.
     """
     head = (text if like is None else like).strip()
     if head.startswith("<p>"):

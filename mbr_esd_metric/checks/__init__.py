@@ -1,1 +1,1 @@
-"""Errors that need no model: one file a class, found by `check.CHECKS`."""
+"""Errors that can be detected without a model: one class per file, found by `check.CHECKS`."""

@@ -29,7 +29,7 @@ _DOMAINS = {"com", "org", "net", "info", "int", "eu", "co"}
 
 class Addresses(Check):
     """`check/url` and `check/email` (major): an address that is invented, in the translation; one that is lost, in the
-    source, unless another one stands for it. An address in the language of the translation, which is another path of
+    source, unless another one replaces it. An address in the language of the translation, which is another path of
     the same host, another country's host or another mailbox in words, is none."""
 
     name = "addresses"

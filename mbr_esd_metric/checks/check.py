@@ -1,7 +1,6 @@
-"""The errors of a translation that need no model: the base class of the checks, what they know besides the two texts,
-and their catalog.
+"""Errors that can be detected without a model: the base class of the checks, their context, and their catalog.
 
-A check that may be wrong about a good translation says nothing. With the option `checks` of a decision the errors join
+A check reports nothing where it may be wrong. With the option `checks` of a decision the errors join
 its annotation, and its score loses their points. Other packages offer checks by entry points.
 """
 

@@ -14,7 +14,7 @@ _WORD = re.compile(r"\S+")
 
 class InlineCodes(Check):
     """`check/tag` (major): a code of XLIFF or TMX that is invented, in the translation; one that is lost, in the
-    source, unless another one stands for it. It is marked where its text is, or on the word beside an empty one. Codes
+    source, unless another one replaces it. It is marked where its text is, or on the word beside an empty one. Codes
     are the same by their ids or by what they show; they may move, and tags may come more than once."""
 
     name = "inline_codes"

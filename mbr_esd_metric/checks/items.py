@@ -42,7 +42,7 @@ def missing(items: Sequence[Item], others: Sequence[Item]) -> list[Item]:
 
 def differences(kind: str, before: Sequence[Item], after: Sequence[Item]) -> Iterator[ErrorSpan]:
     """Errors for items of the translation that are invented, and for items of the source that are lost, unless an
-    invented one stands for it."""
+    invented one replaces it."""
     lost, invented = missing(before, after), missing(after, before)
     for one in invented:
         yield error(kind, one.start, one.end)

@@ -1,4 +1,4 @@
-"""Language: a translation in another language than its file says."""
+"""Language: a translation that is not in the language declared by its file."""
 
 from __future__ import annotations
 

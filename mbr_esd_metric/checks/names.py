@@ -1,4 +1,4 @@
-"""Names of weekdays, months and territories that the translation takes for others of their class.
+"""Weekdays, months and territories that the translation confuses with others of their class.
 
 One rule for all classes: what the source has and the translation lacks, and another one of the same class that the
 translation has and the source lacks, is an error on that other one. The names are CLDR's.

@@ -35,7 +35,7 @@ _SAME = {"b": "strong", "i": "em", "s": "del", "strike": "del"}
 
 class Tags(Check):
     """`check/tag` (major): a tag that is invented, in the translation; one that is lost, in the source, unless another
-    one stands for it. Attributes may differ, and tags of one meaning such as `<b>` and `<strong>`; a name in angle
+    one replaces it. Attributes may differ, and tags of one meaning such as `<b>` and `<strong>`; a name in angle
     brackets that is not a tag, such as `<Enter>`, is a word."""
 
     name = "tags"

@@ -27,7 +27,7 @@ _PERCENT = re.compile(r"%(\d+)")
 
 class Templates(Check):
     """`check/placeholder` (major): an argument that is invented, or of another type, in the translation; one that is
-    lost, in the source, unless an invented one stands for it. Arguments may have another order, stand there more often,
+    lost, in the source, unless an invented one replaces it. Arguments may have another order, stand there more often,
     and in other branches of a plural; the plural form of a single number may leave out this number."""
 
     name = "templates"

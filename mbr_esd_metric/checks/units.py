@@ -1,4 +1,4 @@
-"""Units and currencies that a translation takes for others: ten minutes and "zehn Stunden", 20 dollars and "20 Euro".
+"""Units and currencies that a translation confuses with others: 10 minutes and "zehn Stunden", $20 and "20 Euro".
 
 A quantity is a number, in digits or words, with the unit that it counts. The names of units are CLDR's. A translator
 who converts changes the number as well, so that a unit is wrong with the same number, or if the sizes differ.

@@ -259,7 +259,7 @@ def document_names(path: str, source_path: str, count: int) -> list[str]:
                 raise InputError("no id of a document")
             name = _document_of(parse_strict_json(line)) if line.startswith("{") else line.split("\t")[:2][-1].strip()
             if name in seen and names[-1] != name:
-                raise InputError(f"document {name} is not in one piece; each segment follows the one before it")
+                raise InputError(f"document {name} is not contiguous; each segment follows the one before it")
         seen.add(name)
         names.append(name)
     return names

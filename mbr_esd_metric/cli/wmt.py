@@ -165,7 +165,7 @@ def _pairs(args: argparse.Namespace, path: Path, in_file: Sequence[str | None]) 
     """The language pairs to write: those of ``--lp``, or all that the file says."""
     pairs = args.lp or sorted({lp for lp in in_file if lp})
     if not pairs or (not args.lp and None in in_file):
-        raise OptionError(f"{path} does not say its language pair; give it with --lp, for instance --lp en-de")
+        raise OptionError(f"{path} has no language pair; set it with --lp, for instance --lp en-de")
     return list(pairs)
 
 

@@ -45,7 +45,7 @@ Point = tuple[int, Severity]
 
 
 def fold_severity(severity: str) -> Severity | None:
-    """`severity`, in any letter case and with white space round it, as "major" or "minor"; None for others, which have
+    """`severity`, ignoring case and surrounding white space, as "major" or "minor"; None for others, which have
     no penalty and no span."""
     return SEVERITIES.get(severity.strip().lower())
 
@@ -57,7 +57,7 @@ class ErrorSpan:
 
     Attributes:
         start, end: the first character, from 0, and one past the last; whole numbers such as numpy's become an `int`.
-        severity: "major" or "minor"; "critical" is taken in as "major".
+        severity: "major" or "minor"; "critical" is read as "major".
         category: error category such as "accuracy", or None.
         confidence: in [0, 1], or None if unknown.
         side: the text that the offsets count in, "translation" or "source".
@@ -88,25 +88,25 @@ class ErrorSpan:
                 object.__setattr__(self, name, _whole(offset))
         if not 0 <= self.start < self.end:
             raise InputError(
-                f"an error span needs whole numbers 0 <= start < end, not start={self.start!r}, end={self.end!r}"
+                f"an error span needs integers 0 <= start < end, not start={self.start!r}, end={self.end!r}"
             )
         if self.severity not in ("major", "minor"):
             folded = fold_severity(self.severity) if isinstance(self.severity, str) else None
             if folded is None:
                 raise InputError(
-                    f"an error span's severity is 'major' or 'minor' (or 'critical'), not {self.severity!r}"
+                    f"an error span's severity must be 'major' or 'minor' (or 'critical'), not {self.severity!r}"
                 )
             object.__setattr__(self, "severity", folded)
         for name in ("category", "correction", "reason"):
             if (text := getattr(self, name)) is not None and not isinstance(text, str):
-                raise InputError(f"an error span's {name} is a text or None, not {text!r}")
+                raise InputError(f"an error span's {name} must be a string or None, not {text!r}")
         for name in ("confidence", "agreement"):
             if (share := getattr(self, name)) is not None and not _is_share(share):
-                raise InputError(f"an error span's {name} is a number in [0, 1] or None, not {share!r}")
+                raise InputError(f"an error span's {name} must be a number in [0, 1] or None, not {share!r}")
         if not isinstance(self.ambiguous, bool):
-            raise InputError(f"an error span's ambiguous is true or false, not {self.ambiguous!r}")
+            raise InputError(f"an error span's ambiguous must be true or false, not {self.ambiguous!r}")
         if self.side not in SIDES:
-            raise InputError(f"an error span's side is 'translation' or 'source', not {self.side!r}")
+            raise InputError(f"an error span's side must be 'translation' or 'source', not {self.side!r}")
 
     def __repr__(self) -> str:
         shown = ["start", "end", "severity", "category", "confidence"]
@@ -116,7 +116,7 @@ class ErrorSpan:
 
     @property
     def correction_fields(self) -> dict[str, Any]:
-        """What says how to correct the span, by its names in files; nothing where it has no correction."""
+        """The fields of the span's correction, by their names in files; empty without a correction."""
         values = {name: getattr(self, name) for name in CORRECTION}
         return {name: value for name, value in values.items() if value is not None and value is not False}
 
@@ -160,7 +160,7 @@ class Annotation:
 
     @classmethod
     def of_keys(cls, by_key: Mapping[SpanKey, ErrorSpan]) -> Annotation:
-        """The annotation of these spans by key, for code that makes many annotations and knows the keys."""
+        """The annotation with these span keys; for code that builds many annotations from known keys."""
         return _fill(cls.__new__(cls), by_key)
 
     @classmethod
@@ -170,15 +170,15 @@ class Annotation:
         return spans if isinstance(spans, Annotation) else _with(_spans(spans))
 
     def with_points(self, points: Iterable[Point]) -> Annotation:
-        """The same spans, and these errors without characters."""
+        """A copy with these errors without characters added."""
         return _with(self.spans, points, self.unplaced)
 
     def with_unplaced(self, unplaced: Iterable[Severity]) -> Annotation:
-        """The same spans, and omissions of these severities that have no place."""
+        """A copy with omissions of these severities, without a position, added."""
         return _with(self.spans, self.points, sorted(unplaced))
 
     def with_spans(self, spans: Iterable[ErrorSpan]) -> Annotation:
-        """Other spans; what has no span stays."""
+        """A copy with other spans; errors without a span are kept."""
         return _with(Annotation(spans), self.points, self.unplaced)
 
     def on(self, side: Side) -> Annotation:
@@ -190,11 +190,11 @@ class Annotation:
 
     @property
     def sided(self) -> bool:
-        """Whether it has a source-side span; such come last."""
+        """Whether any span is on the source side; these come last."""
         return bool(self.spans) and self.spans[-1].side == "source"
 
     def concatenate_sides(self, length: int) -> Annotation:
-        """The same, joined, with a translation of this length. Raises `InputError` if a span ends past it."""
+        """Both sides joined for a translation of `length` characters. Raises `InputError` if a span ends past it."""
         self.on("translation").check_length(length)
         if not self.sided:
             return self
@@ -247,7 +247,7 @@ class Annotation:
             if span.side == "source":
                 raise InputError(
                     f"error span [{span.start}, {span.end}) is in the source; join both sides first "
-                    "(`decide` does where it is given the source), or leave the source out (Annotation.on)"
+                    "(`decide` does this if given the source), or leave the source out (Annotation.on)"
                 )
             if span.end > length:
                 raise InputError(
@@ -290,7 +290,7 @@ def _whole(offset: object) -> int:
             raise TypeError
         return operator.index(offset)  # type: ignore[arg-type]
     except TypeError:
-        raise InputError(f"an error span's start and end are whole numbers, not {offset!r}") from None
+        raise InputError(f"an error span's start and end must be integers, not {offset!r}") from None
 
 
 def _is_share(value: object) -> bool:
@@ -318,7 +318,7 @@ def _spans(items: AnnotationLike) -> Iterator[ErrorSpan]:
             except InputError as error:
                 raise InputError(f"error span {number}: {error}") from None
         elif severity.strip().lower() not in NO_PENALTY:
-            known = f"its severity {severity!r} is none of {', '.join((*SEVERITIES, *NO_PENALTY))}"
+            known = f"its severity {severity!r} is not one of {', '.join((*SEVERITIES, *NO_PENALTY))}"
             warnings.warn(f"error span {number} is left out: {known}", stacklevel=3)
 
 

@@ -20,7 +20,7 @@ class CorpusRule(Rule):
 
     @abstractmethod
     def statistics(self, problem: DecisionProblem) -> Floats:
-        """The numbers of each hypothesis, shape (n, k)."""
+        """The statistics of each hypothesis, shape (n, k)."""
 
     @abstractmethod
     def shortlist(self, problem: DecisionProblem, statistics: Floats) -> Shortlist:

@@ -23,7 +23,7 @@ from mbr_esd_metric.core.decision_problem import TIE
 Place = tuple[Side, int, int]
 
 #: Behind the number of corrections that `corrected` leaves out.
-NOT_APPLIED = "not applied, as their words are in several places or inside a word"
+NOT_APPLIED = "not applied, because the text occurs several times or inside a word"
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,8 +126,8 @@ class Hypotheses:
         for i, (score, hypothesis) in enumerate(zip(self._scores, self.hypothesis_of_candidate, strict=True), 1):
             if score is None and hypothesis >= 0:
                 raise InputError(
-                    f"candidate {i} states no score, which score=given needs; take format=esa, gemba-mqm or tags, or "
-                    "another score"
+                    f"candidate {i} has no stated score, which score=given needs; use format=esa, gemba-mqm or tags, "
+                    "or another score"
                 )
         return [score or 0.0 for score in self._scores]
 

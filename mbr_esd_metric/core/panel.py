@@ -41,7 +41,7 @@ class Panelist:
     Attributes:
         weight: of the annotator's candidates together; those of a panel sum to 1.
         reliability: the loading l, in [0, 1); NaN if it was not learnt.
-        scale: the factor that gives the annotator's MQM scores the panel's standard deviation.
+        scale: the factor that scales the annotator's MQM scores to the panel's standard deviation.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Panel:
         annotator share its weight; equal ones where no annotator weighs anything. `InputError` for one without name.
         """
         if None in annotators:
-            raise InputError(f'candidate {annotators.index(None) + 1} names no "annotator"; weights=agreement needs it')
+            raise InputError(f'candidate {annotators.index(None) + 1} has no "annotator"; weights=agreement needs it')
         weights = {one.name: one.weight for one in self.panelists}
         shares = np.array([weights.get(str(name), 0.0) / annotators.count(name) for name in annotators])
         return np.asarray(shares / shares.sum() if shares.any() else np.full(len(shares), 1 / len(shares)))
@@ -86,7 +86,7 @@ class Panel:
 
     @property
     def line(self) -> str:
-        """The weights in a line for people."""
+        """The weights as one readable line."""
         if self.equal_because:
             return f"weights=agreement: equal weights, because {self.equal_because}"
         weights = ", ".join(f"{one.name} {one.weight:.2f}" for one in self.panelists)
@@ -94,15 +94,15 @@ class Panel:
 
     @classmethod
     def learnt(cls, scores: Sequence[Mapping[str, float]]) -> Panel:
-        """The panel of the MQM scores of each segment, by annotator; a note says who weighs what."""
+        """The panel learnt from each segment's MQM scores by annotator; a note lists the weights."""
         names = sorted({name for segment in scores for name in segment})
         table = np.array([[one.get(name, np.nan) for name in names] for one in scores]).reshape(len(scores), len(names))
         several = int((np.isfinite(table).sum(1) > 1).sum())
         panelists, why = [Panelist(name, 1 / len(names), np.nan, 1.0) for name in names], ""
         if len(names) < FEWEST_ANNOTATORS:
-            why = f"learning takes {FEWEST_ANNOTATORS} annotators, and there are {len(names)}"
+            why = f"learning needs {FEWEST_ANNOTATORS} annotators, but there are {len(names)}"
         elif several < FEWEST_SEGMENTS:
-            why = f"learning takes {FEWEST_SEGMENTS} segments with several annotators, and there are {several}"
+            why = f"learning needs {FEWEST_SEGMENTS} segments with several annotators, but there are {several}"
         elif (learnt := _weighed(names, table)) is None:
             why = "the annotators do not agree"
         else:

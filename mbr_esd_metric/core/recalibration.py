@@ -33,7 +33,7 @@ class Recalibration:
         x, y = np.array(self.confidence), np.array(self.confirmed)
         good = len(x) == len(y) > 0 and bool((np.diff(x) >= 0).all() and (np.diff(y) >= 0).all())
         if not good or not all(0 <= end <= 1 for end in (x[0], x[-1], y[0], y[-1])):
-            raise InputError("a recalibration is two lists of one length, neither of which falls, within [0, 1]")
+            raise InputError("a recalibration needs two non-decreasing lists of equal length with values in [0, 1]")
 
     @classmethod
     def fit(cls, confidence: npt.ArrayLike, confirmed: npt.ArrayLike, learnt_on: str = "") -> Recalibration:
@@ -42,7 +42,7 @@ class Recalibration:
 
         c, y = np.asarray(confidence, dtype=np.float64), np.asarray(confirmed, dtype=np.float64)
         if not len(c):
-            raise InputError("there is no span to learn a recalibration on")
+            raise InputError("no error spans to learn a recalibration from")
         if not ((c >= 0) & (c <= 1) & (y >= 0) & (y <= 1)).all():
             raise InputError("a recalibration is learnt from numbers in [0, 1]")
         x, of = np.unique(c, return_inverse=True)
@@ -84,6 +84,6 @@ class Recalibration:
             )
         lists: list[Any] = [value.get(name) for name in ("confidence", "confirmed")]
         if not all(isinstance(numbers, list) and {*map(type, numbers)} <= {int, float} for numbers in lists):
-            raise InputError('"confidence" and "confirmed" of a recalibration are lists of numbers')
+            raise InputError('"confidence" and "confirmed" of a recalibration must be lists of numbers')
         x, y = (tuple(map(float, numbers)) for numbers in lists)
         return cls(x, y, str(value.get("learnt_on", "")))

@@ -1,7 +1,7 @@
 """Decision rules: which of the candidate annotations is the answer (paper, Section 3).
 
 A new rule is one class here, or one that another package offers by an entry point, and is found by its name. Rules for
-a whole test set are in `core.corpus_rules`. Naming and describing rules loads no numpy.
+a whole test set are in `core.corpus_rules`. Listing and describing rules does not load numpy.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Rule(ABC):
         number = len(problem.hypotheses.hypothesis_of_candidate)
         if self.candidates == "one" and number > 1:
             raise InputError(
-                f"the rule {self.name!r} takes one candidate, decoded at temperature 0, not {number}; "
-                "use 'map' for the likeliest of several"
+                f"the rule {self.name!r} needs exactly one candidate, decoded at temperature 0, not {number}; "
+                "use 'map' for the most probable of several"
             )
         if self.needs_logprobs and not (problem.hypotheses.logprobs > -math.inf).any():
             raise InputError(f"the rule {self.name!r} needs the candidates' log-probabilities; choose another")

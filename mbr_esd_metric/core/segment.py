@@ -1,4 +1,4 @@
-"""A segment, the translation that everything else is about: its texts, its names, and what is known of both."""
+"""A segment: source and translation, their identifiers, and context."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class InlineCode:
-    """A code that a translator's tool keeps out of the text, such as `<g id="1">` of XLIFF.
+    """An inline code of a translation tool, which is not part of the text, such as `<g id="1">` of XLIFF.
 
     Attributes:
         start, end: the place of the text inside it, or that it shows; empty where there is none.
@@ -25,7 +25,7 @@ class InlineCode:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What is known of a segment besides its texts, for checks.
+    """Metadata of a segment that the checks use.
 
     Attributes:
         source_language, target_language: codes such as "de" or "pt-BR"; None where a language is not known.
@@ -47,14 +47,14 @@ class Context:
         return bool(self.source_codes or self.translation_codes)
 
     def with_languages(self, source: str, target: str) -> Context:
-        """The context with these languages where it has none."""
+        """The context, with missing languages filled in."""
         if self.source_language is not None or self.target_language is not None:
             return self
         return replace(self, source_language=source, target_language=target)
 
     @property
     def one_number(self) -> bool:
-        """Whether the text is the plural form of a single number, and so may leave out this number."""
+        """Whether the text is a plural form for a single number, which may therefore omit the number."""
         return self.numbers is not None and len(self.numbers) == 1
 
 

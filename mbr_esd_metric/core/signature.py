@@ -53,7 +53,7 @@ class Signature:
         return next((value for field, value in self.fields if field == name), None)
 
     def with_words(self, *words: str) -> Signature:
-        """The same with more words behind the fields."""
+        """A copy with more words after the fields."""
         return Signature(self.tool, (*self.fields, *((word, None) for word in words)))
 
     @property
@@ -63,7 +63,7 @@ class Signature:
 
     @property
     def samples(self) -> int | None:
-        """The candidates for each segment, if the signature says it."""
+        """The number of candidates per segment, if the signature records it."""
         number = self.get("n") or ""
         return int(number) if number.isdecimal() else None
 
@@ -88,7 +88,7 @@ def _value(fields: Mapping[str, str | None], name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a file says about the origin of a score.
+    """The origin of a score, as recorded in a file.
 
     Attributes:
         model: the name of the model, perhaps with options behind a question mark.
@@ -102,7 +102,7 @@ class Settings:
 
     @property
     def title(self) -> str | None:
-        """The name of the model without options."""
+        """The model's name, without options."""
         return self.model and self.model.partition("?")[0]
 
 
@@ -126,10 +126,12 @@ def comparability(scores: Iterable[Settings]) -> Comparability:
         notes.append(f"scores of releases {' and '.join(releases)}; another release may score differently")
     if _UNSET not in different.get(CANDIDATES, (_UNSET,)):
         digests = " and ".join(different.pop(CANDIDATES))
-        notes.append(f"candidates of different files ({digests}), which do not say whether one model sampled them")
+        notes.append(
+            f"candidates of different files ({digests}), which do not record whether the same model sampled them"
+        )
     without = dict.fromkeys(one.file for one in each if one.signature is None)
     if without and len({one.file for one in each}) > 1:
-        notes.append(f"{', '.join(without)}: no signature, so the settings of these scores are not known")
+        notes.append(f"{', '.join(without)}: no signature, so the settings of these scores are unknown")
     titles = sorted({one.title for one in each if one.title})
     known = len(signatures) == len(each) and all(one.get("model") for one in signatures)
     if len(titles) > 1 and (different or not known):

@@ -34,7 +34,7 @@ def _is_inside(text: str, at: int) -> bool:
 
 
 def is_ambiguous(text: str, start: int, end: int) -> bool:
-    """Whether ``text[start:end]`` is inside a word, or stands elsewhere as whole words too."""
+    """Whether ``text[start:end]`` is inside a word, or also occurs elsewhere as whole words."""
     if not is_whole(text, start, end):
         return True
     return len([*islice(places(text, text[start:end]), 2)]) > 1

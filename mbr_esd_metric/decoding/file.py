@@ -216,7 +216,9 @@ def decide_file(
                 if summary.add(line):
                     file.write(line.content)
         if not summary.segments and not summary.skipped:
-            raise InputError(f"{candidates} holds no segment; give one JSON object a line (mbr-esd sample writes them)")
+            raise InputError(
+                f"{candidates} holds no segment; give one JSON object per line (mbr-esd sample writes them)"
+            )
     return summary
 
 

@@ -35,8 +35,8 @@ def file_name(name: str, what: str, ending: str = "") -> str:
     controls = any(unicodedata.category(character) == "Cc" for character in name)
     if not 0 < size <= _LONGEST_NAME or not name or name.startswith(".") or set(name) & set("/\\") or controls:
         raise InputError(
-            f"{what} {name!r} becomes a file's name: it takes no slash, backslash, control character or leading dot, "
-            f"and at most {_LONGEST_NAME} bytes with its ending; give it another name"
+            f"{what} {name!r} is used as a file name: it must not contain a slash, backslash, control character or "
+            f"leading dot, and may have at most {_LONGEST_NAME} bytes with its extension; choose another name"
         )
     return whole
 
@@ -49,11 +49,11 @@ _OTHER_COMPRESSIONS = (
 
 
 def compression(path: str | Path) -> str:
-    """The compression that a file's name says: ".gz", ".zst", or "" of a plain file. `InputError` for another one,
-    which would be taken for plain text. Every file is read and written by this."""
+    """The compression given by a file's extension: ".gz", ".zst", or "" of a plain file. `InputError` for another one,
+    which would be read as plain text. All files are read and written with it."""
     ending = Path(path).suffix.lower()
     if ending in _OTHER_COMPRESSIONS:
-        raise InputError(f"{path}: {ending} is neither read nor written; use .gz or .zst, or a plain file")
+        raise InputError(f"{path}: {ending} is not supported; use .gz, .zst or an uncompressed file")
     return ending if ending in (".gz", ".zst") else ""
 
 
@@ -66,16 +66,16 @@ def check_output(path: str | Path, inputs: Iterable[str | Path | None] = ()) -> 
         raise InputError(f"{path} is a folder; give the name of a file to write")
     folder = target.absolute().parent
     if not folder.is_dir():
-        raise InputError(f"{path} cannot be written: the folder does not exist; make it first")
+        raise InputError(f"{path} cannot be written: the folder does not exist; create it first")
     if not os.access(target if target.exists() and not target.is_file() else folder, os.W_OK):
-        raise InputError(f"{path} cannot be written: no permission to write there; name a file in another folder")
+        raise InputError(f"{path} cannot be written: no write permission; choose a file in another folder")
     if not target.exists():
         return
     for source in inputs:
         if source is None or not Path(source).exists():
             continue
         if target.samefile(source) or Path(source).resolve() in target.resolve().parents:
-            raise InputError(f"{path} is an input, which the output would replace; write to another file")
+            raise InputError(f"{path} is an input file and would be overwritten; write to another file")
 
 
 def check_folder(path: str | Path) -> None:
@@ -135,7 +135,7 @@ def system_names(systems: Sequence[tuple[str, str]], given: Mapping[str, str] = 
             forms.append([*([system] if system else []), *alone, f"{files[path]}/{system}", f"{path}/{system}"])
     names = _distinct(forms)
     if (name := Counter(names).most_common(1)[0]) and name[1] > 1:
-        raise InputError(f"two systems are called {name[0]}; give one of them, or its file, another name")
+        raise InputError(f"two systems are called {name[0]}; rename one of them or its file")
     return names
 
 

@@ -109,7 +109,7 @@ class CandidateRecord:
     def texts(self) -> Sequence[str]:
         """The model's answer of each candidate; `InputError` for one that has error spans in its place."""
         if None in self.columns.texts:
-            raise InputError(f"{self.label} has a candidate with error spans; the answers of a model are needed here")
+            raise InputError(f"{self.label} has a candidate with error spans; a model's answers are required")
         return cast("Sequence[str]", self.columns.texts)
 
     @property
@@ -135,10 +135,10 @@ class CandidateRecord:
 
     @classmethod
     def from_json(cls, value: object) -> CandidateRecord:
-        """The record of one decoded line; an `InputError` says which key is wrong and what belongs there."""
+        """The record of one decoded line. Raises `InputError` with the wrong key and the expected value."""
         record = _object(value)
         if "candidates" not in record and "error_spans" in record:
-            raise InputError("this is a decision; give the file of the candidates that it was chosen from")
+            raise InputError("this is a decision; pass the file with its candidates")
         source, translation = _typed(record, "src", str), _typed(record, "mt", str)
         candidates = _typed(record, "candidates", list)
         for number, candidate in enumerate(candidates, 1):
@@ -148,7 +148,7 @@ class CandidateRecord:
         logprobs = tuple([candidate.get("logprob") for candidate in candidates])
         truncated = tuple([candidate.get("truncated", False) for candidate in candidates])
         if not set(map(type, truncated)) <= {bool}:
-            raise InputError('"truncated" of a candidate is true or false')
+            raise InputError('"truncated" of a candidate must be true or false')
         _check_logprobs(logprobs)
         form = _format(_typed(record, "format", str, True))
         more = {"annotator", "format", "error_spans"} & set().union(*candidates)
@@ -195,7 +195,7 @@ class CandidateRecord:
 
 @dataclass(frozen=True, slots=True)
 class DecisionRecord:
-    """The decision for one segment, as it stands in a file: fields of `Decision`, and beside them
+    """The decision for one segment, as stored in a file: fields of `Decision`, and beside them
 
     Attributes:
         id, system: of the candidates' record.
@@ -231,7 +231,7 @@ class DecisionRecord:
 
     @classmethod
     def from_json(cls, value: object) -> DecisionRecord:
-        """The record of one decoded line; an `InputError` says which key is wrong and what belongs there."""
+        """The record of one decoded line. Raises `InputError` with the wrong key and the expected value."""
         record = _object(value)
         spans, omissions = _typed(record, "error_spans", list), _typed(record, "omissions", list, True) or ()
         annotation = _annotation(record)
@@ -344,7 +344,7 @@ def _released(system: str, number: int, candidates: object) -> CandidateRecord:
         if not isinstance(item, list) or len(item) != 4 or not all(isinstance(item[i], str) for i in (0, 2, 3)):
             raise InputError(f"candidate {place} is not [text, logprob, mt, src]")
         if item[2:] != candidates[0][2:]:
-            raise InputError(f"candidate {place} has another mt or src than candidate 1")
+            raise InputError(f"candidate {place} has a different mt or src from candidate 1")
     mt, src = candidates[0][2:]
     texts, logprobs = tuple(item[0] for item in candidates), tuple(item[1] for item in candidates)
     _check_logprobs(logprobs)
@@ -355,9 +355,9 @@ def _released(system: str, number: int, candidates: object) -> CandidateRecord:
 def _check_logprobs(values: tuple[object, ...]) -> None:
     # NaN alone does not equal itself.
     if not set(map(type, values)) <= {float, int, type(None)} or not all(map(operator.eq, values, values)):
-        raise InputError("a candidate's logprob is a number, or null where unknown")
+        raise InputError("a candidate's logprob must be a number, or null if unknown")
     if {math.inf, -math.inf} & set(values):
-        raise InputError("a candidate's logprob is infinite; give a finite number, or null where unknown")
+        raise InputError("a candidate's logprob is infinite; give a finite number, or null if unknown")
 
 
 def _token_logprobs(tokens: object, text: str) -> TokenLogprobs | None:
@@ -365,7 +365,7 @@ def _token_logprobs(tokens: object, text: str) -> TokenLogprobs | None:
         return None
     pairs: list[Any] = tokens if isinstance(tokens, list) else [None]
     if not all(isinstance(pair, list) and [*map(type, pair)] in ([int, float], [int, int]) for pair in pairs):
-        raise InputError('"tokens" of a candidate is a list of [bytes, log-probability], one for each token')
+        raise InputError('"tokens" of a candidate must be a list of [bytes, log-probability], one for each token')
     sizes, logprobs = tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
     if min(sizes, default=0) < 0 or sum(sizes) != len(text.encode("utf-8", "surrogatepass")):
         raise InputError('"tokens" of a candidate do not have as many bytes as its text')
@@ -378,7 +378,7 @@ def _candidate(value: Mapping[str, Any], form: str | None) -> Candidate:
     """A candidate that may name its annotator and format, and have error spans in the place of its text."""
     spans = "error_spans" in value
     if spans and "text" in value:
-        raise InputError('there is "text" and "error_spans"; give one of them')
+        raise InputError('both "text" and "error_spans" are present; give only one')
     return Candidate(
         None if spans else _typed(value, "text", str),
         _annotation(value) if spans else None,
@@ -414,7 +414,7 @@ def _spans_json(annotation: Annotation, words: Sequence[str]) -> dict[str, list[
 def _decision(value: object) -> Mapping[str, str] | None:
     if value is None or (isinstance(value, dict) and set(map(type, value.values())) <= {str}):
         return value
-    raise InputError('"decision" is an object of options and their values, such as {"rule": "mbr"}')
+    raise InputError('"decision" must be an object of options and values, such as {"rule": "mbr"}')
 
 
 def _format(name: str | None) -> str | None:

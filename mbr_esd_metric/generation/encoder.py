@@ -103,7 +103,7 @@ def _session(folder: Path) -> Any:
         return onnxruntime.InferenceSession(str(folder / GRAPH), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime's errors have no common base
         reason = " ".join(str(error).split())[:300]
-        raise EngineError(f"cannot load {folder / GRAPH}: {reason}; fetch the folder again") from error
+        raise EngineError(f"cannot load {folder / GRAPH}: {reason}; download the folder again") from error
 
 
 def folder_config(folder: Path) -> dict[str, Any]:
@@ -125,9 +125,11 @@ def embedded_file_of(folder: Path, config: Mapping[str, Any]) -> E5File:
     that other one is unknown, or the folder has no weights."""
     base = embeddings_of(config)
     if base is None or base not in EMBEDDED:
-        raise EngineError(f"{folder} takes the embeddings of {base!r}, unknown here; update the package")
+        raise EngineError(
+            f"{folder} uses the embeddings of {base!r}, which this version does not support; update the package"
+        )
     if not (folder / WEIGHTS).is_file():
-        raise EngineError(f"{folder} has no {WEIGHTS}; fetch the folder again")
+        raise EngineError(f"{folder} has no {WEIGHTS}; download the folder again")
     return E5File.read(embedded_weights(base) / Path(EMBEDDED[base].file).name)
 
 

@@ -52,7 +52,7 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """What `ModelCard` says of how a model runs. Each engine reads what it needs.
+    """The settings of `ModelCard` for running a model. Each engine reads those it needs.
 
     Attributes:
         model: hub id, with `revision`, or a folder of a causal language model in transformers' format.
@@ -118,7 +118,7 @@ class Request:
 
     @property
     def indices(self) -> range:
-        """The numbers of the samples that are asked for."""
+        """The indices of the requested samples."""
         return range(self.first, self.first + self.n)
 
     def only(self, indices: Iterable[int]) -> Iterator[Request]:
@@ -174,8 +174,8 @@ class Engine(ABC):
     @property
     @abstractmethod
     def problem(self) -> str | None:
-        """Why it cannot run this model on this machine, and the command that helps; None if it can. No model is loaded,
-        but a server is asked."""
+        """The reason why the engine cannot run here, with a fix, or None. Does not load weights; may contact the
+        server."""
 
     @property
     @abstractmethod
@@ -204,7 +204,7 @@ class Engine(ABC):
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """The addresses that are asked, as the same name may stand for another model elsewhere."""
+        """The servers' addresses, as the same name may denote another model elsewhere."""
         return ()
 
     @property
@@ -232,7 +232,7 @@ class Engine(ABC):
         return None
 
     def load(self) -> None:
-        """Load the model, or connect; `generate` does it if it was not done. `EngineError` says what to do."""
+        """Load the model or connect; `generate` does so if needed. Raises `EngineError` with a fix."""
         return None
 
     def missing_capability(self, *, logprobs: bool, grammar: bool) -> str | None:

@@ -42,7 +42,7 @@ TORCH = threading.RLock()
 
 
 class PretrainedEngine(Engine):
-    """An engine whose model is in this process, loaded by transformers unless it says otherwise."""
+    """An engine whose model is in this process, loaded by transformers unless overridden."""
 
     extra: ClassVar[str] = "transformers"
 
@@ -65,7 +65,7 @@ class PretrainedEngine(Engine):
             check_adapter(self.options.adapter)
         if folder.is_dir():
             if not (folder / "config.json").is_file():
-                raise EngineError(f"{folder} is not a folder of a language model: it has no config.json")
+                raise EngineError(f"{folder} is not a model folder: it has no config.json")
         elif folder.exists() or folder.is_absolute() or model.count("/") != 1 or model.startswith("."):
             raise EngineError(f"model={model} is neither a folder nor a hub id such as google/gemma-3-4b-it")
 
@@ -88,7 +88,7 @@ class PretrainedEngine(Engine):
         """The bytes that there are for weights, of what, and what helps where they are too few."""
         if not self.options.weights_gb:
             return math.inf, "", ""
-        fix = "use a machine with more, a smaller model, or engine=server"
+        fix = "use a machine with more memory, a smaller model, or engine=server"
         if "torch" not in self.required()[0]:
             return memory() or math.inf, "memory", fix
         import torch
@@ -122,7 +122,7 @@ def model_identity(options: EngineOptions) -> dict[str, str]:
 
 
 def model_name(options: EngineOptions) -> str:
-    """A name that tells models apart. `mbr-esd serve` offers the model under it, and signatures contain it.
+    """A name that identifies the model. `mbr-esd serve` offers the model under it, and signatures contain it.
 
     It is the hub id, with ``@REVISION`` if one is given, or a folder's name and eight digits of its content's SHA-256.
     An adapter is added in the same way, as ``+ADAPTER``, and vLLM's arguments that change candidates as ``@KEY:VALUE``.
@@ -230,10 +230,10 @@ def loading(options: EngineOptions) -> Iterator[None]:
         raise
     except Exception as error:  # transformers' errors for a damaged or unknown model have no common base
         fix = (
-            "the folder needs a whole model: config.json, the tokenizer's files and the weights (*.safetensors)"
+            "the folder must hold a complete model: config.json, the tokenizer's files and the weights (*.safetensors)"
             if os.path.isdir(options.model)
             else f"a gated model needs its licence accepted at https://huggingface.co/{options.model}, then `hf auth "
-            f"login`; without network take model=FOLDER, which `hf download {options.model} --local-dir FOLDER` makes "
+            f"login`; without network use model=FOLDER, which `hf download {options.model} --local-dir FOLDER` creates "
             "elsewhere"
         )
         raise EngineError(
@@ -269,8 +269,8 @@ def torch_in_use(what: str) -> Iterator[None]:
         if not isinstance(error, (torch.OutOfMemoryError, MemoryError)) and not any(one in str(error) for one in words):
             raise
         raise EngineError(
-            f"out of memory while {what} was worked on; end other programs that hold memory, give dtype=bfloat16, "
-            "or let a server do it: engine=server"
+            f"out of memory while processing {what}; close other programs, set dtype=bfloat16, or use a server "
+            "(engine=server)"
         ) from error
 
 

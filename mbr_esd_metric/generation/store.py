@@ -70,7 +70,7 @@ def store_path() -> Path:
     """The store's file: ``MBR_ESD_STORE``, else ``candidates.sqlite`` in the cache folder.
 
     Raises:
-        StoreError: the name says that no store is wanted.
+        StoreError: the name means "no store", such as "none".
     """
     name = os.environ.get("MBR_ESD_STORE")
     if name and name.lower() in ("none", "null", "no", "off", "false"):
@@ -120,7 +120,7 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
         for number, content, checksum in self._rows("number, content, checksum", key, n):
             with self._reported("read"):
                 if not isinstance(content, bytes) or number < 0 or _checksum(key, number, content) != checksum:
-                    raise sqlite3.DatabaseError(f"sample {number!r} of request {key} is not as it was stored")
+                    raise sqlite3.DatabaseError(f"sample {number!r} of request {key} is damaged (its checksum differs)")
             text, logprob, tokens, truncated, by_token = json.loads(content)
             by_token = by_token and TokenLogprobs(*map(tuple, by_token))
             withheld = truncated if isinstance(truncated, str) else None
@@ -207,15 +207,15 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
         except sqlite3.DatabaseError as error:
             if "not a database" not in str(error):
                 raise
-            raise StoreError(f"{self.path} is not a candidate store; it is left as it is: {_FIX}") from None
+            raise StoreError(f"{self.path} is not a candidate store; it was not changed: {_FIX}") from None
         if not tables and not application and not version:
             return False
         if application != _APPLICATION_ID or (version == _FORMAT and tables != set(_TABLES)):
-            raise StoreError(f"{self.path} is not a candidate store; it is left as it is: {_FIX}")
+            raise StoreError(f"{self.path} is not a candidate store; it was not changed: {_FIX}")
         if version != _FORMAT:
-            fix = "update the package" if version > _FORMAT else "use the version that made it"
-            here = f"{self.path} is a candidate store of format {version}, and this version knows format {_FORMAT}"
-            raise StoreError(f"{here}; it is left as it is: {fix}, or {_FIX}")
+            fix = "update the package" if version > _FORMAT else "use the version that created it"
+            here = f"{self.path} is a candidate store of format {version}, but this version supports format {_FORMAT}"
+            raise StoreError(f"{here}; it was not changed: {fix}, or {_FIX}")
         return True
 
     def _use_wal(self) -> None:
@@ -254,11 +254,11 @@ def _is_read_only(error: Exception) -> bool:
 def _advice(error: Exception) -> str:
     text = str(error)
     if "full" in text or getattr(error, "errno", None) == 28:
-        return f"the disk is full; what was stored before is kept: free some space and run again, or {_FIX}"
+        return f"the disk is full; stored samples are kept: free some space and run again, or {_FIX}"
     if _is_read_only(error):
         return f"no permission to write there, or it is a folder ({text}); make it writable, or {_FIX}"
     if "locked" in text:
-        return f"another process keeps it locked for {_BUSY_SECONDS:.0f} s now; wait for it to end, or {_FIX}"
+        return f"another process has locked it for over {_BUSY_SECONDS:.0f} s; wait for it to finish, or {_FIX}"
     if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-        return f"the file is damaged ({text}); it is left as it is: move it away to start anew, or {_FIX}"
+        return f"the file is damaged ({text}); it was not changed: move it away to start a new one, or {_FIX}"
     return f"{text}; {_FIX}"

@@ -31,7 +31,7 @@ class TorchEncoder(Encoder):
 
         model, self._tokenizer = _loaded(options)
         if not (isinstance(self._tokenizer, Tokenization) or self._tokenizer.is_fast):
-            raise EngineError(f"the tokenizer of {options.model} does not say where tokens stand; save a fast one")
+            raise EngineError(f"the tokenizer of {options.model} gives no token offsets; save a fast tokenizer")
         dtype = options.dtype
         if dtype == "auto":
             dtype = "bfloat16" if bf16_works(model.device.type) else "float32"
@@ -118,7 +118,7 @@ def _loaded(options: EngineOptions) -> tuple[Any, Any]:
             **placement(options.device),
         )
         if missing := sorted(info["missing_keys"]):
-            raise EngineError(f"{weights} has no {missing[0]}; fetch the folder again")
+            raise EngineError(f"{weights} has no {missing[0]}; download the folder again")
         return model, Tokenization(e5)
 
 

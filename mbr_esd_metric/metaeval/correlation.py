@@ -81,7 +81,7 @@ def pairwise_accuracy(scores: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]) -> 
         agreeing += int((np.sign(_differences(x)) == np.sign(_differences(y)))[upper].sum())
         pairs += len(upper[0])
     if not pairs:
-        raise InputError("there is no pair of systems with gold scores")
+        raise InputError("no pair of systems has gold scores")
     return agreeing / pairs
 
 
@@ -176,7 +176,7 @@ def gold_pairs(gold: Floats) -> GoldPairs:
     pairs = rated.sum(axis=1)
     segments = np.flatnonzero(pairs)
     if not len(segments):
-        raise InputError("no segment is rated for two systems, so there is no pair to be accurate on")
+        raise InputError("no segment is rated for two systems, so there are no pairs to compare")
     sizes = pairs[segments]
     # The toolkit sums over a set of segment numbers. The order decides the last bits of the sum, and these decide
     # which of two thresholds with the same accuracy it reports.

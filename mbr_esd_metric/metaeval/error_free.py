@@ -143,9 +143,9 @@ def _paired(labels: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[Floats, Fl
     gold, values = np.asarray(labels, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
     rated = ~np.isnan(gold)
     if not rated.any():
-        raise InputError("gold has no rating at all")
+        raise InputError("gold contains no ratings")
     if np.isnan(values[rated]).any():
-        raise InputError(f"nothing is predicted for {int(np.isnan(values[rated]).sum())} rated translations")
+        raise InputError(f"no prediction for {int(np.isnan(values[rated]).sum())} rated translations")
     return gold[rated], values[rated]
 
 
@@ -213,7 +213,7 @@ class ErrorFreeModel:
 
         low, high = self.scores
         if other := [one.score for one in translations if not 2 * low - high <= one.score <= 2 * high - low]:
-            raise InputError(f"a score of {other[0]:g}, and the scores it was learnt on go from {low:g} to {high:g}")
+            raise InputError(f"a score of {other[0]:g}, but it was learnt on scores from {low:g} to {high:g}")
         logits = _table(translations, list(self.weights)) @ list(self.weights.values()) + self.bias
         return np.asarray(expit(logits + [self.languages.get(one.lp, 0.0) for one in translations]))
 
@@ -262,10 +262,10 @@ class ErrorFreeModel:
     def from_json(cls, value: Any) -> ErrorFreeModel:
         """The model of a decoded file; raises `InputError`, `KeyError`, `ValueError` or `TypeError` if it is none."""
         if not isinstance(value, Mapping) or value.get("kind") != "error-free":
-            raise InputError("not what `mbr-esd calibrate --error-free` saves")
+            raise InputError("not a file saved by `mbr-esd calibrate --error-free`")
         weights, languages = ({str(k): finite(v) for k, v in value[of].items()} for of in ("weights", "languages"))
         if set(weights) not in (set(_WITH_SPANS), set(_WITHOUT)):
-            raise InputError("its signals are not those of this version; learn it again")
+            raise InputError("its signals differ from this version's; learn it again")
         (low, high), (bias, threshold) = map(finite, value["scores"]), map(finite, (value["bias"], value["threshold"]))
         return cls(weights, bias, languages, threshold, (low, high), str(value["aim"]), str(value["learnt_on"]))
 
@@ -302,7 +302,7 @@ def cross_validated(
     gold = np.asarray(labels, dtype=np.bool_)
     documents, document = np.unique([one.document for one in translations], return_inverse=True)
     if len(documents) < 2:
-        raise InputError("the rated translations are of one document; a cross-validation needs several")
+        raise InputError("all rated translations are from one document; cross-validation needs several")
     hashes = np.array([zlib.crc32(f"0 {name}".encode()) for name in documents.tolist()])
     order = np.lexsort((documents, hashes))
     fold = np.argsort(order)[document] % min(_FOLDS, len(documents))
@@ -353,7 +353,7 @@ def _table(translations: Sequence[ScoredTranslation], names: Sequence[str]) -> F
     for one in translations:
         signals = one.signals
         if missing := [name for name in names if name not in signals]:
-            raise InputError(f"no {missing[0]}: it was learnt on a metric with error spans, and this one has none")
+            raise InputError(f"no {missing[0]}: it was learnt on a metric with error spans, but this metric has none")
         rows.append([signals[name] for name in names])
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
 

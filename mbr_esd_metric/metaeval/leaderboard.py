@@ -61,7 +61,7 @@ class LeaderboardRow:
 
     @property
     def samples(self) -> int | None:
-        """N, the candidates for each segment, if a signature says it."""
+        """N, the number of candidates per segment, if a signature records it."""
         return next((one.samples for one in self.signatures if one is not None and one.samples is not None), None)
 
 
@@ -89,7 +89,7 @@ class Leaderboard:
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardSettings:
-    """Everything besides the data that a leaderboard depends on.
+    """The settings of a leaderboard.
 
     Attributes:
         draws: k of PERM-BOTH and of the bootstrap; 0 tests nothing.
@@ -245,7 +245,7 @@ def _baselines(
             ruled = [k for k in keys if any(one and one.get("d") == name for one in signatures[k])]
             if not ruled:
                 raise OptionError(
-                    f"--against {name}: no metric of that name, and none that decides by it; "
+                    f"--against {name}: no metric has that name or uses that decision rule; "
                     f"there are: {', '.join(sorted({k[0] for k in keys}))}"
                 )
             named = [k for k in ruled if _same_candidates(signatures[key], signatures[k])]

@@ -1,6 +1,6 @@
-"""Score matrices, which every statistic here takes. They are checked once, in this module.
+"""Score matrices, the input of every statistic. They are validated here, once.
 
-A score matrix is systems x segments. NaN (or None) in the gold matrix marks a translation that nobody rated; a metric
+A score matrix is systems x segments. NaN (or None) in the gold matrix marks an unrated translation; a metric
 has a finite score wherever gold has one. Higher is better in both, as gold MQM is stored (0 best, negative worse).
 """
 
@@ -51,7 +51,7 @@ def check_matrices(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike], sy
     scores = _matrix("gold", gold)
     if scores.shape[0] < systems:
         raise InputError(
-            f"there is gold of {scores.shape[0]} system, and it takes two to rank them; for a single one, "
+            f"only {scores.shape[0]} system has gold scores; ranking needs at least two. For a single system, "
             "`mbr-esd leaderboard --view spans` compares error spans, and --statistics seg-spearman-none scores"
         )
     if np.isinf(scores).any():
@@ -59,7 +59,7 @@ def check_matrices(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike], sy
         raise InputError(f"gold is infinite at {place}; mark an unrated one with NaN")
     rated = ~np.isnan(scores)
     if not rated.any():
-        raise InputError("gold has no rating at all: every score is NaN")
+        raise InputError("gold contains no ratings: every score is NaN")
     checked: dict[str, Floats] = {}
     for name, metric in metrics.items():
         values = _matrix(name, metric)
@@ -94,8 +94,8 @@ def pack_rated(data: ScoreMatrices, missing: Missing = "toolkit") -> ScoreMatric
             largest = np.abs(np.where(rated, values, 0.0)).sum(axis=1).max()
         if largest > np.finfo(np.float32).max:
             raise InputError(
-                f"{name} has scores that add up to {largest:.3g}, and SPA is computed in 32-bit numbers, which end at "
-                "3.4e38; scale the scores"
+                f"{name} has scores that add up to {largest:.3g}, but SPA is computed in 32-bit floats (at most "
+                "3.4e38); scale the scores"
             )
     counts = rated.sum(axis=1)
     if missing == "pairs" or bool((rated == rated[0]).all()):

@@ -64,7 +64,7 @@ class MetricSet:
         gold: a gold matrix (`matrices`).
         lengths: the characters of each translation, systems x segments.
         human: the spans of each rater.
-        notes: what readers of a table should know.
+        notes: remarks for readers of a table.
         documents: of each segment, where statistics of documents are asked for.
         gold_of_systems, gold_of_documents: shape (systems,), and systems x documents, where they are scored by
             themselves; else the means of the rated segments count.
@@ -85,7 +85,7 @@ class MetricSet:
     def __post_init__(self) -> None:
         for (name, _), times in Counter(entry.key for entry in self.entries).items():
             if times > 1:
-                raise InputError(f"{self.lp}: metric {name} is there twice; choose one of them by its full name")
+                raise InputError(f"{self.lp}: metric {name} is present twice; choose one by its full name")
 
     @property
     def scores(self) -> dict[Key, Floats]:
@@ -134,8 +134,8 @@ class MetricSet:
 
 
 def spa_notes(sets: Sequence[MetricSet], exact: bool) -> list[str]:
-    """What a table with SPA says below it: which SPA, which segments it compares, and for which metrics it says nothing
-    since they score everything the same."""
+    """The notes below a table with SPA: the variant, the segments compared, and the metrics with constant scores, for
+    which SPA is uninformative."""
     notes = ["SPA: exact, of infinitely many permutations"] if exact else []
     same: dict[str, list[str]] = {}
     for one in sets:

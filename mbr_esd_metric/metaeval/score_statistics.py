@@ -53,7 +53,7 @@ class ScoreStatistic:
     """One statistic of scores; higher is better, and the highest value is 1.
 
     Attributes:
-        name: how it is asked for.
+        name: its name on the command line.
         title: heading of its column.
         level: what `value` gets: of "sys" one score a system, shape (systems,); of "doc" and "seg" score matrices
             (`matrices`), systems x documents or systems x segments.
@@ -124,7 +124,7 @@ TASK_SETS = tuple(sorted({year for row in _ROWS.values() for year in row.tasks})
 
 
 def statistic_names() -> list[str]:
-    """What may be asked for, families of names by their pattern."""
+    """The available names, with a pattern for each family."""
     return list(dict.fromkeys(row.family or row.name for row in SCORE_STATISTICS.all().values()))
 
 
@@ -135,7 +135,7 @@ def evaluate(statistic: ScoreStatistic, sets: Sequence[MetricSet], *, exact: boo
     scores that do not fit.
     """
     if len(sets) != 1 and statistic.pooled is None:
-        raise InputError(f"{statistic} is of one language pair, not of {len(sets)}")
+        raise InputError(f"{statistic} is computed for one language pair at a time (got {len(sets)})")
     values = {}
     every = [{entry.key: entry for entry in one.entries} for one in sets]
     for key in every[0]:

@@ -464,7 +464,7 @@ def average_ranking(
         raise InputError(f"{len(weights)} weights for {len(rankings)} rankings; give one each")
     common = [name for name in rankings[0].names if all(name in ranking.names for ranking in rankings)]
     if not common:
-        raise InputError("no metric is in all of the rankings")
+        raise InputError("no metric appears in all rankings")
     means = {name: sum(w * r.value(name) for w, r in zip(weights, rankings, strict=True)) for name in common}
     values = dict(sorted(means.items(), key=lambda item: -item[1]))
     tests: dict[MetricPair, PermBoth] = {}

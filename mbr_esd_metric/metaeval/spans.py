@@ -146,7 +146,7 @@ def span_measure(name: str) -> SpanMeasure:
         raise unknown("span measure", name, [*CORPUS_MEASURES, *SIMILARITIES.names()])
     similarity = get_similarity(whole)
     if part and similarity.precision_recall(EMPTY, EMPTY, 1) is None:
-        raise OptionError(f"{name}: {whole} is not made of precision and recall")
+        raise OptionError(f"{name}: {whole} has no precision and recall")
 
     def statistics(predicted: Annotation, gold: Annotation, length: int) -> tuple[float, ...]:
         if not part:
@@ -262,7 +262,7 @@ class SpanEvaluator:
                 if annotation is not None:
                     self._gold.setdefault(cell, []).append(annotation)
         if not self._gold:
-            raise InputError("no rater has rated any translation")
+            raise InputError("no translation has a rating")
         major, minor = (
             sum(sum(one.count(severity) for one in raters) / len(raters) for raters in self._gold.values())
             for severity in get_args(Severity)
@@ -403,7 +403,7 @@ def precision_recall_curve(
     Raises `OptionError` for a measure that is not of a corpus.
     """
     if span_measure(measure).name not in CORPUS_MEASURES:
-        raise OptionError(f"{measure}: a curve needs a measure of the corpus, such as f1-corpus or mpp-corpus")
+        raise OptionError(f"{measure}: a curve needs a corpus-level measure, such as f1-corpus or mpp-corpus")
     thresholds, sums = SpanEvaluator(human, lengths, [measure]).sums(measure, predicted)
     values = (thresholds, corpus_precision(sums), corpus_recall(sums), CORPUS_MEASURES[measure].value(sums))
     return PrecisionRecallCurve(tuple(CurvePoint(*map(float, row)) for row in zip(*values, strict=True)))
@@ -455,7 +455,7 @@ def evaluate_omissions(predicted: AnnotationMatrix, gold: Sequence[AnnotationMat
     counts: Counter[str] = Counter()
     for rater, matrix in enumerate(gold, 1):
         if [len(row) for row in matrix] != [len(row) for row in predicted]:
-            raise InputError(f"rater {rater} has another number of systems or segments than the prediction")
+            raise InputError(f"rater {rater} has a different number of systems or segments from the prediction")
         for system, row in enumerate(matrix):
             for segment, human in enumerate(row):
                 if human is None:
@@ -468,7 +468,7 @@ def evaluate_omissions(predicted: AnnotationMatrix, gold: Sequence[AnnotationMat
                 counts.update(gold=len(human_spans), recalled=sum(_meets(span, spans) for span in human_spans))
                 counts.update(unplaced=len(as_annotation(prediction).unplaced), rated=1)
     if not counts["rated"]:
-        raise InputError("no rater has rated any translation")
+        raise InputError("no translation has a rating")
     return OmissionScores(**counts)
 
 

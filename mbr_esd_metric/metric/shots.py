@@ -84,7 +84,7 @@ def _shot(where: str, value: Mapping[str, Any], answers: AnswerFormat) -> Shot:
         for span in value["spans"]:  # an annotation leaves such a span out, and the example would show no error
             severity = span.get("severity") if isinstance(span, dict) else None
             if isinstance(severity, str) and not is_severity(severity):
-                raise InputError(f"an error span's severity is 'major' or 'minor', not {severity!r}")
+                raise InputError(f"an error span's severity must be 'major' or 'minor', not {severity!r}")
         annotation = Annotation(value["spans"])
         annotation.on("translation").check_length(len(value["mt"]))
         if any(span.end > len(value["src"]) for span in annotation.on("source")):

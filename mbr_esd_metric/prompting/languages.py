@@ -110,7 +110,7 @@ def language_name(code: str) -> str:
 
     name = Language.get(language).language_name() if tag_is_valid(language) else "Unknown"
     if name.startswith("Unknown"):
-        logger.warning("no name is known for the language code %r; the prompt has the code in its place", code)
+        logger.warning("unknown language code %r; the prompt uses the code instead of a name", code)
         return code
     return name
 
@@ -171,7 +171,7 @@ def other_language(text: str, code: str) -> str | None:
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether two languages, by their codes alone, are one or may be taken for one another."""
+    """Whether two language codes denote the same language, or languages that may be confused."""
     return one == other or any({one, other} <= group for group in _ALIKE)
 
 
@@ -185,8 +185,8 @@ def text_language(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def likely_languages(text: str) -> tuple[str, ...]:
-    """The codes of the languages that a text may be in, the likeliest first; at most four. A script that is written in
-    one language alone tells it."""
+    """The codes of the languages that a text may be in, likeliest first; at most four. A script that only one language
+    uses identifies it."""
     text = text[:_ENOUGH]
     if not text.isascii():
         for script, language in _SCRIPTS.items():
@@ -210,12 +210,12 @@ def _several_languages(texts: Sequence[str]) -> list[str]:
 def language_note(sources: Iterable[str], translations: Iterable[str]) -> str:
     """The note for a user whose prompt could name the languages and does not, with the pair that the texts seem to
     have. The user decides, because it changes what a model answers."""
-    note = "note: the prompt does not say of what languages the texts are"
+    note = "note: the prompt does not name the languages of the texts"
     sides = [list(dict.fromkeys(texts)) for texts in (sources, translations)]
     for side, texts in zip(("sources", "translations"), sides, strict=True):
         if several := _several_languages(texts):
             names = " and ".join(map(language_name, several))
-            return f"{note}. The {side} look like {names}: score each language pair by itself, with its lp="
+            return f"{note}. The {side} look like {names}: score each language pair separately, with its lp="
     likelihoods = [_likelihoods("\n".join(texts)) for texts in sides]
     source, target = (max(one, key=one.__getitem__) for one in likelihoods)
     if source == target:

@@ -1,7 +1,7 @@
-"""From the text of a candidate to an annotation: JSON is read, and each error span is located in the translation.
+"""Parse a candidate's text to an annotation: decode the JSON and locate each error span in the translation.
 
-A text that is not an answer in the expected form is `Invalid`, with a reason. Nothing malformed is ever taken for "no
-error", and no text raises. A malformed error of an answer is dropped and counted, if another one of the answer is
+A text that is not in the expected form is `Invalid`, with a reason. Malformed text is never read as "no error"
+and never raises. A malformed error of an answer is dropped and counted, if another one of the answer is
 located; else the answer is invalid. An error span is located where its words first stand in the translation; only if
 they do not, in the folded translation (`text.FoldedText`), or with their escapes (``&uuml;``, ``\\u00fc``) replaced,
 which is counted. Whole words come first, and a place inside a word only where there is none. A well-formed error whose
@@ -270,12 +270,12 @@ _FENCE = "```"
 
 
 def is_severity(severity: str) -> bool:
-    """Whether a word says how bad an error is; "neutral" says that it has no penalty."""
+    """Whether a word is a severity, including "neutral", which has no penalty."""
     return fold_severity(severity) is not None or severity.strip().lower() in NO_PENALTY
 
 
 def is_omission(category: str | None) -> bool:
-    """Whether an error's category, as a model or a person wrote it, says that something is left out."""
+    """Whether an error category, as written by a model or a person, denotes an omission."""
     return "omission" in (category or "").lower()
 
 

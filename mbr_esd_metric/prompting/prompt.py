@@ -49,7 +49,7 @@ class Prompt:
         return any(field.endswith("_lang") for field in _FIELD.findall(self.template))
 
     def render(self, source: str, translation: str, lp: str | None = None) -> str:
-        """The user message for one segment. Without a language pair such as "en-de" it says "the source language"."""
+        """The user message for one segment. Without a language pair, the prompt uses "the source language"."""
         values = {"source": source, "source_seg": source, "translation": translation, "target_seg": translation}
         if "_lang}" in self.template:  # a prompt that names no language takes every language pair
             values |= zip(("source_lang", "target_lang"), language_names(lp), strict=True)
@@ -74,7 +74,7 @@ def load_prompt(name: str = "v1", templates: Mapping[str, str] | None = None) ->
     path = Path(name).expanduser()
     if not path.is_file():
         if path.suffix or len(path.parts) > 1:
-            raise OptionError(f"{name}: there is no such prompt file (in the folder {Path.cwd()})")
+            raise OptionError(f"{name}: prompt file not found (in the folder {Path.cwd()})")
         raise OptionError(f"{unknown('prompt', name, templates)}, or the path of a template file")
     try:
         template = path.read_text(encoding="utf-8")

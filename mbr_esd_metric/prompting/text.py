@@ -1,6 +1,6 @@
 """The characters of a text: what is blank, and the search for words that a model did not copy exactly.
 
-Words that do not stand in a text as a model writes them are searched in the *folded* text: in normal form C, with each
+Words that do not occur verbatim in a text are searched in the *folded* text: in normal form C, with each
 run of white space as one blank, quotation marks straight, all dashes as hyphens, without soft hyphens and other format
 characters. Letter case is never folded. What is found has exact offsets into the text itself.
 """

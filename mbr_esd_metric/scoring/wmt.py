@@ -134,7 +134,7 @@ def _sacrebleu(kind: str, name: str | None, reference: str, target: str) -> Scor
 
 def _model(model: str, name: str | None, lp: str | None) -> Scorer:
     """A model of this package: Score(E), in [-25, 0], of the annotation that its rule chooses, and that annotation. It
-    raises `EngineError` where a server refuses a text; what was sampled is kept."""
+    raises `EngineError` where a server refuses a text; sampled candidates are kept."""
     card = with_pair(load_card(model), lp, of_test_set=True)
     if card.decision.blank == "skip":
         raise OptionError("blank=skip gives no score, and a test set needs every segment's; take worst or perfect")
@@ -144,7 +144,7 @@ def _model(model: str, name: str | None, lp: str | None) -> Scorer:
         segments = [text for text in texts if text.supplied]
         run = annotate(card, segments, progress=progress)
         if run.refused:
-            raise EngineError("a test set needs the score of every segment; what was sampled is kept")
+            raise EngineError("a test set needs the score of every segment; sampled candidates are kept")
         pairs = zip(segments, run.certain, strict=True)
         data_warnings = [data_warning(one.source, one.translation, errors) for one, errors in pairs]
         if line := warnings(data_warnings, [segment.label for segment in segments], card.decision.blank):

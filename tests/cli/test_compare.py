@@ -245,7 +245,7 @@ def test_what_leaves_the_settings_open_is_a_note(workdir: Path, mbr_esd: Command
     for name, note in (
         ("renamed", None),
         ("released", "scores of releases 1 and 2"),
-        ("unsigned", "unsigned.json: no signature, so the settings of these scores are not known"),
+        ("unsigned", "unsigned.json: no signature, so the settings of these scores are unknown"),
     ):
         result = mbr_esd(f"compare old.json {name}.json --fail-if-worse")
         assert "verdict" in result.out

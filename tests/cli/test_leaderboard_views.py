@@ -383,7 +383,7 @@ def test_no_metric_takes_anothers_name(own_board: Command, scored: Path, tmp_pat
             f"--metric M={scored}, M={other}: two metrics are called M; name a file apart with NAME",
         ),
         (f"M={scored} M", "two metrics are called M"),
-        (f"spans={scored} spans-src", "is called spans-src, which is named too"),
+        (f"spans={scored} spans-src", "is called spans-src, which is also given"),
     ):
         assert message in own_board("--metric", words, status=1).err
     # Files of one name are told apart by their folders.

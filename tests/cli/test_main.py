@@ -53,7 +53,7 @@ def test_ctrl_c_at_any_time_is_one_line(stage: str, module: Any, mbr_esd: Comman
         raise KeyboardInterrupt
 
     setattr(module, stage, interrupted)
-    assert mbr_esd("score", status=130).err.startswith("mbr-esd: interrupted; what was sampled is kept")
+    assert mbr_esd("score", status=130).err.startswith("mbr-esd: interrupted; sampled candidates are kept")
     assert mbr_esd("leaderboard", status=130).err == "mbr-esd: interrupted\n"
 
 

@@ -16,7 +16,7 @@ TEXTS = "-s src.txt -t mt.txt"
 SCORE = f"score {TEXTS} {MODEL}"
 TINY = "--test-set data/tiny --lp en-de"
 HYPOTHESES = "data/tiny/system-outputs/en-de/mt.txt"
-AN_INPUT = "is an input, which the output would replace; write to another file"
+AN_INPUT = "is an input file and would be overwritten; write to another file"
 NO_FOLDER = "the folder does not exist"
 XLIFF = """<xliff version="1.2"><file source-language="en-GB" target-language="de" original="o"><body>
 <trans-unit id="a"><source>The bank closed.</source><target>Das Ufer schloss.</target></trans-unit>
@@ -101,7 +101,7 @@ def _contents(folder: Path) -> dict[Path, bytes]:
         ("score -s src.txt", "give a source file with -s and translations with -t"),
         (f"{SCORE} -o z", "-o has no effect with plain texts"),
         (f"{SCORE} --documents one.txt", "one.txt has 1 line and src.txt has 4"),
-        (f"{SCORE} --documents apart.docs", "apart.docs, line 3: document a is not in one piece"),
+        (f"{SCORE} --documents apart.docs", "apart.docs, line 3: document a is not contiguous"),
         (f"{SCORE} --documents unnamed.docs", "unnamed.docs, line 2: no id of a document"),
         (f"{SCORE} --documents other.docs", "other.docs, line 1: no 'doc_id' in this line"),
         ("score project.xlf -s x -t y", "has both texts; leave -s and -t out"),
@@ -162,7 +162,7 @@ def test_where_nothing_may_be_written_is_said_before_the_work(
 ) -> None:
     monkeypatch.chdir(folder)
     monkeypatch.setattr("os.access", lambda *_: False)
-    assert "out cannot be written: no permission" in mbr_esd("decide absent.jsonl -o out", status=1).err
+    assert "out cannot be written: no write permission" in mbr_esd("decide absent.jsonl -o out", status=1).err
 
 
 @pytest.mark.parametrize("words", ["oracle", "leaderboard --view lambda-sweep --metric"])

@@ -69,7 +69,7 @@ def test_a_failing_run_leaves_its_bar_once_and_a_message_a_line(
     shown = [line.rpartition("\r")[2] for line in message.split("\n")[:-1]]
     assert [line.split(":")[0] for line in shown] == ["http", "sampling", "mbr-esd sample"]
     assert "left out: top_k=10" in shown[0]
-    assert "402 not today; what was sampled is kept" in shown[2]
+    assert "402 not today; sampled candidates are kept" in shown[2]
 
 
 def test_candidates_that_were_cut_are_counted_with_the_fix(mbr_esd: Command) -> None:
@@ -100,7 +100,7 @@ def test_a_panel_of_models_is_sampled_into_one_file_and_decided(mbr_esd: Command
     assert {each.annotator: each.format for each in one.candidates}["second"] == "compact"
     message = mbr_esd("decide out.jsonl -o decided.jsonl --weights agreement").err
     # All answers of the second are invalid here.
-    assert "weights=agreement: equal weights, because learning takes 3 annotators, and there are 2" in message
+    assert "weights=agreement: equal weights, because learning needs 3 annotators, but there are 2" in message
     assert "w:agreement/equal" in message
     message = mbr_esd(SAMPLE, MODEL, "--model", MODEL, status=1).err
     assert "a --model is given twice; n=N samples a model several times" in message

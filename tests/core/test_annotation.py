@@ -57,7 +57,7 @@ def test_scores_count_both_sides_and_what_has_no_place() -> None:
 
 def test_a_severity_that_nobody_knows_is_a_warning() -> None:
     """It has no span, as everywhere; "neutral" says so itself."""
-    with pytest.warns(UserWarning, match="error span 2 is left out: its severity 'majr' is none of critical, major"):
+    with pytest.warns(UserWarning, match="error span 2 is left out: its severity 'majr' is not one of critical, major"):
         spans = Annotation([{"start": 0, "end": 2, "severity": s} for s in ("minor", "majr")])
     assert [span.severity for span in spans] == ["minor"]
     with warnings.catch_warnings():

@@ -70,10 +70,10 @@ def test_annotators_that_did_not_annotate_everything_are_weighed_all_the_same() 
 @pytest.mark.parametrize(
     ("rows", "why"),
     [
-        (scores(LOADINGS, FEWEST_SEGMENTS - 1), "takes 100 segments with several annotators, and there are 99"),
-        (scores({"a": 0.9, "b": 0.8}), "takes 3 annotators, and there are 2"),
+        (scores(LOADINGS, FEWEST_SEGMENTS - 1), "needs 100 segments with several annotators, but there are 99"),
+        (scores({"a": 0.9, "b": 0.8}), "needs 3 annotators, but there are 2"),
         ([dict.fromkeys("abc", 0.0)] * 200, "the annotators do not agree"),
-        ([], "and there are 0"),
+        ([], "but there are 0"),
     ],
 )
 def test_where_nothing_can_be_learnt_weights_are_equal_and_say_why(rows: list[dict[str, float]], why: str) -> None:
@@ -93,7 +93,7 @@ def test_shares_of_candidates() -> None:
         [weight["a"] / 3 / total] * 2 + [weight["c"] / total, weight["a"] / 3 / total]
     )
     assert panel.shares(["new", "other"]).tolist() == [0.5, 0.5]
-    with pytest.raises(InputError, match='candidate 2 names no "annotator"'):
+    with pytest.raises(InputError, match='candidate 2 has no "annotator"'):
         panel.shares(["a", None])
 
 

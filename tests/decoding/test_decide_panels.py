@@ -81,7 +81,7 @@ def test_one_segment_has_no_agreement() -> None:
 
 def test_a_candidate_without_annotator_is_named(tmp_path: Path) -> None:
     unnamed = [([*one.candidates, Candidate(annotation=[])], one.translation) for one in SEGMENTS]
-    with pytest.raises(InputError, match='segment 1: candidate 5 names no "annotator"'):
+    with pytest.raises(InputError, match='segment 1: candidate 5 has no "annotator"'):
         decide_many(unnamed, weights="agreement")
     path = tmp_path / "c.jsonl"
     path.write_text(
@@ -89,7 +89,7 @@ def test_a_candidate_without_annotator_is_named(tmp_path: Path) -> None:
             {"id": "1", "src": "s", "mt": "Der Hund", "candidates": [{"text": answer("Hund")}, {"text": answer()}]}
         )
     )
-    with pytest.raises(InputError, match=r'c\.jsonl, line 1, segment .1.: candidate 1 names no "annotator"'):
+    with pytest.raises(InputError, match=r'c\.jsonl, line 1, segment .1.: candidate 1 has no "annotator"'):
         decide_file(path, tmp_path / "out.jsonl", OPTIONS)
 
 
@@ -140,7 +140,7 @@ def test_a_metric_over_a_file_of_a_panel_scores_as_the_file_is_decided(tmp_path:
 @pytest.mark.parametrize(
     ("candidate", "message"),
     [
-        ({"text": "x", "error_spans": []}, 'there is "text" and "error_spans"; give one of them'),
+        ({"text": "x", "error_spans": []}, 'both "text" and "error_spans" are present; give only one'),
         ({"annotator": "a"}, 'candidate 2: no "text"'),
         ({"error_spans": [{"start": 3, "end": 2, "severity": "major"}]}, "candidate 2"),
         ({"error_spans": [], "annotator": 3}, '"annotator" is'),

@@ -88,7 +88,10 @@ def test_released_code_files(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ('{"A": [[["t", -1, "m"]]]}', "system 'A', segment 1: candidate 1 is not"),
-        ('{"A": [[["t", -1, "m", "s"], ["t", -1, "n", "s"]]]}', "candidate 2 has another mt or src than candidate 1"),
+        (
+            '{"A": [[["t", -1, "m", "s"], ["t", -1, "n", "s"]]]}',
+            "candidate 2 has a different mt or src from candidate 1",
+        ),
         ('{"A": [[["t", -1, "m", "s"]], []]}', "system 'A', segment 2: give a list"),
         ('{"A": [[["t", "x", "m", "s"]]]}', "logprob"),
         ('{"A": [[["t", -1, "m", "s"]', "not JSON"),
@@ -107,9 +110,9 @@ def test_broken_released_code_files(tmp_path: Path, content: str, message: str) 
     [
         (b"{\n", "not JSON"),
         (b'{"id": "\xff"}\n', r"not UTF-8 \(byte 8\)"),
-        (b"[" * 100_000 + b"\n", "not JSON"),
+        (b"[" * 100_000 + b"\n", "JSON nested too deeply"),
         ([], "not a list"),
-        ({"id": 1, "index": 0, "error_spans": []}, "this is a decision; give the file of the candidates"),
+        ({"id": 1, "index": 0, "error_spans": []}, "this is a decision; pass the file with its candidates"),
         (RECORD | {"id": None}, '"id" is null'),
         ({k: v for k, v in RECORD.items() if k != "mt"}, 'no "mt"'),
         (RECORD | {"system": 3}, '"system" is a number'),
@@ -117,7 +120,7 @@ def test_broken_released_code_files(tmp_path: Path, content: str, message: str) 
         (RECORD | {"format": "compct"}, "unknown format .compct.; did you mean .compact."),
         (RECORD | {"candidates": ["x"]}, "candidate 1 is a string"),
         (RECORD | {"candidates": [{"text": "x"}, {"text": None}]}, 'candidate 2: "text" is null'),
-        (RECORD | {"candidates": [{"text": "x", "logprob": "1"}]}, "logprob is a number"),
+        (RECORD | {"candidates": [{"text": "x", "logprob": "1"}]}, "logprob must be a number"),
         (RECORD | {"candidates": [{"text": "x", "truncated": 1}]}, "true or false"),
         (b'{"id": 1, "src": "", "mt": "", "candidates": [{"text": "", "logprob": NaN}]}\n', "NaN is not a JSON number"),
         *(

@@ -133,11 +133,11 @@ def test_a_folder_that_lacks_something_is_refused_with_what_to_do(packed: Path, 
     folder = tmp_path / "folder"
     shutil.copytree(packed, folder)
     (folder / "model.onnx").write_bytes((folder / "model.onnx").read_bytes()[:3000])
-    with pytest.raises(EngineError, match=r"cannot load .*model.onnx: .*; fetch the folder again"):
+    with pytest.raises(EngineError, match=r"cannot load .*model.onnx: .*; download the folder again"):
         load()
     shutil.copy(packed / "model.onnx", folder)
     set_config(folder, embeddings="other/base")
-    with pytest.raises(EngineError, match="'other/base', unknown here"):
+    with pytest.raises(EngineError, match="'other/base', which this version does not support"):
         load()
     set_config(folder, embeddings=SMALL)
     (folder / "model.safetensors").unlink()

@@ -96,7 +96,7 @@ HOSTILE = (
         (HOSTILE, "is not a candidate store"),
         ("PRAGMA application_id = 0", "is not a candidate store"),
         ("PRAGMA user_version = 5", "is a candidate store of format 5.*update the package"),
-        ("PRAGMA user_version = 3", "is a candidate store of format 3.*use the version that made it"),
+        ("PRAGMA user_version = 3", "is a candidate store of format 3.*use the version that created it"),
         ("", "is not a candidate store"),
     ],
 )
@@ -229,7 +229,7 @@ def test_a_lost_bit_is_an_error_and_never_another_candidate(tmp_path: Path) -> N
             error = None
         except StoreError as raised:
             error = str(raised)
-            noticed += "damaged" in error and "left as it is" in error
+            noticed += "damaged" in error and "not changed" in error
         assert path.read_bytes() == damaged or not error
         assert [*tmp_path.iterdir()] == [path], "closed for good, after an error too"
     assert noticed > 50

@@ -129,17 +129,17 @@ def test_files_and_messages(tmp_path: Path) -> None:
     model = ErrorFreeModel.fit(judged, labels, learnt_on="60 translations")
     write_error_free(tmp_path / "e.json", model)
     assert read_error_free(tmp_path / "e.json") == model
-    with pytest.raises(InputError, match=r"a score of -25, and the scores it was learnt on go from 0"):
+    with pytest.raises(InputError, match=r"a score of -25, but it was learnt on scores from 0"):
         model.clean([ScoredTranslation(-25.0, Annotation(), 5)])
     bare = ScoredTranslation(0.5, None, 5)
     with pytest.raises(InputError, match="no span score: it was learnt on a metric with error spans"):
         model.clean([bare])
     with pytest.raises(InputError, match="all 3 rated translations are without error"):
         ErrorFreeModel.fit(judged[:3], [True] * 3)
-    with pytest.raises(InputError, match="of one document"):
+    with pytest.raises(InputError, match="from one document"):
         cross_validated([bare, bare], [True, False])
     for change, message in (
-        ({"kind": ""}, "x.json: not what `mbr-esd cal"),
+        ({"kind": ""}, "x.json: not a file saved by `mbr-esd cal"),
         ({"weights": {"taste": 1}}, "learn it again"),
     ):
         (tmp_path / "x.json").write_text(json.dumps({"kind": "error-free", **asdict(model), **change}))

@@ -135,7 +135,9 @@ def test_rivals_by_name_or_by_rule_of_the_same_candidates(one: MetricSet) -> Non
         board_of(one, against=("map", name))["our-mbr"].daggers for name in ("our-majority", "majority")
     )
     assert by_name == by_rule != frozenset()
-    with pytest.raises(OptionError, match="--against greedy: no metric of that name.*there are: our-majority, our-map"):
+    with pytest.raises(
+        OptionError, match="--against greedy: no metric has that name.*there are: our-majority, our-map"
+    ):
         board_of(one, against=("greedy",))
     ours, *others = one.entries
     for old, new in (

@@ -146,10 +146,10 @@ ONE: list[list[Any]] = [[Annotation([ErrorSpan(0, 9, "major")])]]
         ([[None]], [ONE], {}, "no prediction for system 1, segment 1"),
         (ONE, [ONE], {"lengths": [[5]]}, r"rater 1, system 1, segment 1: error span \[0, 9\) ends past"),
         ([[(), ()]], [ONE], {}, "prediction is not 1 systems x 1 segments"),
-        (ONE, [[[None]]], {}, "no rater has rated"),
+        (ONE, [[[None]]], {}, "no translation has a rating"),
         (ONE, [], {}, "no human annotations"),
         (ONE, [ONE], {"measures": ["mp-corpus"]}, "did you mean 'mpp-corpus'"),
-        (ONE, [ONE], {"measures": ["scoresim-precision"]}, "not made of precision and recall"),
+        (ONE, [ONE], {"measures": ["scoresim-precision"]}, "has no precision and recall"),
     ],
 )
 def test_span_inputs_are_checked(predicted: Any, gold: Any, options: dict[str, Any], message: str) -> None:

@@ -120,7 +120,7 @@ def test_the_note_on_languages_is_logged_once(card: ModelCard, caplog: pytest.Lo
     def notes(card: ModelCard, segments: list[Segment], progress: bool = True) -> int:
         caplog.clear()
         annotate(card, segments, progress=progress)
-        return sum("the prompt does not say of what languages the texts are" in line for line in caplog.messages)
+        return sum("the prompt does not name the languages of the texts" in line for line in caplog.messages)
 
     caplog.set_level("INFO", "mbr_esd_metric")
     assert notes(card, SEGMENTS[:2]) == 1

@@ -183,7 +183,7 @@ def test_ollamas_latest_is_no_second_model() -> None:
 def test_only_the_ways_to_a_server_are_listed() -> None:
     with FakeServer("one", dialect="llamacpp") as server:
         problems = engine_problems(load_card(f"mbr-esd-server?server={server.url}"))
-    batch = "the server speaks dialect=llamacpp, which has no batches; take engine=server"
+    batch = "the server uses dialect=llamacpp, which has no batch API; use engine=server"
     assert problems == {"server": None, "batch": batch}
     down = engine_problems(load_card(f"mbr-esd-server?server={server.url[:-3]}/other"))
     assert down["batch"] == down["server"] is not None

@@ -76,7 +76,7 @@ def test_without_the_package_or_with_another_version_the_message_says_what_to_in
     (tmp_path / "gemba" / "gemba_mqm_utils.py").write_text("x = 1", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "gemba", raising=False)
-    with pytest.raises(InputError, match="in a form unknown here"):
+    with pytest.raises(InputError, match="in an unsupported form"):
         get_format("gemba-mqm").prompt("gemba-mqm")
     monkeypatch.setattr("mbr_esd_metric.prompting.formats.gemba_mqm.find_spec", lambda name: None)
     with pytest.raises(MissingDependencyError, match="gemba"):

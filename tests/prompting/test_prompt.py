@@ -42,8 +42,8 @@ def test_a_file_that_hides_the_segment_or_is_no_utf_8_is_refused(tmp_path: Path)
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("no/such.txt", "no/such.txt: there is no such prompt file"),
-        ("prompt.txt", "prompt.txt: there is no such prompt file"),
+        ("no/such.txt", "no/such.txt: prompt file not found"),
+        ("prompt.txt", "prompt.txt: prompt file not found"),
         ("v2", "unknown prompt 'v2'.*'v1'.*, or the path of a template file"),
     ],
 )

@@ -97,7 +97,7 @@ def test_decisions_belong_to_their_candidates(tmp_path: Path) -> None:
     message = "segment 1 is in no file of candidates and no test set.*give the candidates file"
     refused(message, sheet_of, decisions)
     write_records(other, [replace(record, translation=f"Anders: {record.translation}") for record in records])
-    refused(r"decisions.jsonl: segment 1: the error span 'Ufer' does not stand at 4 of", sheet_of, decisions, other)
+    refused(r"decisions.jsonl: segment 1: the error span 'Ufer' is not at offset 4 of", sheet_of, decisions, other)
     write_records(other, records)
     sheet = sheet_of(decisions, CANDIDATES, other)
     assert [text.label for text in sheet.rows] == ["1", "2", "3", "4"]

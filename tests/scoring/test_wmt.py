@@ -183,7 +183,7 @@ def test_candidates_of_what_is_rated_are_enough(
     board = f"leaderboard --test-set {tmp_path}/tiny --lp en-de --k 0 --metric ours theirs={decisions}"
     assert "theirs covers 5 of 6 translations of en-de, all that have gold" in mbr_esd(board, "--table json").out
     decisions.write_text(decisions.read_text().replace("schläft", "wacht"))
-    assert "segment 1 of A: the error span 'wacht' does not stand at" in mbr_esd(board, status=1).err
+    assert "segment 1 of A: the error span 'wacht' is not at offset" in mbr_esd(board, status=1).err
 
 
 def test_names_of_metrics() -> None:

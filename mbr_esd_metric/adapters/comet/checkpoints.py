@@ -1,4 +1,4 @@
-"""COMET's own checkpoints, run by COMET: loading, and predictions without what its libraries say each time."""
+"""COMET's own checkpoints, run by COMET: loading, and prediction without the repeated messages of its libraries."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ class CometCheckpoint:
             # COMET passes on whatever Lightning, torch and the hub raise.
             except Exception as error:
                 raise EngineError(
-                    f"COMET cannot load {self.name}: {error}; give a .ckpt file, or a name on the hub that can be "
-                    "reached"
+                    f"COMET cannot load {self.name}: {error}; give a .ckpt file or the name of an accessible model "
+                    "on the hub"
                 ) from error
         self.model.eval()
         if self.options.dtype == "float16":

@@ -78,12 +78,12 @@ def check_arguments(*inputs: str | None) -> list[str]:
     if not cfg.translations:
         raise InputError("no translations are given; add -t FILE, or several")
     if program == "comet-compare" and len(cfg.translations) < 2:
-        raise InputError("comparing takes two systems or more: -t FILE FILE")
+        raise InputError("comparing needs two systems or more: -t FILE FILE")
     named = [cfg.sources, *cfg.translations, *([cfg.references] if cfg.references else [])]
     counts = {path.rel_path: _count_lines(path.rel_path) for path in named}
     if len(set(counts.values())) > 1:
         listing = ", ".join(f"{name} has {count}" for name, count in counts.items())
-        raise InputError(f"the files differ in their number of lines: {listing}; line i of each is segment i")
+        raise InputError(f"the files have different numbers of lines: {listing}; line i of each is segment i")
     if cfg.to_json:
         path = Path(cfg.to_json)
         check_output(path, [*counts, *inputs])
@@ -100,14 +100,14 @@ def _count_lines(path: str) -> int:
     with open(path, "rb") as file:
         if file.read(3) == codecs.BOM_UTF8:
             raise InputError(
-                f"{path} begins with a byte order mark, which COMET would take for a character of the first segment; "
+                f"{path} begins with a byte order mark, which COMET would read as part of the first segment; "
                 "save the file as UTF-8 without it"
             )
     return len(read_segments(path))
 
 
 def add_to_json(samples: Sequence[Any], metadata: Mapping[str, Any], model: str) -> None:
-    """Put what the model says, its name and the signature into the samples of a COMET command, for ``--to_json``. COMET
+    """Add the model's output, its name and the signature to the samples of a COMET command, for ``--to_json``. COMET
     leaves an empty list of errors out, as of a metric without error spans, and writes NaN, which is no JSON."""
     command = calling_comet_command()
     if command is None:

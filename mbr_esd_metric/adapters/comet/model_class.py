@@ -160,7 +160,7 @@ def checkpoint_folder(name: str, saving_directory: str | Path | None = None) -> 
         _write(folder / "checkpoints" / "model.ckpt", f"{_POINTER}{name}\n")
     except OSError as error:
         raise StoreError(
-            f"cannot write {folder}: {error.strerror}; name another folder, with --model_storage_path or MBR_ESD_CACHE"
+            f"cannot write {folder}: {error.strerror}; choose another folder with --model_storage_path or MBR_ESD_CACHE"
         ) from None
     return str(folder)
 

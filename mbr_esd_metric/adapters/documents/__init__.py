@@ -1,1 +1,1 @@
-"""Files that translators have: what is read from them, and the same files with the errors in them."""
+"""Translators' file formats: reading units, and writing the files with errors marked."""

@@ -47,10 +47,10 @@ def older_files(old: str, documents: Iterable[Document]) -> Iterator[Mapping[Pat
         found = _in_folder(Path(old), translations)
         if not any(found.values()):
             names = "no older version of " + str(translations[0])
-            raise InputError(f"{old} has {names}; name files in it as the new ones are")
+            raise InputError(f"{old} has {names}; give its files the same names as the new ones")
         yield {source: older or source for source, older in _in_folder(Path(old), sources).items()} | found
     elif len(documents) > 1:
-        raise OptionError(f"--changed-from {old} is one file for {len(documents)}; give a folder, or git:REF")
+        raise OptionError(f"--changed-from {old} is one file for {len(documents)} documents; give a folder, or git:REF")
     else:
         yield {source: source for source in sources} | dict.fromkeys(translations, Path(old))
 

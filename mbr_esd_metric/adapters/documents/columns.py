@@ -42,7 +42,7 @@ class Columns:
     languages: tuple[str, str] = ("", "")
 
     def unready(self, cells: Sequence[str]) -> str | None:
-        """Why a row says that its translation is not to be judged; None if it does not."""
+        """Why a row marks its translation as not ready; None if it is ready."""
         for name, place in self.states:
             if re.sub(r"[\s_-]", "", cells[place].lower()) in _UNREADY[name]:
                 return "fuzzy" if name == "fuzzy" else f'{name}="{cells[place].strip()}"'

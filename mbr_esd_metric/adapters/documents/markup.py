@@ -1,4 +1,4 @@
-"""Texts in XML, and marks put into it without touching another byte.
+"""Texts in XML, and marks inserted without changing any other byte.
 
 A parser of the standard library (expat) says what each text is and where it begins and ends in the file, as bytes.
 Writing a tree back, as lxml does, would change entities, quotes, line ends and white space inside of tags. A mark goes
@@ -42,7 +42,7 @@ _PLACEHOLDER = re.compile(r"[%$#@{][^\\<>]*")
 _CHARACTER = re.compile(r"""<mq:ch val=(["'])(.+?)\1\s*/>""", re.DOTALL)
 #: A tracked deletion of Trados: text that is no longer there.
 _DELETED = re.compile("x-sdl-(?:feedback-)?deleted")
-#: The most elements inside one another. What closes an element looks at all that are open.
+#: The most nested elements. What closes an element looks at all that are open.
 _DEEPEST = 200
 _ITS = "http://www.w3.org/2005/11/its"
 
@@ -75,8 +75,8 @@ class Element:
         return deleted or self.name in _ALONE | _HALF
 
     def shown(self, codes: Mapping[str, str]) -> str | None:
-        """What stands for a code in the text: a line end, a placeholder, "" between parts of a word; None if nobody
-        says what it is. `codes` says more of some."""
+        """What stands for a code in the text: a line end, a placeholder, "" between parts of a word; None if
+        unknown. `codes` says more of some."""
         if self.name in _PAIR:
             return ""
         named = (self.attributes.get(name, "") for name in ("ctype", "type", "subType", "id"))
@@ -287,9 +287,7 @@ def read_xml(
 
     def begin(name: str, attributes: dict[str, str]) -> None:
         if len(stack) == _DEEPEST:
-            raise InputError(
-                f"{path}, line {parser.CurrentLineNumber}: more than {_DEEPEST} elements inside one another"
-            )
+            raise InputError(f"{path}, line {parser.CurrentLineNumber}: more than {_DEEPEST} nested elements")
         named = sorted(attributes.items(), key=lambda attribute: ":" not in attribute[0])
         local, start = name.rpartition(":")[2], parser.CurrentByteIndex
         prefix = name.removesuffix(local)
@@ -332,7 +330,7 @@ def read_xml(
             encoding = name
 
     def entity(*_: object) -> None:
-        raise InputError(f"{path}: the file defines entities of its own; write their texts into it")
+        raise InputError(f"{path}: the file defines its own entities; replace them with their text")
 
     parser.StartElementHandler = begin
     parser.EndElementHandler = end

@@ -69,7 +69,7 @@ def read_po(path: Path, every: bool = False) -> Document:
             else:
                 numbers: frozenset[int] | None = None
                 if plural is not None and not forms_of:
-                    notes.add("no plural rule in the header (Plural-Forms), so form 0 is taken for one")
+                    notes.add("no plural rule in the header (Plural-Forms), so form 0 is treated as the singular")
                 elif plural is not None:
                     numbers = forms_of.get(form, frozenset())
                 singular = numbers == frozenset({1}) or (numbers is None and form == 0)
@@ -139,15 +139,13 @@ def _messages(path: Path, text: str, encoding: str) -> list[Message]:
             if messages:
                 messages[-1].texts[keyword] = ""
         if found is None or not messages:
-            raise InputError(
-                f"{path}, line {at + 1}: not PO that can be read ({line[:60]}); is a quotation mark missing?"
-            )
+            raise InputError(f"{path}, line {at + 1}: invalid PO ({line[:60]}); is a quotation mark missing?")
         messages[-1].texts[keyword] += _ESCAPE.sub(partial(_unescaped, encoding), found[2])
     return [message for message in messages if "msgid" in message.texts]
 
 
 def plural_forms(rule: str) -> dict[int, frozenset[int]]:
-    """Plural form -> the numbers that it stands for, of those that are tried; empty without a rule that can be read."""
+    """Plural form -> the numbers that it stands for, of those that are tried; empty without a valid rule."""
     try:
         expression = re.search(r"\bplural\s*=\s*([^;]+)", rule)
         form_of = gettext.c2py(expression[1] if expression else "")

@@ -1,4 +1,4 @@
-"""Campaigns of Pearmut, the platform on which WMT's annotators work: what is shown, and what comes back.
+"""Campaigns of Pearmut, the platform on which WMT's annotators work: screens out, annotations in.
 
 Pearmut counts a text in UTF-16 units, an error's end is its last unit, and `[missing]` is the unit behind the text.
 Here offsets are characters, and ends are one past. A screen is a document with the outputs of all systems side by side.

@@ -65,7 +65,7 @@ def answers_of(campaign: Campaign, log: Iterable[Mapping[str, Any]]) -> Answers:
         with reading(f"annotation {number} of {campaign.name}"):
             person, screen = str(entry["user_id"]), str(entry.get("item_i"))
             if campaign.people is not None and person not in campaign.people:
-                raise InputError(f"annotator {person!r} is none of the campaign's ({', '.join(campaign.people)})")
+                raise InputError(f"annotator {person!r} is not in the campaign ({', '.join(campaign.people)})")
             if entry["annotation"] == "__RESET__":
                 old = {one.screen for one in answers.kept if one.person == person}
                 answers.left_out["screen that was reset"] += len(old)
@@ -105,7 +105,7 @@ def _answers(
             if code not in item["tgt"] and campaign.items is None:
                 left_out["score of a translation that was not shown"] += 1
             elif code not in item["tgt"] or code not in (campaign.systems or {code}):
-                raise InputError(f"the annotations name a system {code!r} that the campaign has not")
+                raise InputError(f"the annotations name a system {code!r} that is not in the campaign")
             elif skipped and value.get("score") is None:
                 left_out["skipped"] += 1
             else:
@@ -121,14 +121,14 @@ def _campaign_item(campaign: Campaign, item: Mapping[str, Any]) -> Mapping[str, 
         if item["tgt"].items() <= one["tgt"].items():
             return one
     what = "another translation" if same else "a source"
-    raise InputError(f"{what} that the campaign has not ({str(item.get('src'))[:40]!r}); give their campaign")
+    raise InputError(f"{what} that is not in the campaign ({str(item.get('src'))[:40]!r}); give their campaign")
 
 
 def ratings_of(campaign: Campaign, answers: Answers) -> list[Rating]:
     """The last answer of each person to each translation.
 
     Raises:
-        InputError: a score out of its range, or none where one is asked; an error outside of its text.
+        InputError: a score out of its range, or a missing score that the campaign requires; an error outside its text.
     """
     numbers: dict[tuple[str, ...], int] = {}
     visits: dict[tuple[str, str, int, str], list[Answer]] = defaultdict(list)
@@ -168,7 +168,7 @@ def _score(campaign: Campaign, answer: Mapping[str, Any]) -> float | None:
     """From 0 to 100: the score, or the mean of the sliders that there are in its place."""
     if campaign.sliders is None:
         if answer.get("score") is None:
-            raise InputError("no score, and the campaign asks for one")
+            raise InputError("no score, but the campaign requires one")
         return score_in_range(answer["score"])
     if not campaign.sliders:
         return None
@@ -176,7 +176,7 @@ def _score(campaign: Campaign, answer: Mapping[str, Any]) -> float | None:
     for name, (low, high) in campaign.sliders.items():
         value = finite((answer.get("sliders") or {})[name])
         if not low <= value <= high:
-            raise InputError(f"{name} is {value:g}, and goes from {low:g} to {high:g}")
+            raise InputError(f"{name} is {value:g}, but must be between {low:g} and {high:g}")
         values.append(100.0 * (value - low) / (high - low) if high > low else 100.0)
     return sum(values) / len(values)
 
@@ -302,7 +302,7 @@ def read_campaign(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]
     value = read_json(path, writable=True)
     campaigns = value if isinstance(value, list) else [value]
     if not campaigns or not all(isinstance(one, dict) and "campaign_id" in one for one in campaigns):
-        raise InputError(f"{path}: this is not a campaign of Pearmut; give the file that `pearmut add` took")
+        raise InputError(f"{path}: not a Pearmut campaign; give the file that `pearmut add` took")
     if len(campaigns) > 1:
         names = ", ".join(str(one["campaign_id"]) for one in campaigns)
         raise InputError(f"{path} has several campaigns ({names}); download one at a time")
@@ -314,8 +314,8 @@ def read_campaign(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]
 
 
 def read_log(path: str | Path, name: str) -> list[dict[str, Any]]:
-    """The annotations of a campaign: Pearmut's log (JSON lines), or its download. Raises `InputError` that names the
-    line, or says that the campaign is not in there."""
+    """The annotations of a campaign: Pearmut's log (JSON lines), or its download. Raises `InputError` with the line,
+    or if the campaign is not in the file."""
     if Path(path).suffix == ".jsonl":
         try:
             return [dict(item) for _, _, item in json_objects(path)]
@@ -365,7 +365,7 @@ class Campaign:
             info, key = value.get("info") or {}, value.get("mbr_esd")
             protocol = info.get("protocol", "cESA")
             if protocol not in _PROTOCOLS:
-                raise InputError(f"protocol {protocol!r}; read are {', '.join(_PROTOCOLS)}")
+                raise InputError(f"protocol {protocol!r} is not supported; supported are {', '.join(_PROTOCOLS)}")
             named = re.match(r"(\w+)---(\w+)", name)  # such as WMT26's "eng_Latn---deu_Latn v3"
             pair = key["language_pair"] if key else language_pair or (f"{named[1]}-{named[2]}" if named else None)
             sliders = None
@@ -378,7 +378,7 @@ class Campaign:
             systems = key["systems"] if key else None
             people = _people(info, value["data"])
         if pair is None:
-            raise OptionError(f"the campaign {name} does not say its language pair; give it with --lp, such as en-de")
+            raise OptionError(f"the campaign {name} has no language pair; set it with --lp, such as en-de")
         return cls(name, pair, _PROTOCOLS[protocol], sliders, tokens, systems, items, people)
 
 

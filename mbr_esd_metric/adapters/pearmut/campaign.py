@@ -81,7 +81,7 @@ def attention_checks(documents: Sequence[Screen], count: int, rng: random.Random
             checks.append(Screen(f"check {len(checks) + 1}", (replace(item, outputs=outputs),)))
     if len(checks) < count:
         raise InputError(
-            f"{len(checks)} of {number_of(count, 'attention check')} can be made of the translations without marked "
+            f"{len(checks)} of {number_of(count, 'attention check')} can be made from the translations without marked "
             "spans; lower --checks, or give more segments"
         )
     return checks
@@ -121,7 +121,7 @@ def campaign(
     if not 1 <= each <= len(annotators):
         raise OptionError(f"--each {each}: give a number from 1 to that of the annotators, {len(annotators)}")
     if not documents:
-        raise InputError("there is no segment to annotate")
+        raise InputError("no segments to annotate")
     systems = list(dict.fromkeys(name for document in documents for item in document.items for name in item.outputs))
     rng = random.Random(0)
     numbers = rng.sample(range(len(systems)), len(systems))

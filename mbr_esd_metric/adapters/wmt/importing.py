@@ -96,14 +96,14 @@ class Target:
         for old, name in names.items():
             file_name(name, "system (see --rename)", ".txt")
             if list(names.values()).count(name) > 1:
-                raise InputError(f"system {old!r}: another one is called {name!r} too; {_FIX}")
+                raise InputError(f"system {old!r}: another system is already named {name!r}; {_FIX}")
         return names
 
     def references_among(self, systems: Sequence[str]) -> tuple[str, ...]:
         """The systems that are references, under their new names."""
         for name in self.references:
             if name not in systems:
-                raise OptionError(f"no system {name!r} to be a reference; there are: {', '.join(systems)}")
+                raise OptionError(f"reference {name!r} is not among the systems: {', '.join(systems)}")
         usual = [system for system in systems if re.fullmatch("ref[A-Za-z0-9_]*", system)]
         references = tuple(system for system in systems if system in (self.references or usual))
         for name in references:
@@ -154,7 +154,7 @@ def import_segments(human: EsaData, target: Target) -> Imported:
     segments = [segment for segment in human.segments if segment.lp == target.lp]
     ratings = [one for s in segments for each in s.ratings.values() for one in each]
     if len({one.score is None for one in ratings}) > 1:
-        raise InputError("some annotations have a score and some have none; give ESA and MQM to an import each")
+        raise InputError("some annotations have a score and some have none; import ESA and MQM separately")
     kind = "mqm" if ratings and ratings[0].score is None else "esa"
     waves = max((len(each) for segment in segments for each in segment.ratings.values()), default=0)
 
@@ -348,7 +348,9 @@ def _replace(layout: Layout, new: Layout, sources: Sequence[str]) -> None:
             raise InputError(f"{new.source()}: a source is not read back as it was written")
     except InputError as error:
         why = str(error).replace(str(new.data), str(layout.data))
-        raise InputError(f"the data cannot be kept in mt-metrics-eval's layout ({why}); nothing is imported") from None
+        raise InputError(
+            f"the data cannot be stored in mt-metrics-eval's layout ({why}); nothing is imported"
+        ) from None
     old = [layout.source(), layout.documents, *layout.references().values(), *layout.outputs().values()]
     scores = layout.root / "human-scores"
     for path in (*old, *scores.glob(f"{layout.lp}.*.score"), *scores.glob(f"{layout.lp}.*.rating")):

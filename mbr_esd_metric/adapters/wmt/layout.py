@@ -135,7 +135,7 @@ def _texts(paths: Iterable[Path], prefix: str = "") -> dict[str, Path]:
 def check_reference_name(name: str, where: object) -> None:
     """Raise `InputError` for a reference name that the names of metric files cannot carry."""
     if not name or name in ("all", "src") or "-" in name or "." in name:
-        raise InputError(f"{where}: {name!r} is not a name of a reference: no dash, no dot, not 'all' or 'src'")
+        raise InputError(f"{where}: {name!r} is not a valid reference name (without dash or dot, not 'all' or 'src')")
 
 
 def base_name(metric: str) -> tuple[str, bool]:
@@ -145,7 +145,7 @@ def base_name(metric: str) -> tuple[str, bool]:
 
 
 def references_of(metric: str, references: Sequence[str]) -> set[str | None]:
-    """The references that a metric's full name says it used; none for "src", all for "all"."""
+    """The references used by a metric, from its full name; none for "src", all for "all"."""
     used = metric.rsplit("-", 1)[-1]
     if used == "src":
         return set()
@@ -153,8 +153,8 @@ def references_of(metric: str, references: Sequence[str]) -> set[str | None]:
 
 
 def read_text(path: Path, field: str, count: int | None = None) -> tuple[str | None, ...]:
-    """The segments of a text file, without white space at their ends, or of one field of a JSON lines file; so many, if
-    `count` says it. A segment is None if a text file says that there is no translation. As in the toolkit, a byte order
+    """The segments of a text file, without white space at their ends, or of one field of a JSON lines file; exactly
+    `count`, if given. A segment is None if a text file marks it as not translated. As in the toolkit, a byte order
     mark is a character of the first segment of a text file; people's spans count it."""
     segments: list[str | None] = []
     for number, line in numbered_lines(path, with_mark=path.suffix != ".jsonl"):
@@ -186,9 +186,9 @@ def read_documents(path: Path, count: int) -> tuple[tuple[str, str], ...]:
     for number, line in numbered_lines(path):
         domain, document = [*(cell.strip() for cell in line.split("\t")), ""][:2]
         if not domain or not document:
-            raise InputError(f"{path}, line {number}: give domain and document of the segment, with a tab between them")
+            raise InputError(f"{path}, line {number}: give the segment's domain and document, separated by a tab")
         if document in seen and documents[-1][1] != document:
-            raise InputError(f"{path}, line {number}: document {document} is not in one piece")
+            raise InputError(f"{path}, line {number}: document {document} is not contiguous")
         seen.add(document)
         documents.append((domain, document))
     return _counted(path, documents, count)

@@ -135,7 +135,7 @@ def with_files(test_set: TestSet, files: Mapping[str, Path], named: Sequence[str
         metric = _metric_or_error(test_set, name, path)
         full = f"{name}-src" if isinstance(metric, InputError) else metric.name
         if full in named:  # as a stored one
-            raise InputError(f"{path}: the file is called {full}, which is named too; name it apart: NAME={path}")
+            raise InputError(f"{path}: the file is called {full}, which is also given; rename it: NAME={path}")
         added[full] = metric
     return replace(test_set, added={**test_set.added, **added})
 

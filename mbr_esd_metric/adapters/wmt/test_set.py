@@ -127,7 +127,7 @@ class TestSet:
         for name in sorted({*segments, *self.layout.metrics("sys.score")}):
             why = self._wrong_reference(name)
             if not why and name not in segments and not of_systems:
-                why = "it has no scores of segments"
+                why = "it has no segment scores"
             reasons[name] = why
         return reasons
 
@@ -241,7 +241,7 @@ class TestSet:
         return scores, self._left_out(left_out)
 
     def signature(self, metric: str) -> Signature | None:
-        """The signature of a stored metric, which says what its scores depend on; None if the folder has none."""
+        """The signature of a stored metric, or None."""
         if metric in self.added:
             added = self.added[metric]
             return None if isinstance(added, InputError) else added.settings.signature
@@ -316,7 +316,7 @@ def load_test_set(
     references = {n: read_text(p, "target", len(sources)) for n, p in layout.references().items()}
     outputs = {n: read_text(p, "hypothesis", len(sources)) for n, p in layout.outputs().items()}
     if not outputs:
-        raise InputError(f"{layout.output('*').parent}: no system outputs; give one .txt file a system")
+        raise InputError(f"{layout.output('*').parent}: no system outputs; give one .txt file per system")
     info = replace(info, standard_reference=_standard(layout, info, reference, references, notes))
     if blind and not layout.human_file(info.gold, "seg.score").is_file():
         systems = tuple(system for system in outputs if choice.takes(system, info))
@@ -353,7 +353,7 @@ def _info(layout: Layout, gold: str | None, notes: list[str]) -> TestSetInfo:
     if not layout.human_file(info.gold, "seg.score").is_file():
         instead = preferred_gold(layout.human_files("seg.score"))
         if instead is not None:
-            notes.append(f"no gold scores {info.gold} in {layout.lp}: {instead} take their place")
+            notes.append(f"no gold scores {info.gold} in {layout.lp}: {instead} are used instead")
             return replace(info, gold=instead)
     return info
 
@@ -374,7 +374,7 @@ def _standard(
     # Error spans and metrics without a reference need none.
     first = next(iter(sorted(references)), None)
     if usual is not None:
-        instead = f"{first} takes its place" if first else "no metric with a reference is compared"
+        instead = f"{first} is used instead" if first else "no metric with a reference is compared"
         notes.append(f"no reference {usual} in {layout.lp} (there are: {names}): {instead}")
     return first
 

@@ -107,7 +107,7 @@ def get_similarity(expression: str | Similarity) -> Similarity:
 
 
 def check_similarity(expression: str | Similarity) -> None:
-    """Raise as `get_similarity` does. No similarity of this package is loaded."""
+    """Validate the expression as `get_similarity` does, without loading this package's similarities."""
     if not isinstance(expression, Similarity):
         for _, name in _terms(expression):
             SIMILARITIES.check(name)

@@ -77,7 +77,7 @@ class Mpp(Similarity):
     def __post_init__(self) -> None:
         weights = self.severity_weights
         if not 0 <= self.severity_penalty <= 1:
-            raise OptionError(f"MPP's severity penalty is in [0, 1], not {self.severity_penalty!r}")
+            raise OptionError(f"MPP's severity penalty must be in [0, 1], not {self.severity_penalty!r}")
         if weights is not None and self.severity_penalty:
             raise OptionError("MPP takes a severity penalty or severity weights, not both")
         if weights is not None and not all(0 <= weights.get(s, -1) < np.inf for s in ("major", "minor")):

@@ -1,7 +1,7 @@
 """`engine=batch`: the batch API of a hosted service, at half the price, with answers within a day.
 
 Requests are uploaded as files and submitted as batches. A ledger in the cache folder, written before and after each
-submission, says what was submitted. So a run that was killed finds its batches again and pays for nothing twice. Each
+submission, records what was submitted. So a run that was killed finds its batches again and pays only once. Each
 batch carries the token of its entry, by which it is looked up if the entry does not name it yet.
 """
 
@@ -63,10 +63,10 @@ class BatchEngine(ServerEngine):
     def problem(self) -> str | None:
         """The problem of `engine=server`; or the server is one that people run themselves, which has no batches."""
         if len(self.options.server) > 1:
-            return "engine=batch takes one server; give one"
+            return "engine=batch supports one server only; give one"
         server = ServerEngine(self._given)
         if server.problem is None and server.dialect.name not in ("openai", "plain"):
-            return f"the server speaks dialect={server.dialect.name}, which has no batches; take engine=server"
+            return f"the server uses dialect={server.dialect.name}, which has no batch API; use engine=server"
         return server.problem
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
@@ -129,7 +129,7 @@ class BatchEngine(ServerEngine):
         # A batch cannot be stopped halfway, so the limit is checked for all of them beforehand.
         bound, most = sum(client.cost(part) for one in requests for part in one.parts(size)), self.options.max_cost
         if most is not None and bound > most:
-            fix = "nothing was submitted: raise it, or ask for fewer (n=N)"
+            fix = "nothing was submitted: raise it, or request fewer candidates (n=N)"
             raise EngineError(f"the batch may cost {bound:.4f}, more than max_cost={most:g}; {fix}")
         for group, lines in _groups(client, left):
             token = secrets.token_hex(8)
@@ -207,7 +207,7 @@ class BatchEngine(ServerEngine):
         value = self._ask(path, body, tries).json()
         if not isinstance(value, Mapping) or (body is not None and not isinstance(value.get("id"), str)):
             where = f"{self.addresses[0]}{path.partition('?')[0]}"
-            raise EngineError(f"{where} answers without an id; what was submitted is noted: run the same command again")
+            raise EngineError(f"{where} returned no id; submitted batches are recorded: run the same command again")
         return value
 
     def _ask(self, path: str, body: object = None, tries: int = 0) -> http.Response:
@@ -235,7 +235,7 @@ class BatchEngine(ServerEngine):
                 reason = str(error)
             if number < tries:
                 time.sleep(self.policy.wait(number))
-        fix = "What was submitted is noted; run the same command again"
+        fix = "Submitted batches are recorded; run the same command again"
         raise EngineError(f"{where} failed {tries} times, the last time by: {reason}. {fix}")
 
 
@@ -248,7 +248,7 @@ class _Ledger:
         try:
             self.entries |= json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         except ValueError:
-            fix = "it names the batches that were submitted: look them up with the service, then delete it"
+            fix = "it lists the submitted batches: look them up at the service, then delete it"
             raise EngineError(f"{path} is damaged; {fix}") from None
 
     def enter(self, token: str, batch: str, names: Iterable[str]) -> None:

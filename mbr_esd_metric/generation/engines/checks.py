@@ -1,4 +1,4 @@
-"""No model: every candidate is the answer without an error, so the errors of a decision are those of the checks."""
+"""`engine=checks`: no model. Every candidate is "no error", so a decision contains only the errors of the checks."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class NoModel(Engine):
 
     @property
     def problem(self) -> str | None:
-        """A model that is named, as none is asked."""
+        """A problem if a model is given, as this engine runs none."""
         if not self.options.model:
             return None
-        return f"it runs no model, and {self.options.model} is named; take mbr-esd-checks"
+        return f"it runs no model, but {self.options.model} is given; use mbr-esd-checks"
 
     @property
     def identity(self) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""`engine=ray`: copies of the engine vllm or transformers on the machines of a Ray cluster.
+"""`engine=ray`: copies of the engine vllm or transformers on the nodes of a Ray cluster.
 
 Each actor holds one copy of the model and gets batches of `ROWS` requests for up to `PART` samples, `AHEAD` of them at
 a time. (Ray Data would read all requests first.) A copy for which the cluster has no room waits until a machine joins.
@@ -34,7 +34,7 @@ class RayEngine(Engine):
     """
 
     name: ClassVar[str] = "ray"
-    description: ClassVar[str] = "vllm or transformers on the machines of a Ray cluster"
+    description: ClassVar[str] = "vllm or transformers on the nodes of a Ray cluster"
     packages: ClassVar[tuple[str, ...]] = ("ray",)
     extra: ClassVar[str] = "ray"
 
@@ -69,7 +69,9 @@ class RayEngine(Engine):
             try:
                 ray.init(log_to_driver=False, logging_level="ERROR")
             except (ConnectionError, RuntimeError, ValueError) as error:
-                raise EngineError(f"no Ray cluster: {error}; see RAY_ADDRESS, or `ray start --head`") from error
+                raise EngineError(
+                    f"cannot connect to a Ray cluster: {error}; check RAY_ADDRESS, or run `ray start --head`"
+                ) from error
         gpus = tensor_parallel(self.options) if ray.cluster_resources().get("GPU", 0) > 0 else 0
         copies = _Copies(ray.remote(num_cpus=1, num_gpus=gpus)(_Worker), (self.copy, sampling))
         try:

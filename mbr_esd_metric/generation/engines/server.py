@@ -23,7 +23,7 @@ class ServerEngine(Engine):
     """Asks one or several servers that all serve the same model in the same dialect."""
 
     name: ClassVar[str] = "server"
-    description: ClassVar[str] = "a server on this machine or another, where vLLM or the like holds the model"
+    description: ClassVar[str] = "a local or remote server that runs the model (vLLM or similar)"
     packages: ClassVar[tuple[str, ...]] = ("aiohttp",)
     extra: ClassVar[str] = "server"
     loads_weights: ClassVar[bool] = False
@@ -44,7 +44,7 @@ class ServerEngine(Engine):
     def addresses(self) -> list[Address]:
         """The servers; `EngineError` if there is none, or one that is not an address."""
         if not self.options.server:
-            raise EngineError("no server is named: add server=URL to the model name, or export MBR_ESD_SERVER=URL")
+            raise EngineError("no server given: add server=URL to the model name, or export MBR_ESD_SERVER=URL")
         return [Address.parse(url) for url in self.options.server]
 
     @property
@@ -104,11 +104,11 @@ class ServerEngine(Engine):
     def missing_capability(self, *, logprobs: bool, grammar: bool) -> str | None:
         dialect, missing = self.dialect, None
         if logprobs and not dialect.logprobs:
-            fix = "take rule=mbr with weights=uniform, or a server of vLLM"
-            missing = f"dialect={dialect.name} gives no log-probabilities over the admissible tokens; {fix}"
+            fix = "use rule=mbr with weights=uniform, or a vLLM server"
+            missing = f"dialect={dialect.name} does not return log-probabilities over the allowed tokens; {fix}"
         elif grammar and dialect.guidance not in ("regex", "gbnf"):
-            fix = "leave it out, or take a server of vLLM, SGLang or llama.cpp"
-            missing = f"dialect={dialect.name} takes no grammar; {fix}"
+            fix = "remove it, or use a vLLM, SGLang or llama.cpp server"
+            missing = f"dialect={dialect.name} does not support grammars; {fix}"
         if missing and self._assumed:
             self.confirm()
             return self.missing_capability(logprobs=logprobs, grammar=grammar)
@@ -149,12 +149,12 @@ class ServerEngine(Engine):
 
         dialect, policy = self.dialect, self._policy or RetryPolicy()
         left_out = [f"{name}={getattr(sampling, name)}" for name in self.unsupported_settings(sampling)]
-        guided = {"schema": "a JSON schema in place of the grammar", "none": "nothing that holds the model to the form"}
+        guided = {"schema": "a JSON schema in place of the grammar", "none": "no guided decoding"}
         if dialect.guidance in guided:
             left_out.append(f"the grammar (there is {guided[dialect.guidance]})")
         if left_out and self._progress is None:
             hot = "" if dialect.top_k or not dialect.takes_temperature else f" at temperature={sampling.temperature:g}"
             settings = f"in dialect={dialect.name}{hot}; left out: {', '.join(left_out)}"
-            logger.info(f"{self.addresses[0]} is asked {settings}")
+            logger.info(f"{self.addresses[0]} gets requests {settings}")
         self._progress = self._progress or Progress()
         return Client(self.addresses, dialect, self.model, sampling, self.options, policy, self._progress)

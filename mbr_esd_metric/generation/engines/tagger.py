@@ -1,4 +1,4 @@
-"""`engine=tagger`: an encoder that reads both texts at once and says of each token whether it is right.
+"""`engine=tagger`: an encoder that reads both texts and labels each token as correct or an error.
 
 Any `AutoModelForTokenClassification` with the labels ok, minor and major will do; its input is translation and source.
 Along the source, minor and major say that the translation leaves the token out. One forward pass gives the
@@ -106,7 +106,7 @@ class TaggerEngine(PretrainedEngine):
         self.check()
         options = self.options
         if options.adapter is not None:
-            raise OptionError("engine=tagger takes no adapter; merge it into the model's weights")
+            raise OptionError("engine=tagger does not support adapters; merge it into the model's weights")
         encoder: Encoder
         if self.by_onnx:
             encoder = OnnxEncoder(Path(options.model))
@@ -127,7 +127,7 @@ class TaggerEngine(PretrainedEngine):
         self._mix: Mapping[str, float] = section.get("score") or {"total": 1.0}
         if unknown := set(self._mix) - {"intercept", "total", "length", *_MEANS}:
             raise EngineError(
-                f"{options.model}: its config.json mixes the score from {min(unknown)!r}, which is unknown"
+                f"{options.model}: its config.json computes the score from {min(unknown)!r}, which is unknown"
             )
         self.encoder = encoder
 

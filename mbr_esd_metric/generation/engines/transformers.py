@@ -57,8 +57,10 @@ class TransformersEngine(PretrainedEngine):
         import torch
 
         if not self._tokenizer.chat_template:
-            fix = "take the model's instruct version, or add chat_template to its tokenizer_config.json"
-            raise EngineError(f"the tokenizer of {options.model} has no chat template, as tuned models have: {fix}")
+            fix = "use the model's instruct version, or add chat_template to its tokenizer_config.json"
+            raise EngineError(
+                f"the tokenizer of {options.model} has no chat template, unlike instruction-tuned models: {fix}"
+            )
         self._model = pretrained.in_fast_type(model, options)
         self._vocabulary = Vocabulary(self._tokenizer)
         output = self._model.get_output_embeddings().weight
@@ -77,7 +79,7 @@ class TransformersEngine(PretrainedEngine):
             with torch_in_use(label), self._no_grad():
                 tokens = prompt_tokens(self._tokenizer, request)
                 if len(tokens) + sampling.max_tokens > self._context:
-                    fix = "split the segment, lower max_tokens, or take a model with a longer context"
+                    fix = "split the segment, lower max_tokens, or use a model with a longer context"
                     raise EngineError(
                         f"{label}: its prompt has {len(tokens)} tokens, which with max_tokens={sampling.max_tokens} do "
                         f"not fit in the model's context of {self._context} tokens; {fix}"
@@ -319,7 +321,7 @@ class Vocabulary:
         try:
             index = outlines_core.Index(expression, outlines_core.Vocabulary(self.eos, tokens))
         except ValueError as error:
-            raise EngineError(f"the output grammar does not suit this model's vocabulary: {error}") from error
+            raise EngineError(f"the output grammar is not compatible with this model's vocabulary: {error}") from error
         return TokenGrammar(index, self.eos, width, device)
 
 
@@ -342,5 +344,5 @@ def _token_bytes(tokenizer: Any) -> Callable[[str], bytes]:
         )
     raise EngineError(
         f"the tokenizer ({type(tokenizer).__name__}) is neither byte-level nor SentencePiece with a tokenizer.json, so "
-        "its tokens cannot be held to the output grammar here; use engine=vllm or engine=server"
+        "the output grammar cannot be applied to its tokens; use engine=vllm or engine=server"
     )

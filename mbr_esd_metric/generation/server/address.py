@@ -1,7 +1,7 @@
-"""The address of a server, and the secret that may be sent there. An address never shows a password or a key.
+"""Server addresses and their credentials. An address never shows a password or a key.
 
-A secret goes only where the user said: ``MBR_ESD_API_KEY`` to the servers of the model name or of ``MBR_ESD_SERVER``,
-``OPENAI_API_KEY`` to OpenAI's own hosts, and the user and password of a URL to that URL.
+Credentials are sent only where the user allowed it: ``MBR_ESD_API_KEY`` to the servers of the model name or
+of ``MBR_ESD_SERVER``, ``OPENAI_API_KEY`` to OpenAI's own hosts, and the user and password of a URL to that URL.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Address:
         return self.url
 
     def at(self, path: str) -> str:
-        """The URL of a path below the base. A path with two slashes is taken from the host's root instead."""
+        """The URL of a path below the base. A path with two leading slashes is resolved from the host's root."""
         base = self.url
         if path.startswith("//"):
             base, path = re.sub(r"/v\d+$", "", base), path[1:]

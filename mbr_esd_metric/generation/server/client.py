@@ -36,7 +36,7 @@ REFUSALS = 20
 #: Seconds for what is in progress when a run ends with an error, as it may be paid for; a tenth without an answer.
 ENDING = 120.0
 #: The end of messages about a run that did not get everything.
-ADVICE = "What was sampled is kept; the same command asks for the rest"
+ADVICE = "Sampled candidates are kept; run the same command to sample the rest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +193,8 @@ class Client:
                 await asyncio.sleep(0.05)
             if most is not None and (spent := self.progress.spent) >= most:
                 raise EngineError(
-                    f"max_cost={most:g} is reached: {spent:.4f} were spent, and what is "
-                    f"under way comes on top. {ADVICE}, with a max_cost of its own"
+                    f"max_cost={most:g} is reached: {spent:.4f} was spent, plus requests "
+                    f"in progress. {ADVICE}, with a max_cost of its own"
                 )
             if len(self._first) < REFUSALS:
                 self._first.add(part.key)
@@ -235,7 +235,7 @@ class Client:
                 tries.failures = tries.bad_replies = self._failed_in_a_row = 0
                 if reply.other_model and not progress.renamed:
                     progress.renamed, other = True, reply.other_model
-                    logger.info(f"{server.address} answers with the model {other!r} where {self.model!r} is asked")
+                    logger.info(f"{server.address} answered with the model {other!r} instead of {self.model!r}")
                 self._results.put(Generated(part.key, part.first, reply.samples))
                 count = len(reply.samples)
                 return replace(part, first=part.first + count, n=part.n - count) if count < part.n else None
@@ -265,7 +265,7 @@ class Client:
             tries.failures += not (failure.busy and self._last_success > started)
         self._server_busy |= failure.busy
         if failure.wait is not None and failure.wait > LONGEST_REST:
-            raise EngineError(f"{address} asks for a pause of {failure.wait:.0f} s ({failure}). {ADVICE}")
+            raise EngineError(f"{address} requests a pause of {failure.wait:.0f} s ({failure}). {ADVICE}")
         seconds, now = max(policy.wait(max(tries.failures, 1)), failure.wait or 0.0), time.monotonic()
         # No answer so far, no server that asks to wait, and each request under way has failed before.
         waits = progress.answered or self._server_busy or any(not one.failures for one in self._in_progress)
@@ -287,8 +287,8 @@ class Client:
         if isinstance(failure, http.SchemaViolation) and not server.guided:
             fix = f"for dialect={dialect.name} use a server that has guided output, without a reasoning parser"
             raise EngineError(
-                f"{address} does not obey the field {dialect.guide}: {failure}; {fix} (mbr-esd serve starts one); "
-                "dialect=plain asks for none, and counts what is malformed"
+                f"{address} ignores the field {dialect.guide}: {failure}; {fix} (mbr-esd serve starts one); "
+                "dialect=plain does without, and counts malformed answers"
             )
         message = f"{address} failed {tries.failures + tries.bad_replies} times in a row, the last time by: {failure}"
         if failure.of_request and progress.answered:
@@ -299,9 +299,9 @@ class Client:
         if others or isinstance(failure, http.InvalidResponse):
             self._refuse(part, message)
             return None
-        fix = "see whether the server still runs, and start it again"
+        fix = "check whether the server is running, and restart it"
         if isinstance(failure, http.RequestTimeout):
-            fix = "ask a slow server for less at once (concurrency=N)"
+            fix = "send fewer concurrent requests to a slow server (concurrency=N)"
         raise EngineError(f"{message}; {fix}. {ADVICE}")
 
     def _report(
@@ -311,13 +311,13 @@ class Client:
         reason = str(failure)
         if self.progress.retries == 1:
             self._reported.add(reason)
-            logger.warning(f"{address}: {reason}; tried again in {seconds:.0f} s, later at longer intervals")
+            logger.warning(f"{address}: {reason}; retrying in {seconds:.0f} s, then at longer intervals")
             return
         known, waiting = self._reported, f"{part.label}: {reason}"
         unknown = waiting not in known if failure.of_request else reason not in known
         if tries.failures == 2 and unknown and len(known) < 5:
             known |= {reason, waiting}
-            logger.warning(f"{part.label} is still without an answer ({reason}), and is tried up to {most} times")
+            logger.warning(f"{part.label} still has no answer ({reason}); trying up to {most} times")
 
     def _refuse(self, part: Request, reason: str) -> None:
         """Give the segment up; raises `EngineError` where the first segments are refused and none was answered."""
@@ -326,6 +326,6 @@ class Client:
         self._refused.add(part.key)
         all_refused = len(self._first) >= REFUSALS and self._first <= self._refused
         if all_refused and not self.progress.answered:
-            fix = "; dialect=plain asks for one candidate a request" if part.n > 1 else ""
-            raise EngineError(f"all of the first {REFUSALS} segments are refused, {part.label} so: {reason}{fix}")
+            fix = "; dialect=plain requests one candidate at a time" if part.n > 1 else ""
+            raise EngineError(f"the first {REFUSALS} segments were all refused ({part.label}: {reason}){fix}")
         self._results.put(Refused(part.key, reason))

@@ -16,7 +16,7 @@ from mbr_esd_metric.generation.store import read_cache, write_cache
 
 
 class Servers:
-    """Servers that say what they are. Each is asked each question once."""
+    """Detection of the servers' dialect and model. Each query is sent to a server only once."""
 
     def __init__(self, addresses: Sequence[Address]) -> None:
         self._addresses, self._get = addresses, cache(request)
@@ -36,8 +36,8 @@ class Servers:
         if len(set(names.values())) > 1:
             pairs = ", ".join(f"{url} {name}" for url, name in names.items())
             raise EngineError(
-                f"the servers speak several dialects ({pairs}), and candidates of different ones must not mix: name "
-                "servers of one kind, or give dialect=NAME for all"
+                f"the servers use several dialects ({pairs}), whose candidates must not be mixed: use servers of one "
+                "kind, or set dialect=NAME for all"
             )
         return next(iter(names.values()), "vllm")
 
@@ -47,11 +47,11 @@ class Servers:
         path, field, key = dialect.models
         answered, problem = False, ""
         for address in self._addresses:
-            fix = "see its address, which mostly ends in /v1"
+            fix = "check its address, which usually ends in /v1"
             try:
                 response = self._get(address, path)
                 if response.status == 429 or response.status >= 500:
-                    fix = "it may be busy, or still loading: repeat the command later"
+                    fix = "it may be busy, or still loading: try again later"
                 models = objects_in(response.json(), field) if response.status == 200 else None
                 if models is None and (response.status in (401, 403) or dialect.lists_all):
                     from mbr_esd_metric.generation.server.failures import key_refused, reason_of
@@ -62,7 +62,7 @@ class Servers:
             except TransientError as error:
                 problem = f"no server answers at {address} ({error}); start the server, or fix the address"
                 if error.sent:
-                    problem = f"{address} does not say what it serves ({error}); {fix}"
+                    problem = f"{address} does not list its models ({error}); {fix}"
                 continue
             answered = True
             # Ollama takes a name without its tag "latest", too.

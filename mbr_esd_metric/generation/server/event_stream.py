@@ -1,4 +1,4 @@
-"""Reads an event stream as one reply: some gateways stream, though no request of this client asks for it.
+"""Reads an event stream as one reply: some gateways stream although the client did not request it.
 
 The form is that of server-sent events (HTML standard, section 9.2.6): fields of lines, an event for each blank line.
 """

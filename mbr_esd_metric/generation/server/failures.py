@@ -58,10 +58,10 @@ def classify(status: int, value: object, address: Address, wait: float | None = 
     if status == 401:
         return key_refused(address, reason)
     if status == 402 or codes & _NO_CREDIT:
-        return EngineError(f"{address}: {reason}; what was sampled is kept")
+        return EngineError(f"{address}: {reason}; sampled candidates are kept")
     refusal = f"{address} refuses the request: {reason}"
     if codes & _TOO_LONG:
-        fix = "serve the model with a longer context (of vLLM --max-model-len), or ask for less (max_tokens)"
+        fix = "serve the model with a longer context (vLLM: --max-model-len), or request fewer tokens (max_tokens)"
         return RequestRejected(f"{refusal}; {fix}")
     passing = bool(codes & _PASSING_CODES) or wait is not None
     if passing or status >= 500 or status in _PASSING:
@@ -69,11 +69,11 @@ def classify(status: int, value: object, address: Address, wait: float | None = 
     if status == 200:
         return InvalidResponse(f"the reply has no answer: {message}")
     if status in (404, 405):
-        fix = "see the model's name, and the address, which mostly ends in /v1"
+        fix = "check the model name and the address, which usually ends in /v1"
         lasting = status == 405 or codes & _UNKNOWN_MODEL
         return RequestRejected(f"{refusal}; {fix}") if lasting else NotFound(f"{reason}; {fix}")
     if status == 413:
-        fix = "the server, or a proxy before it, takes no request of this size: raise its limit, or split the segment"
+        fix = "the server, or a proxy before it, rejects requests of this size: raise its limit, or split the segment"
         refusal += f"; {fix}"
     return RequestRejected(refusal)
 
@@ -84,7 +84,7 @@ def key_refused(address: Address, reason: str) -> EngineError:
 
 
 def describe(value: object) -> tuple[str, set[str]]:
-    """The server's message as one line, wherever it stands in a reply, and the codes, types and statuses beside it."""
+    """The server's message as one line, wherever it is in a reply, and the codes, types and statuses beside it."""
     codes: set[str] = set()
     field, inner = "", value
     for _ in range(6):
@@ -103,7 +103,7 @@ def describe(value: object) -> tuple[str, set[str]]:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that ``Retry-After`` asks to wait, as a number or a date; None if it says neither."""
+    """Seconds to wait by ``Retry-After``, given as a number or a date; None if it is neither."""
     text = headers.get("retry-after", "").strip()
     if re.fullmatch(r"\d{1,9}(\.\d{0,9})?", text, re.ASCII):
         return float(text)

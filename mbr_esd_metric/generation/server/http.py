@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 class TransientError(Exception):
-    """A failure after which another try may succeed: `wait` is the seconds until then, if the server says so. It is
-    `busy` where it asks to wait (429, 503, ``Retry-After``); a request that was `sent` may have been worked on and
-    billed. What may be `of_request` alone, a 500, can be a text that the server cannot take."""
+    """A failure after which another try may succeed: `wait` is the seconds until then, if the server gives them. It
+    is `busy` if the server asks to wait (429, 503, ``Retry-After``); a request that was `sent` may have been handled
+    and billed. A failure that may be `of_request` alone, a 500, can be a text that the server cannot take."""
 
     sent = False
 
@@ -51,7 +51,7 @@ class RequestTimeout(TransientError):
 
 
 class InvalidResponse(TransientError):
-    """A complete reply that does not fit the request. It is asked for again a few times; then the segment fails."""
+    """A complete reply that does not match the request. It is retried a few times; then the segment fails."""
 
     sent = True
 
@@ -90,7 +90,7 @@ class Response:
         try:
             return whole_reply(text)
         except (ValueError, RecursionError):
-            cause = "the server sends an event stream, which no request asked for, and it holds no whole answer"
+            cause = "the server sent an event stream that was not requested, without a complete answer"
             fix = "switch streaming off at the server, or in the gateway before it"
             raise InvalidResponse(f"{cause}: {self.text!r}; {fix}") from None
 
@@ -142,21 +142,21 @@ async def fetch(
         async with session.request(method, address.at(path), data=body, headers=headers, **options) as reply:
             names = {name.lower(): value for name, value in reply.headers.items()}
             if 300 <= reply.status < 400:
-                target = excerpt(shown(names.get("location", "an address that it does not name")), 100)
-                raise EngineError(f"{address} redirects to {target}, and nothing was sent there: give that address")
+                target = excerpt(shown(names.get("location", "an unspecified address")), 100)
+                raise EngineError(f"{address} redirects to {target}, which was not followed: use that address")
             if names.get("content-encoding", "").strip().lower() not in (
                 "",
                 "identity",
             ):  # a small reply could fill the memory
-                raise EngineError(f"{address} compresses its replies, though they were asked for as they are")
+                raise EngineError(f"{address} compresses its replies, although uncompressed ones were requested")
             content = bytearray()
             async for piece in reply.content.iter_chunked(1 << 16):
                 content += piece
                 if len(content) > limit:
-                    raise EngineError(f"{address} sends over {limit / 1e6:.0f} MB; see whether it is a chat server")
+                    raise EngineError(f"{address} sends over {limit / 1e6:.0f} MB; check that it is a chat server")
             return Response(reply.status, names, bytes(content))
     except asyncio.TimeoutError:
-        raise RequestTimeout(f"no whole reply within {seconds:g} s") from None
+        raise RequestTimeout(f"no complete reply within {seconds:g} s") from None
     except (aiohttp.ClientError, OSError, ValueError) as error:
         sent, reason = not isinstance(error, aiohttp.ClientConnectorError), excerpt(str(error), 120)
         raise TransientError(f"connection lost ({reason or type(error).__name__})", sent=sent) from None

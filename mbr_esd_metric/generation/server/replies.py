@@ -1,4 +1,4 @@
-"""Reads the replies of chat servers: checked samples, or an `InvalidResponse` that names what is wrong."""
+"""Reads the replies of chat servers: validated samples, or an `InvalidResponse` with the reason."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _BEHIND = 4096
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Samples in order from the first, perhaps fewer than were asked for; the tokens that are billed of the prompt and
+    """Samples in order from the first, perhaps fewer than requested; the tokens that are billed of the prompt and
     of all samples, if the server says; the model that the server names, if it is another."""
 
     samples: tuple[Candidate, ...]
@@ -45,7 +45,7 @@ class Reply:
 
 def read_reply(query: Query, value: object, address: Address) -> Reply:
     """The samples of a reply in the order of their index, up to the first that is missing or cut; `InvalidResponse` if
-    it is not what was asked for, or what `failures.classify` says if it is an error in spite of its status 200."""
+    it does not match the request, or the exception of `failures.classify` if it is an error despite its status 200."""
     dialect, n = query.dialect, query.request.n
     if not isinstance(value, Mapping) or value.get("error"):
         raise _failure(value, address)
@@ -89,7 +89,7 @@ def _indices(choices: Sequence[Mapping[str, Any]], n: int) -> list[int]:
     elif sorted(known) == [place + 1 for place in places] and len(known) == n:
         indices = [index - 1 for index in indices]
     if len(set(indices)) < len(indices) or 0 not in indices or min(indices) < 0 or max(indices) >= n:
-        raise InvalidResponse(f"the reply's choices have the indices {stated[:20]}, and {n} were asked for")
+        raise InvalidResponse(f"the reply's choices have the indices {stated[:20]}, but {n} were requested")
     return indices
 
 
@@ -118,7 +118,7 @@ def _check_form(sample: Candidate, query: Query) -> None:
         if fits and request.form:
             fits = all(error["error_span"] in request.translation for error in json.loads(text)["errors"])
     if not fits:
-        raise SchemaViolation(f"a candidate that is not in the form asked for: {excerpt(text, 60)!r}")
+        raise SchemaViolation(f"a candidate in the wrong format: {excerpt(text, 60)!r}")
 
 
 def final_answer(dialect: Dialect, text: str) -> str:
@@ -158,7 +158,7 @@ def _sample(choice: Mapping[str, Any], tokens: int, query: Query) -> Candidate:
     finish, message = str(choice.get("finish_reason", "stop")).lower(), choice.get("message")
     if finish in _UNFINISHED or choice.get("error"):
         said = f": {choice['error']}" if choice.get("error") else ""
-        raise InvalidResponse(f"a candidate is cut (finish_reason {excerpt(finish + said)})")
+        raise InvalidResponse(f"a candidate was cut off (finish_reason {excerpt(finish + said)})")
     if not isinstance(message, Mapping):
         raise InvalidResponse("a choice has no message")
     content, refusal = message.get("content"), message.get("refusal")
@@ -170,7 +170,7 @@ def _sample(choice: Mapping[str, Any], tokens: int, query: Query) -> Candidate:
     cut = filtered or finish in _CUT
     if text in (None, "") and not filtered:
         field = next((name for name in _NO_ANSWER if message.get(name)), "")
-        fix = "a model that always reasons first wants reasoning_effort=low"
+        fix = "a model that always reasons first needs reasoning_effort=low"
         if field:
             fix = f"the server put it into {field}; serve the model without its reasoning or tool parser; {fix}"
         held = dialect.guidance in ("regex", "gbnf")
@@ -211,7 +211,7 @@ def total_logprob(logprobs: Any, text: str) -> tuple[float, int]:
     except (TypeError, KeyError):
         raise InvalidResponse("the server returns no log-probabilities") from None
     if text and not values:
-        raise InvalidResponse("a candidate has a text and no token")
+        raise InvalidResponse("a candidate has text but no tokens")
     # A bool is an int; rounding may bring a value above 0; of NaN nothing is true; the store and a sum hold 1e9.
     in_range = not set(map(type, values)) - {float, int} and min(values, default=0) >= -1e9
     if not in_range or not max(values, default=0) <= 1e-3 or math.isnan(total := sum(values, 0.0)):

@@ -2,7 +2,7 @@ r"""`format=compact`: ``none``, or ``major <wrong words> minor <other words>``; 
 
 Inside the angle brackets a backslash stands before ``<``, ``>`` and itself, and ``\n``, ``\r``, ``\t`` are as in JSON.
 
-`format=compact-omissions` also says what is left out, ``omitted major <words of the source>``.
+`format=compact-omissions` also lists omissions, ``omitted major <words of the source>``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class CompactParser(AnswerParser):
         while at < len(answer):
             start = at
             if errors and answer[at] != " ":
-                return Invalid("no blank between two errors")
+                return Invalid("missing space between two errors")
             match = _ERROR[self.source is not None].match(answer, at + bool(errors))
             if match is None:
                 return Invalid("neither none nor a list of errors")

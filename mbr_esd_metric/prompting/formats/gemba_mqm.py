@@ -55,7 +55,7 @@ class GembaMqmParser(AnswerParser):
         without: set[str] = set()
         for listed, words, place in _lines(text):
             if listed is None:
-                return Invalid("an error outside of the lists")
+                return Invalid("an error outside the lists")
             if words.lower() == NO_ERROR:
                 without.add(listed)
                 continue
@@ -68,7 +68,7 @@ class GembaMqmParser(AnswerParser):
                 side = "translation" if alone else "source"
             errors.append(Written(severity, quoted, (side,), category or None, (place,)))
         # A list that was cut off must not look like one without errors.
-        return errors if errors or without.issuperset(_LISTS) else Invalid("no list of errors, or one without an end")
+        return errors if errors or without.issuperset(_LISTS) else Invalid("missing or unterminated list of errors")
 
 
 class GembaMqmFormat(AnswerFormat):
@@ -160,7 +160,7 @@ def gemba_mqm_prompt() -> Prompt:
         *turns, (_, template) = messages
     except Exception as error:  # another version's code may raise anything
         raise InputError(
-            f"{path} has GEMBA's question in a form unknown here ({type(error).__name__}); install gemba 0.1.3"
+            f"{path} has GEMBA's prompt in an unsupported form ({type(error).__name__}); install gemba 0.1.3"
         ) from None
     digest = hashlib.sha256(repr((turns, template)).encode()).hexdigest()[:8]
     return Prompt(f"gemba-mqm:{digest}", template, tuple(turns))

@@ -1,7 +1,7 @@
 """`format=json`: the error list of the paper, in exactly the spacing of Python's ``json.dumps``.
 
 With free white space a model at temperature 2.0 wanders for hundreds of tokens, and without any it closes the list at
-once: so the spacing is what models write by habit. `json-omissions` also says what is left out.
+once: so the spacing is what models write by habit. `json-omissions` also lists omissions.
 """
 
 from __future__ import annotations

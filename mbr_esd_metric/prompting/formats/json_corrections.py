@@ -1,4 +1,4 @@
-"""`format=json-corrections`: as `json`, each error with what should stand in its place, and why.
+"""`format=json-corrections`: as `json`, each error with its correction and a reason.
 
 The correction "" deletes the words. Its text, and the reason, are the model's own and never located.
 """

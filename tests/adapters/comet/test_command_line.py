@@ -130,7 +130,7 @@ def error_of(comet_command: Command, *words: object) -> str:
         ("-t two.txt two.txt", "src.txt has 3, two.txt has 2"),
         # COMET would cut sources and translations to the references, although our models do not read them.
         ("-r two.txt", "two.txt has 2"),
-        ("-s empty.txt", "empty.txt is empty; give one segment a line"),
+        ("-s empty.txt", "empty.txt is empty; give one segment per line"),
         ("-t mark.txt mark.txt", "mark.txt begins with a byte order mark"),
         ("-t latin.txt latin.txt", "latin.txt, line 2: byte 0xfc is not UTF-8"),
         ("-s return.txt", "return.txt, line 1: a carriage return inside the line, at character 4"),
@@ -140,9 +140,9 @@ def error_of(comet_command: Command, *words: object) -> str:
         ("--to_json no/such/out.json", "the folder does not exist"),
         ("--to_json .", "give the name of a file"),
         ("--to_json out.json.gz", "COMET writes plain JSON; leave .gz out"),
-        ("--to_json /dev/full", "No space left on device; what was sampled is kept"),
+        ("--to_json /dev/full", "No space left on device; sampled candidates are kept"),
         *(
-            (f"--to_json {path}", f"{Path(path)} is an input, which the output would replace; write to another file")
+            (f"--to_json {path}", f"{Path(path)} is an input file and would be overwritten; write to another file")
             for path in ("./src.txt", "mt.txt", "ref.txt", "candidates.jsonl")
         ),
     ],
@@ -159,7 +159,7 @@ def test_what_goes_wrong_is_one_line(comet_command: Command, words: str, message
 
 def test_no_permission_to_write_the_folder_of_the_name(comet_command: Command) -> None:
     Path("cache").write_text("a file where the folder should be")
-    assert "name another folder, with --model_storage_path or MBR_ESD_CACHE" in error_of(comet_command, "score")
+    assert "choose another folder with --model_storage_path or MBR_ESD_CACHE" in error_of(comet_command, "score")
     comet_command("score --model_storage_path elsewhere")
     assert next(Path("elsewhere").glob("*/checkpoints/model.ckpt")).is_file()
 

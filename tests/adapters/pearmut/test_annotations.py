@@ -124,7 +124,7 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
     refused("no campaign there", read_campaign, tmp_path)
     campaigns.mkdir()
     write("campaigns/c.json", {**made, "campaign_id": "../elsewhere"})
-    refused(r"campaign '../elsewhere' becomes a file's name", read_campaign, tmp_path)
+    refused(r"campaign '../elsewhere' is used as a file name", read_campaign, tmp_path)
     write("campaigns/c.json", made)
     assert read_campaign(tmp_path) == (made, [])
     write("campaigns/b.json", {**made, "campaign_id": "b"})
@@ -136,16 +136,16 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"score": "NaN"}, "is not a finite number"),
-        ({"score": None}, "screen 0 of anna in c: no score, and the campaign asks for one"),
+        ({"score": None}, "screen 0 of anna in c: no score, but the campaign requires one"),
         ({"score": 1e9}, "score 1e+09; people's scores go from 0 to 100"),
         *(
             ({"spans": [{"start_i": start, "end_i": end, "severity": "major"}]}, "not a place in the text")
             for start, end in ((-1, 4), (3, 1.5), ("3", 4), (3, None), (True, 4))
         ),
         ({"spans": [{"start_i": 3, "end_i": 10**9, "severity": "major"}]}, "ends at unit 1000000000"),
-        ({"user_id": "eve"}, "annotation 1 of c: annotator 'eve' is none of the campaign's"),
-        ({"src": "Another source"}, "a source that the campaign has not"),
-        ({"tgt": {"system1": "Another text"}}, "another translation that the campaign has not"),
+        ({"user_id": "eve"}, "annotation 1 of c: annotator 'eve' is not in the campaign"),
+        ({"src": "Another source"}, "a source that is not in the campaign"),
+        ({"tgt": {"system1": "Another text"}}, "another translation that is not in the campaign"),
     ],
 )
 def test_what_is_read_is_checked_against_the_campaign(change: dict[str, Any], message: str) -> None:
@@ -164,7 +164,7 @@ def _theirs(**info: Any) -> dict[str, Any]:
 
 def test_campaigns_of_others() -> None:
     made, log = _theirs(), read_log(FILES / "annotations.json", "theirs")
-    with pytest.raises(OptionError, match="does not say its language pair; give it with --lp"):
+    with pytest.raises(OptionError, match="has no language pair; set it with --lp"):
         Campaign.of(made)
     answers, ratings = answers_of(made, *log), ratings_of(made, *log)
     assert (answers.left_out, answers.checks) == ({"tutorial": 1}, {"u": {"random_0": False}})
@@ -197,7 +197,12 @@ def test_protocols(tmp_path: Path) -> None:
     answer = {"X": {"score": None, "sliders": {"fluency": 5, "adequacy": 3}}}
     made = _theirs(protocol="MQM", sliders=sliders)
     assert ratings_of(made, {**entry, "annotation": [answer, answer]})[0].score == 75
-    refused("protocol 'ranking'; read are ESA, cESA, MQM, DA", Campaign.of, _theirs(protocol="ranking"), "en-de")
+    refused(
+        "protocol 'ranking' is not supported; supported are ESA, cESA, MQM, DA",
+        Campaign.of,
+        _theirs(protocol="ranking"),
+        "en-de",
+    )
 
 
 def test_ratings_that_cannot_stand_in_one_table_or_are_out_of_range(tmp_path: Path) -> None:
@@ -206,7 +211,7 @@ def test_ratings_that_cannot_stand_in_one_table_or_are_out_of_range(tmp_path: Pa
     for other, message in (
         (replace(one, lp="en-zh"), "ratings of en-de and of en-zh"),
         (replace(one, translation="Another"), "two translations of segment 1 of d by X"),
-        (replace(one, score=None), "give ESA and MQM a report each"),
+        (replace(one, score=None), "report ESA and MQM separately"),
     ):
         refused(message, check_comparable, [one, other])
     check_comparable([one, replace(one, source="unrelated", translation="Another")])

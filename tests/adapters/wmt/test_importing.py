@@ -96,23 +96,23 @@ A = rating("A", "1")
 @pytest.mark.parametrize(
     ("ratings", "target", "message"),
     [
-        ([A], {"test_set": "a/b"}, r"test set 'a/b' becomes a file's name"),
+        ([A], {"test_set": "a/b"}, r"test set 'a/b' is used as a file name"),
         ([A], {"lp": "a/b-c"}, "'en-de', not 'a/b-c'"),
-        ([A], {"references": ["refC"]}, "no system 'refC' to be a reference; there are: A"),
+        ([A], {"references": ["refC"]}, "reference 'refC' is not among the systems: A"),
         ([A], {"rename": {"who": "x"}}, "no system 'who' to rename"),
-        ([rating("Human.1", "1")], {"references": ["Human.1"]}, "'Human.1' is not a name of a reference"),
+        ([rating("Human.1", "1")], {"references": ["Human.1"]}, "'Human.1' is not a valid reference name"),
         ([rating("A", "1", lp="de-en")], {"lp": "en-zh"}, "no ratings of en-zh; there are: de-en"),
         ([rating("a b", "1"), rating("a_b", "1")], {}, "change it with --rename"),
         ([rating("A", "1", "a b"), rating("A", "2", "a_b")], {}, "rater 'a_b' has the same file"),
         ([rating("A", "1", "merged"), rating("A", "2", "b")], {}, "rater 'merged' has the same file"),
-        ([rating("A", "1", " ")], {}, "rater '' becomes a file's name"),
+        ([rating("A", "1", " ")], {}, "rater '' is used as a file name"),
         *(
-            (ratings, {}, "becomes a file's name")
+            (ratings, {}, "is used as a file name")
             for name in (".hidden", "a\\b", "\x1b[2J", "x" * 300, "\ud800")
             for ratings in ([rating("A", "1", name)], [A, rating(name, "2")])
         ),
         *(
-            ([rating(s, n, **odd) for s in "AB" for n in "12"], {}, r"cannot be kept in .*\(.*; nothing is imported")
+            ([rating(s, n, **odd) for s in "AB" for n in "12"], {}, r"cannot be stored in .*\(.*; nothing is imported")
             for odd in ({"source": "NUL \0"}, {"doc": " "}, {"doc": ""})
         ),
     ],
@@ -209,7 +209,7 @@ def test_one_annotation_a_translation(esa: EsaData, tmp_path: Path) -> None:
     assert done.notes == ("2 times: error that is missing from the translation: has no span",)
     test_set = load_test_set(tmp_path, "made", "en-cs")
     assert test_set.info.gold == "esa"
-    assert "esa take their place" in test_set.notes[0]
+    assert "esa are used instead" in test_set.notes[0]
     assert test_set.documents == (("news", "d1"), ("news", "d1"), ("social", "d2"))
     assert np.array_equal(test_set.gold, [[90.0, 70.0, np.nan], [50.0, 50.0, 50.0]], equal_nan=True)
     (ratings,) = test_set.human_ratings()
@@ -313,7 +313,7 @@ def test_a_file_says_what_it_is_or_the_name_does(tmp_path: Path) -> None:
     ("words", "message"),
     [
         ("X={}", "X= has no effect with {}, which is mqm"),
-        ("{}", "{} does not say its language pair; give it with --lp"),
+        ("{}", "{} has no language pair; set it with --lp"),
         ("{} {}", "one file is imported at a time, and several of esa alone: {} is mqm"),
         ("{} --lp en-de --rename A", "--rename A: write OLD=NEW"),
     ],

@@ -102,12 +102,12 @@ RATING = "human-scores/en-de.mqm.rater1.seg.rating"
 @pytest.mark.parametrize(
     ("file", "line", "text", "message"),
     [
-        ("documents/en-de.docs", 2, "news desk", "line 2: give domain and document"),
-        ("documents/en-de.docs", 1, "talk\ttwo", "line 3: document two is not in one piece"),
+        ("documents/en-de.docs", 2, "news desk", "line 2: give the segment's domain and document"),
+        ("documents/en-de.docs", 1, "talk\ttwo", "line 3: document two is not contiguous"),
         ("documents/en-de.docs", 3, None, "line 3: 2 lines, but 3 source segments"),
         ("documents/en-de.docs", 0, None, "en-de.docs: no such file"),
         ("references/en-de.refA.txt", 1, None, r"refA.txt, line 3: 2 lines, but 3"),
-        ("references/en-de.all.txt", 0, "x\n", "'all' is not a name of a reference"),
+        ("references/en-de.all.txt", 0, "x\n", "'all' is not a valid reference name"),
         ("system-outputs/en-de/A.txt", 3, "x\ny", r"A.txt, line 4: 4 lines, but 3"),
         ("sources/en-de.txt", 0, None, "language pairs of tiny: none"),
         ("sources/en-de.txt", 0, "", "the file is empty"),
@@ -186,7 +186,7 @@ def test_a_usual_reference_that_is_missing(folder: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("mbr_esd_metric.adapters.wmt.test_set.info_of", lambda *_: TestSetInfo("refB"))
     one = load(folder)
     assert one.info.standard_reference == "refA"
-    assert one.notes == ("no reference refB in en-de (there are: refA): refA takes its place",)
+    assert one.notes == ("no reference refB in en-de (there are: refA): refA is used instead",)
     Layout(folder, "tiny", "en-de").reference("refA").unlink()
     none = load(folder)
     assert none.info.standard_reference is None

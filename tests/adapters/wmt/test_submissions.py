@@ -190,7 +190,9 @@ def test_a_submission_that_does_not_fit_is_refused(data: Path, tmp_path: Path) -
     path.write_text("".join(lines).replace("\tA\t", "\tother\t"), encoding="utf-8")
     assert f"left out: {SEGMENTS} rows" in import_submission(path, "wmt25-task2", test_set, "back-src")
     refused("--overwrite", import_submission, path, "wmt25-task2", test_set, "back-src")
-    refused("line 1: not JSON .*; give one JSON object a line", import_submission, path, "wmt26", test_set, "other-src")
+    refused(
+        "line 1: not JSON .*; give one JSON object per line", import_submission, path, "wmt26", test_set, "other-src"
+    )
     with pytest.raises(InputError, match="nothing of zh-en; there is: en-de"):
         import_submission(path, "wmt25-task2", read(data, "zh-en"), "back-src")
 

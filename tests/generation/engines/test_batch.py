@@ -261,7 +261,7 @@ def test_what_expired_is_asked_for_by_the_next_run() -> None:
 
     parts: list[Generated | Refused] = []
     message = (
-        r"segment 1, segment 2: the batch is expired without it \(expired or cancelled there\)\. .* asks for the rest"
+        r"segment 1, segment 2: the batch is expired without it \(expired or cancelled there\)\. .* to sample the rest"
     )
     with FakeBatchServer(MODEL, finish=finish) as server:
         with pytest.raises(EngineError, match=message):

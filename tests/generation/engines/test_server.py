@@ -98,9 +98,9 @@ def test_addresses_are_an_options_or_a_variables_and_no_part_of_the_identity(mon
 @pytest.mark.parametrize(
     ("url", "model", "message"),
     [
-        ("", MODEL, "no server is named: .*MBR_ESD_SERVER"),
+        ("", MODEL, "no server given: .*MBR_ESD_SERVER"),
         ("localhost:8000", MODEL, "'localhost:8000' is not a server address"),
-        ("{1}", MODEL, "mostly ends in /v1"),
+        ("{1}", MODEL, "usually ends in /v1"),
         ("{2}", MODEL, "no server answers at .*; start the server, or fix the address"),
         ("{0}/v1", MODEL, "the key .*MBR_ESD_API_KEY"),
         ("{1}/v1", "org/wrong", "does not serve 'org/wrong'; it serves 'test-model'.*model=NAME"),
@@ -292,7 +292,7 @@ def test_what_is_under_way_comes_in_before_an_error_ends_the_run() -> None:
 
     with FakeServer(MODEL, dialect="openai", spoil=spoil) as server:
         begun = time.monotonic()
-        with pytest.raises(EngineError, match="asks for a pause of 7200 s"):
+        with pytest.raises(EngineError, match="requests a pause of 7200 s"):
             parts.extend(hosted(server.url, None, 4).generate(requests(40, 4), Sampling()))
         assert time.monotonic() - begun < 60
         assert len(parts) == 3
@@ -329,13 +329,13 @@ FILTER = {"error": {"code": "content_filter", "status": 400, "message": "the gra
     ("status", "body", "expected", "message"),
     [
         (429, QUOTA, TransientError, "429 the call rate limit; for a higher quota see billing and credit"),
-        (429, SPENT, EngineError, "h/v1: 429 no; what was sampled is kept"),
+        (429, SPENT, EngineError, "h/v1: 429 no; sampled candidates are kept"),
         (402, {"detail": "Payment is due"}, EngineError, "402 Payment is due"),
         (503, {"error": {"message": "Loading model", "type": "unavailable_error"}}, TransientError, "503 Loading"),
         (500, "<html><body><h1>Oops</h1>\n", TransientError, "500 Oops$"),
         (401, {"error": "who are you?"}, EngineError, r"refuses the key \(401 who are you\?\); set MBR_ESD_API_KEY"),
-        (404, {"detail": "Not Found"}, NotFound, r"404 Not Found; see the model's name, and the address.*/v1"),
-        (404, {"error": {"message": "m", "code": "model_not_found"}}, RequestRejected, r"404 m; see the model's name"),
+        (404, {"detail": "Not Found"}, NotFound, r"404 Not Found; check the model name and the address.*/v1"),
+        (404, {"error": {"message": "m", "code": "model_not_found"}}, RequestRejected, r"404 m; check the model name"),
         (400, {"error": {"message": "wait", "code": "model_loading"}}, TransientError, "400 wait$"),
         (498, {"error": {"message": "no capacity"}}, TransientError, "498 no capacity$"),
         (499, {"error": {"message": "closed"}}, TransientError, "499 closed$"),
@@ -392,7 +392,7 @@ def test_a_text_that_the_server_fails_on_is_refused_with_its_words_once_others_a
         assert len(samples) == 10
         assert list(refusals) == ["key3"]
         assert "500 the context is full" in refusals["key3"]
-    assert "segment 3 is still without an answer (500 the context is full), and is tried up to" in caplog.text
+    assert "segment 3 still has no answer (500 the context is full); trying up to" in caplog.text
 
 
 def test_a_run_that_gets_no_answer_any_more_ends() -> None:
@@ -421,7 +421,7 @@ def test_a_lasting_refusal_is_of_one_segment_wherever_it_stands(place: str) -> N
 
 
 def test_a_run_in_which_all_is_refused_ends_after_twenty_segments() -> None:
-    message = "all of the first 20 segments are refused.*400 the grammar of your prompt.*dialect=plain asks for one"
+    message = "the first 20 segments were all refused.*400 the grammar of your prompt.*dialect=plain requests one"
     with FakeServer(MODEL, spoil=lambda value, number: Failure(400, FILTER)) as server:
         with pytest.raises(EngineError, match=message):
             sampled(server, 200, 2)
@@ -443,10 +443,12 @@ def test_a_run_without_an_answer_ends_soon_unless_it_is_told_to_wait(
     failure: Failure, patient: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     policy = RetryPolicy(first_wait=0.05, longest_wait=0.4, tries=8, no_answer=0.5)
-    message = f"failed {'8' if patient else '[2-7]'} times in a row, .*out of luck.*start it again.*sampled is kept"
+    message = (
+        f"failed {'8' if patient else '[2-7]'} times in a row, .*out of luck.*restart it.*ampled candidates are kept"
+    )
     with FakeServer(MODEL, spoil=lambda *_: failure) as server, pytest.raises(EngineError, match=message):
         collect(engine(server.url, policy=policy).generate(requests(3, 1), Sampling()))
-    assert caplog.text.count("tried again in") == 1
+    assert caplog.text.count("retrying in") == 1
     assert "out of luck" in caplog.text
 
 

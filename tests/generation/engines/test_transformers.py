@@ -350,5 +350,5 @@ def test_what_cannot_be_held_to_a_grammar_says_so(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="neither byte-level nor SentencePiece"):
         Vocabulary(words)
     vocabulary = Vocabulary(byte_level_tokenizer())
-    with pytest.raises(EngineError, match="the output grammar does not suit"):
+    with pytest.raises(EngineError, match="the output grammar is not compatible with"):
         vocabulary.grammar("(unclosed", 500, "cpu")

@@ -1,4 +1,4 @@
-"""The language of a file, as its name or its folder says it."""
+"""The language of a file, from its name or folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HOMES = re.compile(r"_?(?:locales?|lang(?:uage)?s?|i18n|l10n|translations?|mess
 
 def language_of(path: Path) -> str:
     """The code of the language of a file by its name or folder, such as ``de.json``, ``values-pt-rBR/strings.xml`` or
-    ``fr/LC_MESSAGES/app.po``; "" where neither says one."""
+    ``fr/LC_MESSAGES/app.po``; "" if neither contains one."""
     folders = [folder.name for folder in path.absolute().parents]
     folder = folders[0] if folders else ""
     if android := _ANDROID.fullmatch(folder):

@@ -35,7 +35,7 @@ def items(path: Path, content: str) -> Iterator[Item]:
     except json.JSONDecodeError as error:
         raise InputError(f"{path}, line {error.lineno}: not JSON ({error.msg}); fix the file") from None
     except RecursionError:
-        raise InputError(f"{path}: too many objects inside one another") from None
+        raise InputError(f"{path}: objects nested too deeply") from None
     parents: list[tuple[str | int, ...]] = []
     indices: list[int | None] = []  # of a list the next index, of an object None
     key: str | None = None

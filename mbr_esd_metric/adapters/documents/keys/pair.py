@@ -101,7 +101,7 @@ def _document(source: StringFile, target: StringFile, every: bool) -> Document:
         target.write(comments, judged, output)
 
     def unmarkable(checked: Sequence[Checked | None], output: Path) -> None:
-        raise InputError(f"{output}: {target.path.suffix} has no place for comments")
+        raise InputError(f"{output}: {target.path.suffix} does not support comments")
 
     has_comments = target.comment is not None
     return Document(

@@ -21,5 +21,5 @@ def read_properties(path: Path) -> StringFile:
                 entries.append(Entry(part.key, part.value, line))
             line += part.source.count("\n")
     except javaproperties.InvalidUEscapeError as error:
-        raise InputError(f"{path}, line {line}: {error}; write four hexadecimal digits behind \\u") from None
+        raise InputError(f"{path}, line {line}: {error}; write four hexadecimal digits after \\u") from None
     return StringFile(path, tuple(entries), "", HASH, encoding)

@@ -30,9 +30,9 @@ def read_yaml(path: Path) -> StringFile:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}, line {mark.line + 1}" if mark is not None else str(path)
         why = getattr(error, "problem", None) or str(error).partition("\n")[0]
-        raise InputError(f"{where}: not YAML that can be read ({why}); fix the file") from None
+        raise InputError(f"{where}: invalid YAML ({why}); fix the file") from None
     except RecursionError:
-        raise InputError(f"{path}: too many mappings inside one another") from None
+        raise InputError(f"{path}: mappings nested too deeply") from None
     language = ""
     if isinstance(root, yaml.MappingNode) and len(root.value) == 1:
         key, inner = root.value[0]

@@ -183,9 +183,9 @@ def test_a_catalogue_has_all_languages() -> None:
     ("name", "content", "message"),
     [
         ("de.json", '{\n"a": "b",\n}', "de.json, line 3: not JSON"),
-        ("de.json", "[" * 100_000, "not JSON|inside one another"),
-        ("de.yml", "a: b\nc: [d\n", "de.yml, line [23]: not YAML"),
-        ("de.yml", "a: b\n---\nc: d\n", "de.yml, line 2: not YAML"),
+        ("de.json", "[" * 100_000, "not JSON|nested too deeply"),
+        ("de.yml", "a: b\nc: [d\n", "de.yml, line [23]: invalid YAML"),
+        ("de.yml", "a: b\n---\nc: d\n", "de.yml, line 2: invalid YAML"),
         ("de.properties", "a=b\nc=\\u12\n", r"de.properties, line 2: .*four hexadecimal"),
         ("strings.xml", "<resources>\n<string name='a'>b</resources>", "strings.xml, line 2, unit a: not well-formed"),
         ("strings.xml", "<html/>", "the root element is html; give a file whose root element is resources"),
