@@ -117,7 +117,7 @@ def _prefilled(table: RatingTable, name: str | None, least: float | None) -> Seq
     name = name or next(iter(columns), "none")
     if name == "none":
         if least is not None:
-            raise OptionError("--min-confidence changes nothing where no span is marked beforehand")
+            raise OptionError("--min-confidence has no effect where no span is marked beforehand")
         return [None] * len(table.rows)
     if name not in columns:
         raise unknown("input with error spans", name, columns)

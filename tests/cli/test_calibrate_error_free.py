@@ -41,7 +41,7 @@ def test_messages(mbr_esd: Command) -> None:
     for words, message in (
         ("out.json --error-free", "give a metric's files and --error-free RATINGS"),
         ("out.json --error-free mqm.jsonl --precision 2", "--precision 2.0: give a share"),
-        ("out.json mqm.jsonl --precision 0.9", "--precision 0.9 changes nothing"),
+        ("out.json mqm.jsonl --precision 0.9", "--precision 0.9 has no effect"),
     ):
         assert message in mbr_esd("calibrate", words, status=1).err
 

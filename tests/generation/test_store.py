@@ -67,7 +67,7 @@ def test_where_the_store_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert store_path() == Path("/somewhere/s.sqlite")
     for name in ("none", "None", "off"):
         monkeypatch.setenv("MBR_ESD_STORE", name)
-        with pytest.raises(StoreError, match=":memory: keeps nothing"):
+        with pytest.raises(StoreError, match="use :memory: to run without a store"):
             store_path()
     monkeypatch.delenv("MBR_ESD_STORE")
     monkeypatch.setenv("MBR_ESD_CACHE", str(tmp_path))
