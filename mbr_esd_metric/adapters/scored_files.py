@@ -107,7 +107,9 @@ class SegmentRating:
         candidates; means over sentences, which are shown one by one, and blank translations aside."""
         if self.input_mqm is None or self.annotation is None or self.parts or self.blank:
             return False
-        return all(abs(self.input_mqm - mqm_score(self.annotation, name)) > 1e-6 for name in ("paper", "google"))
+        readings = self.annotation, self.annotation.with_spans(self.annotation)  # a span given twice counts once
+        scores = [mqm_score(spans, name) for spans in readings for name in ("paper", "google")]
+        return all(abs(self.input_mqm - score) > 1e-6 for score in scores)
 
     @property
     def score(self) -> float | None:

@@ -11,7 +11,6 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -235,8 +234,15 @@ def locale_data(locale: str, parts: Sequence[str]) -> Mapping[str, Any]:
     from babel.localedata import LocaleDataDict, load
 
     data = load(locale)
-    found: Mapping[str, Any] = LocaleDataDict({part: deepcopy(data[part]) for part in parts})
+    found: Mapping[str, Any] = LocaleDataDict({part: _copied(data[part]) for part in parts})
     return found
+
+
+def _copied(data: Any) -> Any:
+    """A copy of nested dictionaries (`deepcopy` is slower); strings and aliases stay the same objects."""
+    if isinstance(data, dict):
+        return {key: _copied(one) for key, one in data.items()}
+    return tuple(map(_copied, data)) if isinstance(data, tuple) else data
 
 
 def _add_names(found: Lexicon, locale: Mapping[str, Any]) -> None:
@@ -334,13 +340,12 @@ def names_of(text: str, words: Lexicon, *, exact: bool) -> Iterator[Name]:
         yield from _unspaced_names(text, words)
     if not words.forms:
         return
-    places = [(match.start(), match.end()) for match in TOKEN.finditer(text)]
-    tokens = [fold(text[start:end]) for start, end in places]
+    places, tokens = _tokens(text)
     past = 0
     for at, token in enumerate(tokens):
-        if at < past:
-            continue
         forms = words.first(token)
+        if not forms or at < past:
+            continue
         length = 0
         for form in forms:
             size = len(form.tokens)
@@ -356,6 +361,15 @@ def names_of(text: str, words: Lexicon, *, exact: bool) -> Iterator[Name]:
                 sure = sure and (len(form.tokens[0]) >= 6 or not begins(text, start))
             length, past = size, at + size
             yield Name(start, end, form.kind, form.keys, sure)
+
+
+@lru_cache(maxsize=8)
+def _tokens(text: str) -> tuple[list[tuple[int, int]], list[str]]:
+    """The places of the tokens of a text, and the tokens, folded."""
+    places = [match.span() for match in TOKEN.finditer(text)]
+    if text.isascii():
+        return places, TOKEN.findall(text.lower())
+    return places, [fold(text[start:end]) for start, end in places]
 
 
 def begins(text: str, start: int) -> bool:

@@ -150,6 +150,8 @@ def _invented(source: _Side, translation: _Side, context: Context) -> list[Numbe
     if ("月" in source.text) != ("月" in translation.text):  # months are names elsewhere
         before = [one for one in before if source.text[one.end : one.end + 2].strip()[:1] != "月"]
         after = [one for one in after if translation.text[one.end : one.end + 2].strip()[:1] != "月"]
+    if all(_explained(one, translation, _Side(source.text, before)) for one in after):
+        return []
     first = _Side(source.text, [*before, *roman_numerals(source.text)])
     second = _Side(translation.text, [*after, *roman_numerals(translation.text)])
     lost = [one for one in first.numbers if not _explained(one, first, second)]
@@ -290,7 +292,9 @@ def _signs(source: str, translation: str, before: Sequence[Number], after: Seque
         warm = translation if any(cold[0]) else source
         if _DEGREES.match(source, before[0].end) and not _BELOW.search(_DEGREES.sub("", warm)):
             return [after[0]]
-    if _RESULT_WORD.search(source) and not _RIGHT_TO_LEFT.search(source + translation):
+    lowered = source.casefold()
+    may_result = "score" in lowered or "result" in lowered
+    if may_result and _RESULT_WORD.search(source) and not _RIGHT_TO_LEFT.search(source + translation):
         results = _RESULT.findall(source), _RESULT.findall(translation)
         if len(results[0]) == len(results[1]) == 1:
             (a, b), (c, d) = ([*map(int, one[0])] for one in results)

@@ -23,6 +23,8 @@ _NUMBER = re.compile(
     r"(?P<part>[½⅓⅔¼¾⅛⅜⅝⅞])?"
     r"|(?P<vulgar>[½⅓⅔¼¾⅛⅜⅝⅞])"
 )
+#: What a number begins with: found faster than a number.
+_FIRST = re.compile(r"[\d½⅓⅔¼¾⅛⅜⅝⅞]")
 _MARKS = str.maketrans("．٫·，٬’\u00a0\u202f\u2009", "...,,'   ")
 #: Languages with a decimal point, in which three digits after a comma are thousands.
 _POINT = frozenset(("en", "zh", "ja", "ko", "th", "he"))
@@ -61,7 +63,10 @@ _WESTERN: dict[tuple[int, ...], str] = {
     (10**6, 1): "m\\b",
 }
 _SCALE = re.compile(
-    r"[\s\u00a0\u202f-]{0,2}(?:" + "|".join(f"({words})" for words in _WESTERN.values()) + ")", re.IGNORECASE
+    r"[\s\u00a0\u202f-]{0,2}"
+    + f"(?=[{''.join(sorted({word[0] for words in _WESTERN.values() for word in words.split('|')}))}])"  # is faster
+    + f"(?:{'|'.join(f'({words})' for words in _WESTERN.values())})",
+    re.IGNORECASE,
 )
 _FACTORS = tuple(_WESTERN)
 #: A scale that may stand for two numbers together: 3 to 5 million.
@@ -105,7 +110,7 @@ def numbers(text: str, languages: tuple[str, ...] = ()) -> tuple[Number, ...]:
     point, english = {*languages} <= _POINT and bool(languages), languages == ("en",)
     found: list[Number] = []
     at = 0
-    while len(found) <= MANY and (match := _NUMBER.search(text, at)) is not None:
+    while len(found) <= MANY and (first := _FIRST.search(text, at)) and (match := _NUMBER.match(text, first.start())):
         plain = _read(text, match, point=point)
         number = _scaled(text, plain, english=english)
         if number.scaled and found and not found[-1].scaled and number.start - found[-1].end <= _TOGETHER:
@@ -148,10 +153,10 @@ def _values(groups: Sequence[str], marks: Sequence[str], *, point: bool) -> froz
     # In India all groups but the last have two digits.
     thousands = one_mark and plain and first <= 3 and rest[-1] == 3 and {*rest[:-1]} <= {2, 3}
     if not rest or thousands:
-        values.add(Fraction("".join(groups)))
+        values.add(Fraction(int("".join(groups))))
     decimal = plain and rest and marks[-1] in ".," and marks[-1] not in marks[:-1] and {*rest[:-1]} <= {2, 3}
     if decimal and not (point and thousands and marks[-1] == "," and groups[0] != "0"):
-        values.add(Fraction(f"{''.join(groups[:-1])}.{groups[-1]}"))
+        values.add(Fraction(int("".join(groups)), 10 ** len(groups[-1])))
     if marks == ["/"] and int(groups[1]):
         values.add(Fraction(int(groups[0]), int(groups[1])))
     return frozenset(values)

@@ -23,7 +23,10 @@ from mbr_esd_metric.metric.units import units_of
 from mbr_esd_metric.prompting.formats import get_format
 
 #: Model -> how long it takes where it runs without a server (docs/small-model.md: in float32, the slower way).
-MEASURED = {"mbr-esd-small": "about 40 s for 1,000 on two cores", "mbr-esd-checks": "about 2 s for 5,000 strings"}
+MEASURED = {
+    "mbr-esd-small": "about 40 s for 1,000 on two cores",
+    "mbr-esd-checks": "about 2 s for 5,000 strings, 3 s without lp=",
+}
 #: Bytes for each token of a prompt, for estimates: about four in English, fewer in other languages.
 BYTES_A_TOKEN = 3.5
 

@@ -134,23 +134,41 @@ def _identifier() -> Any:
     return identifier
 
 
+def _features(text: str) -> dict[int, int]:
+    """Feature of the identifier -> how often the text has it, in order: `instance2fv`, in half its time."""
+    identifier = _identifier()
+    moves, state, states = identifier.tk_nextmove, 0, []
+    for byte in text.encode("utf8", errors="surrogatepass"):
+        state = moves[(state << 8) + byte]
+        states.append(state)
+    found: dict[int, int] = {}
+    for state, times in Counter(states).items():
+        for feature in identifier.tk_output.get(state, ()):
+            found[feature] = found.get(feature, 0) + times
+    return dict(sorted(found.items()))
+
+
 def _likelihoods(text: str) -> dict[str, float]:
     """Language -> the logarithm of its probability, without a constant. A feature of the text that is there several
     times counts by its logarithm, so that no repeated word decides."""
     import numpy as np
 
     identifier, text = _identifier(), text[:_BEGINNING]
-    counts = identifier.instance2fv(text.lower() if text.isupper() else text)
-    features = counts.nonzero()[0]
-    weights = np.log2(counts[features].astype(np.float32) + 1)
+    counts = _features(text.lower() if text.isupper() else text)
+    weights = np.log2(np.array([*counts.values()], np.float32) + 1)
     # A product of matrices would wake the threads of BLAS, which takes longer than the product.
-    scores = np.einsum("f,fl->l", weights, identifier.nb_ptc[features]) + identifier.nb_pc
-    return dict(zip(identifier.nb_classes, scores.tolist(), strict=True))
+    scores = np.einsum("f,fl->l", weights, identifier.nb_ptc[[*counts]] if counts else identifier.nb_ptc[:0])
+    return dict(zip(identifier.nb_classes, (scores + identifier.nb_pc).tolist(), strict=True))
+
+
+def _has_letters(text: str) -> bool:
+    """Whether a text has enough letters that its language is told."""
+    return len(text) >= FEWEST_LETTERS and sum(map(str.isalpha, text)) >= FEWEST_LETTERS
 
 
 def language_of(text: str) -> str | None:
     """The code of the language of a text, up to those that are alike; None of a short one, or if it is not sure."""
-    if sum(map(str.isalpha, text)) < FEWEST_LETTERS:
+    if not _has_letters(text):
         return None
     likelihoods = _likelihoods(text)
     found = max(likelihoods, key=likelihoods.__getitem__)
@@ -161,7 +179,7 @@ def language_of(text: str) -> str | None:
 def other_language(text: str, code: str) -> str | None:
     """The code of the language of a text that is surely not in the language of this code; else None."""
     expected = language_code(code)
-    if sum(map(str.isalpha, text)) < FEWEST_LETTERS:
+    if not _has_letters(text):
         return None
     likelihoods = _likelihoods(text)
     found = max(likelihoods, key=likelihoods.__getitem__)
@@ -177,7 +195,7 @@ def alike(one: str, other: str) -> bool:
 
 def text_language(text: str) -> str:
     """The code of the language that a text is surely in; "" if it is short, or might be in another one."""
-    if sum(map(str.isalpha, text)) < FEWEST_LETTERS:
+    if not _has_letters(text):
         return ""
     first, second = sorted(_likelihoods(text).items(), key=lambda one: -one[1])[:2]
     return first[0] if first[1] - second[1] >= _SURE else ""
