@@ -54,3 +54,9 @@ def test_the_systems_that_are_promised_are_tested() -> None:
 def test_issue_forms_have_githubs_labels() -> None:
     forms = [yaml.safe_load(path.read_text("utf-8")) for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")]
     assert sorted(label for form in forms for label in form.get("labels", [])) == ["bug", "enhancement"]
+
+
+def test_changes_stand_under_the_headings_of_keep_a_changelog() -> None:
+    newest = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1:3]
+    for version in newest:
+        assert [*re.findall(r"^### (.+)$", version, re.MULTILINE)] == ["Added", "Changed", "Removed", "Fixed"]
