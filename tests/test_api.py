@@ -104,7 +104,7 @@ def test_options_and_fields_are_the_same() -> None:
     items = [Candidate(annotation=one.annotation, logprob=-float(at)) for at, one in enumerate(ITEMS)]
     assert decide(items, MT, options) == decide(items, MT, rule="map", utility="f1")
     assert decide(items, MT, options, rule="majority") == decide(items, MT, rule="majority", utility="f1")
-    with pytest.raises(OptionError, match="give a DecisionOptions, or fields by name"):
+    with pytest.raises(OptionError, match="pass a DecisionOptions, or fields by name"):
         decide(items, MT, "map")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="unknown option of a decision 'rul'; did you mean 'rule'"):
         decide(items, MT, rul="map")  # type: ignore[call-arg]
@@ -161,7 +161,7 @@ def test_a_metric_is_like_comets() -> None:
         metric.predict([], batch_sise=8)  # type: ignore[call-arg]
     with pytest.raises(InputError, match=r"different lengths: 'src' 1, 'mt' 2"):
         metric.predict({"src": ["a"], "mt": ["b", "c"]})
-    with pytest.raises(InputError, match=r"samples\['src'\] is str; give a list of texts"):
+    with pytest.raises(InputError, match=r"samples\['src'\] is str; pass a list of texts"):
         metric.predict({"src": "a", "mt": "b"})
     with pytest.raises(OptionError, match="mc_dropout"):
         metric.predict([], mc_dropout=3)
@@ -186,8 +186,8 @@ WORD: Any = "high"
         (lambda: decide([Candidate(annotation=())], NONE), "the translation is NoneType; give a text"),
         (lambda: decide([Candidate(annotation=()), Candidate(BYTES)], "text"), "candidate 2: text is bytes"),
         (lambda: decide([Candidate(annotation=(), logprob=WORD)], "text"), "candidate 1: logprob is str; give a num"),
-        (lambda: load_metric(NONE, n=8), "a model name is a text such as 'mbr-esd-small', not None"),
-        (lambda: load_metric("mbr-esd-demo").predict(NONE), "samples are NoneType; give a list of dicts"),
+        (lambda: load_metric(NONE, n=8), "a model name must be a text such as 'mbr-esd-small', got None"),
+        (lambda: load_metric("mbr-esd-demo").predict(NONE), "samples is NoneType; pass a list of dicts"),
     ],
 )
 def test_wrong_kinds_are_input_errors(call: Callable[[], object], part: str) -> None:

@@ -57,7 +57,7 @@ def mbr_esd(site: Path, *words: str) -> str:
 
 def test_models_list_what_was_added(installed: Path) -> None:
     models = mbr_esd(installed, "models", "mbr-esd-llama")
-    assert f"how the model is run: {', '.join(['auto', *ENGINES.builtin, 'example-first-word'])}\n" in models
+    assert f"engine that runs the model: {', '.join(['auto', *ENGINES.builtin, 'example-first-word'])}\n" in models
     assert f": {', '.join([*SIMILARITIES.builtin, 'example-jaccard'])}, or a mean such as" in models
     assert "; example-longest: the most error spans" in models
     checked = mbr_esd(installed, "models", "--check")

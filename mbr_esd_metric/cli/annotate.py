@@ -27,11 +27,15 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add its verbs."""
+    """Add its subcommands."""
     verbs = (
-        Verb("export", "a campaign for Pearmut, with error spans to begin from", f"{__name__}:export"),
-        Verb("import", "what annotators gave back, as ratings that every verb reads", f"{__name__}:import"),
-        Verb("report", "the systems compared by people, and what pre-filled spans did", f"{__name__}:report"),
+        Verb("export", "create a Pearmut campaign, optionally with pre-filled error spans", f"{__name__}:export"),
+        Verb("import", "convert Pearmut's annotations to ratings that the other commands read", f"{__name__}:import"),
+        Verb(
+            "report",
+            "compare systems by human ratings, and measure the effect of pre-filled spans",
+            f"{__name__}:report",
+        ),
     )
     add_verbs(parser, verbs)
     parser.epilog = "example:\n  mbr-esd annotate export --help"
@@ -43,27 +47,44 @@ examples:
   mbr-esd annotate export out.json --lp en-de --annotators anna ben --checks 2 -o campaign.json
   pearmut add campaign.json && pearmut run
 
-A file is what `mbr-esd score` and comet-score write, candidates, or decisions and their candidates. Systems have no
-names for annotators.
+Inputs are the output of `mbr-esd score --to_json` or comet-score --to_json, candidates, or decisions with their
+candidates. Annotators do not see system names.
 """
 
 
 def configure_export(parser: argparse.ArgumentParser) -> None:
-    """Inputs, what is marked before people begin, and who sees what."""
+    """Add inputs, pre-filled spans, and the assignment of documents to annotators."""
     parser.add_argument("inputs", nargs="*", metavar="[NAME=]FILE", help="scored or decided translations")
-    parser.add_argument("--test-set", metavar="T", help="instead of files: the folder of one, such as data/wmt24")
-    parser.add_argument("--lp", required=True, metavar="LP", help="the language pair, such as en-de")
     parser.add_argument(
-        "-o", "--output", required=True, metavar="OUT.json", help="the campaign; its name is the file's"
+        "--test-set", metavar="T", help="read this test set instead of files: its folder, such as data/wmt24"
     )
-    parser.add_argument("--protocol", choices=["ESA", "MQM"], default="ESA", help="spans and a score, or categories")
-    parser.add_argument("--annotators", nargs="+", default=["1"], metavar="N", help="how many, or their names")
-    parser.add_argument("--each", type=int, default=1, metavar="K", help="annotators of each document (%(default)s)")
-    parser.add_argument("--documents", metavar="FILE", help="a document name a source line (default: each line is one)")
-    parser.add_argument("--budget", type=int, metavar="N", help="only so many segments, at random, with all systems")
-    parser.add_argument("--prefill", metavar="NAME", help="the input whose spans are marked beforehand, or none")
-    parser.add_argument("--min-confidence", type=float, metavar="P", help="mark only spans at least this sure")
-    parser.add_argument("--checks", type=int, default=0, metavar="N", help="attention checks for each annotator")
+    parser.add_argument("--lp", required=True, metavar="LP", help="language pair, such as en-de")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="OUT.json", help="campaign file; the campaign gets the file's name"
+    )
+    parser.add_argument(
+        "--protocol",
+        choices=["ESA", "MQM"],
+        default="ESA",
+        help="protocol: spans and a score, or spans with categories",
+    )
+    parser.add_argument(
+        "--annotators", nargs="+", default=["1"], metavar="N", help="number of annotators, or their names"
+    )
+    parser.add_argument(
+        "--each", type=int, default=1, metavar="K", help="number of annotators per document (%(default)s)"
+    )
+    parser.add_argument(
+        "--documents",
+        metavar="FILE",
+        help="file with the document name of each source line (default: every line is its own document)",
+    )
+    parser.add_argument("--budget", type=int, metavar="N", help="sample N segments at random, each with all systems")
+    parser.add_argument("--prefill", metavar="NAME", help="pre-fill the spans of this input, or none")
+    parser.add_argument(
+        "--min-confidence", type=float, metavar="P", help="pre-fill only spans with at least this confidence"
+    )
+    parser.add_argument("--checks", type=int, default=0, metavar="N", help="number of attention checks per annotator")
     parser.epilog = _EXPORT
 
 
@@ -75,11 +96,11 @@ def run_export(args: argparse.Namespace) -> int:
     sources = [NamedPath.parse(text) for text in args.inputs]
     check_output(args.output, [*(source.path for source in sources), args.documents])
     if bool(sources) == bool(args.test_set):
-        raise OptionError("give files with translations, or --test-set")
+        raise OptionError("specify files with translations, or --test-set")
     if args.checks < 0:
-        raise OptionError(f"--checks {args.checks}: give 0 or more")
+        raise OptionError(f"--checks {args.checks}: must be 0 or more")
     if args.budget is not None and args.budget < 1:
-        raise OptionError(f"--budget {args.budget}: give 1 or more segments")
+        raise OptionError(f"--budget {args.budget}: must be 1 or more")
     language_pair(args.lp)
     name = file_name(Path(args.output).name.partition(".")[0], "the campaign")
     test_set = None
@@ -113,11 +134,13 @@ def _prefilled(table: RatingTable, name: str | None, least: float | None) -> Seq
     rows = {one.name: [None if each is None else each.annotation for each in one.ratings] for one in table.columns}
     columns = {column: row for column, row in rows.items() if any(annotation is not None for annotation in row)}
     if name is None and len(columns) > 1:
-        raise OptionError(f"there are error spans of {', '.join(columns)}; name one with --prefill, or --prefill none")
+        raise OptionError(
+            f"several inputs have error spans ({', '.join(columns)}); choose one with --prefill, or use --prefill none"
+        )
     name = name or next(iter(columns), "none")
     if name == "none":
         if least is not None:
-            raise OptionError("--min-confidence has no effect where no span is marked beforehand")
+            raise OptionError("--min-confidence has no effect without pre-filled spans")
         return [None] * len(table.rows)
     if name not in columns:
         raise unknown("input with error spans", name, columns)
@@ -172,17 +195,17 @@ def _annotators(names: Sequence[str]) -> tuple[str, ...]:
     """The names, or as many as the only one says."""
     if len(names) == 1 and names[0].isdigit():
         if int(names[0]) < 1:
-            raise OptionError(f"--annotators {names[0]}: give 1 or more, or names")
+            raise OptionError(f"--annotators {names[0]}: must be 1 or more, or a list of names")
         return tuple(f"annotator{number + 1}" for number in range(int(names[0])))
     if len(set(names)) < len(names):
-        raise OptionError(f"--annotators {' '.join(names)}: a name is there twice")
+        raise OptionError(f"--annotators {' '.join(names)}: duplicate name")
     return tuple(names)
 
 
 _IMPORT = """\
 examples:
   mbr-esd annotate import campaign.json annotations.json -o ratings.jsonl    Pearmut's download
-  mbr-esd annotate import FOLDER -o ratings.jsonl                            the folder in which it runs
+  mbr-esd annotate import FOLDER -o ratings.jsonl                            Pearmut's working folder
   mbr-esd report out.json ratings.jsonl -o report.html
 
 `report`, `show`, `calibrate` and `wmt` read the ratings. Attention checks are left out.
@@ -191,15 +214,20 @@ examples:
 
 def configure_import(parser: argparse.ArgumentParser) -> None:
     """The campaign, its annotations, and where the ratings go."""
-    parser.add_argument("campaign", metavar="CAMPAIGN", help="the campaign's file, or the folder where Pearmut runs")
-    parser.add_argument("annotations", nargs="?", metavar="ANNOTATIONS", help="the download, where that is a file")
+    parser.add_argument("campaign", metavar="CAMPAIGN", help="campaign file, or Pearmut's working folder")
+    parser.add_argument(
+        "annotations",
+        nargs="?",
+        metavar="ANNOTATIONS",
+        help="annotations downloaded from Pearmut; required if CAMPAIGN is a file",
+    )
     parser.add_argument("-o", "--output", required=True, metavar="OUT.jsonl", help="the ratings")
-    parser.add_argument("--lp", metavar="LP", help="the language pair, where the campaign was not made here")
+    parser.add_argument("--lp", metavar="LP", help="language pair, for campaigns that mbr-esd did not create")
     parser.epilog = _IMPORT
 
 
 def run_import(args: argparse.Namespace) -> int:
-    """Write the ratings, and say who passed the attention checks."""
+    """Write the ratings, and print the attention checks that each annotator passed."""
     from mbr_esd_metric.adapters.pearmut.annotations import Campaign, answers_of, ratings_of, read_campaign, read_log
     from mbr_esd_metric.adapters.ratings import write_rating_lines
 
@@ -208,14 +236,12 @@ def run_import(args: argparse.Namespace) -> int:
     if args.annotations is not None:
         log = read_log(args.annotations, str(made["campaign_id"]))
     if log is None:
-        raise InputError(
-            f"{args.campaign} is the campaign alone; give the annotations that Pearmut's page downloads too"
-        )
+        raise InputError(f"{args.campaign} is only the campaign; also specify the annotations downloaded from Pearmut")
     campaign = Campaign.of(made, args.lp)
     answers = answers_of(campaign, log)
     ratings = ratings_of(campaign, answers)
     if not ratings:
-        raise InputError(f"{args.campaign}: nobody has finished a screen of {made['campaign_id']} yet")
+        raise InputError(f"{args.campaign}: no annotator has completed a screen of {made['campaign_id']} yet")
     write_rating_lines(args.output, ratings)
     people = number_of(len({one.rater for one in ratings}), "annotator")
     print(f"{printable(args.output)}: {number_of(len(ratings), 'rating')} of {people}")
@@ -229,7 +255,7 @@ def run_import(args: argparse.Namespace) -> int:
 
 def configure_report(parser: argparse.ArgumentParser) -> None:
     """The ratings."""
-    parser.add_argument("ratings", nargs="+", metavar="RATINGS", help="what `mbr-esd annotate import` wrote")
+    parser.add_argument("ratings", nargs="+", metavar="RATINGS", help="output of `mbr-esd annotate import`")
     parser.epilog = "example:\n  mbr-esd annotate report ratings.jsonl"
 
 

@@ -1,7 +1,7 @@
-"""`mbr-esd calibrate`: how often do humans confirm a span of a given confidence?
+"""`mbr-esd calibrate`: calibration of span confidences against human ratings.
 
-With --error-free: which translations are without error? `mbr-esd leaderboard --view precision-recall` asks another
-question: how a span measure changes with the threshold.
+With --error-free: a classifier of error-free translations. For span measures as a function of the confidence
+threshold, see `mbr-esd leaderboard --view precision-recall`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ examples:
   mbr-esd calibrate dev.json ratings.tsv --save FOLDER/calibration.json
   mbr-esd calibrate out.json --error-free ratings.jsonl --precision 0.95 --save error-free.json
 
-Human ratings are among the inputs (TSV), or those of the test set. A span is confirmed by the share of its characters
-that a human marks; severity plays no part (leaderboard --view precision-recall has curves with severity).
-With the file calibration.json in it, a model folder recalibrates its confidences.
+Human ratings come from one of the inputs (TSV) or from the test set. The confirmation of a span is the share of its
+characters that a human marks, regardless of severity (for curves with severity: leaderboard --view precision-recall).
+A model folder with the file calibration.json recalibrates the confidences of that model.
 """
 
 
@@ -37,20 +37,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Inputs, tables, plot, and the recalibration."""
     add_inputs(parser)
     add_table(parser)
-    parser.add_argument("--plot", metavar="OUT.png", help="reliability, precision and recall, risk and coverage")
-    parser.add_argument("--save", metavar="FILE", help="learn a monotone recalibration on one metric, and write it")
+    parser.add_argument("--plot", metavar="OUT.png", help="plot reliability, precision and recall, risk and coverage")
+    parser.add_argument(
+        "--save", metavar="FILE", help="fit an isotonic recalibration to one metric, and write it to this file"
+    )
     parser.add_argument(
         "--error-free",
         nargs="*",
         metavar="RATINGS",
-        help="learn which translations are without error, from these files, or the test set's gold (with one --metric)",
+        help="fit a classifier of error-free translations to these ratings, or to the test set's gold (with one "
+        "--metric)",
     )
-    parser.add_argument("--precision", type=float, metavar="P", help="of --error-free (default: the highest MCC)")
+    parser.add_argument(
+        "--precision", type=float, metavar="P", help="target precision of --error-free (default: maximize MCC)"
+    )
     parser.epilog = _EPILOG
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the tables; plot and learn where that is asked for."""
+    """Print the tables; plot and fit on request."""
     from mbr_esd_metric.core.recalibration import Recalibration
     from mbr_esd_metric.files.records import write_recalibration
     from mbr_esd_metric.report.evaluations import calibration_plot, calibration_tables, predicted_of
@@ -66,15 +71,17 @@ def run(args: argparse.Namespace) -> int:
     table = read_inputs(args)
     metrics = predicted_of(table)
     if not any(column.human for column in table.columns):
-        raise InputError("no human annotations among the inputs; add their TSV, or name a test set that has any")
+        raise InputError(
+            "no human annotations among the inputs; add a TSV file of them, or use a test set that has them"
+        )
     if not metrics:
-        raise InputError("no metric has error spans with a confidence on a translation that a human rated")
+        raise InputError("no metric has error spans with confidences on human-rated translations")
     print(render_all(calibration_tables(table), args.table), end="")
     if args.plot:
         save(calibration_plot(table), Path(args.plot))
     if args.save:
         if len(metrics) > 1:
-            raise OptionError(f"--save learns from one metric, and there are {', '.join(metrics)}; give one")
+            raise OptionError(f"--save fits one metric, but the inputs have {', '.join(metrics)}; specify one of them")
         ((name, predicted),) = metrics.items()
         learnt = f"{number_of(len(predicted), 'span')} of {name}"
         if len(predicted) < _ENOUGH:
@@ -96,12 +103,12 @@ def _error_free(args: argparse.Namespace) -> int:
     if args.plot:
         raise no_effect_error("--plot", "--error-free")
     if args.precision is not None and not 0 < args.precision < 1:
-        raise OptionError(f"--precision {args.precision}: give a share between 0 and 1")
+        raise OptionError(f"--precision {args.precision}: must be between 0 and 1")
     if bool(args.test_set) == bool(args.error_free) or bool(args.inputs) == bool(args.test_set):
-        raise OptionError("give a metric's files and --error-free RATINGS, or --test-set, --metric and --error-free")
+        raise OptionError("specify a metric's files and --error-free RATINGS, or --test-set, --metric and --error-free")
     if args.test_set:
         if len(args.metric) != 1:
-            raise OptionError("--error-free learns from one metric; name it with --metric")
+            raise OptionError("--error-free fits one metric; choose it with --metric")
         test_set = load_optional_test_set(args)
         assert test_set is not None
         judged, labels = scored_of_test_set(test_set, args.metric[0])

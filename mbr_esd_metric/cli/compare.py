@@ -37,25 +37,25 @@ _DROPS, _SHOWN = 5, 40
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Files of several systems, and the gate."""
+    """Add the systems' files, and the gate."""
     parser.add_argument(
         "files",
         nargs="+",
         metavar="[NAME=]FILE",
-        help="what `score --to_json`, comet-score --to_json, `decide` or `sample` wrote, of one or more systems; NAME "
-        "is shown for it",
+        help="output of `score --to_json`, comet-score --to_json, `decide` or `sample`, with one or more systems; "
+        "NAME is its label",
     )
     add_table(parser)
     parser.add_argument(
         "--fail-if-worse",
         action="store_true",
-        help="exit status 3 if the mean of the second system is significantly lower than that of the first (p < 0.05)",
+        help="exit with status 3 if the second system's mean is significantly lower than the first one's (p < 0.05)",
     )
     parser.add_argument(
         "--max-drop",
         type=float,
         metavar="X",
-        help="exit status 3 if a segment of the second system scores more than X below the same one of the first",
+        help="exit with status 3 if any segment's score drops by more than X from the first to the second system",
     )
     add_gate(parser)
     parser.epilog = (
@@ -66,9 +66,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one row a system, best first, then one a pair of systems, then the segments that lost most."""
+    """Print one row per system, best first, then one per pair of systems, then the largest score drops."""
     if args.max_drop is not None and not 0 <= args.max_drop < math.inf:
-        raise OptionError(f"--max-drop {args.max_drop:g}: give a difference of scores from 0, such as 0.3")
+        raise OptionError(f"--max-drop {args.max_drop:g}: must be a score difference of 0 or more, such as 0.3")
     gate = args.fail_if_worse or args.max_drop is not None
     check_gate(args, gate)
     files = [NamedPath.parse(text) for text in args.files]
@@ -116,7 +116,7 @@ def _systems(files: Sequence[NamedPath]) -> dict[str, _System]:
         for row in (read := list(_rows(path))):
             rows.setdefault((path, row.system), []).append(row)
         if not read:
-            raise InputError(f"{path} has no segment; give what `mbr-esd score --to_json` or `mbr-esd sample` wrote")
+            raise InputError(f"{path} is empty; specify output of `mbr-esd score --to_json` or `mbr-esd sample`")
     by_source = all(row.source is not None for system in rows.values() for row in system)
     systems: dict[str, _System] = {}
     for name, system in zip(system_names(list(rows), names), rows.values(), strict=True):
@@ -142,7 +142,7 @@ def _rows(path: str) -> Iterator[_Row]:
 
     kind = kind_of_input(Path(path))
     if kind == "mqm":
-        raise InputError(f"{path} has ratings of people; compare what a metric wrote")
+        raise InputError(f"{path} contains human ratings; specify the output of a metric")
     if kind == "comet":
         for row in read_comet_json(Path(path)):
             stored = SampledScore(math.nan if row.input_score is None else row.input_score, 0.0)
@@ -158,7 +158,7 @@ def _rows(path: str) -> Iterator[_Row]:
         settings = Settings(None, signature_of_file(path, options), path)
         for record, decision in decided_records(path, options):
             if decision is None:
-                raise NoValidCandidateError(f"{path}, {record.label}: no candidate can be read; sample it anew")
+                raise NoValidCandidateError(f"{path}, {record.label}: no valid candidate; sample the segment again")
             score = sampled_score(decision, record.columns, record.source, record.translation, options, _RESAMPLES, rng)
             place = Place(path, record.id)
             texts = record.source, record.translation
@@ -192,7 +192,7 @@ def _checks(systems: Mapping[str, _System], fail_if_worse: bool, max_drop: float
     """Whether the second system is as good as the first, on the mean and segment by segment."""
     options = ["--fail-if-worse"] * fail_if_worse + ["--max-drop"] * (max_drop is not None)
     if len(systems) != 2:
-        raise InputError(f"{options[0]} compares two systems, the old and the new one, not {len(systems)}")
+        raise InputError(f"{options[0]} requires exactly two systems, old and new (got {len(systems)})")
     (old, rows), (new, others) = systems.items()
     a, b = _both(rows, others)
     name = f"{new} against {old}"
@@ -224,7 +224,7 @@ def _mean_check(name: str, old: str, new: str, pair: SystemPair) -> Check:
         return Check(name, than == "better", f"{new} is {than} than {old} by {abs(pair.difference):#.4g} {numbers}")
     higher = "lower" if pair.difference < 0 else "higher"
     mean = f"the mean of {new} is {higher} than that of {old} by {abs(pair.difference):#.4g}"
-    return Check(name, True, f"{mean}, which is not significant {numbers}")
+    return Check(name, True, f"{mean}, but the difference is not significant {numbers}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +307,7 @@ def _means(systems: Mapping[str, _System], sampled: bool) -> Table:
                 **_intervals(mean, sampled, ""),
             }
         )
-    notes = ["95% intervals of the mean score (bootstrap over segments); a score is in [0, 1]", *problems]
+    notes = ["95% confidence intervals of the mean score (bootstrap over segments); scores are in [0, 1]", *problems]
     comparable = _comparability(systems.values())
     notes += [f"{comparable.problem} cannot be compared"] if comparable.problem else []
     models = {row.settings.title for system in systems.values() for row in system.values()}
@@ -338,7 +338,7 @@ def _pairs(systems: Mapping[str, _System], sampled: bool) -> Table:
                 Column("verdict", "verdict"): pair.verdict,
             }
         )
-    notes = ["p: two-sided permutation test of the signs of the segments' differences"] if rows else []
+    notes = ["p: two-sided sign-flip permutation test on the segment differences"] if rows else []
     return table_of("pairs of systems", rows, notes)
 
 

@@ -11,19 +11,19 @@ from mbr_esd_metric.errors import first_of, logger, number_of
 from mbr_esd_metric.files.paths import check_output
 
 _EXAMPLE = """\
-A file says how the model that was sampled decides; options change that.
+The defaults are the decision options stored in the candidates file; options given here override them.
 
 example:
   mbr-esd decide candidates.jsonl.gz -o decisions.jsonl --utility softf1
 
-CANDIDATES is JSON lines, a segment a line,
+CANDIDATES is JSON lines, one segment per line,
   {"id": "1", "system": "A", "src": "...", "mt": "...", "candidates": [{"text": "...", "logprob": -9.1}, ...]}
 or the released code's *.gen.json; both may be compressed (.gz, .zst). The output is JSON lines in the same order.
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the candidates, the output, and the options of a decision."""
+    """Add the candidates, the output, and the decision options."""
     # The matrices of a segment are small, and threads inside a process would be slower. Set this before numpy loads.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
@@ -35,25 +35,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--skip-invalid",
         action="store_true",
-        help="leave out and count lines that are malformed or have no valid candidate; else the first stops the run",
+        help="skip and count malformed lines and lines without a valid candidate, instead of stopping at the first",
     )
-    parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
+    parser.add_argument("--quiet", action="store_true", help="print neither progress nor summary")
 
 
 def option_help(name: str) -> str:
-    """An option's meaning, and the values that it takes, for people."""
+    """Help text of an option: its meaning and its valid values."""
     metadata = FIELDS[name].metadata
     takes = metadata["takes"]() if callable(metadata["takes"]) else metadata["takes"]
     return f"{metadata['help']}: {takes or ', '.join(metadata['valid']())}"
 
 
 def flag(name: str) -> str:
-    """The option of the command line for a field."""
+    """Command-line option for a field."""
     return f"--{name.replace('_', '-')}"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Decide, and print how many segments were decided and what was left out."""
+    """Decide, and print the number of decided and skipped segments."""
     from mbr_esd_metric.core.corrections import NOT_APPLIED
     from mbr_esd_metric.core.decision import UNSURE
     from mbr_esd_metric.decoding.file import decide_file, file_options, workers_for
@@ -78,8 +78,8 @@ def run(args: argparse.Namespace) -> int:
             candidates = number_of(counts["valid"] + counts["invalid"], "candidate")
             why = first_of([f"{count} {reason}" for reason, count in summary.reasons.most_common()], 3)
             said.append(f"{counts['invalid']} of {candidates} could not be read ({why})")
-        spans = {"not found in the translation, and dropped": counts["dropped"], FOUND_INEXACTLY: counts["inexact"]}
-        spans |= {"malformed, and dropped": counts["malformed"]}
+        spans = {"dropped: not found in the translation": counts["dropped"], FOUND_INEXACTLY: counts["inexact"]}
+        spans |= {"dropped: malformed": counts["malformed"]}
         said += [f"{number_of(count, 'error span')} {what}" for what, count in spans.items() if count]
         if counts["not_applied"]:
             said.append(f"{number_of(counts['not_applied'], 'correction')} {NOT_APPLIED}")

@@ -22,17 +22,21 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add its verbs."""
+    """Add its subcommands."""
     verbs = (
-        Verb("pairs", "candidates -> preference pairs, chosen and rejected by MBR, for `trl dpo`", f"{__name__}:pairs"),
-        Verb("sft", "human annotations, or MBR's choices of candidates -> examples, for `trl sft`", f"{__name__}:sft"),
+        Verb(
+            "pairs",
+            "build preference pairs (chosen and rejected by MBR) from candidates, for `trl dpo`",
+            f"{__name__}:pairs",
+        ),
+        Verb("sft", "build SFT examples from human annotations or MBR decisions, for `trl sft`", f"{__name__}:sft"),
     )
     add_verbs(parser, verbs)
 
 
 def configure_pairs(parser: argparse.ArgumentParser) -> None:
-    """Add candidates, and what makes a preference pair."""
-    _add_common(parser, "candidates, JSON lines or .gen.json")
+    """Add the candidates and the output."""
+    _add_common(parser, "candidates (JSON lines or .gen.json)")
     parser.epilog = (
         "example:\n  mbr-esd distill pairs en-de.jsonl zh-en.jsonl --model mbr-esd-llama -o distilled\n"
         "  trl dpo --config distilled/dpo.yaml --accelerate_config zero3\n"
@@ -42,10 +46,14 @@ def configure_pairs(parser: argparse.ArgumentParser) -> None:
 
 def configure_sft(parser: argparse.ArgumentParser) -> None:
     """Add annotations or candidates, and how many examples to write."""
-    _add_common(parser, "Google's MQM TSV, a table of WMT's QE task, ratings as JSON lines; or candidates")
-    parser.add_argument("--examples", type=int, metavar="N", help="at most so many human annotations a file")
+    _add_common(parser, "MQM TSV, a table of WMT's QE task, ratings as JSON lines, or candidates")
+    parser.add_argument("--examples", type=int, metavar="N", help="maximum number of human annotations per file")
     parser.add_argument(
-        "--clean-share", type=float, default=0.1, metavar="X", help="of human ones without errors (default: 0.1)"
+        "--clean-share",
+        type=float,
+        default=0.1,
+        metavar="X",
+        help="share of error-free human annotations (default: 0.1)",
     )
     parser.epilog = (
         "example:\n  mbr-esd distill sft en-de=mqm_ted_ende.tsv --model mbr-esd-llama -o started\n"
@@ -58,18 +66,24 @@ def _add_common(parser: argparse.ArgumentParser, files: str) -> None:
         "inputs",
         nargs="+",
         metavar="[LP=]FILE",
-        help=f"{files}; with its language pair, as in en-de=FILE, where it does not say it",
+        help=f"{files}; prefix the language pair (en-de=FILE) if the file does not contain it",
     )
     parser.add_argument(
-        "-o", "--output", required=True, metavar="FOLDER", help="data set, configurations and model folders"
+        "-o",
+        "--output",
+        required=True,
+        metavar="FOLDER",
+        help="output folder for the data set, configurations and model folders",
     )
     parser.add_argument(
-        "--model", default="mbr-esd-llama", help="to train; of candidates, as it was sampled (default: %(default)s)"
+        "--model",
+        default="mbr-esd-llama",
+        help="model to train; for candidates, the model name used for sampling (default: %(default)s)",
     )
 
 
 def run_pairs(args: argparse.Namespace) -> int:
-    """Write what `trl dpo` trains from."""
+    """Write the training data of `trl dpo`."""
     from mbr_esd_metric.distill.training_rows import make_pairs, pairs_signature
 
     card, inputs = _checked(args)
@@ -81,16 +95,16 @@ def run_pairs(args: argparse.Namespace) -> int:
 
 
 def run_sft(args: argparse.Namespace) -> int:
-    """Write what `trl sft` trains from."""
+    """Write the training data of `trl sft`."""
     from mbr_esd_metric.adapters.file_kinds import kind_of_input
     from mbr_esd_metric.adapters.rating_formats import read_mqm
     from mbr_esd_metric.distill.training_rows import HumanAnnotation, choices, examples_signature, select
 
     card, inputs = _checked(args)
     if not 0 <= args.clean_share < 1:
-        raise OptionError(f"--clean-share is a share in [0, 1), not {args.clean_share:g}")
+        raise OptionError(f"--clean-share must be in [0, 1), got {args.clean_share:g}")
     if args.examples is not None and args.examples < 1:
-        raise OptionError(f"--examples is at least 1, not {args.examples}")
+        raise OptionError(f"--examples must be at least 1, got {args.examples}")
     parts = []
     by_people = False
     for path, lp in inputs:
@@ -99,9 +113,7 @@ def run_sft(args: argparse.Namespace) -> int:
             continue
         by_people, ratings = True, read_mqm(path)
         if lp is None and any(rating.lp is None for rating in ratings):
-            raise InputError(
-                f"{path} does not say its language pair; put it before the file, for instance en-de={path}"
-            )
+            raise InputError(f"{path} does not contain its language pair; prefix it, as in en-de={path}")
         annotations = [
             HumanAnnotation(r.source, r.translation, r.lp or lp or "", r.annotation)
             for r in ratings
@@ -148,7 +160,9 @@ def _records(inputs: Iterable[tuple[str, str | None]]) -> Iterator[CandidateReco
     for path, lp in inputs:
         for record in read_candidates(path):
             if lp is not None and record.lp not in (None, lp):
-                raise InputError(f"{path}, {record.label}: its language pair is {record.lp}, not {lp}; leave {lp} out")
+                raise InputError(
+                    f"{path}, {record.label}: its language pair is {record.lp}, not {lp}; remove the prefix {lp}="
+                )
             yield record if record.lp is not None else replace(record, lp=lp)
 
 

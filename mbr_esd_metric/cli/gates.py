@@ -23,8 +23,7 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a segment stands: its file, what the file calls it (its number from 1 where it has no name), and its line
-    where that is known."""
+    """The location of a segment: its file, its id in the file (or its number from 1), and its line if known."""
 
     file: str
     id: str
@@ -43,7 +42,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class FailedSegment:
-    """A segment that closes a gate, and the reason in a few words."""
+    """A segment that fails a gate, with a short reason."""
 
     place: Place
     reason: str
@@ -94,8 +93,10 @@ class Check:
 
 def add_gate(parser: argparse.ArgumentParser) -> None:
     """Add the files that report a gate."""
-    parser.add_argument("--summary", metavar="FILE.md", help="the result as Markdown, for $GITHUB_STEP_SUMMARY")
-    parser.add_argument("--junit", metavar="FILE.xml", help="the gates as JUnit XML, with each segment that fails")
+    parser.add_argument("--summary", metavar="FILE.md", help="write the result as Markdown, for $GITHUB_STEP_SUMMARY")
+    parser.add_argument(
+        "--junit", metavar="FILE.xml", help="write the gates as JUnit XML, with one test case per failed segment"
+    )
 
 
 def check_gate(args: argparse.Namespace, gate: bool, *outputs: str | None) -> None:

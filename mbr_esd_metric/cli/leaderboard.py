@@ -1,4 +1,4 @@
-"""`mbr-esd leaderboard`: the metrics of a WMT test set by their agreement with human judgement, in several views."""
+"""`mbr-esd leaderboard`: rank the metrics of a WMT test set by agreement with human judgement, in several views."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ _VIEWS = ("overall", *TASK_SETS, "spans", "error-free", *_PLOTS, *_PARTS)
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the metrics to rank, the view, and the tests."""
-    add_measures(parser, f"{' '.join(DEFAULT_MEASURES)}; views have their own")
+    add_measures(parser, f"{' '.join(DEFAULT_MEASURES)}; other views have other defaults")
     parser.add_argument(
         "--spa",
         choices=["toolkit", "exact"],
         default="toolkit",
-        help="1000 permutations, which depend on the order of the systems, as mt-metrics-eval; or infinitely many, "
-        "which do not (%(default)s)",
+        help="toolkit: 1000 permutations as in mt-metrics-eval, which depend on the order of the systems; exact: the "
+        "limit of infinitely many (%(default)s)",
     )
     parser.add_argument("--gold", metavar="NAME", help="name of the gold scores (default: WMT's)")
     add_systems(parser)
@@ -67,38 +67,43 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="[NAME=]METRIC",
-        help="only these: stored metrics by full or base name, and files that comet-score or mbr-esd score wrote with "
-        "--to_json (default: all stored)",
+        help="metrics to rank: stored metrics by full or base name, and files from comet-score or mbr-esd score "
+        "--to_json (default: all stored metrics)",
     )
-    views = parser.add_argument_group("other views than SPA, acc_eq* and span measures with their significance")
+    views = parser.add_argument_group("other views (default: SPA, acc_eq* and span measures with significance)")
     views.add_argument(
         "--statistics",
         nargs="*",
         metavar="NAME",
-        help=f"of scores: {', '.join(statistic_names())}, where KIND is pearson, spearman or kendall and GROUP none, "
+        help=f"statistics of scores: {', '.join(statistic_names())}, where KIND is pearson, spearman or kendall and "
+        "GROUP none, "
         f"item or system (default: {' '.join(_STATISTICS)})",
     )
     views.add_argument(
         "--view",
         choices=_VIEWS,
         metavar="VIEW",
-        help="overall: the overall score by the tasks of the test set's year; wmt23, wmt24, wmt25: of that year; "
-        "spans: their numbers and agreement; error-free: which translations have no error (WMT26's task 3); "
-        "lambda-sweep: without the spans that a metric is unsure of; precision-recall: curves over every confidence, "
-        "and the area under them, by --measures of the corpus; domain, document, length: --statistics and --measures "
-        "of each part",
+        help="overall: overall score over the tasks of the test set's year; wmt23, wmt24, wmt25: overall score over "
+        "that year's tasks; spans: span counts and agreement; error-free: detection of error-free translations "
+        "(WMT26's task 3); lambda-sweep: spans filtered by a rising confidence threshold; precision-recall: curves "
+        "over all confidences and the area under them, for the corpus-level --measures; domain, document, length: "
+        "--statistics and --measures per part",
     )
     views.add_argument(
-        "--plot", metavar="OUT.png", help="of lambda-sweep and precision-recall: also plot, to OUT.svg too"
+        "--plot",
+        metavar="OUT.png",
+        help="with lambda-sweep and precision-recall: also write a plot, as OUT.png and OUT.svg",
     )
     tests = parser.add_argument_group("significance")
     tests.add_argument(
         "--against",
         default="",
         metavar="NAMES",
-        help="baselines for daggers, separated by commas: metrics, or rules such as map,majority",
+        help="mark significant gains over these baselines with daggers: metrics, or rules, such as map,majority",
     )
-    tests.add_argument("--k", type=int, metavar="N", help="draws of the tests; 0 tests nothing (default: 1000)")
+    tests.add_argument(
+        "--k", type=int, metavar="N", help="number of resamples in significance tests; 0 disables them (default: 1000)"
+    )
     parser.epilog = (
         "examples:\n"
         "  mbr-esd leaderboard --test-set data/wmt21.tedtalks --lp en-de\n"
@@ -116,9 +121,9 @@ def run(args: argparse.Namespace) -> int:
     if args.view is not None and args.view not in _PARTS and args.statistics is not None:
         raise no_effect_error("--statistics", f"--view {args.view}")
     if args.plot and args.view not in _PLOTS:
-        raise no_effect_error("--plot", f"another view than {' and '.join(_PLOTS)}")
+        raise no_effect_error("--plot", f"a view other than {' and '.join(_PLOTS)}")
     if args.k is not None and args.k < 0:
-        raise OptionError(f"--k {args.k}: give the draws of the tests, or 0, which tests nothing")
+        raise OptionError(f"--k {args.k}: must be a number of resamples, or 0 to disable the tests")
     names, files = named_metrics(args.metric)
     check_plot_of(args, *files.values())
     year = _year(args)
@@ -153,7 +158,7 @@ def run(args: argparse.Namespace) -> int:
         from mbr_esd_metric.report.plots import plot_curves, save
 
         if not panels:
-            raise InputError("no metric marks a span on a rated translation, so there is no curve to plot")
+            raise InputError("no metric marks spans on rated translations, so there is nothing to plot")
         save(plot_curves(panels, _PLOTS[args.view]), Path(args.plot))
     return 0
 
@@ -164,7 +169,7 @@ def _year(args: argparse.Namespace) -> str | None:
         return args.view if args.view in TASK_SETS else None
     name: str = Path(args.test_set).name
     if (year := name.split(".")[0]) not in TASK_SETS:
-        raise OptionError(f"--test-set {name} has no tasks of its own; choose --view {', '.join(TASK_SETS)}")
+        raise OptionError(f"--test-set {name} has no task definition; choose --view {', '.join(TASK_SETS)}")
     return year
 
 

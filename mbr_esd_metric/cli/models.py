@@ -36,9 +36,9 @@ def packages() -> dict[str, tuple[str, str]]:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the model to describe, and the check of this machine."""
-    parser.add_argument("name", nargs="?", help="show the options of this model, with their values and meanings")
+    parser.add_argument("name", nargs="?", help="show this model's options, with their values and meanings")
     parser.add_argument(
-        "--check", action="store_true", help="say what works on this machine, why the rest does not, and what to do"
+        "--check", action="store_true", help="check which engines work on this machine, and print a fix for the others"
     )
     parser.epilog = (
         "examples:\n  mbr-esd models\n  mbr-esd models 'mbr-esd-llama?n=64&utility=softf1+scoresim'\n"
@@ -64,9 +64,9 @@ def run(args: argparse.Namespace) -> int:
     cards = sorted(listed(), key=lambda card: card.memory_gb)
     print("\n".join([*map(_line, cards), "", *(f"  {line}" for line in limits(one.name for one in cards))]))
     print(
-        f"GB: the weights as published. A model decides with {_USUAL} unless its line says otherwise. The paper's\n"
-        "models score by the chosen spans, mbr-esd-small by its own estimate, others by the mean over the candidates.\n"
-        "`mbr-esd models NAME` shows the options of one, `mbr-esd models --check` what works on this machine."
+        f"GB: size of the published weights. Decisions use {_USUAL} unless a line says otherwise. Scores: the paper's\n"
+        "models use the chosen spans, mbr-esd-small its own estimate, the others the mean over the candidates.\n"
+        "`mbr-esd models NAME` shows a model's options, `mbr-esd models --check` what works on this machine."
     )
     return 0
 

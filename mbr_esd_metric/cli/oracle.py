@@ -1,4 +1,4 @@
-"""`mbr-esd oracle`: how good the best choice among the candidates would be, and what more candidates bring."""
+"""`mbr-esd oracle`: the score of the best candidate (an upper bound), by rule and by number of candidates."""
 
 from __future__ import annotations
 
@@ -31,24 +31,29 @@ _RULES = ("empty", "map", "majority", "mbr")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which candidates, and which rules besides the oracle."""
-    parser.add_argument("candidates", metavar="CANDIDATES", help="candidates file, as `mbr-esd decide` reads it")
+    """Add the candidates, and the rules to compare with the oracle."""
+    parser.add_argument("candidates", metavar="CANDIDATES", help="candidates file, in the format of `mbr-esd decide`")
     add_measures(parser, " ".join(DEFAULT_MEASURES))
     parser.add_argument(
         "--rules",
         nargs="*",
         default=list(_RULES),
         metavar="RULE",
-        help=f"{', '.join(choosing_rules())} (default: {' '.join(_RULES)})",
+        help=f"rules to compare: {', '.join(choosing_rules())} (default: {' '.join(_RULES)})",
     )
-    parser.add_argument("--utility", default="softf1", help="of mbr and of the oracle (%(default)s)")
+    parser.add_argument("--utility", default="softf1", help="utility of mbr and of the oracle (%(default)s)")
     parser.add_argument(
-        "--sizes", type=int, nargs="+", metavar="N", help="a row for each: the first N candidates (default: all)"
+        "--sizes",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help="print a row for each N, using the first N candidates (default: all candidates)",
     )
-    parser.add_argument("--plot", metavar="OUT.png", help="with --sizes: also plot, to OUT.png and OUT.svg")
+    parser.add_argument("--plot", metavar="OUT.png", help="with --sizes: also write a plot, as OUT.png and OUT.svg")
     parser.epilog = (
-        "Each rule is a row, and so is the oracle, which takes the candidate with the highest utility to the human\n"
-        "annotation. With several raters there is one row for their mean, and one for each of them, on the\n"
+        "There is one row per rule, and one for the oracle, which chooses the candidate with the highest utility to "
+        "the human\n"
+        "annotation. With several raters there is one oracle row for their mean, and one per rater, on the\n"
         "translations that this rater rated.\n\n"
         "example:\n"
         "  mbr-esd oracle candidates.jsonl --sizes 16 64 256 --test-set wmt24 --lp en-de --plot curve.png"
@@ -61,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
     check_plot_of(args, args.candidates)
     if args.plot and not args.sizes:
-        raise OptionError("--plot draws what more candidates bring; say how many with --sizes, for instance 16 64 256")
+        raise OptionError("--plot needs the numbers of candidates to plot; add --sizes, for instance --sizes 16 64 256")
     settings = LeaderboardSettings(measures=tuple(args.measures or DEFAULT_MEASURES))
     notes = [f"oracle: the candidate with the highest {args.utility} to the rater, or on average to all"]
     if args.sizes:

@@ -33,20 +33,26 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Texts or a test set, the model, and the output."""
-    parser.add_argument("-s", "--sources", metavar="SRC", help="source file, one segment a line")
+    """Add texts or a test set, the model, and the output."""
+    parser.add_argument("-s", "--sources", metavar="SRC", help="source file, one segment per line")
     parser.add_argument(
-        "-t", "--translations", nargs="+", default=[], metavar="MT", help="one file of translations a system"
+        "-t", "--translations", nargs="+", default=[], metavar="MT", help="translation files, one per system"
     )
     add_test_set(parser, optional=True)
     parser.add_argument(
         "--model", action="append", help=f"model name with options; repeatable (default: {DEFAULT_MODEL})"
     )
-    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="JSON lines; .gz and .zst compress")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="OUT",
+        required=True,
+        help="output file (JSON lines); the suffixes .gz and .zst compress it",
+    )
     add_dry_run(parser)
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.add_argument("--quiet", action="store_true", help="print no progress bar")
     parser.epilog = (
-        "Of a test set, the translations that have a gold score are sampled.\n\n"
+        "With --test-set, translations that have a gold score are sampled.\n\n"
         "examples:\n"
         "  mbr-esd sample -s src.txt -t mt.txt --lp en-de --model 'mbr-esd-llama?n=256' -o llama.jsonl.gz\n"
         "  mbr-esd sample --test-set wmt24 --lp en-de --model mbr-esd-llama -o llama.en-de.jsonl.gz\n"
@@ -75,9 +81,9 @@ def run(args: argparse.Namespace) -> int:
         texts = read_plain(args.sources, args.translations)
         named = list(zip([one.id for places in texts.places.values() for one in places], texts.segments, strict=True))
     else:
-        raise OptionError("say what to sample: -s SRC -t MT, or --test-set T --lp LP")
+        raise OptionError("specify what to sample: -s SRC -t MT, or --test-set T --lp LP")
     if not named:
-        raise InputError("there is no segment to sample")
+        raise InputError("no segments to sample")
     segments = [segment for _, segment in named]
     if args.dry_run is not None:
         return max(print_estimates(card, segments, args.dry_run) for card in cards)
@@ -98,11 +104,11 @@ def run(args: argparse.Namespace) -> int:
         limit = max(card.max_tokens for card in cards)
         shorter = ", or format=compact" if cards[0].decision.format == "json" else ""
         logger.warning(
-            f"{number_of(counts['cut'], 'candidate')} of {counts['candidates']} cut at max_tokens={limit}: such "
-            f"candidates count as invalid; give max_tokens={2 * limit}{shorter}"
+            f"{number_of(counts['cut'], 'candidate')} of {counts['candidates']} cut at max_tokens={limit}: cut "
+            f"candidates count as invalid; use max_tokens={2 * limit}{shorter}"
         )
     if refused:
-        logger.warning(f"left out, as the server will not answer: {refusals(refused)}")
+        logger.warning(f"left out, because the server rejected the request: {refusals(refused)}")
     return 1 if refused else 0
 
 
@@ -120,7 +126,7 @@ def _by_annotator(cards: Sequence[ModelCard], models: Sequence[str]) -> dict[str
     for names in ([card.title for card in cards], models):
         if len({*names}) == len(names):
             return dict(zip(names, cards, strict=True))
-    raise OptionError("a --model is given twice; n=N samples a model several times")
+    raise OptionError("duplicate --model; use n=N to sample one model several times")
 
 
 def _records(
@@ -166,7 +172,8 @@ def sample(
 
     if card.unit == "sentence" or card.context == "document":
         raise OptionError(
-            "a file of candidates has whole segments; leave unit=sentence and context=document out, or score with them"
+            "candidates files contain whole segments; remove unit=sentence and context=document, or use them with "
+            "`score`"
         )
     source = candidate_source(card)
     form = None if source.card.decision.format == "json" else source.card.decision.format

@@ -55,40 +55,50 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--changed-from",
         metavar="OLD",
-        help="only units that OLD lacks: an older file, which may be empty, a folder of older files, or git:REF",
+        help="score only the units added or changed since OLD: an older file (may be empty), a folder of older files, "
+        "or git:REF",
     )
     parser.add_argument(
         "--columns",
         metavar="SOURCE,TARGET",
-        help="the columns of a CSV or TSV, where they are named neither source and target nor by the languages of --lp",
+        help="column names of a CSV or TSV (default: source and target, or the languages of --lp)",
     )
-    parser.add_argument("-s", "--sources", metavar="SRC", help="source file: one segment a line, or texts with keys")
+    parser.add_argument("-s", "--sources", metavar="SRC", help="source file: one segment per line, or a key-value file")
     parser.add_argument(
         "-t",
         "--translations",
         nargs="+",
         default=[],
         metavar="MT",
-        help="one file of translations a system; of texts with keys (JSON, YAML, strings.xml, .strings) one a language",
+        help="translation files: one per system; for key-value files (JSON, YAML, strings.xml, .strings) one per "
+        "language",
     )
     parser.add_argument(
         "--documents",
         metavar="FILE",
-        help="the document of each source, for ?context=document: one id a line, or WMT's file (.docs, JSON lines)",
+        help="documents of the sources, for ?context=document: one id per line, or WMT's file (.docs, JSON lines)",
     )
     parser.add_argument("--lp", metavar="LP", help="language pair, such as en-de; short for ?lp=...")
     parser.add_argument("--model", default=DEFAULT_MODEL, help="model name with options (default: %(default)s)")
     parser.add_argument(
-        "-r", "--references", metavar="REF", help="reference file, for models of COMET's own; xCOMET needs none"
+        "-r",
+        "--references",
+        metavar="REF",
+        help="reference file, for COMET checkpoints that need one (xCOMET does not)",
     )
     parser.add_argument(
-        "-o", "--output", metavar="OUT", help="write a copy of FILE with the errors marked; for several files a folder"
+        "-o",
+        "--output",
+        metavar="OUT",
+        help="write a copy of FILE with the errors marked (a folder if there are several files)",
     )
     parser.add_argument("--to_json", default="", metavar="OUT", help="write scores and error spans to this file")
-    parser.add_argument("--corrected", metavar="OUT", help="write the corrected translations of one system, one a line")
-    parser.add_argument("--to_csv", metavar="OUT", help="write one error a row to this file")
+    parser.add_argument(
+        "--corrected", metavar="OUT", help="write the corrected translations of one system, one per line"
+    )
+    parser.add_argument("--to_csv", metavar="OUT", help="write the errors to this file as CSV, one per row")
     parser.add_argument("--sarif", metavar="OUT", help="write the errors with file, line and column, for code review")
-    parser.add_argument("--only_system", action="store_true", help="print the system scores only")
+    parser.add_argument("--only_system", action="store_true", help="print only the system scores")
     parser.add_argument(
         "--error-free",
         metavar="FILE",
@@ -97,8 +107,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_score_gates(parser)
     add_gate(parser)
     add_dry_run(parser)
-    parser.add_argument("--quiet", action="store_true", help="no progress bar and no signature")
-    parser.add_argument("--verbose", action="store_true", help="the whole signature, all that can change a score")
+    parser.add_argument("--quiet", action="store_true", help="print neither progress bar nor signature")
+    parser.add_argument(
+        "--verbose", action="store_true", help="print the full signature: every setting that can change a score"
+    )
     parser.epilog = (
         "examples:\n  mbr-esd score -s src.txt -t mt.txt --lp en-de --model 'mbr-esd-llama?n=64' --to_json out.json\n"
         "  mbr-esd score -s src.txt -t mt.txt --model 'Unbabel/XCOMET-XL?dtype=float32&batch_size=8&gpus=2'\n"
@@ -125,17 +137,20 @@ def run(args: argparse.Namespace) -> int:
         form = (card if card.candidates is None else candidate_source(card).card).decision.format
         if not get_format(form).corrections:
             raise OptionError(
-                f"--corrected {args.corrected}: this model corrects nothing; ask it with format=json-corrections"
+                f"--corrected {args.corrected}: this model writes no corrections; use format=json-corrections"
             )
         if len(args.translations) > 1 or len(args.files) > 1:
-            raise OptionError(f"--corrected {args.corrected} is for one system; give one file with -t")
+            raise OptionError(f"--corrected {args.corrected} takes one system; specify one file with -t")
     texts = read_texts(args, card.lp, card.candidates)
     if not texts.segments:
         return _show(args, texts, dict.fromkeys(texts.systems, ()))
     if texts.documents and card.lp is None and card.names_languages:
         texts = texts.with_languages()
     if args.lp and not card.names_languages:
-        logger.info(f"note: {card.name} is not told the languages; --lp {args.lp} serves checks and sentences alone")
+        logger.info(
+            f"note: {card.name} does not use the language pair; --lp {args.lp} only affects checks and sentence "
+            "splitting"
+        )
     segments = texts.segments
     if args.dry_run is not None:
         return print_estimates(card, segments, args.dry_run)
@@ -169,7 +184,7 @@ def _unseen(card: ModelCard, segments: Iterable[Segment], rows: Iterable[Written
         return None
     fix = "checks=true marks them"
     if card.decision.checks == "true":
-        fix = f"format={card.decision.format} marks no words of the source; take one that marks omissions"
+        fix = f"format={card.decision.format} does not mark the source; use a format that marks omissions"
     count = number_of(len(labels), "segment")
     return f"{count} with errors that need no model, which no gate sees ({first_of(labels)}): {fix}"
 
@@ -195,7 +210,7 @@ def _score_by_comet(args: argparse.Namespace) -> int:
         if getattr(args, option) is not None:
             raise no_effect_error(f"--{option.replace('_', '-')}", f"--model {args.model}, which COMET runs")
     if args.changed_from and args.references:
-        raise OptionError("-r has a line for every unit; with --changed-from give none")
+        raise OptionError("-r has a line for every unit and cannot be combined with --changed-from")
     texts = read_texts(args, args.lp, args.references)
     if not texts.segments:
         return _show(args, texts, dict.fromkeys(texts.systems, ()))
@@ -205,13 +220,13 @@ def _score_by_comet(args: argparse.Namespace) -> int:
     references: dict[str, Sequence[Mapping[str, str]]] = {path: [{}] * count for path, count in counts.items()}
     if args.references is not None:
         if len(texts.documents) > 1:
-            raise OptionError(f"-r {args.references} is for one file; score one at a time")
+            raise OptionError(f"-r {args.references} applies to one file; score one file at a time")
         for path, count in counts.items():
             lines = read_beside(args.references, args.sources or args.files[0], count)
             references[path] = [{"ref": line} for line in lines]
     checkpoint = CometCheckpoint(*CometOptions.parse(args.model))
     if checkpoint.needs_references and args.references is None:
-        raise OptionError(f"{args.model} needs references; give them with -r FILE")
+        raise OptionError(f"{args.model} needs references; specify them with -r FILE")
     if args.fail_on and not checkpoint.has_spans:
         raise OptionError(f"--fail-on {args.fail_on}: {args.model} marks no error spans; use --min-segment")
     signature = checkpoint.signature.with_words("src" if args.references is None else "ref")

@@ -30,15 +30,22 @@ _NAMED, _CHARACTERS = 2, 40
 
 def add_score_gates(parser: argparse.ArgumentParser) -> None:
     """Add the limits; `gates.add_gate` adds the files."""
-    parser.add_argument("--fail-under", type=float, metavar="X", help="exit status 3 if a system scores less than X")
-    parser.add_argument("--min-segment", type=float, metavar="X", help="exit status 3 if a segment scores less than X")
+    parser.add_argument(
+        "--fail-under", type=float, metavar="X", help="exit with status 3 if a system's score is below X"
+    )
+    parser.add_argument(
+        "--min-segment", type=float, metavar="X", help="exit with status 3 if a segment's score is below X"
+    )
     parser.add_argument(
         "--fail-on",
         choices=("major", "minor"),
-        help="exit status 3 if a segment has an error of this severity, or a worse one",
+        help="exit with status 3 if a segment has an error of this severity or worse",
     )
     parser.add_argument(
-        "--fail-share", type=float, metavar="X", help="exit status 3 if a smaller share of segments is without error"
+        "--fail-share",
+        type=float,
+        metavar="X",
+        help="exit with status 3 if the share of error-free segments is below X",
     )
 
 
@@ -51,10 +58,10 @@ def check_score_gates(args: argparse.Namespace) -> None:
     """Raise `OptionError` for a limit that no score can have, and what `gates.check_gate` does."""
     for option, limit in (("--fail-under", args.fail_under), ("--min-segment", args.min_segment)):
         if limit is not None and not 0 <= limit <= 1:
-            raise OptionError(f"{option} {limit:g}: give a score in [0, 1], on which 1 is without an error")
+            raise OptionError(f"{option} {limit:g}: must be a score in [0, 1], where 1 is error-free")
     check_gate(args, has_gate(args), args.to_json, args.to_csv, args.sarif, args.output, args.corrected)
     if args.fail_share is not None and not (args.error_free and 0 <= args.fail_share <= 1):
-        raise OptionError(f"--fail-share {args.fail_share:g}: give a share from 0 to 1, and --error-free FILE")
+        raise OptionError(f"--fail-share {args.fail_share:g}: must be between 0 and 1, and requires --error-free FILE")
 
 
 def close_score_gate(

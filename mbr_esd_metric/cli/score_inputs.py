@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: The units of a document whose sources show its language.
 _ENOUGH = 200
 #: What is said of a file without a translation.
-NOTHING = "no unit has a translation, so nothing is judged"
+NOTHING = "no unit has a translation, so there is nothing to score"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,10 @@ def _with_languages(path: str, segments: Sequence[Segment]) -> Sequence[Segment]
     targets = {one.known.target_language for one in unnamed}
     source = text_language("\n".join(one.source for one in unnamed[:_ENOUGH])) or "en"
     if None in targets or source in {language_code(one or "") for one in targets}:
-        raise InputError(f"{path} does not name the languages of all units; name them with --lp, such as --lp en-de")
-    logger.info(f"note: {path} does not name the language of its sources; {source} is taken, or that of --lp")
+        raise InputError(
+            f"{path} does not specify the languages of all units; specify them with --lp, such as --lp en-de"
+        )
+    logger.info(f"note: {path} does not specify its source language; assuming {source} (override with --lp)")
     return [
         one
         if lp_of(one)
@@ -99,7 +101,9 @@ def read_texts(args: argparse.Namespace, lp: str | None, *inputs: str | Path | N
 def read_plain(sources_path: str | None, paths: Sequence[str], documents_path: str | None = None) -> Texts:
     """The texts of plain files."""
     if not sources_path or not paths:
-        raise OptionError("give a source file with -s and translations with -t, or a file such as project.xlf")
+        raise OptionError(
+            "specify a source file with -s and translations with -t, or a bilingual file such as project.xlf"
+        )
     check_distinct(paths, "-t ")
     sources = read_segments(sources_path)
     systems = {path: read_beside(path, sources_path, len(sources)) for path in paths}
@@ -122,7 +126,7 @@ def _documents(args: argparse.Namespace, lp: str | None) -> dict[str, Document]:
     from mbr_esd_metric.adapters.documents.keys import is_key_file
 
     if args.files and (args.sources or args.translations):
-        raise OptionError(f"{args.files[0]} has both texts; leave -s and -t out")
+        raise OptionError(f"{args.files[0]} contains sources and translations; remove -s and -t")
     pairs = args.translations if args.sources and args.translations else []
     keyed = [path for path in (args.sources, *pairs) if path and is_key_file(path)]
     if not args.files and not keyed:
@@ -130,14 +134,14 @@ def _documents(args: argparse.Namespace, lp: str | None) -> dict[str, Document]:
     if args.documents:
         raise no_effect_error(f"--documents {args.documents}", f"{(*args.files, *keyed)[0]}, which says it itself")
     if not args.files and len({Path(path).suffix.lower() for path in (args.sources, *pairs)}) > 1:
-        raise OptionError(f"{args.sources} and {pairs[0]}: give files of one kind; those with keys are read by key")
+        raise OptionError(f"{args.sources} and {pairs[0]}: use files of one kind; key-value files are aligned by key")
     check_distinct([*args.files, *pairs], "" if args.files else "-t ")
     from mbr_esd_metric.adapters.documents.reading import read_document
 
     source = None if args.files else args.sources
     pairs = [path for path in pairs if Path(path).resolve() != Path(args.sources).resolve()]  # wildcards match both
     if not args.files and not pairs:
-        raise OptionError(f"-t {args.sources} is the source file; give its translations")
+        raise OptionError(f"-t {args.sources} is the source file; specify its translations")
     paths = args.files or pairs
     options: dict[str, Any] = {"source": source, "every": args.all, "lp": lp, "columns": _columns(args)}
     options["may_be_empty"] = len(paths) > 1 or args.changed_from is not None
@@ -192,7 +196,7 @@ def _columns(args: argparse.Namespace) -> tuple[str, str] | None:
 def _differ(args: argparse.Namespace, count: int, changed: int) -> str:
     """How many units of a document changed."""
     units = f"{changed} of {number_of(count, 'unit')}" if changed else "no unit"
-    nothing = "" if changed else ", so nothing is judged"
+    nothing = "" if changed else ", so there is nothing to score"
     return f"{units} {'differ' if changed > 1 else 'differs'} from {args.changed_from}{nothing}"
 
 
@@ -237,7 +241,7 @@ def _left_out(document: Document) -> str:
 def read_beside(path: str, source_path: str, count: int) -> list[str]:
     """The lines of a file, one for each source."""
     if path == source_path == "-":
-        raise OptionError("standard input is named twice (-s - -t -); give sources or translations as a file")
+        raise OptionError("standard input is used twice (-s - -t -); read the sources or the translations from a file")
     lines = read_segments(path)
     if len(lines) != count:
         raise InputError(
@@ -256,10 +260,10 @@ def document_names(path: str, source_path: str, count: int) -> list[str]:
     for number, line in enumerate(read_beside(path, source_path, count), 1):
         with reading(f"{path}, line {number}"):
             if not line:
-                raise InputError("no id of a document")
+                raise InputError("no document id")
             name = _document_of(parse_strict_json(line)) if line.startswith("{") else line.split("\t")[:2][-1].strip()
             if name in seen and names[-1] != name:
-                raise InputError(f"document {name} is not contiguous; each segment follows the one before it")
+                raise InputError(f"document {name} is not contiguous; put all of its segments together")
         seen.add(name)
         names.append(name)
     return names

@@ -13,11 +13,13 @@ from mbr_esd_metric.errors import OptionError, require
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the model, and the flags that vLLM gets."""
+    """Add the model, and the flags passed to vLLM."""
     parser.usage = "mbr-esd serve NAME [--host HOST] [--port PORT] [any flag of vllm serve ...]"
-    parser.add_argument("name", help="model name with options, as for mbr-esd score")
+    parser.add_argument("name", help="model name with options, as in mbr-esd score")
     parser.add_argument(
-        "flags", nargs=argparse.REMAINDER, help="--host (default 127.0.0.1), --port (default 8000), and flags for vLLM"
+        "flags",
+        nargs=argparse.REMAINDER,
+        help="--host (default: 127.0.0.1), --port (default: 8000), and any flags of `vllm serve`",
     )
     parser.epilog = (
         "examples:\n"
@@ -38,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     if arguments := answer_flags(flags):
         print(f"mbr-esd serve: ask for it with vllm={','.join(arguments)}", file=sys.stderr)
     name = socket.gethostname() if address.host in ("0.0.0.0", "::") else address.host
-    print(f"when it is ready: export MBR_ESD_SERVER=http://{name}:{address.port}/v1", flush=True)
+    print(f"once the server is ready: export MBR_ESD_SERVER=http://{name}:{address.port}/v1", flush=True)
     os.execve(command[0], command, {**CPU_ENVIRONMENT, **os.environ})
 
 
@@ -55,7 +57,7 @@ def serve_command(name: str, host: str, port: int, flags: Sequence[str] = ()) ->
 
     card = load_card(name)
     if card.engine == NO_MODEL:
-        raise OptionError(f"{name} runs no model, so there is nothing to serve; score with it on any machine")
+        raise OptionError(f"{name} runs no model, so there is nothing to serve; use it directly on any machine")
     choose_engine(replace(card, engine="vllm"))  # raises where vLLM cannot run this model, as the small one
     require("vllm", "vllm", "mbr-esd serve")
     options = merged_where_slow(with_weights(card.engine_options))

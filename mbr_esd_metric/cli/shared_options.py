@@ -28,20 +28,24 @@ def add_table(parser: argparse.ArgumentParser) -> None:
     """Add the form of the table."""
     from mbr_esd_metric.report.tables import TABLE_FORMATS
 
-    parser.add_argument("--table", choices=list(TABLE_FORMATS), default="text", help="form of the table (%(default)s)")
+    parser.add_argument("--table", choices=list(TABLE_FORMATS), default="text", help="table format (%(default)s)")
 
 
 def add_measures(parser: argparse.ArgumentParser, default: str) -> None:
     """Add the test set, ``--raters``, ``--measures``, of which `default` are said to be the usual, and ``--table``."""
     add_test_set(parser)
     parser.add_argument(
-        "--raters", nargs="+", default=[], metavar="NAME", help="sets of human ratings (default: merged, or all)"
+        "--raters",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="sets of human ratings (default: merged ratings, or else all)",
     )
     parser.add_argument(
         "--measures",
         nargs="+",
         metavar="NAME",
-        help="of error spans; NAME-precision and NAME-recall are parts of one, NAME-parts is all three "
+        help="span measures; NAME-precision and NAME-recall are the parts of a measure, NAME-parts all three "
         f"(default: {default})",
     )
     add_table(parser)
@@ -66,23 +70,28 @@ def print_tables(tables: Sequence[Table], form: str) -> None:
 
 def add_test_set(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """Add --test-set and --lp; a verb that works without a test set takes one language pair."""
-    group = parser.add_argument_group("a test set in the layout of mt-metrics-eval")
+    group = parser.add_argument_group("test set, in the layout of mt-metrics-eval")
     group.add_argument(
         "--test-set",
         required=not optional,
         metavar="T",
-        help="its folder, such as data/wmt24; a name alone is in ~/.mt-metrics-eval/mt-metrics-eval-v2",
+        help="test set folder, such as data/wmt24; a bare name is looked up in ~/.mt-metrics-eval/mt-metrics-eval-v2",
     )
     group.add_argument(
-        "--lp", required=not optional, nargs=1 if optional else "+", default=[], metavar="LP", help="such as en-de"
+        "--lp",
+        required=not optional,
+        nargs=1 if optional else "+",
+        default=[],
+        metavar="LP",
+        help="language pair, such as en-de",
     )
 
 
 def add_systems(parser: argparse.ArgumentParser) -> None:
     """Add the choice of systems and of the standard reference."""
-    parser.add_argument("--reference", metavar="NAME", help="standard reference, where it is not WMT's")
-    parser.add_argument("--systems", nargs="+", default=[], metavar="NAME", help="only these systems")
-    parser.add_argument("--exclude", nargs="+", default=[], metavar="NAME", help="leave these systems out")
+    parser.add_argument("--reference", metavar="NAME", help="standard reference (default: WMT's)")
+    parser.add_argument("--systems", nargs="+", default=[], metavar="NAME", help="evaluate only these systems")
+    parser.add_argument("--exclude", nargs="+", default=[], metavar="NAME", help="exclude these systems")
 
 
 def folder_and_name(test_set: str) -> tuple[Path, str]:
@@ -114,7 +123,7 @@ def load_test_sets(
     from mbr_esd_metric.adapters.wmt.metric_files import with_files
 
     if len({*args.lp}) < len(args.lp):  # it would count twice in every average
-        raise OptionError(f"--lp {' '.join(args.lp)}: name each language pair once")
+        raise OptionError(f"--lp {' '.join(args.lp)}: duplicate language pair")
     data, name = folder_and_name(args.test_set)
     only, exclude = getattr(args, "systems", ()), getattr(args, "exclude", ())
     systems = {one for lp in args.lp for one in Layout(data, name, lp).outputs()} if only or exclude else set()
@@ -150,7 +159,7 @@ def named_metrics(metrics: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
         paths[source.label] = source.path
     if (name := Counter(names).most_common(1)) and name[0][1] > 1:
         same = ", ".join(text for text, one in zip(metrics, names, strict=True) if one == name[0][0])
-        raise OptionError(f"--metric {same}: two metrics are called {name[0][0]}; name a file apart with NAME=FILE")
+        raise OptionError(f"--metric {same}: two metrics are named {name[0][0]}; rename one with NAME=FILE")
     return names, paths
 
 
@@ -167,7 +176,7 @@ def used_option(args: argparse.Namespace, *options: str) -> str | None:
 def load_optional_test_set(args: argparse.Namespace) -> TestSet | None:
     """The test set of a verb that works without one; None if none is named."""
     if args.test_set and not args.lp:
-        raise OptionError(f"--test-set {args.test_set}: give its language pair with --lp, for instance --lp en-de")
+        raise OptionError(f"--test-set {args.test_set}: specify its language pair with --lp, for instance --lp en-de")
     return next(load_test_sets(args), None) if args.test_set else None
 
 
@@ -177,7 +186,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         "inputs",
         nargs="*",
         metavar="[NAME=]FILE",
-        help="output of comet-score --to_json, decisions, candidates, or human MQM (TSV); NAME is shown for it",
+        help="output of comet-score --to_json, decisions, candidates, or human MQM (TSV); NAME is its label",
     )
     add_test_set(parser, optional=True)
     parser.add_argument(
@@ -185,7 +194,8 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="NAME",
-        help="stored metrics, and sets of human ratings (default: metrics with error spans; merged ratings, or all)",
+        help="stored metrics and sets of human ratings (default: all metrics with error spans; merged ratings, or "
+        "else all)",
     )
 
 
@@ -202,7 +212,7 @@ def read_inputs(args: argparse.Namespace) -> RatingTable:
     from mbr_esd_metric.report.inputs import read_table
 
     if not args.inputs and not args.test_set:
-        raise OptionError("there is nothing to read; name a file, or a test set with --test-set and --lp")
+        raise OptionError("no input; specify a file, or a test set with --test-set and --lp")
     if not args.test_set and (option := used_option(args, "--lp", "--metric")):
         raise no_effect_error(option, "files alone, without --test-set")
     sources = [NamedPath.parse(text) for text in args.inputs]
@@ -220,8 +230,8 @@ def add_dry_run(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const=0,
         metavar="N",
-        help="say what would be sampled, and sample nothing; with N, sample N segments first, which are kept, and say "
-        "how long the rest takes",
+        help="print what would be sampled, without sampling; with N, sample and keep N segments, and estimate the "
+        "time of the rest",
     )
 
 
@@ -230,7 +240,7 @@ def print_estimates(card: ModelCard, segments: Sequence[Segment], trial: int) ->
     from mbr_esd_metric.metric.estimate import estimate
 
     if trial < 0 or trial == 1:
-        raise OptionError(f"--dry-run {trial}: give 2 segments or more; the first waits until the model is loaded")
+        raise OptionError(f"--dry-run {trial}: must be 2 or more, because the first segment includes loading the model")
     for name, text in estimate(card, segments, trial).items():
         print(f"{name:<21}{text}")
     return 0

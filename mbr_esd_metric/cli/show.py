@@ -35,14 +35,14 @@ _CHANGES = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add inputs, and which segments to show."""
+    """Add the inputs, and the choice of segments to show."""
     add_inputs(parser)
-    parser.add_argument("--id", action="append", default=[], metavar="ID", help="only segments of this name")
-    parser.add_argument("--system", metavar="NAME", help="only this system")
-    parser.add_argument("--worst", metavar="COLUMN", help="lowest score of this metric or rater first")
-    parser.add_argument("-n", "--limit", type=int, metavar="N", help="at most N segments")
+    parser.add_argument("--id", action="append", default=[], metavar="ID", help="show only segments with this id")
+    parser.add_argument("--system", metavar="NAME", help="show only this system")
+    parser.add_argument("--worst", metavar="COLUMN", help="sort by the score of this metric or rater, lowest first")
+    parser.add_argument("-n", "--limit", type=int, metavar="N", help="show at most N segments")
     parser.epilog = (
-        "On a terminal spans are coloured; NO_COLOR=1 and FORCE_COLOR=1 in the environment decide it.\n\n"
+        "Spans are coloured on a terminal; set NO_COLOR=1 or FORCE_COLOR=1 to override this.\n\n"
         "examples:\n  mbr-esd show out.json --id 12\n  mbr-esd show out.json --worst out -n 5"
     )
 
@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the chosen segments."""
     if args.limit is not None and args.limit < 1:
-        raise OptionError(f"-n is a number from 1, not {args.limit}")
+        raise OptionError(f"-n must be at least 1, got {args.limit}")
     table = read_inputs(args)
     rows = list(range(len(table.rows)))
     systems = {text.system for text in table.rows}
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         rows = [row for row in rows if table.rows[row].label in args.id]
         if not rows:
             first, last = table.rows[0].label, table.rows[-1].label
-            raise InputError(f"no segment is named {' or '.join(args.id)}; the first is {first}, the last {last}")
+            raise InputError(f"no segment has the id {' or '.join(args.id)}; ids range from {first} to {last}")
     if args.worst is not None:
         columns = {column.name: column for column in table.columns}
         if args.worst not in columns:
@@ -76,19 +76,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def configure_report(parser: argparse.ArgumentParser) -> None:
-    """Add inputs and the page to write."""
+    """Add the inputs and the HTML file to write."""
     add_inputs(parser)
-    parser.add_argument("-o", "--output", required=True, metavar="OUT.html", help="the page; one file, loads nothing")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT.html", help="HTML file to write (self-contained)")
     parser.epilog = (
         "examples:\n"
-        "  mbr-esd report out.json -o report.html                        what comet-score --to_json wrote\n"
+        "  mbr-esd report out.json -o report.html                        output of comet-score --to_json\n"
         "  mbr-esd report MBR=decisions.jsonl candidates.jsonl xcomet.json -o report.html\n"
         "  mbr-esd report --test-set data/wmt24 --lp en-de -o report.html"
     )
 
 
 def run_report(args: argparse.Namespace) -> int:
-    """Write the page; its title names the test set and the columns."""
+    """Write the page, titled by the test set and the columns."""
     from mbr_esd_metric.report.viewer import render_page
 
     check_output(args.output, input_paths(args))

@@ -39,13 +39,17 @@ class Verb:
 _CLI = "mbr_esd_metric.cli"
 _ROWS = (
     Verb("score", "score translations with any model", f"{_CLI}.score"),
-    Verb("sample", "sample candidates, and write them to a file", f"{_CLI}.sample"),
-    Verb("decide", "choose one annotation for each segment from stored candidates", f"{_CLI}.decide"),
-    Verb("models", "model names and what each needs; --check: what works on this machine", f"{_CLI}.models"),
+    Verb("sample", "sample candidates and write them to a file", f"{_CLI}.sample"),
+    Verb("decide", "choose one annotation per segment from stored candidates", f"{_CLI}.decide"),
+    Verb(
+        "models",
+        "list model names and their requirements; --check: test which ones work on this machine",
+        f"{_CLI}.models",
+    ),
     Verb("serve", "start a vLLM server for a model, for engine=server", f"{_CLI}.serve"),
     Verb("show", "show segments with their error spans in the terminal", f"{_CLI}.show"),
-    Verb("report", "one HTML file to look at error spans", f"{_CLI}.show:report"),
-    Verb("wmt", "WMT's data: import people's annotations, score with any metric, submit", f"{_CLI}.wmt"),
+    Verb("report", "write an HTML page for browsing error spans", f"{_CLI}.show:report"),
+    Verb("wmt", "WMT test sets: import human annotations, score with any metric, write submissions", f"{_CLI}.wmt"),
     Verb("leaderboard", "rank metrics by agreement with human scores and error spans", f"{_CLI}.leaderboard"),
     Verb("calibrate", "measure and correct the calibration of span confidences", f"{_CLI}.calibrate"),
     Verb("oracle", "upper bound: score of the best candidate, by rule and by number of candidates", f"{_CLI}.oracle"),
@@ -65,7 +69,7 @@ def add_verbs(parser: argparse.ArgumentParser, verbs: Iterable[Verb], named: str
     """Add verbs, whose ``run`` is in the arguments then; without a verb it shows the help. If one is `named`, it alone
     gets its arguments, and the modules of the others are not loaded."""
     parser.set_defaults(run=None, verbs=parser)
-    below = parser.add_subparsers(title="verbs", metavar="VERB", help="`VERB --help` says more")
+    below = parser.add_subparsers(title="verbs", metavar="VERB", help="see `VERB --help` for details")
     for verb in verbs:
         one = below.add_parser(verb.name, help=verb.text, description=verb.text, formatter_class=parser.formatter_class)
         if named in (None, verb.name):

@@ -38,55 +38,55 @@ from mbr_esd_metric.metaeval.error_free import ErrorFreeModel, read_error_free
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add its verbs."""
+    """Add its subcommands."""
     verbs = (
         Verb(
             "import", "convert WMT's published ratings to a test set, or a submission to a metric", f"{__name__}:import"
         ),
-        Verb("score", "score every system of a test set, with error spans, into the data folder", f"{__name__}:score"),
-        Verb("submit", "write a metric, or people's gold, in the format of one of WMT's tasks", f"{__name__}:submit"),
+        Verb(
+            "score",
+            "score every system of a test set, and store scores and error spans in its folder",
+            f"{__name__}:score",
+        ),
+        Verb("submit", "write a metric's output or the human gold in the format of a WMT task", f"{__name__}:submit"),
     )
     add_verbs(parser, verbs)
 
 
 def configure_import(parser: argparse.ArgumentParser) -> None:
-    """Which files, where to, and what they do not say themselves."""
+    """Add the files, the test set, and the metadata that the files may lack."""
     parser.usage = "mbr-esd wmt import [NAME=]FILE [FILE ...] --test-set T [options]"
     parser.add_argument(
         "files",
         nargs="+",
         metavar="[NAME=]FILE",
-        help="people's MQM, ESA (several files) or tables of the quality estimation task; a task's test set; or what "
-        "the metric NAME found: a submission, or a file of comet-score --to_json (GemSpanEval-refA=FILE where it saw "
+        help="human MQM, ESA (several files) or tables of the quality estimation task; a task's test set; or the "
+        "output of metric NAME: a submission, or a file from comet-score --to_json (GemSpanEval-refA=FILE if it used "
         "the reference refA). Plain or compressed",
     )
     parser.add_argument(
         "--test-set",
         required=True,
         metavar="T",
-        help="its folder, such as data/wmt24; a name alone is written to ~/.mt-metrics-eval/mt-metrics-eval-v2",
+        help="test set folder, such as data/wmt24; a bare name is written to ~/.mt-metrics-eval/mt-metrics-eval-v2",
     )
-    parser.add_argument(
-        "--lp", nargs="+", default=[], metavar="LP", help="language pairs (default: all that the files say)"
-    )
+    parser.add_argument("--lp", nargs="+", default=[], metavar="LP", help="language pairs (default: all in the files)")
     parser.add_argument("--overwrite", action="store_true", help="replace the texts and human scores, or the metric")
     parser.add_argument(
         "--reference",
         action="append",
         default=[],
         metavar="NAME",
-        help="a system that is a reference; repeatable (default: ref, refA, refB, ...); of a submission, the standard "
+        help="system that is a reference; repeatable (default: ref, refA, refB, ...); for a submission, the standard "
         "reference",
     )
-    parser.add_argument(
-        "--rename", action="append", default=[], metavar="OLD=NEW", help="change a system's name; repeatable"
-    )
+    parser.add_argument("--rename", action="append", default=[], metavar="OLD=NEW", help="rename a system; repeatable")
     parser.epilog = (
         "examples:\n"
         "  mbr-esd wmt import mqm_ted_ende.tsv --test-set data/wmt21.tedtalks --lp en-de\n"
         "  mbr-esd wmt import annotations.json wmt26-general-mt/data --test-set data/wmt26\n"
         "  mbr-esd wmt import GemSpanEval=predictions.tsv --test-set data/wmt25 --lp en-cs_CZ\n\n"
-        "WMT25's tables of error spans do not say whose they are: people=FILE imports people's."
+        "WMT25's error span tables do not identify the annotator: use people=FILE for human annotations."
     )
 
 
@@ -106,7 +106,7 @@ def run_import(args: argparse.Namespace) -> int:
     if kind in SUBMISSIONS:
         if name is None:
             read = f"a folder, read as {SUBMISSIONS[kind]}" if path.is_dir() else SUBMISSIONS[kind]
-            raise OptionError(f"{path} is {read}; name its metric, NAME={path}, or give another file")
+            raise OptionError(f"{path} is {read}; name its metric (NAME={path}), or specify another file")
         if args.rename:
             raise no_effect_error("--rename", f"{path}, which is {SUBMISSIONS[kind]}")
         _import_metric(args, path, kind, name)
@@ -117,8 +117,8 @@ def run_import(args: argparse.Namespace) -> int:
         print(*lines, *(f"  {note}" for note in done.notes), done.summary, sep="\n")
         if not done.references:
             print(
-                "no system is a reference: metrics that need one cannot be scored, and mt-metrics-eval reads no "
-                "test set without one; name it with --reference",
+                "no system is a reference: metrics that need one cannot be scored, and mt-metrics-eval cannot read "
+                "the test set; specify it with --reference",
                 file=sys.stderr,
             )
     return 0
@@ -129,7 +129,7 @@ def _say_place(test_set: str) -> None:
     data, name = folder_and_name(test_set)
     check_folder(data)
     if name == test_set:
-        logger.info(f"{name} is written to {data / name}; name a folder, such as ./{name}, for another place")
+        logger.info(f"{name} is written to {data / name}; to write elsewhere, specify a folder, such as ./{name}")
 
 
 def _imported(args: argparse.Namespace, kind: str, paths: Sequence[Path]) -> Iterator[tuple[Imported, list[str]]]:
@@ -152,7 +152,7 @@ def _imported(args: argparse.Namespace, kind: str, paths: Sequence[Path]) -> Ite
             yield import_mqm(human, target(lp)), [human.report()]
     else:
         if kind == "cesa" and len(paths) != 2:
-            raise OptionError(f"{path} has no whole texts; name the folder with wmt26-genmt.jsonl after it")
+            raise OptionError(f"{path} lacks the full texts; add the folder that contains wmt26-genmt.jsonl after it")
         if kind == "cesa":
             segments = read_wmt26_esa(path, paths[1], args.lp)
         else:
@@ -184,7 +184,7 @@ def _import_metric(args: argparse.Namespace, path: Path, kind: str, name: str) -
 
 
 def configure_score(parser: argparse.ArgumentParser) -> None:
-    """A test set and models."""
+    """Add the test set and the models."""
     add_test_set(parser)
     add_systems(parser)
     parser.add_argument(
@@ -193,25 +193,26 @@ def configure_score(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="[NAME=]MODEL",
         help="BLEU, chrF, empty, models of this package, and COMET checkpoints (.ckpt files, folders or names on the "
-        "hub; xCOMET in all its variants), with options: MODEL?n=16, MODEL?batch_size=8&gpus=2&reference=no; NAME is "
-        "the metric's base name, where the model's is not wanted",
+        "hub; xCOMET in all its variants), with options: MODEL?n=16, MODEL?batch_size=8&gpus=2&reference=no; NAME "
+        "overrides the metric's base name",
     )
     parser.add_argument(
         "--all",
         action="store_true",
-        help="models of this package also score translations without gold, as mt-metrics-eval needs it",
+        help="with models of this package, also score translations without gold (mt-metrics-eval requires this)",
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace scores that are there")
+    parser.add_argument("--overwrite", action="store_true", help="replace existing scores")
     add_dry_run(parser)
-    parser.add_argument("--quiet", action="store_true", help="no progress bar and no notes")
+    parser.add_argument("--quiet", action="store_true", help="print neither progress bar nor notes")
     parser.epilog = (
         "examples:\n"
         "  mbr-esd wmt score --test-set data/wmt21.tedtalks --lp en-de --model BLEU chrF empty\n"
         "  mbr-esd wmt score --test-set wmt24 --lp en-de en-es --model Unbabel/XCOMET-XXL\n"
         "  mbr-esd wmt score --test-set wmt24 --lp ja-zh --model 'ours=mbr-esd-llama?n=256'\n\n"
-        "Models of this package score what has gold (--all: everything), others all systems, references and outliers\n"
-        "as well; --systems and --exclude leave some out.\n"
-        "Systems that the folder has such scores of stay in it."
+        "Models of this package score translations with gold (--all: every translation); other metrics score all "
+        "systems,\n"
+        "including references and outliers. Restrict the systems with --systems and --exclude.\n"
+        "Existing scores of other systems are kept."
     )
 
 
@@ -270,7 +271,7 @@ def _dry_run(args: argparse.Namespace, test_set: TestSet, name: str | None, mode
 
 
 def configure_submit(parser: argparse.ArgumentParser) -> None:
-    """Which metric of which test sets, in which format."""
+    """Add the metric, the test sets and the format."""
     add_test_set(parser)
     described = "; ".join(f"{name}: {form.description}" for name, form in SUBMISSION_FORMATS.items())
     parser.add_argument("--task", required=True, choices=list(SUBMISSION_FORMATS), help=described)
@@ -278,7 +279,7 @@ def configure_submit(parser: argparse.ArgumentParser) -> None:
         "--metric",
         required=True,
         metavar="NAME",
-        help="a metric stored in the folder; gold: people's scores and annotations; a set of human ratings, such as "
+        help="metric stored in the folder; gold: human scores and annotations; a set of human ratings, such as "
         "mqm.rater1: gold with these annotations",
     )
     parser.add_argument(
@@ -286,20 +287,20 @@ def configure_submit(parser: argparse.ArgumentParser) -> None:
         type=float,
         nargs=2,
         metavar=("LOW", "HIGH"),
-        help="with wmt26: lowest and highest score, which become 0 and 100 (default: -25 0)",
+        help="with wmt26: the scores that map to 0 and 100 (default: -25 0)",
     )
     parser.add_argument(
         "--error-free",
         metavar="SCORE|FILE",
-        help="with wmt26: without error from this score on, of 0 to 100, or as `mbr-esd calibrate --error-free` learnt "
-        "it (default: without error spans)",
+        help="with wmt26: classify as error-free from this score (0 to 100) up, or with a model from `mbr-esd "
+        "calibrate --error-free` (default: if there are no error spans)",
     )
-    parser.add_argument("-o", "--output", required=True, metavar="PATH", help="file; for wmt25-task1 a folder")
+    parser.add_argument("-o", "--output", required=True, metavar="PATH", help="output file (for wmt25-task1 a folder)")
     parser.epilog = (
         "examples:\n"
         "  mbr-esd wmt submit --task wmt25-task2 --test-set wmt25 --lp cs-de_DE --metric M -o out.tsv\n"
         "  mbr-esd wmt submit --task wmt25-task2 --test-set wmt25 --lp en-cs_CZ --metric gold -o task2_refs.tsv\n\n"
-        "All systems but the standard reference are written."
+        "All systems except the standard reference are written."
     )
 
 

@@ -46,14 +46,14 @@ class DecisionOptions:
 
     rule: str = _option(
         "mbr",
-        "the rule that picks the answer",
+        "decision rule",
         lambda: rules(references=False),
         takes=lambda: "; ".join(f"{name}: {rule.description}" for name, rule in rules(references=False).items()),
         short="d",
     )
     utility: str | Similarity = _option(
         "softf1",
-        "the similarity that MBR maximises, and that the other rules report",
+        "utility function that MBR maximises and the other rules report",
         takes=lambda: (
             f"{', '.join(SIMILARITIES.names())}, or a mean such as softf1+scoresim or 0.7*softf1+0.3*scoresim"
         ),
@@ -61,44 +61,46 @@ class DecisionOptions:
     )
     weights: str | Panel = _option(
         "uniform",
-        "weights of the candidates that each one is compared with",
+        "weights of the support candidates in the expected utility",
         lambda: WEIGHTINGS,
-        takes="uniform; model: its probabilities; agreement: of several annotators, learnt from how they agree",
+        takes="uniform; model: its probabilities; agreement: one weight per annotator, learnt from the agreement "
+        "between them",
         short="w",
     )
     invalid: str = _option(
         "drop",
-        "a candidate that cannot be read",
+        "treatment of candidates that cannot be parsed",
         lambda: ("drop", "empty"),
-        takes="drop leaves it out, empty takes it for 'no error'",
+        takes="drop: exclude them; empty: count them as no error",
     )
-    mqm: str = _option("paper", "weights of the MQM score", lambda: WEIGHTS)
+    mqm: str = _option("paper", "severity weights of the MQM score", lambda: WEIGHTS)
     location: str = _option(
         "word",
-        "which occurrence of a span's text is meant",
+        "occurrence to which a span's text is matched",
         lambda: LOCATIONS,
-        takes="word: the first as whole words, or else inside a word; first: the first one, as the paper does; "
+        takes="word: the first as whole words, or else inside a word; first: the first one, as in the paper; "
         "successive: the next one each time",
         short="loc",
     )
-    format: str = _option("json", "how candidates say their errors, unless their file says it", lambda: FORMATS.names())
+    format: str = _option(
+        "json", "answer format of the candidates, unless their file specifies it", lambda: FORMATS.names()
+    )
     score: str = _option(
         "chosen",
-        "the score that is reported",
+        "score to report",
         lambda: SCORES,
-        takes="chosen: that of the answer; expected: the mean over the candidates, with its standard deviation; "
-        "given: the same of the scores that the answers state (formats esa, gemba-mqm and tags)",
+        takes="chosen: of the chosen answer; expected: the mean over the candidates, with its standard deviation; "
+        "given: the same for the scores stated in the answers (formats esa, gemba-mqm and tags)",
     )
     blank: str = _option(
         "worst",
-        "a blank translation of a source that is not blank",
+        "treatment of a blank translation of a non-blank source",
         lambda: ("worst", "skip", "perfect"),
-        takes="worst gives it the lowest score, skip leaves it out, perfect takes it for one without an error, as the "
-        "paper does",
+        takes="worst: lowest score; skip: no score; perfect: score without errors, as in the paper",
     )
     checks: str = _option(
         "false",
-        "errors that need no model: numbers, addresses, tags, placeholders, copies and repeated words",
+        "add rule-based errors: numbers, addresses, tags, placeholders, copies and repeated words",
         lambda: ("true", "false"),
     )
 
@@ -120,7 +122,7 @@ class DecisionOptions:
         """These options (or the defaults) with some fields changed; every function that decides takes them like this.
         `OptionError` for another value, an unknown field, or a name that a field does not take."""
         if options is not None and not isinstance(options, DecisionOptions):
-            raise OptionError(f"options is {options!r}; give a DecisionOptions, or fields by name such as rule='map'")
+            raise OptionError(f"options is {options!r}; pass a DecisionOptions, or fields by name such as rule='map'")
         for name in changes:
             if name not in FIELDS:
                 raise unknown("option of a decision", name, FIELDS)
@@ -142,9 +144,7 @@ class DecisionOptions:
         the format needs a source and there is none."""
         answers = get_format(format or self.format)
         if answers.both_sides and source is None:
-            raise InputError(
-                f"answers of format={answers.name} say what is left out of the source; give the source as well"
-            )
+            raise InputError(f"answers of format={answers.name} mark omissions in the source; pass the source as well")
         return answers.parser(translation, self.location, source or "")
 
     def both_sides(self, format: str | None = None) -> bool:
@@ -174,8 +174,8 @@ class DecisionOptions:
             )
         if changed.rule_instance.needs_references:
             raise OptionError(
-                f"{spell('rule', changed.rule)} needs human annotations, and there are none beside candidates; take "
-                f"one of {', '.join(rules(references=False))}"
+                f"{spell('rule', changed.rule)} needs human annotations, which candidates files do not have; use one "
+                f"of {', '.join(rules(references=False))}"
             )
         return changed
 

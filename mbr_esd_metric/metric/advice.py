@@ -1,4 +1,4 @@
-"""What a run tells its user: the counts of what was lost, and the options that help where the scores say little."""
+"""Messages of a run: counts of lost candidates and spans, and options that help if the scores are uninformative."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def summary(
     advice = []
     if card.needs_prompt and card.prompt in built_in("json"):
         advice.append(
-            f"{card.name} is asked with our prompt, and was trained on its authors': make theirs a file, as "
-            "docs/models.md shows, and give prompt=FILE"
+            f"{card.name} was trained on its authors' prompt, but ours is in use; save theirs to a file (see "
+            "docs/models.md) and set prompt=FILE"
         )
     advice += _losses(card, engine, total)
     if unmeasured := card.unmeasured([card.lp] if card.lp else {*filter(None, map(lp_of, segments))}):
@@ -75,7 +75,7 @@ def _counted(whole: int, what: str, counts: Mapping[str, int]) -> str:
 def _losses(card: ModelCard, engine: Engine | None, total: Mapping[str, int]) -> list[str]:
     """Advice where most candidates or spans are lost; the counts are in the line."""
     takes_grammar = engine is None or not engine.missing_capability(logprobs=False, grammar=True)
-    anew = "sample candidates" if engine is None else "draw new ones"
+    anew = "sample candidates" if engine is None else "sample again"
     cooler = ["temperature=1"] if card.sampling.temperature > 1 and engine is not None else []
     advice, candidates = [], total["valid"] + total["invalid"]
     if candidates >= FEW and 2 * total["cut"] > candidates:
@@ -83,17 +83,17 @@ def _losses(card: ModelCard, engine: Engine | None, total: Mapping[str, int]) ->
         fixes = [f"max_tokens={2 * card.max_tokens}", *shorter, *cooler]
         advice.append(f"most candidates were cut at max_tokens: {anew} with {' or '.join(fixes)}")
     elif candidates >= FEW and 2 * total["invalid"] > candidates:
-        fixes = [] if takes_grammar else ["on a server that holds answers to a grammar (vLLM, llama.cpp)"]
+        fixes = [] if takes_grammar else ["on a server with constrained decoding (vLLM, llama.cpp)"]
         fixes += [f"with {one}" for one in cooler]
-        fix = " or ".join(fixes) or "with another model, as this one does not keep to the format"
+        fix = " or ".join(fixes) or "with another model, because this one does not follow the format"
         advice.append(f"most candidates are cut or could not be read: {anew} {fix}")
     if mostly_lost(candidates, total["located"], total["dropped"]):
-        where = "" if takes_grammar else ", on a server that takes a grammar (vLLM, SGLang, llama.cpp)"
-        fix = f"with grounded=true{where}, which allows only pieces of the translation"
+        where = "" if takes_grammar else ", on a server with constrained decoding (vLLM, SGLang, llama.cpp)"
+        fix = f"with grounded=true{where}, which constrains spans to the translation"
         if engine is not None and card.grounded:
-            fix = "on a server that holds answers to the grammar of grounded=true"
+            fix = "on a server that enforces the grammar of grounded=true"
         advice.append(
-            f"most error spans that candidates marked are not in the translation, and were dropped: {anew} {fix}"
+            f"most error spans of the candidates were dropped because they are not in the translation: {anew} {fix}"
         )
     return advice
 
@@ -107,17 +107,17 @@ def _equal_scores(card: ModelCard, decisions: Sequence[Decision], candidates: in
         return []
     empty = number_of(sum(not one.annotation for one in judged), "decision")
     line = (
-        f"all {len(judged)} segments have the score {judged[0].score:.4f}: {empty} without an error span, and "
-        f"{unmarked} of {candidates} candidates say that there is no error"
+        f"all {len(judged)} segments have the score {judged[0].score:.4f}: {empty} without error spans, and "
+        f"{unmarked} of {candidates} candidates mark no error"
     )
     means = [one.located / one.valid for one in judged]
     if card.samples == 1:
         line += "; to separate segments, sample several candidates: rule=mbr&n=16&temperature=1&score=expected"
     elif card.decision.score == "chosen" and max(means) > min(means):
         line += (
-            f"; score=expected takes the mean over the candidates, which mark {min(means):.2f} to {max(means):.2f} "
-            "error spans a segment, with nothing sampled anew"
+            f"; score=expected uses the mean over the candidates, which mark {min(means):.2f} to {max(means):.2f} "
+            "error spans per segment, without sampling again"
         )
     elif unmarked == candidates:
-        line += "; this model finds nothing here: take a larger one"
+        line += "; this model detects no errors here: use a larger one"
     return [line]

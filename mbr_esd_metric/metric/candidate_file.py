@@ -39,7 +39,7 @@ class FromFile:
     def __init__(self, card: ModelCard) -> None:
         self._path = Path(card.candidates or "").expanduser()
         if not self._path.is_file():
-            raise EngineError(f"there is no file of candidates {self._path}; give candidates=PATH")
+            raise EngineError(f"candidates file {self._path} does not exist; set candidates=PATH")
         first = next(read_candidates(self._path), None)
         self._format = None if first is None else first.columns.format
         decision = replace(card.decision, format=self._format or card.decision.format)
@@ -64,8 +64,8 @@ class FromFile:
         if missing := sorted(number for one in numbers.pop(None, {}).values() for number in one):
             more = f" (nor for {len(missing) - 1} more)" if len(missing) > 1 else ""
             raise MissingCandidatesError(
-                f"{self._path} has no candidates for {segments[missing[0]].label or 'a segment'}{more}; its source and "
-                "translation must be in the file character for character, but for white space at the end",
+                f"{self._path} has no candidates for {segments[missing[0]].label or 'a segment'}{more}; source and "
+                "translation must match the file exactly, except for trailing white space",
                 (segments[number].system for number in missing),
             )
         for at, record in enumerate(read_candidates(self._path) if numbers else ()):
@@ -82,17 +82,17 @@ class FromFile:
         problem, of_segment = "", f"{count} candidates for {segment.label or record.label}"
         if card.sampling.greedy and count > 1:
             problem = (
-                f"{of_segment}, and greedy decoding has one; for the likeliest of several give rule=map, and no "
-                "temperature=0"
+                f"{of_segment}, but greedy decoding needs exactly one; to use the most likely one, set rule=map and "
+                "remove temperature=0"
             )
         elif record.columns.format != form:
             problem = (
                 f"candidates in several formats ({record.label} is in {record.columns.format or 'none'}, the first in "
-                f"{form or 'none'}), which one model cannot have; decide with: mbr-esd decide {self._path}, or give "
-                "each format a file of its own"
+                f"{form or 'none'}), but one model has one format; use mbr-esd decide {self._path}, or split the file "
+                "by format"
             )
         elif n > count:
-            problem = f"{of_segment}, and {n} are wanted; give n={count}"
+            problem = f"{of_segment}, but n={n}; set n={count}"
         if problem:
             raise EngineError(f"{self._path} has {problem}")
         return candidates[:n]

@@ -92,7 +92,7 @@ def _read_vllm(text: str) -> tuple[str, ...]:
     return arguments
 
 
-_TEXT: _Values = (_read_text, "a text that is not empty")
+_TEXT: _Values = (_read_text, "a non-empty text")
 _FLAG: _Values = ({"true": True, "false": False}.__getitem__, "true or false")
 
 
@@ -138,58 +138,60 @@ class ModelCard:
     adapter: str | None = None
     device: str = "auto"
     model: str = _option("", _TEXT, "hub id (NAME or NAME@REVISION) or folder of the language model")
-    engine: str = _option("auto", (_read_engine, "auto, or the name of an engine"), "how the model is run")
+    engine: str = _option("auto", (_read_engine, "auto, or the name of an engine"), "engine that runs the model")
     n: int = _option(
         256,
         _number(int, 1, 65536),
-        "candidates a segment",
+        "number of candidates per segment",
     )
     decision: DecisionOptions = DecisionOptions()
     temperature: float | None = _option(
-        None, _number(float, 0, 100), "sampling temperature; without it 2, or 1 on a server without top-k", short="t"
+        None, _number(float, 0, 100), "sampling temperature; by default 2, or 1 on a server without top-k", short="t"
     )
     top_k: int = _option(10, _number(int, 0), "tokens kept by top-k; 0 keeps all", short="k")
-    max_tokens: int = _option(512, _number(int, 1), "longest answer in tokens", short="max")
-    seed: int = _option(0, _number(int, 0, 2**31 - 1), "seed of the samples")
+    max_tokens: int = _option(512, _number(int, 1), "maximum length of an answer in tokens", short="max")
+    seed: int = _option(0, _number(int, 0, 2**31 - 1), "random seed of the sampling")
     unit: str = _option(
         "segment",
         _choice("segment", "sentence", "auto"),
-        "what the model reads at once; auto: sentences, in paragraphs",
+        "unit of annotation; auto: sentences for paragraphs, otherwise segments",
     )
-    context: str = _option("segment", _choice("segment", "document"), "what the model reads around a sentence")
-    grounded: bool = _option(False, _FLAG, "allow only pieces of the translation as error spans")
+    context: str = _option("segment", _choice("segment", "document"), "context shown to the model around a sentence")
+    grounded: bool = _option(False, _FLAG, "constrain error spans to substrings of the translation")
     prompt: str = _option("v1", _TEXT, "version of the built-in prompt, or the path of a template")
     lp: str | None = _option(
         None,
         (_read_pair, "a language pair such as en-de"),
-        "of the texts, for prompts that name the languages, and for data warnings",
+        "language pair of the texts, for prompts that contain it and for data warnings",
     )
     shots: str | None = _option(
-        None, _TEXT, "JSON lines of annotated translations as examples; FILE:3 takes those with the nearest sources"
+        None,
+        _TEXT,
+        "few-shot examples: JSON lines of annotated translations; FILE:3 uses the three with the most similar sources",
     )
     dtype: str = _option("auto", _choice("auto", "float32", "bfloat16", "float16"), "number format of the weights")
     server: tuple[str, ...] = _option(
         (), (_read_list, "one or several URLs, separated by commas"), "OpenAI-compatible server", place=True
     )
     dialect: str = _option(
-        "auto", (_read_dialect, "auto, or the name of a dialect"), "what the server speaks; auto asks it"
+        "auto", (_read_dialect, "auto, or the name of a dialect"), "API dialect of the server; auto detects it"
     )
-    reasoning_effort: str | None = _option(None, _TEXT, "of a model that reasons first, such as low")
+    reasoning_effort: str | None = _option(None, _TEXT, "reasoning effort of a reasoning model, such as low")
     price: tuple[float, float] | None = _option(
         None,
         (_read_price, "two numbers from 0 to 1e+06, such as 0.1/0.5"),
-        "of a million tokens: prompts/answers",
+        "price per million tokens: prompts/answers",
     )
-    max_cost: float | None = _option(None, _number(float, 0, 1e9), "what a run may cost at most, at this price")
+    max_cost: float | None = _option(None, _number(float, 0, 1e9), "maximum cost of a run at this price")
     concurrency: int | None = _option(
-        None, _number(int, 1), "requests to servers at once; with engine=ray copies of the model"
+        None, _number(int, 1), "concurrent requests to servers; with engine=ray, replicas of the model"
     )
     vllm: tuple[str, ...] = _option(
         (),
         (_read_vllm, "KEY:VALUE, such as tensor_parallel_size:4,quantization:fp8"),
         "arguments of vLLM, in process and for mbr-esd serve",
     )
-    candidates: str | None = _option(None, _TEXT, "file of stored candidates, in place of a model", place=True)
+    candidates: str | None = _option(None, _TEXT, "candidates file to use instead of a model", place=True)
 
     @property
     def title(self) -> str:
@@ -214,7 +216,7 @@ class ModelCard:
         measured = set(map(_languages, self.measured_pairs))
         others = sorted({pair for pair in pairs if _languages(pair) not in measured}) if measured else []
         return (
-            f"the quality of {self.title} on {first_of(others)} is not known; it was measured on "
+            f"the quality of {self.title} on {first_of(others)} is unknown; it was measured on "
             f"{', '.join(self.measured_pairs)}"
             if others
             else None
@@ -313,12 +315,12 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
         try:
             changes[key] = OPTIONS[key].metadata["read"](text.lower() if isinstance(value, bool) else text)
         except (ValueError, KeyError):
-            raise OptionError(f"model option {key}={shown(text)}: give {OPTIONS[key].metadata['takes']}") from None
+            raise OptionError(f"model option {key}={shown(text)}: must be {OPTIONS[key].metadata['takes']}") from None
         except OptionError as error:
             raise OptionError(f"model option {key}: {error}") from None
     if "candidates" in changes and changes.get("engine", "auto") != "auto":
         raise no_effect_error(
-            f"engine={changes['engine']}", f"candidates={changes['candidates']}, which are sampled already"
+            f"engine={changes['engine']}", f"candidates={changes['candidates']}, which are already sampled"
         )
     if {"server", "dialect"} & changes.keys():
         changes.setdefault("engine", "server")
@@ -331,7 +333,7 @@ def with_options(card: ModelCard, options: Mapping[str, object]) -> ModelCard:
         changes["decision"] = card.decision.changed(decision, "{}={}".format)
     changed = dataclasses.replace(card, **changes)
     if changed.max_cost is not None and changed.price is None:
-        raise OptionError("max_cost needs the price: add price=PROMPTS/ANSWERS, of a million tokens")
+        raise OptionError("max_cost needs the price: add price=PROMPTS/ANSWERS, per million tokens")
     return changed
 
 
@@ -347,5 +349,5 @@ def with_pair(card: ModelCard, lp: str | None, *, of_test_set: bool = False) -> 
     if of_test_set and card.lp:
         return card
     if lp is not None and card.lp not in (None, lp):
-        raise OptionError(f"--lp {lp}: the model's name has lp={card.lp}; leave one of them out")
+        raise OptionError(f"--lp {lp} conflicts with lp={card.lp} in the model name; remove one of them")
     return card if lp is None else with_options(card, {"lp": lp})

@@ -48,20 +48,20 @@ CARDS: dict[str, ModelCard] = {
         ),
         ModelCard(
             ANY_MODEL,
-            "any model that a server serves: ?model=NAME&server=URL; without model=, the only one there",
+            "any model on a server: ?model=NAME&server=URL; without model=, the server's only model",
             engine="server",
             unit="auto",
             decision=_EXPECTED,
         ),
         ModelCard(
             LOCAL_MODEL,
-            "any model with weights: ?model=HUB_ID or a folder; in process, or behind mbr-esd serve",
+            "any model with weights: ?model=HUB_ID or a folder; in process or with mbr-esd serve",
             unit="auto",
             decision=_EXPECTED,
         ),
         ModelCard(
             "mbr-esd-checks",
-            "no model: the errors that need none, such as lost placeholders (docs/metric.md)",
+            "no model: only rule-based errors, such as lost placeholders (docs/metric.md)",
             engine="checks",
             n=1,
             decision=DecisionOptions("greedy", format="json-omissions", checks="true"),
@@ -74,7 +74,7 @@ _PACKAGE = Path(__file__).parents[1]
 _EMBEDDED = {
     "mbr-esd-small": (
         "small",
-        "multilingual-e5-small trained to tag errors, for any machine: finds gross faults (docs/small-model.md)",
+        "multilingual-e5-small trained to tag errors, for any machine: detects gross errors (docs/small-model.md)",
         0.3,
     ),
     "mbr-esd-demo": ("demo/sft", "SmolLM2 135M, for tests: too small to judge translations", 0.3),
@@ -107,7 +107,9 @@ def load_card(name: str, options: Mapping[str, object] | None = None) -> ModelCa
         InputError: not a text, or a folder whose ``hparams.yaml`` is not one of ours.
     """
     if not isinstance(name, str) or not name.partition("?")[0]:
-        raise InputError(f"a model name is a text such as 'mbr-esd-small', not {name!r}; `mbr-esd models` lists them")
+        raise InputError(
+            f"a model name must be a text such as 'mbr-esd-small', got {name!r}; `mbr-esd models` lists the names"
+        )
     base, _, query = name.partition("?")
     if base in CARD_NAMES:
         card = get_card(base)
@@ -119,13 +121,15 @@ def load_card(name: str, options: Mapping[str, object] | None = None) -> ModelCa
     for part in query.split("&") if query else ():
         key, equals, value = part.partition("=")
         if not equals:
-            raise OptionError(f"model option {shown(part)!r} has no value; write {base}?option=value&option=value")
+            raise OptionError(
+                f"model option {shown(part)!r} has no value; use the form {base}?option=value&option=value"
+            )
         if key in values:
             raise OptionError(f"model option {key!r} is given twice")
         values[key] = unquote(value)
     card = with_options(card, values)
     if base == LOCAL_MODEL and not card.model:
-        raise OptionError(f"{base} needs the model: {base}?model=HUB_ID, or a folder on this disk")
+        raise OptionError(f"{base} needs a model: {base}?model=HUB_ID, or a local folder")
     return card
 
 

@@ -44,7 +44,8 @@ def is_worth_checking(source: str, translation: str, target_language: str | None
 
 
 def data_warning(source: str, translation: str, errors: Sequence[ErrorSpan], source_is_key: bool = False) -> str | None:
-    """What looks like a mistake in a pair, with commas between, such as "said twice, with other numbers"; None if it
+    """What looks like a mistake in a pair, with commas between, such as "repeated twice, with other numbers"; None if
+    it
     looks like a source and its translation. `errors` are those that the checks find in it;
     `source_is_key`, whether the file has the name of a message in place of its text."""
     if is_blank(source):
@@ -92,7 +93,7 @@ def warnings(data_warnings: Sequence[str | None], labels: Sequence[str], blank: 
         return None
     line = "data warnings: " + "; ".join(f"{kind}: {len(of)} ({first_of(of)})" for kind, of in pairs.items())
     if "blank translation" in pairs:
-        means = {"worst": "get the lowest score", "skip": "are left out", "perfect": "count as having no error"}
+        means = {"worst": "get the lowest score", "skip": "get no score", "perfect": "count as error-free"}
         line += f"; blank translations {means[blank]} (blank={blank})"
     return line
 

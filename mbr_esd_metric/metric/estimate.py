@@ -1,4 +1,4 @@
-"""Estimates what a run would cost, before anything is loaded or paid for (`mbr-esd score --dry-run`).
+"""Estimates the time and cost of a run before anything is loaded or paid for (`mbr-esd score --dry-run`).
 
 How long a run takes depends on the machine, on what else it does, and on the texts. A trial measures it: it samples a
 few of the run's own segments, which the run then need not sample.
@@ -43,10 +43,10 @@ class Timing:
 
     def of(self, candidates: int) -> str:
         """The time that so many candidates take, and how it was measured."""
-        loading = f"; {self.loading:,.0f} s to load the model and sample one" if self.loading else ""
+        loading = f"; {self.loading:,.0f} s to load the model and sample the first segment" if self.loading else ""
         rate = f"at {self.candidates / self.seconds:,.2f} candidates/s, as in {self.segments} segments"
         time = timedelta(seconds=round(self.loading + candidates * self.seconds / self.candidates))
-        return f"about {time} h ({rate} sampled just now and kept{loading})"
+        return f"about {time} h ({rate} just sampled and kept{loading})"
 
 
 def timed(card: ModelCard, segments: Sequence[Segment], trial: int) -> Timing | None:
@@ -83,7 +83,7 @@ def estimate(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> di
         source = Sampled(card)
     except EngineError:
         name = get_format(card.decision.format).engine or "server"
-        note = f"{card.name} does not run here (mbr-esd models --check says why); counted for engine={name}"
+        note = f"{card.name} does not run here (see mbr-esd models --check); counts are for engine={name}"
         source = Sampled(replace(card, engine=name))
     card, engine, answers = source.card, source.engine, get_format(card.decision.format)
     every = build_requests(card, engine.identity, units_of(card, segments).units).values()
@@ -108,7 +108,7 @@ def estimate(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> di
     total = sum(request.n for request in every)
     left = total - stored
     tokens = round(sum(lengths) / len(lengths) * left) if lengths else guess
-    known = "the mean of what is stored" if lengths else "a guess, as nothing is stored yet"
+    known = "mean of the stored candidates" if lengths else "a guess, because the store is empty"
     rows = {
         "segments": f"{len(segments):,}",
         "distinct pairs": f"{len(every):,}",
@@ -122,17 +122,17 @@ def estimate(card: ModelCard, segments: Sequence[Segment], trial: int = 0) -> di
     if card.price is not None:
         prompt_tokens = round(prompt_bytes / BYTES_A_TOKEN)
         expected = f"{cost(price, prompt_tokens, tokens):,.4f}"
-        rows["cost"] = f"{expected} (estimated, with {prompt_tokens:,} tokens of prompts; never more than {bound:,.4f})"
+        rows["cost"] = f"{expected} (estimated, with {prompt_tokens:,} prompt tokens; at most {bound:,.4f})"
         if card.max_cost is not None and card.max_cost < bound:
-            rows["  max_cost"] = f"{card.max_cost:,.4f}: the run stops before it would pass it"
+            rows["  max_cost"] = f"{card.max_cost:,.4f}: the run stops before exceeding it"
     if not left:
-        rows["time"] = "none for sampling: all candidates are stored"
+        rows["time"] = "none: all candidates are stored"
     elif timing is None:
         time_known = MEASURED.get(card.name, "not known")
-        rows["time"] = f"{time_known}; --dry-run 4 samples 4 of the segments, which are kept, and measures"
+        rows["time"] = f"{time_known}; --dry-run 4 samples and keeps 4 segments to measure it"
     else:
         rows["time"] = timing.of(left)
     lacking = [name for name in engine.packages if importlib.util.find_spec(name) is None]
     if not note and left and (lacking or not engine.loads_weights) and (problem := engine.problem):
-        note = f"as things are, the run would stop: {problem}"
+        note = f"the run would fail: {problem}"
     return rows | ({"note": note} if note else {})

@@ -1,4 +1,4 @@
-"""The metric that users call: samples in, scores and error spans out. Knows nothing of COMET."""
+"""The metric that users call: samples in, scores and error spans out. Independent of COMET."""
 
 from __future__ import annotations
 
@@ -194,14 +194,14 @@ class Metric:
             EngineError, StoreError, NoValidCandidateError: what was sampled before stays in the store.
         """
         if mc_dropout:
-            raise OptionError("mc_dropout is for COMET's regression models; leave it at 0 with this model")
+            raise OptionError("mc_dropout only applies to COMET's regression models; set it to 0")
         rows: Any = _rows(samples) if isinstance(samples, Mapping) else samples
         if hasattr(rows, "to_dicts"):
             rows = rows.to_dicts()
         elif hasattr(rows, "to_dict"):
             rows = rows.to_dict("records")
         if not isinstance(rows, Iterable):
-            raise InputError(f"samples are {type(rows).__name__}; give a list of dicts with 'src' and 'mt'")
+            raise InputError(f"samples is {type(rows).__name__}; pass a list of dicts with 'src' and 'mt'")
         segments = [_segment(sample, index) for index, sample in enumerate(rows)]
         card = self.card if gpus else replace(self.card, device="cpu")
         run = self._annotate(card, segments, progress_bar)
@@ -261,7 +261,9 @@ def _rows(lists: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
     """Parallel lists as one dict a sample."""
     for key, texts in lists.items():
         if isinstance(texts, str) or not isinstance(texts, Sequence):
-            raise InputError(f"samples[{key!r}] is {type(texts).__name__}; give a list of texts, or one dict a sample")
+            raise InputError(
+                f"samples[{key!r}] is {type(texts).__name__}; pass a list of texts, or one dict per sample"
+            )
     lengths = {key: len(texts) for key, texts in lists.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{key!r} {length}" for key, length in lengths.items())
@@ -273,11 +275,11 @@ def _segment(sample: Mapping[str, Any] | Segment, index: int) -> Segment:
     if isinstance(sample, Segment):
         return sample
     if not isinstance(sample, Mapping):
-        raise InputError(f"samples[{index}] is {type(sample).__name__}; give a dict with 'src' and 'mt'")
+        raise InputError(f"samples[{index}] is {type(sample).__name__}; pass a dict with 'src' and 'mt'")
     texts = {"system": "", "doc": "", **sample}
     for key in ("src", "mt", "system", "doc"):
         if key not in texts:
-            raise InputError(f"samples[{index}] has no {key!r}; give a dict with 'src' and 'mt'")
+            raise InputError(f"samples[{index}] has no {key!r}; pass a dict with 'src' and 'mt'")
         if not isinstance(texts[key], str):
             raise InputError(f"samples[{index}]: {key!r} is {type(texts[key]).__name__}, not a text")
     return Segment(texts["src"], texts["mt"], f"samples[{index}]", texts["system"], texts["doc"])

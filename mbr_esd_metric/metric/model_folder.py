@@ -45,15 +45,15 @@ def folder_card(folder: Path) -> ModelCard:
     for key in hparams:
         if key in OPTIONS and OPTIONS[key].metadata.get("place"):
             raise InputError(
-                f"{path}: {key} is for the user of a model to say, not for its folder, which may come from anywhere; "
-                f"take the line out, and write {folder}?{key}=... where you want it"
+                f"{path}: {key} may only be set by the user, not by a model folder, which may be untrusted; remove "
+                f"the line, and use {folder}?{key}=... if you want it"
             )
     for argument in (hparams.get("vllm") or "").split(","):
         harmless = re.fullmatch(r"\s*(\w+):[\w.]+\s*", argument)  # another value could be a flag of `vllm serve`
         if argument and (harmless is None or harmless[1] not in HARMLESS_ARGUMENTS):
             raise InputError(
-                f"{path}: vllm={argument.strip()} is for the user of a model to say, not for its folder, as some "
-                f"arguments of vLLM run code; take it out, and write {folder}?vllm={argument.strip()} where you want it"
+                f"{path}: vllm={argument.strip()} may only be set by the user, not by a model folder, because some "
+                f"arguments of vLLM run code; remove it, and use {folder}?vllm={argument.strip()} if you want it"
             )
     for key in ("model", "adapter", "prompt", "shots"):
         if (value := hparams.get(key)) is not None:
@@ -90,7 +90,7 @@ def _file_in_folder(folder: Path, key: str, value: str) -> str:
         "prompt": value in built_in("json") or value == "gemba-mqm",
     }
     if not allowed.get(key):
-        fix = f", or name it yourself: {folder}?{key}=..." if key in OPTIONS else ""
+        fix = f", or set it yourself: {folder}?{key}=..." if key in OPTIONS else ""
         raise InputError(f"{folder / 'hparams.yaml'}: {key} {value} is not in the folder; copy it there{fix}")
     return value
 
@@ -111,10 +111,10 @@ def other_card(base: str, cards: Sequence[str]) -> ModelCard:
         raise InputError(f"{base}: no such model folder")
     first = base.partition("&")[0]
     if first in cards:
-        raise OptionError(f"the first option of a model begins with ?, not with &: {first}?option=value&option=value")
+        raise OptionError(f"the first option of a model starts with ?, not &: {first}?option=value&option=value")
     error = unknown("model", base, (*cards, *(f"Unbabel/{name}" for name in _COMET)), "`mbr-esd models`")
     model = "NAME" if base.startswith("mbr-esd") else base
     raise OptionError(
-        f"{error}; or give the path of a model folder, {LOCAL_MODEL}?model={model} for a model in process, or "
-        f"{ANY_MODEL}?model={model}&server=URL for one on a server of yours"
+        f"{error}; or use the path of a model folder, {LOCAL_MODEL}?model={model} for a model in process, or "
+        f"{ANY_MODEL}?model={model}&server=URL for one on your server"
     )

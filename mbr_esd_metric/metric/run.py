@@ -1,4 +1,5 @@
-"""One run: segments in, decisions out, with a summary of what was lost. Candidates come from a source, and each
+"""One run: from segments to decisions, with a summary of lost candidates and spans. Candidates come from a source, and
+each
 distinct pair is decided once."""
 
 from __future__ import annotations
@@ -199,19 +200,18 @@ def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool
         outcomes |= dict.fromkeys(groups[at], outcome)
     if failed:
         why = next(iter(failed.values())).partition(" is valid")[2]
-        shorter = ", ask for shorter ones (format=compact)" if options.format == "json" else ""
+        shorter = ", request shorter ones (format=compact)" if options.format == "json" else ""
         every = f"none of the {card.samples} candidates" if card.samples > 1 else "no candidate"
         raise NoValidCandidateError(
-            f"{every} is valid for {first_of([*failed])}{why}; what was sampled is "
-            f"stored: ask for more (n={4 * card.samples}), allow longer answers (max_tokens={2 * card.max_tokens})"
+            f"{every} is valid for {first_of([*failed])}{why}; the samples are stored: request more "
+            f"(n={4 * card.samples}), allow longer answers (max_tokens={2 * card.max_tokens})"
             f"{shorter}, or count malformed candidates as no error (invalid=empty)"
         )
     if emptied:
-        _warn_of_refused(emptied, "counted as without an error (invalid=empty)")
+        _warn_of_refused(emptied, "counted as error-free (invalid=empty)")
     if unexplained:
         logger.warning(
-            f"{unexplained} of {single} answers come without their tokens' log-probabilities; the confidence of "
-            "their spans is 1"
+            f"{unexplained} of {single} answers lack token log-probabilities; the confidence of their spans is 1"
         )
     return [outcomes[number] for number in range(len(segments))]
 
@@ -219,7 +219,7 @@ def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool
 def _warn_of_refused(named: Sequence[tuple[str, str]], fate: str) -> None:
     """Warn of segments that a server refuses for good, given with its words, and say what becomes of them."""
     count = number_of(len(named), "segment")
-    logger.warning(f"{count} {fate}, as the server will not answer: {refusals(named)}")
+    logger.warning(f"{count} {fate}, because the server rejected the request: {refusals(named)}")
 
 
 def refusals(named: Iterable[tuple[str, str]]) -> str:

@@ -136,8 +136,8 @@ class Sampler(AbstractContextManager["Sampler"]):
                     _remove(other)  # of a process that was killed
                     continue
                 logger.warning(
-                    f"process {other.name.partition('-')[0]} samples {card.title} into {self._store.path}; waiting for "
-                    "it to end (MBR_ESD_STORE=PATH takes another store)"
+                    f"process {other.name.partition('-')[0]} is sampling {card.title} into {self._store.path}; "
+                    "waiting for it to finish (set MBR_ESD_STORE=PATH to use another store)"
                 )
                 waited = True
                 with lock:
@@ -160,7 +160,7 @@ def _redrawn(bar: tqdm[Any], engine: Engine) -> Iterator[None]:
     def redraw() -> None:
         while not (ended.wait(pause) or bar.disable):
             if engine.retries:
-                bar.set_description(f"sampling ({engine.retries} tries again)", refresh=False)
+                bar.set_description(f"sampling ({engine.retries} retries)", refresh=False)
             bar.refresh()
 
     thread = threading.Thread(target=redraw, daemon=True)

@@ -1,4 +1,4 @@
-"""Examples (few-shot): annotated translations that the model is shown as questions with their answers."""
+"""Few-shot examples: annotated translations, shown to the model as prompts and answers."""
 
 from __future__ import annotations
 
@@ -47,12 +47,10 @@ class Shots:
     def __init__(self, option: str, answers: AnswerFormat) -> None:
         path, self.nearest = shots_file(option)
         if answers.engine:
-            raise OptionError(
-                f"shots={path}: answers of format={answers.name} take no examples; train the model instead"
-            )
+            raise OptionError(f"shots={path}: format={answers.name} does not support examples; train the model instead")
         self.answers, self.shots = answers, [_shot(where, value, answers) for where, _, value in json_objects(path)]
         if not self.shots:
-            raise InputError(f"{path} has no example; give JSON lines with src, mt and spans")
+            raise InputError(f"{path} has no examples; it must contain JSON lines with src, mt and spans")
         self._grams = {shot.source: _grams(_plain(shot.source)) for shot in self.shots}
 
     def for_source(self, source: str) -> list[Shot]:
@@ -84,7 +82,7 @@ def _shot(where: str, value: Mapping[str, Any], answers: AnswerFormat) -> Shot:
         for span in value["spans"]:  # an annotation leaves such a span out, and the example would show no error
             severity = span.get("severity") if isinstance(span, dict) else None
             if isinstance(severity, str) and not is_severity(severity):
-                raise InputError(f"an error span's severity must be 'major' or 'minor', not {severity!r}")
+                raise InputError(f"an error span's severity must be 'major' or 'minor', got {severity!r}")
         annotation = Annotation(value["spans"])
         annotation.on("translation").check_length(len(value["mt"]))
         if any(span.end > len(value["src"]) for span in annotation.on("source")):
@@ -92,8 +90,8 @@ def _shot(where: str, value: Mapping[str, Any], answers: AnswerFormat) -> Shot:
     _, lost = answers.answer(annotation, value["mt"], value["src"])
     if lost:
         raise InputError(
-            f"{where}: format={answers.name} cannot say {lost} of its errors (their words stand in the text before as "
-            "well, or that are left out of the source); leave them out, or take another format"
+            f"{where}: format={answers.name} cannot express {lost} of its errors (omissions, or words that also occur "
+            "earlier in the text); remove them, or use another format"
         )
     return Shot(value["src"], value["mt"], annotation)
 

@@ -1,4 +1,4 @@
-"""What a model is asked, which engine asks it, and the candidates of a run, sampled where the store lacks them."""
+"""The requests of a run, its engine, and its candidates, sampled unless they are stored."""
 
 from __future__ import annotations
 
@@ -128,9 +128,9 @@ class Sampled:
         known = store.servers(self.engine.digest) if named else []
         if known and not {*named} <= {*known}:
             logger.warning(
-                f"candidates of {self.card.title} in {store.path} came from {', '.join(known)}, and "
-                f"this run asks {', '.join(named)}: if that is another model, keep them apart with MBR_ESD_STORE=PATH, "
-                "or serve it under another name and give it as model=NAME"
+                f"candidates of {self.card.title} in {store.path} came from {', '.join(known)}, but this run uses "
+                f"{', '.join(named)}: if that serves a different model, use a separate store (MBR_ESD_STORE=PATH), or "
+                "serve it under another name and set model=NAME"
             )
         return build_requests(self.card, self.engine.identity, segments)
 
@@ -146,8 +146,10 @@ def choose_engine(card: ModelCard) -> Engine:
     """
     decision, answers = card.decision, get_format(card.decision.format)
     if decision.weights == "agreement":
-        many = "`mbr-esd sample --model A --model B --model C -o FILE`, and give candidates=FILE"
-        raise OptionError(f"weights=agreement weigh several models, and this run has one; write a file with {many}")
+        many = "`mbr-esd sample --model A --model B --model C -o FILE`, and set candidates=FILE"
+        raise OptionError(
+            f"weights=agreement needs several models, but this run has one; create a candidates file with {many}"
+        )
     if card.engine == "auto" and not (card.engine_options.server and not answers.engine):
         engine = _first_that_works(card, (answers.engine,) if answers.engine else AUTOMATIC)
     else:
@@ -184,7 +186,7 @@ def engine_problem(card: ModelCard, engine: Engine) -> str | None:
     """Why the engine cannot run the card on this machine, and what helps; None if it can."""
     if not engine.options.server and engine.name in ("server", "batch"):
         if card.name == ANY_MODEL:
-            return f"name your server: {card.name}?server=URL, with &model=NAME where it serves several"
+            return f"specify your server: {card.name}?server=URL, with &model=NAME if it serves several models"
         if engine.name == "server":
             name = f"'{card.name}?model={card.model}'" if card.name == LOCAL_MODEL else card.name
             return (

@@ -125,9 +125,7 @@ def units_of(card: ModelCard, segments: Sequence[Segment]) -> Units:
             "context=document", f"format={card.decision.format}, which reads a sentence and its source"
         )
     if of_documents and segments and not any(segment.document for segment in segments):
-        raise OptionError(
-            "context=document needs to know the documents: give --documents FILE, or 'doc' in each sample"
-        )
+        raise OptionError("context=document needs document boundaries: add --documents FILE, or 'doc' in each sample")
     if card.candidates is not None or (card.unit == "segment" and not of_documents):
         return Units(segments, [()] * len(segments))
     units: list[Segment] = []

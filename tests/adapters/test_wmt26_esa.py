@@ -81,7 +81,7 @@ def test_messages(release: Path, mbr_esd: Command) -> None:
     refused("no rating of cs-de", read_wmt26_esa, release, "data", ["cs-de"])
     refused(r"give the folder with wmt26-genmt.jsonl and systems/\*.jsonl", read_wmt26_esa, release, ".")
     without = mbr_esd("wmt import annotations.json --test-set out/wmt26", status=1).err
-    assert "name the folder with wmt26-genmt.jsonl after it" in without
+    assert "add the folder that contains wmt26-genmt.jsonl after it" in without
     log = json.loads(json.dumps(GOLDEN["annotations"]))
     rated = [entry for entry in log[CAMPAIGN] if entry["user_id"] == "anna" and type(entry.get("item_i")) is int]
     (system, *_) = rated[0]["annotation"][0]

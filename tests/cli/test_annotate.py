@@ -92,14 +92,14 @@ def test_messages(scored: None, mbr_esd: Command) -> None:
         "--prefill other": "unknown input with error spans 'other'",
         "--each 2": "--each 2: give a number from 1 to that of the annotators, 1",
         "--checks 99": "of 99 attention checks can be made",
-        "--annotators x x": "a name is there twice",
-        "--prefill none --min-confidence 0.5": "has no effect where no span is marked",
-        "--test-set wmt24": "give files with translations, or --test-set",
+        "--annotators x x": "duplicate name",
+        "--prefill none --min-confidence 0.5": "has no effect without pre-filled spans",
+        "--test-set wmt24": "specify files with translations, or --test-set",
         "--lp english": "a language pair is two language codes such as 'en-de', not 'english'",
     }.items():
         assert message in mbr_esd("annotate export out.json --lp en-de -o x.json", words, status=1).err
     _export()
-    for wrong, message in {"round1.json": "the campaign alone", "out.json": "not a campaign of Pearmut"}.items():
+    for wrong, message in {"round1.json": "only the campaign", "out.json": "not a campaign of Pearmut"}.items():
         assert message in mbr_esd("annotate import", wrong, "-o r.jsonl", status=1).err
 
 

@@ -39,8 +39,8 @@ def test_it_is_learnt_and_saved(mbr_esd: Command) -> None:
 @pytest.mark.usefixtures("files")
 def test_messages(mbr_esd: Command) -> None:
     for words, message in (
-        ("out.json --error-free", "give a metric's files and --error-free RATINGS"),
-        ("out.json --error-free mqm.jsonl --precision 2", "--precision 2.0: give a share"),
+        ("out.json --error-free", "specify a metric's files and --error-free RATINGS"),
+        ("out.json --error-free mqm.jsonl --precision 2", "--precision 2.0: must be between"),
         ("out.json mqm.jsonl --precision 0.9", "--precision 0.9 has no effect"),
     ):
         assert message in mbr_esd("calibrate", words, status=1).err
@@ -59,7 +59,7 @@ def test_a_gate_over_the_share_of_segments(mbr_esd: Command) -> None:
     assert [row["error_free"] for row in json.loads(Path("o.json").read_text())["mt.txt"]] == [True, False, False]
     message = mbr_esd(score, "--error-free e.json --fail-share 0.9", status=3).err
     assert "mt.txt: 0.3333 of the segments are without error, less than 0.9" in message
-    assert "give a share from 0 to 1, and --error-free FILE" in mbr_esd(score, "--fail-share 0.9", status=1).err
+    assert "must be between 0 and 1, and requires --error-free FILE" in mbr_esd(score, "--fail-share 0.9", status=1).err
 
 
 def test_a_test_set_teaches_task_3(tmp_path: Path, mbr_esd: Command) -> None:

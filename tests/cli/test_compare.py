@@ -72,9 +72,9 @@ def test_a_score_below_the_limit_ends_with_3(files: None, mbr_esd: Command) -> N
     ("words", "message"),
     [
         (f"{SCORE} --junit y", "--junit y has no effect with a run without a gate (such as --fail-under)"),
-        (f"{SCORE} --fail-under -1", "--fail-under -1: give a score in [0, 1]"),
+        (f"{SCORE} --fail-under -1", "--fail-under -1: must be a score in [0, 1]"),
         (f"{SCORE} --fail-under 0.5 --to_json y --junit y", "y is given twice"),
-        ("compare old.jsonl --fail-if-worse", "two systems, the old and the new one, not 1"),
+        ("compare old.jsonl --fail-if-worse", "exactly two systems, old and new (got 1)"),
         ("compare empty.jsonl", "empty.jsonl: the file is empty"),
     ],
 )
@@ -158,7 +158,10 @@ def test_a_catastrophe_in_one_segment_closes_the_gate(workdir: Path, mbr_esd: Co
     old, new = [0.9] * 40, [0.92] * 39 + [0.2]
     _comet("o.json", old=old, new=new)
     command = "compare o.json --fail-if-worse --summary s.md --junit j.xml"
-    assert "gate passed: the mean of new is higher than that of old by 0.002000, which is not" in mbr_esd(command).err
+    assert (
+        "gate passed: the mean of new is higher than that of old by 0.002000, but the difference is not"
+        in mbr_esd(command).err
+    )
     result = mbr_esd(command, "--max-drop 0.3", status=3)
     mean, drop = result.err.splitlines()
     assert mean.startswith("mbr-esd compare: gate passed: the mean of new")
@@ -180,7 +183,7 @@ def test_a_catastrophe_in_one_segment_closes_the_gate(workdir: Path, mbr_esd: Co
         "mbr-esd compare: gate passed: no segment of new scored more than 0.7 below old; the largest drop is 0.7000 "
         f"({place})\n"
     )
-    assert "give a difference of scores from 0" in mbr_esd("compare o.json --max-drop -1", status=1).err
+    assert "must be a score difference of 0 or more" in mbr_esd("compare o.json --max-drop -1", status=1).err
 
 
 def test_the_five_largest_drops_are_named_without_a_gate(workdir: Path, mbr_esd: Command) -> None:

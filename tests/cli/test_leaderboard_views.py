@@ -225,7 +225,7 @@ def test_curves_are_plotted(
     where = f"--test-set {data}/wmt23 --lp en-de --plot {tmp_path}/curves.png"
     printed = mbr_esd(words.format(candidates=candidates), where, status=0 if labels else 1)
     if not labels:
-        assert "no metric marks a span on a rated translation, so there is no curve to plot" in printed.err
+        assert "no metric marks spans on rated translations, so there is nothing to plot" in printed.err
         return
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
     drawn = (tmp_path / "curves.svg").read_text(encoding="utf-8")
@@ -303,11 +303,11 @@ def test_sweep(board: Command) -> None:
         ("--view spans --measures mpp-corps", "did you mean 'mpp-corpus'"),
         ("--view spans --exclude Z", "unknown system of wmt23 en-de 'Z'"),
         ("--view spans --statistics spa", "--statistics has no effect with --view spans"),
-        ("--view overall --test-set {data}/made", "made has no tasks of its own; choose --view wmt23"),
+        ("--view overall --test-set {data}/made", "made has no task definition; choose --view wmt23"),
         ("--test-set {data}/made", "no metric has segment scores; score some with: mbr-esd wmt score"),
         ("--statistics seg-kendal-item", "seg-kendall-item"),
-        ("--plot x.png", "--plot has no effect with another view than lambda-sweep and precision-recall"),
-        ("--lp en-de zh-en en-de", "--lp en-de zh-en en-de: name each language pair once"),
+        ("--plot x.png", "--plot has no effect with a view other than lambda-sweep and precision-recall"),
+        ("--lp en-de zh-en en-de", "--lp en-de zh-en en-de: duplicate language pair"),
     ],
 )
 def test_failures_are_one_line(board: Command, data: Path, candidates: Path, words: str, message: str) -> None:
@@ -360,7 +360,7 @@ def test_a_file_is_a_metric_in_every_view(own: Layout, own_board: Command, score
     imported = f"wmt import {{}}{scored} --test-set {own.root} --lp en-de"
     printed = mbr_esd(imported.format("plain=")).out
     assert "plain-src, scores and error spans of 120 translations by 5 systems" in printed
-    for name, message in (("plain=", "already there; choose another name"), ("", f"name its metric, NAME={scored}")):
+    for name, message in (("plain=", "already there; choose another name"), ("", f"name its metric (NAME={scored})")):
         assert message in mbr_esd(imported.format(name), status=1).err
     views = ("spans", "error-free", "domain", "lambda-sweep", "precision-recall")
     for words in ("--k 20", "--statistics spa", *(f"--view {view}" for view in views)):
@@ -380,9 +380,9 @@ def test_no_metric_takes_anothers_name(own_board: Command, scored: Path, tmp_pat
     for words, message in (
         (
             f"M={scored} M={other}",
-            f"--metric M={scored}, M={other}: two metrics are called M; name a file apart with NAME",
+            f"--metric M={scored}, M={other}: two metrics are named M; rename one with NAME",
         ),
-        (f"M={scored} M", "two metrics are called M"),
+        (f"M={scored} M", "two metrics are named M"),
         (f"spans={scored} spans-src", "is called spans-src, which is also given"),
     ):
         assert message in own_board("--metric", words, status=1).err

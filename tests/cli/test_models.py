@@ -44,7 +44,7 @@ def test_models_shows_one_card_with_its_options_applied_and_what_they_mean(mbr_e
     output = mbr_esd("models mbr-esd-llama?n=64&utility=softf1+scoresim&server=http://me:hunter2@host/v1").out
     rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in output.splitlines()}
     assert [rows[name][0] for name in ("n", "utility")] == ["64", "softf1+scoresim"]
-    assert rows["grounded"] == ["False", "allow only pieces of the translation as error spans: true or false"]
+    assert rows["grounded"] == ["False", "constrain error spans to substrings of the translation: true or false"]
     assert rows["server"][0] == "http://***@host/v1"
     assert "hunter2" not in output
     assert {*OPTIONS, *FIELDS} <= {*rows}
@@ -60,7 +60,7 @@ def test_check_names_the_engines_that_work_and_fixes_of_the_others(mbr_esd: Comm
         assert ("not installed" in line) == ("pip install" in line)
     by_name = {card.splitlines()[0]: card for card in cards}
     assert list(by_name) == [card.name for card in listed() if card.name != "mbr-esd-model"]
-    assert by_name.pop("mbr-esd-server").count("name your server: mbr-esd-server?server=URL") == 2
+    assert by_name.pop("mbr-esd-server").count("specify your server: mbr-esd-server?server=URL") == 2
     assert by_name.pop("mbr-esd-checks").split() == ["mbr-esd-checks", "checks", "works", "here"]
     for name, card in by_name.items():
         served = not get_format(get_card(name).decision.format).engine

@@ -67,7 +67,7 @@ def test_two_language_pairs_stand_side_by_side(data: Path, candidates: Path, mbr
     [
         ("--sizes 64", "segment 1 of A: there are 8 candidates, fewer than 64"),
         ("--rules mbrr", "did you mean 'mbr'"),
-        ("--plot x.png", "say how many with --sizes, for instance 16 64 256"),
+        ("--plot x.png", "add --sizes, for instance --sizes 16 64 256"),
     ],
 )
 def test_failures_are_one_line(oracle: Command, words: str, message: str) -> None:

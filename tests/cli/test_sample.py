@@ -83,7 +83,7 @@ def test_candidates_that_were_cut_are_counted_with_the_fix(mbr_esd: Command) -> 
     count = sum(flag for record in read_candidates("out.jsonl") for flag in record.columns.truncated)
     assert count >= 12
     assert f"{count} candidates of 32 cut at max_tokens=512" in message
-    assert "give max_tokens=1024, or format=compact" in message
+    assert "use max_tokens=1024, or format=compact" in message
 
 
 def test_a_panel_of_models_is_sampled_into_one_file_and_decided(mbr_esd: Command) -> None:
@@ -103,7 +103,7 @@ def test_a_panel_of_models_is_sampled_into_one_file_and_decided(mbr_esd: Command
     assert "weights=agreement: equal weights, because learning needs 3 annotators, but there are 2" in message
     assert "w:agreement/equal" in message
     message = mbr_esd(SAMPLE, MODEL, "--model", MODEL, status=1).err
-    assert "a --model is given twice; n=N samples a model several times" in message
+    assert "duplicate --model; use n=N to sample one model several times" in message
 
 
 def test_a_segment_that_one_model_of_a_panel_refuses_keeps_the_others(mbr_esd: Command) -> None:

@@ -98,7 +98,7 @@ def test_standard_input_is_a_file(mbr_esd: Command, monkeypatch: pytest.MonkeyPa
     expected = mbr_esd(SCORE, MODEL).out
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path("mt.txt").read_bytes())))
     assert mbr_esd("score -s src.txt -t - --model", MODEL).out == expected.replace("mt.txt", "-")
-    assert "standard input is named twice" in mbr_esd("score -s - -t - --model", MODEL, status=1).err
+    assert "standard input is used twice" in mbr_esd("score -s - -t - --model", MODEL, status=1).err
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path("candidates.jsonl").read_bytes())))
     mbr_esd("decide - -o decided.jsonl")
     assert len(Path("decided.jsonl").read_text().splitlines()) == 2
@@ -120,7 +120,7 @@ def test_a_gate_reports_translations_in_another_language(mbr_esd: Command) -> No
     run = mbr_esd(SCORE, model, "--to_json out.json --fail-under 0.5 --summary out.md --junit out.xml")
     warning = "data warnings: in another language: 1 (line 1 of mt.txt)"
     assert warning in run.err
-    assert "mbr-esd-demo is not told the languages; --lp en-de serves checks" in run.err
+    assert "mbr-esd-demo does not use the language pair; --lp en-de only affects checks" in run.err
     assert written()[0]["data_warning"] == "in another language"
     for report in ("out.md", "out.xml"):
         assert warning in Path(report).read_text(encoding="utf-8")

@@ -32,7 +32,7 @@ def test_scores_are_those_of_comet_score(files: Path, kind: str, mbr_esd: Comman
     score = f"score -s src.txt -t mt.txt --quiet --model {checkpoint}?gpus=0"
     references = "-r ref.txt" if kind == "regression" else ""
     if references:
-        assert "needs references; give them with -r FILE" in mbr_esd(score, status=1).err
+        assert "needs references; specify them with -r FILE" in mbr_esd(score, status=1).err
     printed = mbr_esd(score, references, "--to_json out.json").out.splitlines()
     rows = json.loads(Path("out.json").read_text(encoding="utf-8"))["mt.txt"]
 

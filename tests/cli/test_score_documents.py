@@ -64,7 +64,7 @@ def test_limits_of_the_model_are_said_once(mbr_esd: Command) -> None:
         run = mbr_esd("score project.xlf --model", model)
         assert (run.err.count(limits), run.out.count(limits)) == (1, 0)
         assert run.err.count(quality) == (text != XLIFF)
-    assert mbr_esd("score project.xlf --lp en-fr --model", model).err.count(f"{quality}en-fr is not known") == 1
+    assert mbr_esd("score project.xlf --lp en-fr --model", model).err.count(f"{quality}en-fr is unknown") == 1
     assert "limits            detects gross errors" in mbr_esd("models mbr-esd-small").out
 
 
@@ -146,7 +146,9 @@ def test_only_what_changed_is_judged(mbr_esd: Command, ending: str) -> None:
     # What was marked is not a change.
     result = mbr_esd("score", marked, "--changed-from old --fail-under 1", outputs, model)
     said = f"{marked}: no unit differs from old"
-    assert result.out == f"{said}, so nothing is judged\nPredictions saved in: o.json.\n{out}: 0 errors marked\n"
+    assert (
+        result.out == f"{said}, so there is nothing to score\nPredictions saved in: o.json.\n{out}: 0 errors marked\n"
+    )
     assert out.read_text(encoding="utf-8") == whole
     assert said in Path("j.xml").read_text(encoding="utf-8")
     assert f"✅ {said}" in Path("s.md").read_text(encoding="utf-8")

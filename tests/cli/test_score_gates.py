@@ -57,7 +57,7 @@ def test_gates_say_why_they_pass(mbr_esd: Command) -> None:
     Path("src.txt").write_text("source 1\nsource 2\n")
     Path("mt.txt").write_text("falsch w1\nfalsch w2\n")
     assert "gate passed: no segment of mt.txt has an error" in mbr_esd(PLAIN, "--fail-on minor").err
-    assert "give a score in [0, 1]" in mbr_esd(PLAIN, "--min-segment 2", status=1).err
+    assert "must be a score in [0, 1]" in mbr_esd(PLAIN, "--min-segment 2", status=1).err
 
 
 def test_a_minor_error_and_a_blank_translation_fail(mbr_esd: Command) -> None:

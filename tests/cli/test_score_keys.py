@@ -73,7 +73,7 @@ def test_several_files_are_marked_in_a_folder(mbr_esd: Command) -> None:
     ("words", "message"),
     [
         ("-s en.json -t de.json -o o.json", "-o o.json: a .json file has no place for errors; --to_csv writes"),
-        ("-s en.json -t de.txt", "en.json and de.txt: give files of one kind; those with keys are read by key"),
+        ("-s en.json -t de.txt", "en.json and de.txt: use files of one kind; key-value files are aligned by key"),
         ("-s en.json -t de.json de.json", "-t de.json is given twice"),
         ("de.json", "de.json has texts in one language; give its source file too: -s SOURCE.json -t de.json"),
         ("-s en.json -t de.json --lp en-fr", "unit a is en-de, not en-fr"),
@@ -89,7 +89,7 @@ def test_a_file_that_translates_nothing_yet(mbr_esd: Command) -> None:
     Path("de.json").write_text("{}", encoding="utf-8")
     result = mbr_esd("score -s en.json -t de.json --fail-under .9 --only_system --model", MODEL)
     assert "3 keys of en.json missing: a (line 2), b (line 3), c (line 4)" in result.err
-    assert result.out == "de.json: no unit has a translation, so nothing is judged\n"
+    assert result.out == "de.json: no unit has a translation, so there is nothing to score\n"
 
 
 def test_a_review_of_what_changed(mbr_esd: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +128,7 @@ def test_one_of_several_files_may_have_nothing_to_judge(mbr_esd: Command) -> Non
         Path(f"{language}.po").write_text(po, encoding="utf-8")
     options = "--fail-under .9 --only_system --quiet --model"
     result = mbr_esd("score de.po fr.po", options, MODEL)
-    assert result.out == "fr.po: no unit has a translation, so nothing is judged\nde.po\tscore: 1.0000\n"
+    assert result.out == "fr.po: no unit has a translation, so there is nothing to score\nde.po\tscore: 1.0000\n"
     assert (
         "no unit in this file has a translation that is ready (fuzzy; --all)"
         in mbr_esd("score fr.po", options, MODEL, status=1).err
@@ -141,7 +141,7 @@ def test_each_file_has_its_languages(mbr_esd: Command) -> None:
     """A prompt names them. English is the source where nothing says more."""
     Path("source.json").write_text(Path("en.json").read_text(encoding="utf-8"), encoding="utf-8")
     result = mbr_esd("score -s source.json -t de.json --only_system --model", MODEL)
-    assert "note: de.json does not name the language of its sources; en is taken, or that of --lp" in result.err
+    assert "note: de.json does not specify its source language; assuming en (override with --lp)" in result.err
     Path("de.json").rename("translation.json")
     message = mbr_esd("score -s source.json -t translation.json --model", MODEL, status=1).err
-    assert "translation.json does not name the languages of all units; name them with --lp" in message
+    assert "translation.json does not specify the languages of all units; specify them with --lp" in message

@@ -61,7 +61,7 @@ def test_answers_are_read_with_the_source() -> None:
     decision = decide([omissions("at night"), omissions("at night"), omissions()], MT, source=SRC)
     assert list(decision.annotation) == [ErrorSpan(18, 26, "major", "accuracy/omission", 2 / 3, "source")]
     assert decision.mqm == -5
-    with pytest.raises(InputError, match="format=json-omissions say what is left out of the source; give the source"):
+    with pytest.raises(InputError, match="format=json-omissions mark omissions in the source; pass the source"):
         decide([omissions()], MT)
     one_sided = [Candidate(answer("Hund")), Candidate(answer())]
     assert decide(one_sided, MT, source=SRC) == decide(one_sided, MT), "it did not score as the verbs do"

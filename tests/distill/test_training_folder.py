@@ -150,5 +150,5 @@ def test_language_pairs_are_those_of_the_files_or_of_their_arguments(
         mbr_esd(f"distill pairs {words} -o {folder}")
         assert "French" in lines(folder / "train.jsonl")[0]["prompt"][0]["content"]
     message = mbr_esd(f"distill pairs en-fr={candidates} -o {folder}", status=1).err
-    assert "segment '0': its language pair is en-de, not en-fr; leave en-fr out" in message
+    assert "segment '0': its language pair is en-de, not en-fr; remove the prefix en-fr=" in message
     assert "such as 'en-de', not 'x'" in mbr_esd(f"distill pairs x={tmp_path} -o {folder}", status=1).err

@@ -63,14 +63,14 @@ def test_options_are_typed_and_decoded() -> None:
         ("mbr-esd-llama?price=1", "two numbers from 0 to 1e+06, such as 0.1/0.5"),
         ("mbr-esd-llama?n", "has no value"),
         ("mbr-esd-llama?rule=mbr-corpus&utility=f1", "utility=f1 has no effect with rule=mbr-corpus"),
-        ("mbr-esd-llama&n=3", "begins with ?, not with &: mbr-esd-llama?option=value&"),
-        ("mbr-esd-llama?n=٣", "give a whole number"),
-        ("mbr-esd-llama?temperature=1_0", "option temperature=1_0: give a number from 0 to 100"),
+        ("mbr-esd-llama&n=3", "starts with ?, not &: mbr-esd-llama?option=value&"),
+        ("mbr-esd-llama?n=٣", "must be a whole number"),
+        ("mbr-esd-llama?temperature=1_0", "option temperature=1_0: must be a number from 0 to 100"),
         ("mbr-esd-llama?max_cost=1", "max_cost needs the price: add price=PROMPTS/ANSWERS"),
         # A model of the user's.
         ("my-model", "mbr-esd-server?model=my-model&server=URL"),
         ("org/my-model?n=4", "mbr-esd-model?model=org/my-model for a model in process"),
-        ("mbr-esd-model?n=4", "mbr-esd-model needs the model: mbr-esd-model?model=HUB_ID"),
+        ("mbr-esd-model?n=4", "mbr-esd-model needs a model: mbr-esd-model?model=HUB_ID"),
         ("my-model?server=http://a:hunter2@h:1/v1", "mbr-esd-server?model=my-model&server=URL"),
         ("mbr-esd-small?lp=english-german", "two language codes such as 'en-de', not 'english-german'"),
         ("mbr-esd-llama?n=1?server=http://alice:hunter2@h:1/v1", "model option n="),
@@ -122,7 +122,7 @@ def test_a_run_says_once_which_languages_were_not_measured(tmp_path: Path) -> No
     (tmp_path / "hparams.yaml").write_text(HEAD + hparams)
     card = load_card(f"{tmp_path}?lp=en-fr")
     assert (card.limits, card.measured_pairs) == ("finds numbers", ["en-de", "en-zh"])
-    line = f"the quality of {card.title} on en-fr is not known; it was measured on en-de, en-zh"
+    line = f"the quality of {card.title} on en-fr is unknown; it was measured on en-de, en-zh"
     assert card.unmeasured(["en_US-de_AT", "en-fr"]) == line
     assert card.unmeasured(["en-zh-TW"]) is CARDS["mbr-esd-llama"].unmeasured(["en-fr"]) is None
     assert summary(card, None, [], [])[1] == [line]
@@ -138,7 +138,11 @@ def test_a_run_says_once_which_languages_were_not_measured(tmp_path: Path) -> No
         ('class_identifier: "mbr_esd_metric', InputError, "is not YAML"),
         ("class_identifier: mbr_esd_metric_2", InputError, "class_identifier: mbr_esd_metric"),
         ("", InputError, "it has no hparams.yaml"),
-        (f"{HEAD}vllm: max_model_len:9,trust_remote_code:true", InputError, "trust_remote_code:true is for the user"),
+        (
+            f"{HEAD}vllm: max_model_len:9,trust_remote_code:true",
+            InputError,
+            "trust_remote_code:true may only be set by the user",
+        ),
         (f"{HEAD}vllm: worker_extension_cls:evil.Code", InputError, "some arguments of vLLM run code"),
         (f"{HEAD}vllm: quantization:--trust-remote-code", InputError, "some arguments of vLLM run code"),
         (f"{HEAD}model: --worker-extension-cls=evil.Code", InputError, "is not in the folder"),

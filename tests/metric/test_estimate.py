@@ -54,7 +54,7 @@ def test_every_card_is_counted_without_an_engine(name: str, monkeypatch: pytest.
     one = estimated(name)
     assert one["candidates"] == f"{5 * load_card(name).samples:,}"
     assert one["requests"].endswith("(engine=server)")
-    note = f"{name} does not run here (mbr-esd models --check says why)"
+    note = f"{name} does not run here (see mbr-esd models --check)"
     assert one.get("note", "").startswith(note) == (load_card(name).engine == "auto")
 
 
@@ -80,7 +80,7 @@ def test_a_trial_measures_the_time_and_stores_its_candidates(tmp_path: Path, mbr
         assert (one.segments, one.candidates) == (4, 64)
         assert 4 * 0.2 < one.seconds < 4 * 3
         annotate(load_card(model), segments)
-        assert estimated(model, segments)["time"] == "none for sampling: all candidates are stored"
+        assert estimated(model, segments)["time"] == "none: all candidates are stored"
         assert len(server.bodies) == 20
     assert "--dry-run 1" in mbr_esd(score, "--dry-run 1", status=1).err
 
@@ -95,14 +95,14 @@ def test_a_hosted_model_has_a_price() -> None:
     expected, prompts, bound = (float(one) for one in re.findall(r"[\d.]+", rows["cost"].replace(",", "")))
     assert expected == pytest.approx((prompts * 2 + 40 * 64 * 8) / 1e6, abs=1e-4)
     assert expected < bound < (40 * 512 * 8 + 4 * 20_000) / 1e6
-    assert rows["max_cost"] == "0.0100: the run stops before it would pass it"
+    assert rows["max_cost"] == "0.0100: the run stops before exceeding it"
 
 
 def test_a_dry_run_says_what_the_run_would_stop_at() -> None:
     with FakeServer("another") as server:
         name = f"mbr-esd-phi4?n=2&server={server.url}"
         note = estimated(name)["note"]
-        assert note.startswith("as things are, the run would stop")
+        assert note.startswith("the run would fail: ")
         assert "does not serve 'microsoft/phi-4'; it serves 'another'. Add model=NAME" in note
         assert "note" not in estimated(f"{name}&model=another")
         annotate(load_card(f"{name}&model=another"), SEGMENTS)

@@ -144,7 +144,7 @@ def test_a_segment_that_is_refused_has_no_score(
     monkeypatch.setattr(StubEngine, "generate", filtered)
     card, reason = (
         with_options(card, {"rule": rule}),
-        "as the server will not answer: filtered (jailbreak) (samples[1])",
+        "because the server rejected the request: filtered (jailbreak) (samples[1])",
     )
     samples = [{"src": one.source, "mt": one.translation} for one in SEGMENTS]
     prediction = Metric(card).predict(samples, progress_bar=False)
@@ -156,7 +156,7 @@ def test_a_segment_that_is_refused_has_no_score(
     empty = Metric(with_options(card, {"invalid": "empty"})).predict(samples, progress_bar=False)
     assert empty.scores == [1.0] * 4
     assert "refused" not in empty.metadata
-    assert f"1 segment counted as without an error (invalid=empty), {reason}" in caplog.messages
+    assert f"1 segment counted as error-free (invalid=empty), {reason}" in caplog.messages
 
 
 @pytest.mark.model
@@ -226,13 +226,23 @@ NOT_FOUND = "not found in the translation"
             False,
             "",
             [
-                "all 3 segments have the score 1.0000: 3 decisions without an error span, and 9 of 12 candidates",
-                "score=expected takes the mean over the candidates, which mark 0.00 to 0.50 error spans a segment",
+                "all 3 segments have the score 1.0000: 3 decisions without error spans, and 9 of 12 candidates",
+                "score=expected uses the mean over the candidates, which mark 0.00 to 0.50 error spans per segment",
             ],
         ),
         # The expected score is not a help where no candidate marks anything.
-        ([[CLEAN] * 4] * 3, False, "", ["that there is no error; this model finds nothing here: take a larger one"]),
-        (LOST, False, f"of 13 error spans 8 {NOT_FOUND}", ["most error spans that candidates marked", "grounded=true"]),
+        (
+            [[CLEAN] * 4] * 3,
+            False,
+            "",
+            ["candidates mark no error; this model detects no errors here: use a larger one"],
+        ),
+        (
+            LOST,
+            False,
+            f"of 13 error spans 8 {NOT_FOUND}",
+            ["most error spans of the candidates were dropped", "grounded=true"],
+        ),
         (
             BROKEN,
             True,
@@ -250,7 +260,7 @@ NOT_FOUND = "not found in the translation"
             [[answer("Wolf"), CLEAN]] * 3,
             False,
             f"of 3 error spans 3 {NOT_FOUND}",
-            ["most error spans", " 3 of 6 candidates say that"],
+            ["most error spans", " 3 of 6 candidates mark no error"],
         ),
         (
             [[answer("Hund\u00a0schlief"), answer("Wolf")], [CLEAN] * 2, [CLEAN] * 2],
@@ -287,4 +297,4 @@ def test_the_published_distilled_model_is_to_have_its_authors_prompt() -> None:
     cards = [load_card(f"mbr-esd-llama{name}") for name in ("-distill", "-distill?prompt=authors.txt", "")]
     advice = [summary(card, None, [], [])[1] for card in cards]
     assert [len(lines) for lines in advice] == [1, 0, 0]
-    assert "give prompt=FILE" in advice[0][0]
+    assert "set prompt=FILE" in advice[0][0]

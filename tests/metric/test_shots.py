@@ -60,10 +60,10 @@ def test_they_are_turns_before_the_question_and_part_of_key_and_signature(file: 
     [
         ("[", "line 1: not JSON"),
         (json.dumps({"src": "a", "mt": "b", "spans": [UFER]}), "ends past the translation"),
-        (json.dumps({"src": "a", "mt": "das das", "spans": [{**UFER, "end": 7}]}), "cannot say 1 of its errors"),
+        (json.dumps({"src": "a", "mt": "das das", "spans": [{**UFER, "end": 7}]}), "cannot express 1 of its errors"),
         (json.dumps({"src": "a", "mt": "b"}), "line 1: an example needs the texts src and mt, and the list spans"),
-        (json.dumps({"src": "a", "mt": "b", "spans": [{**UFER, "severity": "mayor"}]}), "'minor', not 'mayor'"),
-        ("", "has no example"),
+        (json.dumps({"src": "a", "mt": "b", "spans": [{**UFER, "severity": "mayor"}]}), "'minor', got 'mayor'"),
+        ("", "has no examples"),
     ],
 )
 def test_an_error_names_the_line(tmp_path: Path, line: str, message: str) -> None:
@@ -74,5 +74,5 @@ def test_an_error_names_the_line(tmp_path: Path, line: str, message: str) -> Non
 
 
 def test_tags_take_no_examples(file: Path) -> None:
-    with pytest.raises(OptionError, match="answers of format=tags take no examples"):
+    with pytest.raises(OptionError, match="format=tags does not support examples"):
         Shots(str(file), get_format("tags"))

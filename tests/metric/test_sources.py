@@ -119,7 +119,7 @@ def test_candidates_of_another_server_are_named(caplog: pytest.LogCaptureFixture
             annotate(load_card(f"{name}{three.url}&n={n}"), segments)
             assert len(three.bodies) == requests
             line = caplog.messages.pop()
-            assert f"came from {one.url}, {two.url}, and this run asks {three.url}" in line
+            assert f"came from {one.url}, {two.url}, but this run uses {three.url}" in line
             assert "model=NAME" in line
 
 
@@ -188,14 +188,14 @@ def test_only_the_ways_to_a_server_are_listed() -> None:
     down = engine_problems(load_card(f"mbr-esd-server?server={server.url[:-3]}/other"))
     assert down["batch"] == down["server"] is not None
     lacking = engine_problems(load_card("mbr-esd-server")).values()
-    assert all("name your server: mbr-esd-server?server=URL" in str(problem) for problem in lacking)
+    assert all("specify your server: mbr-esd-server?server=URL" in str(problem) for problem in lacking)
 
 
 @pytest.mark.parametrize(
     ("options", "translations", "message"),
     [
         ("n=1", "acd", r"no candidates for segment c \(nor for 1 more\)"),
-        ("n=16", "a", "has 3 candidates for segment a, and 16 are wanted; give n=3"),
+        ("n=16", "a", "has 3 candidates for segment a, but n=16; set n=3"),
         ("rule=greedy", "a", "has 3 candidates for segment a, and greedy.*rule=map"),
     ],
 )
@@ -205,7 +205,7 @@ def test_what_a_file_lacks_is_an_error_that_names_the_segment(
     path = tmp_path / "candidates.jsonl"
     card = load_card(f"mbr-esd-llama?candidates={path}&{options}")
     segments = [Segment("src", text, f"segment {text}") for text in translations]
-    with pytest.raises(EngineError, match="there is no file of candidates.*candidates=PATH"):
+    with pytest.raises(EngineError, match="candidates file .* does not exist; set candidates=PATH"):
         annotate(card, segments)
     write_records(path, [record("src", "a", *[answer()] * 3)])
     with pytest.raises(EngineError, match=message):

@@ -214,10 +214,10 @@ def test_blank_translations_and_what_our_scores_suspect_are_shown(tmp_path: Path
 
 def test_wrong_use(workdir: Path, mbr_esd: Command) -> None:
     for arguments, message in (
-        ("report -o x.html", "there is nothing to read"),
+        ("report -o x.html", "no input; specify a file"),
         (f"show {CANDIDATES} --metric XCOMET", "--metric has no effect with files alone"),
-        ("report -o x.html --test-set wmt23", "give its language pair"),
-        (f"show {CANDIDATES} --id 99", "no segment is named 99"),
+        ("report -o x.html --test-set wmt23", "specify its language pair"),
+        (f"show {CANDIDATES} --id 99", "no segment has the id 99"),
         (f"show {CANDIDATES} --system A", "unknown system 'A'"),
         (f"show {CANDIDATES} --worst A", "unknown column 'A'"),
     ):

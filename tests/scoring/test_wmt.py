@@ -151,7 +151,7 @@ def test_invalid_and_missing_candidates(score: Command) -> None:
     assert "; to score the other systems: --exclude refA" in score("--all --model", model, status=1).err
     said = score("--all --exclude refA --model", model, "empty").err  # --quiet leaves warnings
     first, unsure, _ = said.splitlines()
-    assert first.startswith("most error spans that candidates marked are not in the translation")
+    assert first.startswith("most error spans of the candidates were dropped because they are not in the translation")
     assert "segments unsure: the model marks no error where a third or more" in unsure
 
 

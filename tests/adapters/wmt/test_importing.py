@@ -247,7 +247,8 @@ def test_annotations_without_a_score_are_mqm(esa: EsaData, tmp_path: Path) -> No
 def test_from_a_file_to_a_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command) -> None:
     """A test set named without its folder is in the one of the toolkit; what is written there is said before."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    said = f"wmt25 is written to {tmp_path}/.mt-metrics-eval/mt-metrics-eval-v2/wmt25; name a folder, such as ./wmt25"
+    place = f"{tmp_path}/.mt-metrics-eval/mt-metrics-eval-v2/wmt25"
+    said = f"wmt25 is written to {place}; to write elsewhere, specify a folder, such as ./wmt25"
     assert said in mbr_esd("wmt import absent.tsv --test-set wmt25", status=1).err
     imported = mbr_esd("wmt import", DATA / "wmt25-genmt-humeval.jsonl", "--test-set wmt25")
     assert imported.err.startswith(said)
