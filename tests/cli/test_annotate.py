@@ -99,7 +99,7 @@ def test_messages(scored: None, mbr_esd: Command) -> None:
     }.items():
         assert message in mbr_esd("annotate export out.json --lp en-de -o x.json", words, status=1).err
     _export()
-    for wrong, message in {"round1.json": "only the campaign", "out.json": "not a campaign of Pearmut"}.items():
+    for wrong, message in {"round1.json": "only the campaign", "out.json": "not a Pearmut campaign"}.items():
         assert message in mbr_esd("annotate import", wrong, "-o r.jsonl", status=1).err
 
 
