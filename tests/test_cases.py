@@ -308,7 +308,7 @@ def test_62_expired_requests_of_a_batch_are_submitted_again(
     model = f"mbr-esd-server?server=http://127.0.0.1:{server.stdout.readline().strip()}/v1&model=gpt-x&n=1&engine=batch"
     try:
         said = mbr_esd(texts, f"'{model}'", status=1).err
-        assert re.search("line 3 of t.txt: the batch is expired .*the same command", said)
+        assert re.search("line 3 of t.txt: the batch is expired .*run the same command to sample the rest", said)
         mbr_esd(texts, f"'{model}'")
     finally:
         server.kill()

@@ -127,7 +127,7 @@ def test_the_mean_of_the_stated_scores() -> None:
     said = ("major <Ufer>\nscore 60", "major <Ufer>\nscore 80", "none\nscore 100", "score 3")
     decision = decide([*map(Candidate, said)], MT, format="esa", score="given", source=SRC)
     assert (decision.mqm, decision.annotation.key, decision.invalid) == (pytest.approx(-5.0), ((4, 8, "major"),), 1)
-    with pytest.raises(InputError, match="candidate 1 states no score"):
+    with pytest.raises(InputError, match="candidate 1 has no stated score"):
         decide([Candidate('{"errors": []}')], MT, score="given")
     options = DecisionOptions("greedy", format="gemba-mqm", score="given", invalid="empty")
     for text, score, errors in ((ANSWER, -11.0, 3), ("The translation is fine.", 0.0, 0)):

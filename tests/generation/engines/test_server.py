@@ -264,7 +264,7 @@ def hosted(url: str, most: float | None, concurrency: int) -> ServerEngine:
 
 
 def test_a_run_stops_when_its_money_is_spent_and_keeps_what_was_paid_for() -> None:
-    most, parts, message = 0.004, list[Generated](), r"max_cost=0\.004 is reached: 0\.00\d+ were spent.*is kept"
+    most, parts, message = 0.004, list[Generated](), r"max_cost=0\.004 is reached: 0\.00\d+ was spent.*are kept"
     with FakeServer(MODEL, dialect="openai") as server, pytest.raises(EngineError, match=message):
         parts.extend(hosted(server.url, most, 4).generate(requests(60, 16), Sampling(max_tokens=16)))
     samples = collect(parts).values()

@@ -79,7 +79,7 @@ def test_openai_is_known_by_its_address_alone_and_two_dialects_do_not_mix() -> N
     assert ServerEngine(options("https://api.openai.com/v1", "auto")).identity["dialect"] == "openai"
     with FakeServer(MODEL, dialect="openai") as one, FakeServer(MODEL, dialect="llamacpp") as two:
         assert ServerEngine(options(one.url, "auto")).identity["dialect"] == "plain"
-        with pytest.raises(EngineError, match=r"several dialects \(.*plain.*llamacpp.*must not mix"):
+        with pytest.raises(EngineError, match=r"several dialects \(.*plain.*llamacpp.*must not be mixed"):
             print(ServerEngine(EngineOptions(model=MODEL, server=(one.url, two.url))).identity)
 
 
