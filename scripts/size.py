@@ -26,20 +26,20 @@ PACKAGE = "mbr_esd_metric"
 MODEL = "meta-llama/Llama-3.3-70B-Instruct"
 #: Row -> its limit.
 LIMITS = {
-    "package: lines": 29_000,
-    "package: modules": 175,
+    "package: lines": 35_000,
+    "package: modules": 205,
     "options of all verbs": 145,
     "options in a model's name": 34,
-    "prediction: lines loaded": 7_000,
-    "score, fresh: files entered": 41,
-    "score, fresh: functions entered": 258,
-    "score, stored: files entered": 36,
-    "score, stored: functions entered": 203,
-    "score, stored: lines loaded": 7_000,
+    "prediction: lines loaded": 8_000,
+    "score, fresh: files entered": 51,
+    "score, fresh: functions entered": 310,
+    "score, stored: files entered": 46,
+    "score, stored: functions entered": 255,
+    "score, stored: lines loaded": 9_000,
     "score, stored: requests": 0,
-    "tests: lines": 21_000,
+    "tests: lines": 24_500,
     "scripts: lines": 6_000,
-    "docs: words": 24_500,
+    "docs: words": 25_500,
     "evidence: words": 12_000,
 }
 
