@@ -141,7 +141,7 @@ def test_scoring_with_the_small_model_loads_only_what_it_needs(tmp_path: Path) -
     command = [sys.executable, "-c", code]
     *_, loaded = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.splitlines()
     light = {"mbr_esd_autoload", "mbr_esd_metric", "filelock", "platformdirs", "tqdm", "yaml", "cython_runtime"}
-    checks = {"babel", "number_parser", "py3langid", "pyicumessageformat"}
+    checks = {"babel", "number_parser", "py3langid", "pyicumessageformat", "attr", "pytz"}
     assert set(loaded.split()) <= {"numpy", "onnxruntime", "tokenizers"} | light | checks
 
 

@@ -133,7 +133,7 @@ def test_a_metric_over_a_file_of_a_panel_scores_as_the_file_is_decided(tmp_path:
     decisions = [decision for _, decision in decided_records(path, OPTIONS)]
     assert prediction.scores == [one and one.score for one in decisions[:20]]
     assert "|w:agreement/good=0." in str(prediction.metadata.signature)
-    with pytest.raises(OptionError, match="write a file with `mbr-esd sample"):
+    with pytest.raises(OptionError, match="create a candidates file with `mbr-esd sample"):
         load_metric("mbr-esd-llama?engine=server&server=http://localhost:1&weights=agreement").predict(texts[:1])
 
 

@@ -70,7 +70,7 @@ def test_of_a_killed_process_what_is_missing_is_sampled_by_the_one_that_waits(tm
             time.sleep(0.02)
         second = start(tmp_path, server.url, "store", "second.jsonl")
         assert second.stderr is not None
-        while " samples mbr-esd-demo into" not in (line := second.stderr.readline()):
+        while " is sampling mbr-esd-demo into" not in (line := second.stderr.readline()):
             assert line, "the second does not wait"
         server.delay = 0.0
         first.send_signal(signal.SIGKILL)
@@ -196,7 +196,7 @@ def test_only_the_ways_to_a_server_are_listed() -> None:
     [
         ("n=1", "acd", r"no candidates for segment c \(nor for 1 more\)"),
         ("n=16", "a", "has 3 candidates for segment a, but n=16; set n=3"),
-        ("rule=greedy", "a", "has 3 candidates for segment a, and greedy.*rule=map"),
+        ("rule=greedy", "a", "has 3 candidates for segment a, but greedy.*rule=map"),
     ],
 )
 def test_what_a_file_lacks_is_an_error_that_names_the_segment(

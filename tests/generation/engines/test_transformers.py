@@ -233,7 +233,7 @@ def test_running_out_of_memory_names_the_segment(engine: TransformersEngine, mon
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(engine._cache, "step", full)
-    with pytest.raises(EngineError, match=r"out of memory while segment 3.*dtype=bfloat16"):
+    with pytest.raises(EngineError, match=r"out of memory while processing segment 3.*dtype=bfloat16"):
         sample(engine, [Request("k", "x", ANY, 1, label="segment 3")], SHORT_ANSWERS)
 
 
