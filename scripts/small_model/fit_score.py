@@ -1,6 +1,6 @@
 """Calibrates the score of the small model on people's ratings, with the source's length as a feature.
 
-    python scripts/small_model/fit_score.py MODEL_FOLDER --rated 2020_en-de.tsv.gz 2022_en-ru_dev.tsv.gz --most 600
+    python scripts/small_model/fit_score.py MODEL_FOLDER --rated 2020_en-de.tsv.gz 2022_en-ru_dev.tsv.gz --slope 1
 
 Of each file so many translations are judged, those of newstest2020 from the documents that training keeps back.
 People's points are p, minus their MQM score, and the model's z is minus the logarithm of one plus its own. Least
@@ -9,35 +9,33 @@ squares give
     -log(1 + p) = a + b z + c log(1 + tokens of the source)
 
 so the score's weights (`score` in the folder's ``config.json``) become a + b times the old intercept, b times the old
-weights, and c for `length`. They are printed as `encoder_folder.py pack` takes them. Among translations of one source
-nothing changes but which scores are cut off at 0. The table has Spearman's correlation over all translations of each
-file and the mean absolute error in points, before and after, each file by the fit of the others.
+weights, and c for `length`. They are printed as `encoder_folder.py pack` takes them. `--slope` fixes b: with 1, nothing
+changes among translations of one source but which scores are cut off at 0. The table has Spearman's correlation over
+all translations of each file and the mean absolute error in points, before and after, each file by the fit of the
+others.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from judge_table import print_table, read_rated
-from tokenizers import Tokenizer
 
 from mbr_esd_metric import load_metric
-from mbr_esd_metric.generation.embedded import embedded_weights
+from mbr_esd_metric.generation.encoder import SECTION, Encoder, OnnxEncoder
 from mbr_esd_metric.metaeval import correlation
 
 #: Of each translation z, the logarithm of one plus the source's tokens, and minus that of one plus people's points.
 Rows = npt.NDArray[np.float64]
 
 
-def rows_of(model: str, path: str, tokenizer: Any, most: int, seed: int) -> Rows:
-    """Shape (translations, 3); translations of one source stand together."""
+def rows_of(model: str, path: str, encoder: Encoder, most: int, seed: int) -> Rows:
+    """Shape (translations, 3): one translation of each source."""
     pairs: list[dict[str, str]] = []
     people: list[float] = []
     for source, rated in read_rated(path, most, seed):
@@ -46,14 +44,19 @@ def rows_of(model: str, path: str, tokenizer: Any, most: int, seed: int) -> Rows
         pairs.append({"src": source, "mt": translation})
         people.append(-math.log1p(-points))
     said = load_metric(model).predict(pairs, progress_bar=False).metadata.mqm
-    lengths = [len(tokenizer.encode(pair["src"], add_special_tokens=False).ids) for pair in pairs]
+    lengths = [one.sides.count(1) for one in encoder.tokens([(pair["mt"], pair["src"]) for pair in pairs])]
     return np.column_stack([-np.log1p(-np.array(said)), np.log1p(lengths), people])
 
 
-def fitted(rows: Rows) -> npt.NDArray[np.float64]:
-    """a, b and c."""
-    features = np.column_stack([np.ones(len(rows)), rows[:, :2]])
-    return np.asarray(np.linalg.lstsq(features, rows[:, 2], rcond=None)[0])
+def fitted(rows: Rows, slope: float | None = None) -> list[float]:
+    """a, b and c; b is the `slope` where one is given."""
+    z, length, people = rows.T
+    ones = np.ones(len(rows))
+    if slope is None:
+        a, b, c = np.linalg.lstsq(np.column_stack([ones, z, length]), people, rcond=None)[0].tolist()
+        return [a, b, c]
+    a, c = np.linalg.lstsq(np.column_stack([ones, length]), people - slope * z, rcond=None)[0].tolist()
+    return [a, slope, c]
 
 
 def cells(rows: Rows, weights: Sequence[float]) -> list[str]:
@@ -70,18 +73,18 @@ def main() -> None:
     parser.add_argument("--rated", nargs="+", required=True, metavar="FILE", help="annotations of people")
     parser.add_argument("--held-out", nargs="+", default=[], metavar="FILE", help="that the fit does not see")
     parser.add_argument("--most", type=int, default=600, help="translations of each file (default: %(default)s)")
+    parser.add_argument("--slope", type=float, metavar="B", help="b (default: fitted)")
     args = parser.parse_args()
-    config = json.loads((Path(args.model) / "config.json").read_text(encoding="utf-8"))["mbr_esd_metric"]
-    tokenizer = Tokenizer.from_file(str(embedded_weights(config["embeddings"]) / "tokenizer.json"))
+    encoder = OnnxEncoder(Path(args.model))
     files = [*args.rated, *args.held_out]
-    rows = {path: rows_of(args.model, path, tokenizer, args.most, 0) for path in files}
+    rows = {path: rows_of(args.model, path, encoder, args.most, 0) for path in files}
     table = {}
     for path in files:
         others = np.concatenate([rows[other] for other in args.rated if other != path])
-        table[Path(path).name] = [*cells(rows[path], (0.0, 1.0, 0.0)), *cells(rows[path], fitted(others).tolist())]
+        table[Path(path).name] = [*cells(rows[path], (0.0, 1.0, 0.0)), *cells(rows[path], fitted(others, args.slope))]
     print_table("file", ["Spearman", "error", "fitted: Spearman", "error"], table)
-    a, b, c = fitted(np.concatenate([rows[path] for path in args.rated])).tolist()
-    old = config["score"]
+    a, b, c = fitted(np.concatenate([rows[path] for path in args.rated]), args.slope)
+    old = encoder.config[SECTION]["score"]
     weights = {name: b * value for name, value in old.items() if name != "intercept"}
     weights = {"intercept": a + b * old.get("intercept", 0.0), **weights, "length": c}
     print("\n--score", *(f"{name}={value:.3f}" for name, value in weights.items()))
