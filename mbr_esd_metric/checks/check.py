@@ -15,7 +15,7 @@ from mbr_esd_metric.core.annotation import ErrorSpan, Severity, Side
 from mbr_esd_metric.core.segment import UNKNOWN, Context, InlineCode
 from mbr_esd_metric.plugins import Catalog
 
-__all__ = ["CHECKS", "UNKNOWN", "Check", "Context", "InlineCode", "error", "errors_of", "is_whole"]
+__all__ = ["CHECKS", "UNKNOWN", "Check", "Context", "InlineCode", "error", "errors_of", "is_whole", "whole_error"]
 
 
 class Check(ABC):
@@ -74,5 +74,14 @@ def errors_of(source: str, translation: str, context: Context = UNKNOWN) -> tupl
 
 def is_whole(error: ErrorSpan, translation: str) -> bool:
     """Whether an error is over the whole translation."""
-    start, end = len(translation) - len(translation.lstrip()), len(translation.rstrip())
-    return error.side == "translation" and (error.start, error.end) == (start, end)
+    return error.side == "translation" and (error.start, error.end) == _without_blanks(translation)
+
+
+def whole_error(kind: str, translation: str) -> ErrorSpan:
+    """An error span over the whole translation, without the blanks around it."""
+    return error(kind, *_without_blanks(translation))
+
+
+def _without_blanks(text: str) -> tuple[int, int]:
+    """The place of a text without the blanks around it."""
+    return len(text) - len(text.lstrip()), len(text.rstrip())

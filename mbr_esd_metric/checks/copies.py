@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from mbr_esd_metric.checks.check import Check, Context, error
+from mbr_esd_metric.checks.check import Check, Context, whole_error
 from mbr_esd_metric.checks.templates import without_templates
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.core.words import UNSPACED
@@ -50,7 +50,7 @@ class Copies(Check):
         if not words or [one.casefold() for one in words] != [one.casefold() for one in _WORD.findall(translation)]:
             return
         if _is_sentence(source, words) and _is_foreign(source, words, context):
-            yield error("copy", len(translation) - len(translation.lstrip()), len(translation.rstrip()))
+            yield whole_error("copy", translation)
 
 
 def _is_sentence(text: str, words: Sequence[str]) -> bool:

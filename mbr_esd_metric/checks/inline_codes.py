@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from mbr_esd_metric.checks.check import Check, Context, InlineCode, error
+from mbr_esd_metric.checks.check import Check, Context, InlineCode
+from mbr_esd_metric.checks.items import lost_or_invented
 from mbr_esd_metric.core.annotation import ErrorSpan
 
 _WORD = re.compile(r"\S+")
@@ -30,10 +31,8 @@ class InlineCodes(Check):
             )
             by_id, by_text = (_differences(before, after, alone, of_text) for of_text in (False, True))
             lost, invented = min(by_id, by_text, key=lambda sides: sum(map(len, sides)))
-            for place in dict.fromkeys(_place(one, translation) for one in invented):
-                yield error("tag", *place)
-            for place in dict.fromkeys(_place(one, source) for one in lost[len(invented) :]):
-                yield error("tag", *place, side="source")
+            places = [_place(one, source) for one in lost], [_place(one, translation) for one in invented]
+            yield from dict.fromkeys(lost_or_invented("tag", *places))
 
 
 def _differences(

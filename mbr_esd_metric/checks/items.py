@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import TypeVar
 
 from mbr_esd_metric.checks.check import error
 from mbr_esd_metric.core.annotation import ErrorSpan
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +34,31 @@ def blanked(text: str, places: Iterable[tuple[int, int]]) -> str:
     return "".join([*pieces, text[at:]]) if pieces else text
 
 
-def missing(items: Sequence[Item], others: Sequence[Item]) -> list[Item]:
-    """The items that the other text lacks, or has fewer times."""
-    left, found = Counter(one.kept for one in others), []
+def missing(items: Sequence[_T], others: Sequence[_T], key: Callable[[_T], str]) -> list[_T]:
+    """The items whose key the other text lacks, or has fewer times."""
+    left, found = Counter(map(key, others)), []
     for one in items:
-        left[one.kept] -= 1
-        if left[one.kept] < 0:
+        left[key(one)] -= 1
+        if left[key(one)] < 0:
             found.append(one)
     return found
 
 
+def lost_or_invented(
+    kind: str, lost: Sequence[tuple[int, int]], invented: Sequence[tuple[int, int]]
+) -> Iterator[ErrorSpan]:
+    """Errors for the invented places of the translation, and for the lost ones of the source, unless an invented one
+    replaces it."""
+    for place in invented:
+        yield error(kind, *place)
+    for place in lost[len(invented) :]:
+        yield error(kind, *place, side="source")
+
+
 def differences(kind: str, before: Sequence[Item], after: Sequence[Item]) -> Iterator[ErrorSpan]:
-    """Errors for items of the translation that are invented, and for items of the source that are lost, unless an
-    invented one replaces it."""
-    lost, invented = missing(before, after), missing(after, before)
-    for one in invented:
-        yield error(kind, one.start, one.end)
-    for one in lost[len(invented) :]:
-        yield error(kind, one.start, one.end, side="source")
+    """Errors for the items that are not kept, as `lost_or_invented` gives them."""
+    lost, invented = (
+        [(one.start, one.end) for one in missing(items, others, attrgetter("kept"))]
+        for items, others in ((before, after), (after, before))
+    )
+    return lost_or_invented(kind, lost, invented)

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from mbr_esd_metric.checks.check import Check, Context, error
+from mbr_esd_metric.checks.check import Check, Context, whole_error
 from mbr_esd_metric.checks.templates import without_templates
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.prompting.languages import language_code, other_language
@@ -38,7 +38,7 @@ class Language(Check):
             words = [word for word in words if _plain(word) not in known]
         of_names = sum(word[0].isupper() for word in words) > _OF_NAMES * len(words) and not text.isupper()
         if not of_names and other_language(" ".join(words), expected) == found:
-            yield error("language", len(translation) - len(translation.lstrip()), len(translation.rstrip()))
+            yield whole_error("language", translation)
 
 
 def _plain(text: str) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from operator import attrgetter
 
 from mbr_esd_metric.checks.check import Check, Context, error
-from mbr_esd_metric.checks.items import blanked
+from mbr_esd_metric.checks.items import blanked, lost_or_invented, missing
 from mbr_esd_metric.checks.messageformat import Message, messages
 from mbr_esd_metric.checks.placeholders import (
     Placeholder,
@@ -57,10 +57,11 @@ class Templates(Check):
             named = any(one.type in _COUNTS for one in before)
             if counts or not named:
                 lost.remove(counts[0] if counts else lost[0])
-        for one in [*retyped, *invented]:
+        for one in retyped:
             yield error("placeholder", one.start, one.end)
-        for one in lost[len(invented) :]:
-            yield error("placeholder", one.start, one.end, side="source")
+        yield from lost_or_invented(
+            "placeholder", [(one.start, one.end) for one in lost], [(one.start, one.end) for one in invented]
+        )
 
 
 def _stands_in(text: str, placeholder: str) -> bool:
@@ -89,10 +90,7 @@ def _of_dates(
         return
     invented = {place for part, place in after.items() if part not in before}
     lost = {place for part, place in before.items() if part not in after}
-    for start, end in sorted(invented):
-        yield error("placeholder", start, end)
-    for start, end in sorted(lost)[len(invented) :]:
-        yield error("placeholder", start, end, side="source")
+    yield from lost_or_invented("placeholder", sorted(lost), sorted(invented))
 
 
 def _broken(before: Sequence[Message], after: Sequence[Message]) -> ErrorSpan | None:
@@ -168,13 +166,5 @@ def _by_type(
     before: Sequence[Placeholder], after: Sequence[Placeholder]
 ) -> tuple[list[Placeholder], list[Placeholder]]:
     """Of placeholders that take the next argument, those of which the other text has fewer of the type."""
-    found = []
-    for one, other in ((before, after), (after, before)):
-        left = Counter(two.type for two in other)
-        lacking = []
-        for two in one:
-            left[two.type] -= 1
-            if left[two.type] < 0:
-                lacking.append(two)
-        found.append(lacking)
-    return found[0], found[1]
+    key = attrgetter("type")
+    return missing(before, after, key), missing(after, before, key)
