@@ -100,6 +100,7 @@ def _loaded(options: EngineOptions) -> tuple[Any, Any]:
     Our own folder has the matrices in 8 bits (each row of NAME is multiplied by its number in NAME.scale), and neither
     word embeddings nor tokenizer: those are an embedded model's.
     """
+    import torch
     import transformers
 
     with loading(options):
@@ -114,6 +115,7 @@ def _loaded(options: EngineOptions) -> tuple[Any, Any]:
             None,
             config=config,
             state_dict=_state(weights, e5),
+            dtype=torch.float32,  # transformers 5 rounds to the configuration's own, float16, if none is given
             output_loading_info=True,
             **placement(options.device),
         )
