@@ -50,7 +50,7 @@ class Parts(ABC, Generic[_T]):
         """The names of this package."""
 
     @abstractmethod
-    def _own(self, name: str) -> _T:
+    def _load_builtin(self, name: str) -> _T:
         """The part of this package."""
 
     @abstractmethod
@@ -76,7 +76,7 @@ class Parts(ABC, Generic[_T]):
         package that cannot be used."""
         if name not in self._loaded:
             if name in self.builtin:
-                self._loaded[name] = self._own(name)
+                self._loaded[name] = self._load_builtin(name)
             elif name in self._offered:
                 self._loaded[name] = self._load(self._offered[name])
             else:
@@ -146,7 +146,7 @@ class Catalog(Parts[type[_C]]):
         modules = pkgutil.iter_modules(package.__path__)
         return sorted([*self._beside, *(module.name.replace("_", "-") for module in modules)])
 
-    def _own(self, name: str) -> type[_C]:
+    def _load_builtin(self, name: str) -> type[_C]:
         module = importlib.import_module(self._package)
         if hasattr(module, "__path__") or name in self._beside:
             file = self._beside.get(name, name).replace("-", "_")
@@ -184,7 +184,7 @@ class Rows(Parts[_R]):
         """The names of this package."""
         return [*self._rows]
 
-    def _own(self, name: str) -> _R:
+    def _load_builtin(self, name: str) -> _R:
         return self._rows[name]
 
     def _why_not(self, value: Any, point: EntryPoint) -> str | None:

@@ -77,11 +77,11 @@ def _urls(text: str) -> list[Item]:
     for match in _URL.finditer(text):
         latin = _LATIN.match(match[0])
         url = (latin[0] if latin else match[0]).rstrip(_URL_END)
-        found.append(Item(match.start(), match.start() + len(url), _kept(url)))
+        found.append(Item(match.start(), match.start() + len(url), _plain_url(url)))
     return found
 
 
-def _kept(url: str) -> str:
+def _plain_url(url: str) -> str:
     """What a translation keeps of a link: not its scheme, and however its characters are escaped."""
     kept = unquote(url.replace("&amp;", "&")).lower()
     return kept.removeprefix("http://").removeprefix("https://").removeprefix("www.").rstrip("/")

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+#: Longer texts are not searched for names and units.
+LONGEST = 20_000
 #: A token: what stands between blanks and marks.
 TOKEN = re.compile(
     r"[^\s\0-/:-@\[-`{-\xa9\xab-\xb1\xb4\xb6-\xb9\xbb\xbf\u2000-\u206f\u3000-\u303f\uff00-\uff0f\uff1a-\uff20।؟،؛]+"

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from mbr_esd_metric.checks.check import Check, Context, error
 from mbr_esd_metric.checks.items import blanked
 from mbr_esd_metric.checks.lexicons import (
+    LONGEST,
     TOKEN,
     Name,
     agree,
@@ -33,8 +34,6 @@ _NIGHT = re.compile(
 
 #: A character that may stand for a territory whose name begins with it.
 _HAN = re.compile("[\u3400-\u9fff]")
-#: Longer texts are not compared.
-_LONG = 20_000
 
 
 class Names(Check):
@@ -45,7 +44,7 @@ class Names(Check):
 
     def errors(self, source: str, translation: str, context: Context) -> Iterator[ErrorSpan]:
         """The invented names of the translation."""
-        if max(len(source), len(translation)) > _LONG:
+        if max(len(source), len(translation)) > LONGEST:
             return
         first = languages_of(source, context.source_language)
         before = names_in(source, first)

@@ -16,6 +16,7 @@ from itertools import product
 from mbr_esd_metric.checks.check import Check, Context, error
 from mbr_esd_metric.checks.lexicons import (
     CASES,
+    LONGEST,
     TOKEN,
     UNSPACED,
     Lexicon,
@@ -105,8 +106,6 @@ _NOT_UNITS = frozenset(re.findall(r"\w+", "in a c no us up t an au m g l h s d w
 _NEW = re.compile("ne[uw]|nouv|nuev|нов|now[yei]")
 #: What may stand between a number and its unit.
 _GAP = re.compile(r"[\s\u00a0\u202f-]{0,2}[个個]?(?:(?:de|di|of) |d['’])?")
-#: Longer texts are not compared.
-_LONG = 20_000
 
 
 class Units(Check):
@@ -117,7 +116,7 @@ class Units(Check):
 
     def errors(self, source: str, translation: str, context: Context) -> Iterator[ErrorSpan]:
         """The wrong units of the translation."""
-        if max(len(source), len(translation)) > _LONG:
+        if max(len(source), len(translation)) > LONGEST:
             return
         source, translation = without_templates(source), without_templates(translation)
         before, units = quantities(source, languages_of(source, context.source_language))

@@ -184,10 +184,10 @@ def _visible(text: str) -> str:
 
 def _errors(text: Segment, annotation: Annotation) -> Iterator[str]:
     for span in annotation:
-        whole, where = (text.translation, "") if span.side == "translation" else (text.source, "source ")
+        where = "source " if span.side == "source" else ""
         details = [_visible(span.category)] if span.category else []
         details += [f"confidence {span.confidence:.2f}"] if span.confidence is not None else []
-        marked = _visible(whole[span.start : span.end])
+        marked = _visible(span.text_in(text.source, text.translation))
         yield "  ".join([span.severity, f"{where}[{span.start}, {span.end})", *details, marked])
         if span.correction is not None:
             details = [_visible(span.reason)] if span.reason else []

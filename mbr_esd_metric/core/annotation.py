@@ -126,6 +126,10 @@ class ErrorSpan:
         offset = SOURCE_OFFSET if self.side == "source" else 0
         return (self.start + offset, self.end + offset, self.severity)
 
+    def text_in(self, source: str, translation: str) -> str:
+        """The characters of the span, in the text of its side."""
+        return (translation if self.side == "translation" else source)[self.start : self.end]
+
 
 _ATTRIBUTES = tuple(ErrorSpan.__dataclass_fields__)
 

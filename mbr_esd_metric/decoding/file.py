@@ -33,6 +33,7 @@ from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.panel import Panel
 from mbr_esd_metric.core.rules import Choice
 from mbr_esd_metric.core.signature import Signature
+from mbr_esd_metric.cores import available_cores
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import (
     Case,
@@ -224,9 +225,8 @@ def decide_file(
 
 def workers_for(candidates: str | Path) -> int:
     """The processes that a file keeps busy, at most as many as the cores that this one may use."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     busy = os.path.getsize(candidates) // PIECE_BYTES if os.path.isfile(candidates) else 1
-    return max(1, min(cores, busy))
+    return max(1, min(available_cores(), busy))
 
 
 def _choose_together(

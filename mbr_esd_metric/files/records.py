@@ -397,8 +397,7 @@ def _annotation(value: Mapping[str, Any]) -> Annotation:
 
 def _words(annotation: Annotation, source: str, translation: str) -> tuple[str, ...]:
     """The words of each span."""
-    sides = {"translation": translation, "source": source}
-    return tuple(sides[span.side][span.start : span.end] for span in annotation)
+    return tuple(span.text_in(source, translation) for span in annotation)
 
 
 def _spans_json(annotation: Annotation, words: Sequence[str]) -> dict[str, list[dict[str, Any]]]:

@@ -98,6 +98,12 @@ def open_binary(path: str | Path) -> Iterator[IO[bytes]]:
         raise
 
 
+def read_bytes(path: str | Path) -> bytes:
+    """The whole content of a file; raises as `open_binary`."""
+    with open_binary(path) as file:
+        return file.read()
+
+
 def _raw(path: str | Path) -> IO[bytes]:
     """The file as it is stored. What can be read once is kept."""
     name = str(path)

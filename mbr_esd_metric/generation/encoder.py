@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from mbr_esd_metric.cores import available_cores
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.e5 import E5File, Tokenization
 from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
@@ -135,6 +136,6 @@ def embedded_file_of(folder: Path, config: Mapping[str, Any]) -> E5File:
 
 def processors() -> int:
     """The number of cores that this process may use; ``OMP_NUM_THREADS`` limits it."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = available_cores()
     limit = os.environ.get("OMP_NUM_THREADS", "")
     return max(1, min(cores, int(limit))) if limit.isdigit() else cores

@@ -49,8 +49,8 @@ def summary(
     unfound = {f"not found in the translation{source}": total["dropped"], FOUND_INEXACTLY: total["inexact"]}
     unfound |= {"malformed": total["malformed"]}
     parts = [
-        _counted(candidates, "candidate", lost),
-        _counted(total["located"] + total["dropped"] + total["malformed"], "error span", unfound),
+        _nonzero_counts(candidates, "candidate", lost),
+        _nonzero_counts(total["located"] + total["dropped"] + total["malformed"], "error span", unfound),
     ]
     if left := sum(not_applied(one.annotation) for one in decisions):
         parts.append(f"{number_of(left, 'correction')} {NOT_APPLIED}")
@@ -66,7 +66,7 @@ def summary(
     return "; ".join(filter(None, parts)), advice
 
 
-def _counted(whole: int, what: str, counts: Mapping[str, int]) -> str:
+def _nonzero_counts(whole: int, what: str, counts: Mapping[str, int]) -> str:
     """The counts, of so many in all, that are not 0; "" if none is."""
     shown = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     return shown and f"of {number_of(whole, what)} {shown}"

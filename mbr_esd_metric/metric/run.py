@@ -1,6 +1,5 @@
 """One run: from segments to decisions, with a summary of lost candidates and spans. Candidates come from a source, and
-each
-distinct pair is decided once."""
+each distinct pair is decided once."""
 
 from __future__ import annotations
 

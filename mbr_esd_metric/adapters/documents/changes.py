@@ -14,7 +14,7 @@ from typing import Any
 from mbr_esd_metric.adapters.documents.document import Document, TranslationUnit
 from mbr_esd_metric.adapters.documents.reading import read_as
 from mbr_esd_metric.errors import InputError, OptionError
-from mbr_esd_metric.files.streams import open_binary
+from mbr_esd_metric.files.streams import read_bytes
 
 #: What stands before a revision of git.
 GIT = "git:"
@@ -116,7 +116,7 @@ def changed_from(
     """
     old, source = older[document.path], document.source_path
     pairs = {document.path: old} if source is None else {document.path: old, source: older[source]}
-    contents = [(_content(path), b"" if before is None else _content(before)) for path, before in pairs.items()]
+    contents = [(read_bytes(path), b"" if before is None else read_bytes(before)) for path, before in pairs.items()]
     known: set[tuple[object, ...]] = set()
     missing, obsolete = document.missing, document.obsolete
     if all(new == before for new, before in contents):  # the usual case in a repository with many languages
@@ -133,11 +133,6 @@ def changed_from(
 
 def _compared(unit: TranslationUnit) -> tuple[object, ...]:
     return unit.key, unit.source, unit.translation, unit.codes
-
-
-def _content(path: Path) -> bytes:
-    with open_binary(path) as file:
-        return file.read()
 
 
 def _read(document: Document, old: Path, source: Path | None, **options: Any) -> Document:

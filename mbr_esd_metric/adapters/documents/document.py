@@ -170,10 +170,10 @@ def issue_type(span: ErrorSpan) -> str:
     return next((issue for word, issue in _ISSUES.items() if word in category), "other")
 
 
-def issue_comment(span: ErrorSpan, text: str) -> str:
-    """A comment for people on one line: severity, category, the whole words, and the correction with its reason."""
+def issue_comment(span: ErrorSpan, words: str) -> str:
+    """A comment for people on one line: severity, category, its words, and the correction with its reason."""
     kind = ", ".join(filter(None, (span.severity, span.category)))
     confidence = "" if span.confidence is None else f", confidence {span.confidence:.2f}"
     correction = "" if span.correction is None else f' -> "{span.correction}"'
     reason = f" ({span.reason})" if span.reason else ""
-    return printable(f'{kind}{confidence}: "{text[span.start : span.end]}"{correction}{reason}')
+    return printable(f'{kind}{confidence}: "{words}"{correction}{reason}')

@@ -20,7 +20,7 @@ from mbr_esd_metric.adapters.documents.document import Checked, Document, Names,
 from mbr_esd_metric.checks.check import InlineCode
 from mbr_esd_metric.core.annotation import SIDES, ErrorSpan
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.streams import open_binary, whole_file
+from mbr_esd_metric.files.streams import read_bytes, whole_file
 
 #: Ids of our marks begin so; a file that has been marked before loses them first.
 MARK = "mbr-esd-"
@@ -279,8 +279,7 @@ def read_xml(
     roots: list[Element] = []
     events: list[Event] = []
     cdata: list[str] = []
-    with open_binary(path) as file:
-        data = file.read()
+    data = read_bytes(path)
     utf_16 = {"utf-16-le": (codecs.BOM_UTF16_LE, b"<\0"), "utf-16-be": (codecs.BOM_UTF16_BE, b"\0<")}
     # Else UTF-8, until the file declares another one.
     encoding = next((name for name, starts in utf_16.items() if data.startswith(starts)), "utf-8")

@@ -20,7 +20,7 @@ from mbr_esd_metric.adapters.documents.document import Checked, Document, Names,
 from mbr_esd_metric.checks.check import Context
 from mbr_esd_metric.checks.templates import Templates
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.streams import open_binary, whole_file
+from mbr_esd_metric.files.streams import read_bytes, whole_file
 
 #: Our comments begin so, with the number of the plural form, if there are any behind it.
 _COMMENT = "# mbr-esd: "
@@ -88,8 +88,7 @@ def read_po(path: Path, every: bool = False) -> Document:
 
 def read_content(path: Path) -> tuple[bytes, str, str]:
     """The bytes of a PO file, the encoding that its header names, and its text. Raises `InputError` for another one."""
-    with open_binary(path) as file:
-        content = file.read()
+    content = read_bytes(path)
     charset = _CHARSET.search(content)
     encoding = "utf-8" if charset is None or charset[1] == b"CHARSET" else charset[1].decode()
     try:
@@ -111,7 +110,7 @@ def messages_of(path: Path, text: str, encoding: str) -> tuple[list[Message], di
     return [one for one in messages if one.texts["msgid"]], header
 
 
-def _unescaped(encoding: str, found: re.Match[str]) -> str:
+def _unescape(encoding: str, found: re.Match[str]) -> str:
     """The text that an escape stands for."""
     if not found[1]:
         return _ESCAPED.get(found[2], found[2])
@@ -140,7 +139,7 @@ def _messages(path: Path, text: str, encoding: str) -> list[Message]:
                 messages[-1].texts[keyword] = ""
         if found is None or not messages:
             raise InputError(f"{path}, line {at + 1}: invalid PO ({line[:60]}); is a quotation mark missing?")
-        messages[-1].texts[keyword] += _ESCAPE.sub(partial(_unescaped, encoding), found[2])
+        messages[-1].texts[keyword] += _ESCAPE.sub(partial(_unescape, encoding), found[2])
     return [message for message in messages if "msgid" in message.texts]
 
 
@@ -174,12 +173,12 @@ def _mark(
     new: dict[int, list[str]] = defaultdict(list)
     for (start, form, unit), one in zip(places, checked, strict=True):
         if one is not None:
-            texts = {"translation": unit.translation, "source": unit.source}
             old[start] += ((_COMMENT + form).encode(),)
             # One comment a place: that of its worst error, which is the first in the annotation.
             worst = {(span.side, span.start, span.end): span for span in reversed(one.annotation.spans)}
-            spans = reversed(worst.values())
-            new[start] += [_COMMENT + form + issue_comment(span, texts[span.side]) for span in spans]
+            for span in reversed(worst.values()):
+                words = span.text_in(unit.source, unit.translation)
+                new[start].append(_COMMENT + form + issue_comment(span, words))
     lines = io.BytesIO(content).readlines()
     done = 0
     with whole_file(output) as file:

@@ -135,7 +135,7 @@ def _issue(prefix: str, v2: bool, id_: str, text: str, span: ErrorSpan) -> str:
     name = f'id="{id_}" type="its:generic"' if v2 else f'mid="{id_}" mtype="x-its"'
     return (
         f'mrk {name} {prefix}:locQualityIssueType="{issue_type(span)}" {prefix}:locQualityIssueSeverity="{severity}" '
-        f"{prefix}:locQualityIssueComment={quoteattr(issue_comment(span, text))}"
+        f"{prefix}:locQualityIssueComment={quoteattr(issue_comment(span, text[span.start : span.end]))}"
     )
 
 

@@ -230,7 +230,7 @@ class PromptCache:
             logits = self._forward(self._prompt, block, logits_to_keep=torch.tensor([block.shape[1] - 1]))
         self._tokens = list(tokens)
         if self._prompt.get_seq_length() != len(tokens):
-            raise NotImplementedError("it does not fill the one of its caller")
+            raise ValueError("it does not fill the cache that its caller gives it")
         assert logits is not None, "a prompt has at least one token"
         return logits
 

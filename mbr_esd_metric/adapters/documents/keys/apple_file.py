@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from mbr_esd_metric.adapters.documents.keys.entries import SLASHES, Entry, Lines, StringFile, decoded
@@ -80,7 +81,7 @@ def read_catalog(path: Path, lp: str | None) -> tuple[StringFile, StringFile]:
     for (language, name), why in states.items():
         if name in texts.get(language, {}):
             one = texts[language][name]
-            texts[language][name] = Entry(one.key, one.text, one.line, one.column, unready=one.unready or why)
+            texts[language][name] = replace(one, unready=one.unready or why)
     sources = texts.get(source_language, {})
     for key, line in keys.items():
         if key and not any(name == key or name.startswith(f"{key}[") for name in sources):

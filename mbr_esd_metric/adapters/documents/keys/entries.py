@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mbr_esd_metric.errors import InputError
-from mbr_esd_metric.files.streams import open_binary, whole_file
+from mbr_esd_metric.files.streams import read_bytes, whole_file
 
 #: A comment of ours begins so.
 MARK = "mbr-esd:"
@@ -60,8 +60,7 @@ class StringFile:
         assert self.comment is not None
         begin, end = self.comment
         ours = re.compile(rf"\s*{re.escape(begin + MARK)}.*{re.escape(end)}\s*")
-        with open_binary(self.path) as file:
-            lines = file.read().decode(self.encoding).splitlines(keepends=True)
+        lines = read_bytes(self.path).decode(self.encoding).splitlines(keepends=True)
         newline = "\r\n" if lines[:1] and lines[0].endswith("\r\n") else "\n"
         for entry in judged:
             at = entry.line - 2
@@ -102,8 +101,7 @@ class Lines:
 def decoded(path: Path, fallback: str | None = None) -> tuple[str, str]:
     """The text of a file and its encoding: UTF-16 or UTF-8 by its byte order mark, UTF-8 without one, or else the
     `fallback`. Raises `InputError` that names the line of a byte that is not UTF-8."""
-    with open_binary(path) as file:
-        content = file.read()
+    content = read_bytes(path)
     encoding = "utf-8"
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -50,7 +51,7 @@ def read_catalog_pair(path: Path, *, every: bool = False, lp: str | None = None)
 
 def _read(path: Path, reader: Reader) -> StringFile:
     file = reader(path)
-    return StringFile(path, file.entries, file.language or language_of(path), file.comment, file.encoding)
+    return file if file.language else replace(file, language=language_of(path))
 
 
 def _document(source: StringFile, target: StringFile, every: bool) -> Document:
@@ -92,10 +93,9 @@ def _document(source: StringFile, target: StringFile, every: bool) -> Document:
 
     def mark(checked: Sequence[Checked | None], output: Path) -> None:
         comments = {
-            entry: [issue_comment(span, texts[span.side]) for span in one.annotation]
+            entry: [issue_comment(span, span.text_in(unit.source, unit.translation)) for span in one.annotation]
             for unit, entry, one in zip(units, entries, checked, strict=True)
             if one is not None and one.annotation
-            for texts in ({"translation": unit.translation, "source": unit.source},)
         }
         judged = (entry for entry, one in zip(entries, checked, strict=True) if one is not None)
         target.write(comments, judged, output)
