@@ -11,7 +11,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from mbr_esd_metric.cli.gates import Check, FailedSegment, Place, add_gate, check_gate, close_gate
+from mbr_esd_metric.cli.gates import Check, FailedSegment, add_gate, check_gate, close_gate
 from mbr_esd_metric.cli.shared_options import add_table
 from mbr_esd_metric.core.decision import UNSURE
 from mbr_esd_metric.core.signature import Comparability, Settings, comparability
@@ -24,6 +24,7 @@ from mbr_esd_metric.errors import (
     number_of,
     printable,
 )
+from mbr_esd_metric.files.judged import Place
 from mbr_esd_metric.files.paths import NamedPath, check_distinct, system_names
 from mbr_esd_metric.report.tables import Cell, Column, Table, TableRow, render_all, table_of
 
@@ -134,9 +135,9 @@ def _rows(path: str) -> Iterator[_Row]:
     import numpy as np
 
     from mbr_esd_metric.adapters.file_kinds import kind_of_input
-    from mbr_esd_metric.adapters.scored_files import read_comet_json
     from mbr_esd_metric.decoding.file import decided_records, file_options
     from mbr_esd_metric.decoding.signature import signature_of_file
+    from mbr_esd_metric.files.judged import read_judged
     from mbr_esd_metric.files.records import read_decisions
     from mbr_esd_metric.metaeval.comparison import SampledScore, sampled_score
 
@@ -144,11 +145,9 @@ def _rows(path: str) -> Iterator[_Row]:
     if kind == "mqm":
         raise InputError(f"{path} contains human ratings; specify the output of a metric")
     if kind == "comet":
-        for row in read_comet_json(Path(path)):
-            stored = SampledScore(math.nan if row.input_score is None else row.input_score, 0.0)
-            texts = row.segment.source, row.segment.translation
-            place = Place(row.file, row.segment.label, row.line)
-            yield _Row(row.segment.system, place, *texts, stored, row.input_mqm, row.settings, row.unsure)
+        for row in read_judged(Path(path)):
+            texts, score = (row.segment.source, row.segment.translation), SampledScore(row.number, 0.0)
+            yield _Row(row.segment.system, row.place, *texts, score, row.input_mqm, row.settings, row.unsure)
     elif kind == "decisions":
         for one in read_decisions(path):
             score, settings = SampledScore(one.score, 0.0), Settings(None, one.signature, path)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mbr_esd_metric.errors import first_of, no_effect_error, number_of, printable
+from mbr_esd_metric.files.judged import Place
 from mbr_esd_metric.files.paths import check_distinct, check_output
 from mbr_esd_metric.files.streams import write_whole
 
@@ -19,25 +20,6 @@ if TYPE_CHECKING:
 FAILED_GATE = 3
 #: How many failing segments a line of a gate names.
 _NAMED = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The location of a segment: its file, its id in the file (or its number from 1), and its line if known."""
-
-    file: str
-    id: str
-    line: int | None = None
-
-    @property
-    def fields(self) -> dict[str, str | int]:
-        """`id` and `line` of a row in JSON."""
-        return {"id": self.id} | ({} if self.line is None else {"line": self.line})
-
-    def __str__(self) -> str:
-        if self.line is None:
-            return f"{self.file}, segment {self.id}"
-        return f"{self.file}, {'' if self.id == str(self.line) else f'unit {self.id}, '}line {self.line}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from dataclasses import replace
+from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from mbr_esd_metric.cli.gates import add_gate
 from mbr_esd_metric.cli.score_gates import (
-    WrittenSegment,
     add_score_gates,
     check_score_gates,
     close_score_gate,
-    errors_of,
     findings_of,
     has_gate,
     listed_errors,
 )
 from mbr_esd_metric.cli.score_inputs import Texts, is_folder, read_beside, read_texts
 from mbr_esd_metric.cli.shared_options import DEFAULT_MODEL, add_dry_run, print_estimates
-from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.decision import mostly_lost
-from mbr_esd_metric.core.signature import Signature
+from mbr_esd_metric.core.signature import Settings, Signature
 from mbr_esd_metric.errors import OptionError, first_of, logger, no_effect_error, number_of, printable
-from mbr_esd_metric.files.streams import json_text, write_whole
+from mbr_esd_metric.files.judged import JudgedSegment, write_judged
+from mbr_esd_metric.files.streams import write_whole
 from mbr_esd_metric.metric.card import with_pair
 from mbr_esd_metric.metric.cards import is_ours, load_card
 from mbr_esd_metric.metric.data_warnings import is_marked, warnings
@@ -37,11 +35,8 @@ from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.text import is_blank
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.core.segment import Segment
     from mbr_esd_metric.metaeval.error_free import ErrorFreeModel
     from mbr_esd_metric.metric.card import ModelCard
-
-_Row = TypeVar("_Row", bound=WrittenSegment)
 
 _LINE_ENDS = re.compile(r"\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")
 
@@ -122,7 +117,6 @@ def run(args: argparse.Namespace) -> int:
     """Score every system; the output has the form of ``comet-score``'s."""
     from mbr_esd_metric.metric.metric import Metric
     from mbr_esd_metric.metric.run import candidate_source
-    from mbr_esd_metric.metric.signature import model_title
 
     check_score_gates(args)
     if not is_ours(args.model):
@@ -155,30 +149,25 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run is not None:
         return print_estimates(card, segments, args.dry_run)
     with Metric(card) as metric:
-        prediction = metric.predict(segments, progress_bar=not args.quiet)
-    metadata = prediction.metadata
-    warning = warnings(metadata.data_warning, [one.label for one in segments], card.decision.blank)
-    signature = Signature.parse(metadata.signature)
-    model = model_title(card, signature)
-    judged = zip(segments, prediction.rows(), strict=True)
-    rows = iter([_row(segment, row, model, signature) for segment, row in judged])
-    data = {path: list(islice(rows, len(places))) for path, places in texts.places.items()}
+        run = metric.judge(segments, progress=not args.quiet)
+    warning = warnings([one.data_warning for one in run.judged], [one.label for one in segments], card.decision.blank)
     [lp] = texts.pairs if card.lp is None and len(texts.pairs) == 1 else [card.lp]
-    candidates = sum(metadata.valid) + sum(metadata.invalid)
-    lost = mostly_lost(candidates, sum(metadata.located), sum(metadata.dropped))  # the advice of the run says so
-    advice = [*metadata.advice]
-    if has_gate(args) and (unseen := _unseen(card, segments, chain.from_iterable(data.values()))):
+    candidates, located, dropped = (
+        sum(counts)
+        for counts in zip(*((one.valid + one.invalid, one.located, one.dropped) for one in run.decisions), strict=True)
+    )
+    lost = mostly_lost(candidates, located, dropped)  # the advice of the run says so
+    advice = [*run.advice]
+    if has_gate(args) and (unseen := _unseen(card, run.judged)):
         logger.warning(unseen)
         advice.append(unseen)
-    return _show(args, texts, data, signature, lp, warning, advice) or int(lost)
+    return _show(args, texts, texts.by_file(run.judged), run.signature, lp, warning, advice) or int(lost)
 
 
-def _unseen(card: ModelCard, segments: Iterable[Segment], rows: Iterable[WrittenSegment]) -> str | None:
-    """A warning about certain errors that no row has, so that no gate sees them, with the option that helps."""
+def _unseen(card: ModelCard, judged: Iterable[JudgedSegment]) -> str | None:
+    """A warning about certain errors that no segment has, so that no gate sees them, with the option that helps."""
     labels = [
-        segment.label
-        for segment, row in zip(segments, rows, strict=True)
-        if not is_marked(row.get("data_warning"), [error.get("category") for error in errors_of(row)])
+        one.segment.label for one in judged if not is_marked(one.data_warning, [span.category for span in one.errors])
     ]
     if not labels:
         return None
@@ -189,21 +178,8 @@ def _unseen(card: ModelCard, segments: Iterable[Segment], rows: Iterable[Written
     return f"{count} with errors that need no model, which no gate sees ({first_of(labels)}): {fix}"
 
 
-#: Keys in the JSON, in their order, and those that only some segments have.
-_KEYS = ("corrected", "mqm", "errors", "refused", "unsure", "data_warning", "omissions", "sentences")
-_OF_SOME = ("refused", "unsure", "data_warning", "sentences")
-
-
-def _row(segment: Segment, row: Mapping[str, Any], model: str, signature: Signature) -> dict[str, Any]:
-    """The object of a segment in the JSON."""
-    values = {**row, "errors": row["error_spans"]} if "error_spans" in row else row
-    found = {key: values[key] for key in _KEYS if key in values and (values[key] or key not in _OF_SOME)}
-    origin = {"model": model, "signature": str(signature)}
-    return {"src": segment.source, "mt": segment.translation, "COMET": row["score"], **origin, **found}
-
-
 def _score_by_comet(args: argparse.Namespace) -> int:
-    """Score every system with a checkpoint of COMET's own. Rows have "errors" if the model finds error spans."""
+    """Score every system with a checkpoint of COMET's own. Segments have an annotation if it marks error spans."""
     from mbr_esd_metric.adapters.comet.checkpoints import CometCheckpoint, CometOptions
 
     for option in ("documents", "dry_run", "corrected"):
@@ -216,38 +192,29 @@ def _score_by_comet(args: argparse.Namespace) -> int:
         return _show(args, texts, dict.fromkeys(texts.systems, ()))
     if args.lp and not texts.documents:
         raise no_effect_error(f"--lp {args.lp}", f"--model {args.model}, which names no languages")
-    counts = {path: len(places) for path, places in texts.places.items()}
-    references: dict[str, Sequence[Mapping[str, str]]] = {path: [{}] * count for path, count in counts.items()}
+    counts = {path: len(segments) for path, segments in texts.systems.items()}
+    references: dict[str, Sequence[str | None]] = {path: [None] * count for path, count in counts.items()}
     if args.references is not None:
         if len(texts.documents) > 1:
             raise OptionError(f"-r {args.references} applies to one file; score one file at a time")
         for path, count in counts.items():
-            lines = read_beside(args.references, args.sources or args.files[0], count)
-            references[path] = [{"ref": line} for line in lines]
+            references[path] = read_beside(args.references, args.sources or args.files[0], count)
     checkpoint = CometCheckpoint(*CometOptions.parse(args.model))
     if checkpoint.needs_references and args.references is None:
         raise OptionError(f"{args.model} needs references; specify them with -r FILE")
     if args.fail_on and not checkpoint.has_spans:
         raise OptionError(f"--fail-on {args.fail_on}: {args.model} marks no error spans; use --min-segment")
     signature = checkpoint.signature.with_words("src" if args.references is None else "ref")
-    origin = {"model": args.model, "signature": str(signature)}
-    data = {}
+    judged: list[JudgedSegment] = []
     for path, segments in texts.systems.items():
-        pairs = zip(segments, references[path], strict=True)
-        rows = [{"src": one.source, "mt": one.translation, **reference} for one, reference in pairs]
-        prediction = checkpoint.predict(rows, progress=not args.quiet)
-        scores = map(float, prediction.scores)
-        data[path] = [{**row, "COMET": one, **origin} for row, one in zip(rows, scores, strict=True)]
-        if checkpoint.has_spans:
-            for row, spans in zip(data[path], prediction.metadata.error_spans, strict=True):
-                row["errors"] = spans
-    return _show(args, texts, data, checkpoint.signature)
+        judged += checkpoint.judge(segments, references[path], Settings(args.model, signature), not args.quiet)
+    return _show(args, texts, texts.by_file(judged), checkpoint.signature)
 
 
 def _show(
     args: argparse.Namespace,
     texts: Texts,
-    data: Mapping[str, Sequence[dict[str, Any]]],
+    data: Mapping[str, Sequence[JudgedSegment]],
     signature: Signature | None = None,
     lp: str | None = None,
     warning: str | None = None,
@@ -257,52 +224,48 @@ def _show(
     from mbr_esd_metric.metric.cards import limits
     from mbr_esd_metric.metric.metric import mean
 
-    judged = {path: rows for path, rows in data.items() if rows}
+    judged: Mapping[str, Sequence[JudgedSegment]] = {path: rows for path, rows in data.items() if rows}
     shares: Mapping[str, float] = {}
     learnt = ""
     if args.error_free:
         from mbr_esd_metric.metaeval.error_free import read_error_free
 
         error_free = read_error_free(args.error_free)
-        shares, learnt = error_free_shares(error_free, judged, lp), f"|error-free:{error_free.digest}"
+        judged = with_error_free(error_free, judged, lp)
+        data = {**data, **judged}
+        shares = {path: sum(one.error_free is True for one in rows) / len(rows) for path, rows in judged.items()}
+        learnt = f"|error-free:{error_free.digest}"
     if signature is not None:
         logger.info(f"{signature if args.verbose else signature.short}{learnt}")
     if warning:
         logger.warning(warning)
-    decides = limits(row.get("model") for rows in judged.values() for row in rows)
-    for one in decides:
-        (logger.warning if has_gate(args) else logger.info)(one)
-    scores = {path: mean([row["COMET"] for row in rows]) for path, rows in judged.items()}
+    decides = limits(one.settings.model for rows in judged.values() for one in rows)
+    for limit in decides:
+        (logger.warning if has_gate(args) else logger.info)(limit)
+    scores = {path: mean([one.number for one in rows]) for path, rows in judged.items()}
     note = _write(args, texts, data)
     status = 0
     if args.summary or has_gate(args):
         every = "; ".join(filter(None, (*advice, warning)))
         status = close_score_gate(args, texts, judged, scores, shares, every, decides)
     if not args.only_system:
-        for path, name, row in _in_order(texts, data):
-            print(f"{printable(path)}\tSegment {printable(name)}\tscore: {row['COMET']:.4f}")
+        for path, one in _in_order(texts, data):
+            print(f"{printable(path)}\tSegment {printable(one.name)}\tscore: {one.number:.4f}")
     _print_systems(texts, scores, shares)
     if args.to_json:
         print(printable(f"Predictions saved in: {args.to_json}."))
     if note:
         print(printable("; ".join([note, *decides])))
-    return status or int(any("refused" in row for rows in data.values() for row in rows))
+    return status or int(any(one.refused for rows in data.values() for one in rows))
 
 
-def _write(args: argparse.Namespace, texts: Texts, data: Mapping[str, Sequence[dict[str, Any]]]) -> str:
+def _write(args: argparse.Namespace, texts: Texts, data: Mapping[str, Sequence[JudgedSegment]]) -> str:
     """Write the files that the user names; returns what there is to say of a marked one."""
     if args.to_json:
-        content = {
-            path: [
-                place.fields | {key: None if value != value else value for key, value in row.items()}  # no NaN
-                for place, row in zip(texts.places[path], rows, strict=True)
-            ]
-            for path, rows in data.items()
-        }
-        write_whole(args.to_json, json_text(content, indent=4))
+        write_judged(args.to_json, data)
     if args.corrected:
-        [(path, rows)] = data.items()
-        corrected = {place.id: row["corrected"] for place, row in zip(texts.places[path], rows, strict=True)}
+        [rows] = data.values()
+        corrected = {one.name: one.corrected or "" for one in rows}
         lines = ({**texts.whole, **corrected}).values()  # with --changed-from, the others as they are
         write_whole(args.corrected, "".join(f"{_LINE_ENDS.sub(' ', line)}\n" for line in lines))
     note = write_errors_of(texts, data, args.to_csv, args.output) if args.to_csv or args.output else ""
@@ -323,32 +286,31 @@ def _print_systems(texts: Texts, scores: Mapping[str, float], shares: Mapping[st
 
 
 def write_errors_of(
-    texts: Texts, data: Mapping[str, Sequence[WrittenSegment]], table: str | None, output: str | None
+    texts: Texts, data: Mapping[str, Sequence[JudgedSegment]], table: str | None, output: str | None
 ) -> str:
     """Write one error a row, and the translator's file with its errors; returns what there is to say of it."""
     if table:
         from mbr_esd_metric.adapters.documents.table import write_errors
 
-        write_errors(table, listed_errors(texts, data))
+        write_errors(table, listed_errors(data))
     if not texts.documents or not output:
         return ""
     from mbr_esd_metric.adapters.documents.document import Checked
 
     count = 0
     for path, target in marked_files(output, texts.documents).items():
-        rows = data[path]
-        checked = [None if "refused" in row else Checked(Annotation(errors_of(row)), row["COMET"]) for row in rows]
+        checked = [None if one.refused else Checked(one.errors, one.number) for one in data[path]]
         target.parent.mkdir(parents=True, exist_ok=True)
         texts.documents[path].mark(checked, target)
         count += sum(len(one.annotation) for one in checked if one)
     return f"{output}: {number_of(count, 'error')} marked"
 
 
-def _review(texts: Texts, data: Mapping[str, Sequence[WrittenSegment]], output: str | None) -> None:
+def _review(texts: Texts, data: Mapping[str, Sequence[JudgedSegment]], output: str | None) -> None:
     """Write the errors at their places as SARIF, and, in a workflow of GitHub, as annotations on standard error."""
     from mbr_esd_metric.report.findings import annotation, sarif
 
-    findings = findings_of(texts, data)
+    findings = findings_of(texts.documents, data)
     if output:
         write_whole(output, sarif(findings, data))
     if "GITHUB_ACTIONS" in os.environ:
@@ -366,33 +328,30 @@ def marked_files(output: str, paths: Iterable[str]) -> dict[str, Path]:
     return {path: Path(output) / file.relative_to(common) for path, file in files.items()}
 
 
-def _in_order(texts: Texts, data: Mapping[str, Sequence[_Row]]) -> Iterator[tuple[str, str, _Row]]:
-    """System, name of the segment, and row: of systems with the same segments by segment, as ``comet-score`` has them;
-    of translators' files by file."""
-    named = [
-        [(path, place.id, row) for place, row in zip(texts.places[path], rows, strict=True)]
-        for path, rows in data.items()
-    ]
-    by_segment = named if texts.documents else zip(*named, strict=True)
+def _in_order(texts: Texts, data: Mapping[str, Sequence[JudgedSegment]]) -> Iterator[tuple[str, JudgedSegment]]:
+    """Files and segments: of systems with the same segments by segment, as ``comet-score`` has them; of translators'
+    files by file."""
+    of_files = [[(path, one) for one in rows] for path, rows in data.items()]
+    by_segment = of_files if texts.documents else zip(*of_files, strict=True)
     return (one for group in by_segment for one in group)
 
 
-def error_free_shares(
-    model: ErrorFreeModel, data: Mapping[str, Sequence[dict[str, Any]]], lp: str | None
-) -> dict[str, float]:
-    """The share of segments without error of each system; rows get "error_free". A blank translation is not."""
+def with_error_free(
+    model: ErrorFreeModel, data: Mapping[str, Sequence[JudgedSegment]], lp: str | None
+) -> dict[str, list[JudgedSegment]]:
+    """The segments, classified as error-free or not. A blank translation is not, nor is one without a score."""
     from mbr_esd_metric.metaeval.error_free import ScoredTranslation
 
-    shares = {}
+    classified = {}
     for system, rows in data.items():
-        scored, judged = [], []
-        for row in rows:
-            row["error_free"] = False
-            if not is_blank(row["mt"]) and not math.isnan(row["COMET"]):
-                annotation = Annotation(errors_of(row)) if "errors" in row else None
-                scored.append(row)
-                judged.append(ScoredTranslation(row["COMET"], annotation, len(row["mt"]), lp or ""))
-        for row, clean in zip(scored, model.clean(judged).tolist() if scored else (), strict=True):
-            row["error_free"] = clean
-        shares[system] = sum(row["error_free"] for row in rows) / max(1, len(rows))
-    return shares
+        scored = [not is_blank(one.segment.translation) and one.input_score is not None for one in rows]
+        translations = [
+            ScoredTranslation(one.number, one.annotation, len(one.segment.translation), lp or "")
+            for one in compress(rows, scored)
+        ]
+        clean = iter(model.clean(translations).tolist() if translations else ())
+        classified[system] = [
+            replace(one, error_free=bool(next(clean)) if has_score else False)
+            for one, has_score in zip(rows, scored, strict=True)
+        ]
+    return classified

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mbr_esd_metric.cli.gates import Place
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import InputError, OptionError, first_of, logger, no_effect_error, number_of, printable
+from mbr_esd_metric.files.judged import JudgedSegment, Place
 from mbr_esd_metric.files.paths import check_distinct, check_folder, check_output, short_names
 from mbr_esd_metric.files.streams import read_segments
 from mbr_esd_metric.prompting.languages import language_code, lp_of, text_language
@@ -48,6 +48,11 @@ class Texts:
     def segments(self) -> list[Segment]:
         """Those of the first system, then those of the next."""
         return [segment for segments in self.systems.values() for segment in segments]
+
+    def by_file(self, judged: Iterable[JudgedSegment]) -> dict[str, list[JudgedSegment]]:
+        """File -> its segments, of those of all systems in the order of `segments`, each with its place."""
+        rest = iter(judged)
+        return {path: [replace(next(rest), place=place) for place in places] for path, places in self.places.items()}
 
     @property
     def pairs(self) -> set[str]:

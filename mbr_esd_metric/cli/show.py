@@ -23,7 +23,7 @@ from mbr_esd_metric.files.paths import check_output
 from mbr_esd_metric.files.streams import write_whole
 
 if TYPE_CHECKING:
-    from mbr_esd_metric.adapters.scored_files import SegmentRating
+    from mbr_esd_metric.files.judged import JudgedSegment
     from mbr_esd_metric.report.inputs import RatingTable
 
 _STYLE: dict[Severity, str] = {"major": "\x1b[1;4;31m", "minor": "\x1b[4;33m"}
@@ -152,7 +152,7 @@ def show(table: RatingTable, row: int, *, color: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _facts(rating: SegmentRating) -> Iterator[str]:
+def _facts(rating: JudgedSegment) -> Iterator[str]:
     """The score, the MQM score beside it, whether it is unsure, and what the pair was warned of."""
     yield "no score" if rating.score is None else f"score {rating.score:.4f}"
     if rating.mqm is not None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+#: The byte order mark, as a character.
+MARK = "\ufeff"
+
 
 @dataclass(frozen=True, slots=True)
 class InlineCode:
@@ -103,3 +106,14 @@ class Segment:
     document: str = ""
     context: PartContext | None = None
     known: Context = UNKNOWN
+
+    @property
+    def compared_texts(self) -> tuple[str, str]:
+        """Source and translation as they are compared: without white space at their ends, or a byte order mark."""
+        return self.source.removeprefix(MARK).rstrip(), self.translation.removeprefix(MARK).rstrip()
+
+    @property
+    def without_marks(self) -> Segment:
+        """The segment without byte order marks."""
+        source, translation = self.source.removeprefix(MARK), self.translation.removeprefix(MARK)
+        return replace(self, source=source, translation=translation)

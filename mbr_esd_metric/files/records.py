@@ -45,19 +45,15 @@ from mbr_esd_metric.core.corrections import corrected
 from mbr_esd_metric.core.decision import Candidate, CandidateColumns, Decision, TokenLogprobs
 from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.core.segment import Segment
-from mbr_esd_metric.core.signature import Signature
+from mbr_esd_metric.core.signature import Settings, Signature
 from mbr_esd_metric.errors import InputError, OptionError
+from mbr_esd_metric.files.judged import JudgedSegment, Place
 from mbr_esd_metric.files.paths import plain_name
-from mbr_esd_metric.files.streams import MARK, json_text, open_binary, whole_file, write_whole
+from mbr_esd_metric.files.streams import json_text, open_binary, whole_file, write_whole
 from mbr_esd_metric.files.untrusted import finite, parse_strict_json, read_json, reading
 from mbr_esd_metric.prompting.formats import get_format
 
 _T = TypeVar("_T")
-
-
-def compared_texts(segment: Segment) -> tuple[str, str]:
-    """Source and translation as they are compared: without white space at their ends, or a byte order mark."""
-    return segment.source.removeprefix(MARK).rstrip(), segment.translation.removeprefix(MARK).rstrip()
 
 
 class Join(Generic[_T]):
@@ -68,12 +64,12 @@ class Join(Generic[_T]):
         names = set(systems)
         for place, record in records:
             system = place.system if place.system in names else ""
-            self._records.setdefault((system, *compared_texts(place)), []).append(record)
+            self._records.setdefault((system, *place.compared_texts), []).append(record)
 
     def all_of(self, place: Segment) -> Sequence[_T]:
         """All records that may belong to a translation, in order."""
-        return self._records.get((place.system, *compared_texts(place))) or self._records.get(
-            ("", *compared_texts(place)), []
+        return self._records.get((place.system, *place.compared_texts)) or self._records.get(
+            ("", *place.compared_texts), []
         )
 
     def find(self, places: Iterable[Segment]) -> list[_T | None]:
@@ -81,7 +77,7 @@ class Join(Generic[_T]):
         before: Counter[tuple[str, str, str]] = Counter()
         found = []
         for place in places:
-            records, key = self.all_of(place), (place.system, *compared_texts(place))
+            records, key = self.all_of(place), (place.system, *place.compared_texts)
             found.append(records[min(before[key], len(records) - 1)] if records else None)
             before[key] += 1
         return found
@@ -311,6 +307,37 @@ def read_decisions(path: str | Path) -> Iterator[DecisionRecord]:
                 with reading(f"{path}, line {number}"):
                     record = DecisionRecord.from_json(parse_strict_json(line))
                 yield record
+
+
+def read_decided(path: Path, texts: Mapping[tuple[str, str], Segment], elsewhere: str) -> list[JudgedSegment]:
+    """The translations of a file of decisions, which does not repeat them; `texts` has them by system and name.
+
+    Raises:
+        InputError: a decision without its translation in `texts`, with the words `elsewhere` that say what to give; or
+            with error spans that do not fit it.
+    """
+    result = []
+    for record in read_decisions(path):
+        where = f"{path}: segment {record.id}" + (f" of {record.system}" if record.system else "")
+        text = texts.get((record.system or "", record.id))
+        if text is None:
+            raise InputError(f"{where} is in {elsewhere}")
+        if misplaced := (marked := _misplaced(record, text)) and _misplaced(record, text.without_marks):
+            raise InputError(f"{where}: {misplaced}; give the candidates file that the decisions were made from")
+        text = text.without_marks if marked else text
+        settings = Settings(signature=record.signature, file=str(path))
+        place, values = Place(str(path), record.id), (record.annotation, record.score, record.mqm)
+        result.append(JudgedSegment(text, *values, place, settings, unsure=record.unsure))
+    return result
+
+
+def _misplaced(record: DecisionRecord, text: Segment) -> str | None:
+    """Which error span of a decision does not stand in the text where it says."""
+    for span, words in zip(record.annotation, record.texts, strict=True):
+        if words and words != span.text_in(text.source, text.translation):
+            whole = text.translation if span.side == "translation" else text.source
+            return f"the error span {words!r} is not at offset {span.start} of {whole[:60]!r}"
+    return None
 
 
 def write_records(path: str | Path, records: Iterable[CandidateRecord | DecisionRecord]) -> None:

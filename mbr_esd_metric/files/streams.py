@@ -20,8 +20,6 @@ from mbr_esd_metric.errors import InputError, require
 from mbr_esd_metric.files.paths import compression
 
 _CHUNK = 1 << 20
-#: The byte order mark, as a character.
-MARK = "\ufeff"
 #: Seconds to wait for another writer, whose workers may need a moment to end after a kill.
 WAIT_SECONDS = 2.0
 

@@ -45,9 +45,8 @@ def is_worth_checking(source: str, translation: str, target_language: str | None
 
 def data_warning(source: str, translation: str, errors: Sequence[ErrorSpan], source_is_key: bool = False) -> str | None:
     """What looks like a mistake in a pair, with commas between, such as "repeated twice, with other numbers"; None if
-    it
-    looks like a source and its translation. `errors` are those that the checks find in it;
-    `source_is_key`, whether the file has the name of a message in place of its text."""
+    nothing does. `errors` are those that the checks find; `source_is_key` tells whether the source is the name of a
+    message instead of its text."""
     if is_blank(source):
         return "blank source"
     if is_blank(translation):

@@ -7,16 +7,13 @@ import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from mbr_esd_metric.core.annotation import Side
-from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.segment import Segment
-from mbr_esd_metric.errors import InputError, OptionError, notes, printable, unknown
+from mbr_esd_metric.errors import InputError, OptionError, notes, unknown
 from mbr_esd_metric.generation.server.address import shown
 from mbr_esd_metric.metric.card import DESCRIBED, ModelCard, ModelFields, settings
 from mbr_esd_metric.metric.cards import load_card
-from mbr_esd_metric.metric.data_warnings import data_warning
 from mbr_esd_metric.metric.run import Annotated, CandidateSource, annotate, candidate_source
 from mbr_esd_metric.metric.sources import Sampled
 
@@ -39,7 +36,7 @@ class _Result(dict[str, Any]):
 class Metadata(_Result):
     """Lists with one item for each sample, and three facts about the run: summary, advice, signature."""
 
-    error_spans: list[list[dict[str, Any]]]  #: as xCOMET's dicts; see `error_spans`
+    error_spans: list[list[dict[str, Any]]]  #: as xCOMET's dicts; see `JudgedSegment.spans_json`
     omissions: list[list[dict[str, Any]]]  #: the same of the source; missing where the model marks none
     corrected: list[str]  #: translations with the corrections of their spans; missing where the model gives none
     sentences: list[list[dict[str, Any]]]  #: places and scores of those judged one by one; missing where there are none
@@ -97,6 +94,9 @@ class PolarsFrame(Protocol):
     def to_dicts(self) -> list[dict[str, Any]]:
         """As in polars."""
 
+
+#: What a metric scores; see `Metric.predict`.
+Samples: TypeAlias = "Sequence[Mapping[str, Any] | Segment] | Mapping[str, Sequence[str]] | DataFrame | PolarsFrame"
 
 #: Settings of a model that `repr` shows even where they are at their default.
 _SHOWN = ("model", "n", "rule", "utility", "format", "score", "engine")
@@ -164,7 +164,7 @@ class Metric:
 
     def predict(
         self,
-        samples: Sequence[Mapping[str, Any] | Segment] | Mapping[str, Sequence[str]] | DataFrame | PolarsFrame,
+        samples: Samples,
         batch_size: int = 16,
         gpus: int = 1,
         devices: Sequence[int] | str | int | None = None,
@@ -193,6 +193,10 @@ class Metric:
             OptionError: `mc_dropout` is not 0.
             EngineError, StoreError, NoValidCandidateError: what was sampled before stays in the store.
         """
+        return self.prediction(self.judge(samples, gpus=gpus, mc_dropout=mc_dropout, progress=progress_bar))
+
+    def judge(self, samples: Samples, *, gpus: int = 1, mc_dropout: int = 0, progress: bool = True) -> Annotated:
+        """The judged segments with their decisions; arguments and errors are those of `predict`."""
         if mc_dropout:
             raise OptionError("mc_dropout only applies to COMET's regression models; set it to 0")
         rows: Any = _rows(samples) if isinstance(samples, Mapping) else samples
@@ -203,30 +207,26 @@ class Metric:
         if not isinstance(rows, Iterable):
             raise InputError(f"samples is {type(rows).__name__}; pass a list of dicts with 'src' and 'mt'")
         segments = [_segment(sample, index) for index, sample in enumerate(rows)]
-        card = self.card if gpus else replace(self.card, device="cpu")
-        run = self._annotate(card, segments, progress_bar)
-        decisions, options = run.decisions, self.card.decision
-        pairs = list(zip(decisions, segments, strict=True))
-        scores = [decision.score for decision in decisions]
-        metadata: dict[str, Any] = {"error_spans": [error_spans(d, s.translation) for d, s in pairs]}
-        if run.answers.both_sides:
-            metadata["omissions"] = [error_spans(d, s.source, "source") for d, s in pairs]
-        if run.answers.corrections:
-            from mbr_esd_metric.core.corrections import corrected
+        return self._annotate(self.card if gpus else replace(self.card, device="cpu"), segments, progress)
 
-            metadata["corrected"] = [corrected(s.translation, d.annotation) for d, s in pairs]
-        if any(decision.parts for decision in decisions):
-            metadata["sentences"] = [[asdict(part) for part in decision.parts] for decision in decisions]
+    def prediction(self, run: Annotated) -> Prediction:
+        """The result of `judge` with the structure of COMET's ``Prediction``."""
+        decisions, judged, options = run.decisions, run.judged, self.card.decision
+        scores = [decision.score for decision in decisions]
+        metadata: dict[str, Any] = {"error_spans": [one.spans_json() for one in judged]}
+        if run.answers.both_sides:
+            metadata["omissions"] = [one.spans_json("source") for one in judged]
+        if run.answers.corrections:
+            metadata["corrected"] = [one.corrected for one in judged]
+        if any(one.parts for one in judged):
+            metadata["sentences"] = [[asdict(part) for part in one.parts] for one in judged]
         metadata["mqm_scores"] = list(scores)
         for name in _FACTS:
             if (name != "mqm_sd" or options.score != "chosen") and (name != "unplaced" or run.answers.both_sides):
                 metadata[name] = [getattr(decision, name) for decision in decisions]
-        if run.refused:
-            metadata["refused"] = [run.refused.get(number) for number in range(len(segments))]
-        certain = zip(segments, run.certain, strict=True)
-        metadata["data_warning"] = [
-            data_warning(s.source, s.translation, errors, s.known.source_is_key) for s, errors in certain
-        ]
+        if any(one.refused for one in judged):
+            metadata["refused"] = [one.refused for one in judged]
+        metadata["data_warning"] = [one.data_warning for one in judged]
         summary = {"summary": run.summary, "advice": list(run.advice), "signature": str(run.signature or "")}
         return Prediction(scores=scores, system_score=mean(scores), metadata=Metadata(**metadata, **summary))
 
@@ -235,26 +235,6 @@ def mean(scores: Sequence[float]) -> float:
     """The mean of the scores that are not NaN (`blank=skip` gives NaN); NaN if there are none."""
     numbers = [score for score in scores if not math.isnan(score)]
     return math.fsum(numbers) / len(numbers) if numbers else math.nan
-
-
-def error_spans(decision: Decision, text: str, side: Side = "translation") -> list[dict[str, Any]]:
-    """The chosen spans of one side as xCOMET's dicts: text, confidence, severity, start, end; category; and, where
-    a model corrects, correction, reason and agreement.
-
-    A model wrote the category. COMET prints and writes it unchanged, so characters that UTF-8 lacks are removed here.
-    """
-    return [
-        {
-            "text": text[span.start : span.end],
-            "confidence": span.confidence,
-            "severity": span.severity,
-            "start": span.start,
-            "end": span.end,
-            "category": span.category and printable(span.category),
-            **span.correction_fields,
-        }
-        for span in decision.annotation.on(side)
-    ]
 
 
 def _rows(lists: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:

@@ -4,15 +4,16 @@ each distinct pair is decided once."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from mbr_esd_metric.checks.check import errors_of
 from mbr_esd_metric.core.annotation import EMPTY, SIDES, ErrorSpan
+from mbr_esd_metric.core.corrections import corrected
 from mbr_esd_metric.core.decision import Candidate, Decision
 from mbr_esd_metric.core.segment import Segment
-from mbr_esd_metric.core.signature import Signature
+from mbr_esd_metric.core.signature import Settings, Signature
 from mbr_esd_metric.decoding.segment import (
     Case,
     blank_decision,
@@ -20,11 +21,12 @@ from mbr_esd_metric.decoding.segment import (
     with_certain_errors,
 )
 from mbr_esd_metric.errors import NoValidCandidateError, first_of, logger, notes, number_of
+from mbr_esd_metric.files.judged import JudgedSegment
 from mbr_esd_metric.generation.engine import NO_MODEL, Refused
 from mbr_esd_metric.metric.advice import NO_CANDIDATES, summary
 from mbr_esd_metric.metric.card import ModelCard
-from mbr_esd_metric.metric.data_warnings import is_worth_checking
-from mbr_esd_metric.metric.signature import signature
+from mbr_esd_metric.metric.data_warnings import data_warning, is_worth_checking
+from mbr_esd_metric.metric.signature import model_title, signature
 from mbr_esd_metric.metric.sources import Collected, Sampled
 from mbr_esd_metric.prompting.formats import AnswerFormat, get_format
 from mbr_esd_metric.prompting.languages import language_pair, lp_of
@@ -47,22 +49,19 @@ class Annotated:
 
     Attributes:
         decisions: one for each segment, in order.
+        judged: the segments with their decisions, as files have them.
         answers: the format of the candidates.
         signature: None without segments.
         summary: the counts of what was lost in a line; "" if nothing was.
         advice: a line for each thing that makes the scores say little, with the options that help.
-        refused: number of a segment -> why its server will never answer it; its score is NaN.
-        certain: the errors of each segment that the checks find; with the option `checks` the decisions have them, and
-            without it they are for data warnings.
     """
 
     decisions: Sequence[Decision]
+    judged: Sequence[JudgedSegment]
     answers: AnswerFormat
     signature: Signature | None = None
     summary: str = NO_CANDIDATES
     advice: Sequence[str] = ()
-    refused: Mapping[int, str] = field(default_factory=dict)
-    certain: Sequence[Sequence[ErrorSpan]] = ()
 
 
 def candidate_source(card: ModelCard, *, keep: bool = False) -> CandidateSource:
@@ -85,7 +84,7 @@ def annotate(
         NoValidCandidateError: after everything is sampled, with the labels of segments that have no valid candidate.
     """
     if not segments:
-        return Annotated([], get_format(card.decision.format))
+        return Annotated([], [], get_format(card.decision.format))
     recalibration = None
     if card.calibration:
         from mbr_esd_metric.files.records import read_recalibration
@@ -106,9 +105,10 @@ def annotate(
             units = units_of(card, segments)
             outcomes = _decide(source, units.units, progress)
             outcomes = units.joined(_with_certain(card, outcomes, units.certain_errors(certain)))
-        refused = {number: one.reason for number, one in enumerate(outcomes) if isinstance(one, Refused)}
-        if refused:
-            _warn_of_refused([(segments[at].label, reason) for at, reason in refused.items()], "without a score")
+        refused = [one.reason if isinstance(one, Refused) else None for one in outcomes]
+        if any(refused):
+            named = zip(segments, refused, strict=True)
+            _warn_of_refused([(one.label, reason) for one, reason in named if reason], "without a score")
         decisions = [_REFUSED if isinstance(one, Refused) else one for one in outcomes]
         if recalibration is not None:
             decisions = [replace(one, annotation=recalibration.annotation(one.annotation)) for one in decisions]
@@ -120,7 +120,21 @@ def annotate(
     answers = get_format(card.decision.format)
     if card.lp is None and card.names_languages:  # each prompt has those of its segment
         card = replace(card, lp="+".join(sorted({*filter(None, map(lp_of, segments))})) or None)
-    return Annotated(decisions, answers, signature(card, source.engine), line, advice, refused, certain)
+    printed = signature(card, source.engine)
+    settings = Settings(model_title(card, printed), printed)
+    judged = [
+        JudgedSegment.of_decision(
+            segment,
+            decision,
+            settings=settings,
+            data_warning=data_warning(segment.source, segment.translation, errors, segment.known.source_is_key),
+            corrected=corrected(segment.translation, decision.annotation) if answers.corrections else None,
+            marks_source=answers.both_sides,
+            refused=reason,
+        )
+        for segment, decision, errors, reason in zip(segments, decisions, certain, refused, strict=True)
+    ]
+    return Annotated(decisions, judged, answers, printed, line, advice)
 
 
 def _certain_errors(card: ModelCard, segments: Sequence[Segment]) -> list[Sequence[ErrorSpan]]:

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from mbr_esd_metric.adapters.scored_files import SegmentRating
 from mbr_esd_metric.adapters.wmt.layout import base_name
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import EMPTY, Annotation
 from mbr_esd_metric.core.recalibration import Recalibration
 from mbr_esd_metric.errors import labelled, number_of
+from mbr_esd_metric.files.judged import JudgedSegment
 from mbr_esd_metric.metaeval.calibration import (
     CALIBRATION_LEVELS,
     CalibrationLevel,
@@ -348,7 +348,7 @@ def breakdown_table(test_set: TestSet, data: MetricSet, by: str, names: Sequence
 def predicted_of(table: RatingTable, level: CalibrationLevel = "span") -> dict[str, Predicted]:
     """Metric -> its predicted spans in the rows that a human rated; without metrics whose spans have no confidence."""
 
-    def of_translations(ratings: Sequence[SegmentRating | None]) -> list[Annotation | None]:
+    def of_translations(ratings: Sequence[JudgedSegment | None]) -> list[Annotation | None]:
         annotations = (None if rating is None else rating.annotation for rating in ratings)
         return [None if annotation is None else annotation.on("translation") for annotation in annotations]
 

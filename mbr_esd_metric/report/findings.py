@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from mbr_esd_metric._version import __version__
+from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import printable
 from mbr_esd_metric.files.streams import json_text
 
@@ -53,14 +54,14 @@ class Finding:
         return "error" if self.severity == "major" else "warning"
 
 
-def error_finding(file: str, key: str, region: Region, error: Mapping[str, Any]) -> Finding:
-    """The finding of an error as `score` writes it: severity, category, side, text, perhaps correction and reason."""
-    category = error.get("category") or "error"
-    lost = "missing from the translation: " if error["side"] == "source" else ""
-    correction = "" if error.get("correction") is None else f' -> "{error["correction"]}"'
-    reason = f" ({error['reason']})" if error.get("reason") else ""
-    words = f'{error["severity"]}, {category}: {lost}"{error["text"]}"{correction}{reason}'
-    return Finding(file, key, error["severity"], category, printable(f"{words} [{key}]"), region)
+def error_finding(file: str, key: str, region: Region, span: ErrorSpan, words: str) -> Finding:
+    """The finding of an error with its words: severity, category, and its correction and reason if it has them."""
+    category = (span.category and printable(span.category)) or "error"
+    lost = "missing from the translation: " if span.side == "source" else ""
+    correction = "" if span.correction is None else f' -> "{span.correction}"'
+    reason = f" ({span.reason})" if span.reason else ""
+    message = f'{span.severity}, {category}: {lost}"{words}"{correction}{reason} [{key}]'
+    return Finding(file, key, span.severity, category, printable(message), region)
 
 
 class Places:

@@ -22,7 +22,6 @@ import numpy as np
 from mbr_esd_metric.adapters.file_kinds import kind_of_input
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import Rating
-from mbr_esd_metric.adapters.scored_files import SegmentRating, read_comet_json, read_decided
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import Annotation, fold_severity, mqm_score, unit_score
@@ -34,8 +33,9 @@ from mbr_esd_metric.decoding.file import decided_records, file_options
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.decoding.segment import read_annotations
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, labelled
+from mbr_esd_metric.files.judged import JudgedSegment, read_judged
 from mbr_esd_metric.files.paths import NamedPath, tell_apart
-from mbr_esd_metric.files.records import Join
+from mbr_esd_metric.files.records import Join, read_decided
 from mbr_esd_metric.metaeval.error_free import ESA_THRESHOLD, ScoredTranslation, gold_labels
 from mbr_esd_metric.prompting.parse import Invalid
 
@@ -45,7 +45,7 @@ class RatingInput:
     """The ratings of one metric or one human rater; in a table None for rows that it does not have."""
 
     name: str
-    ratings: Sequence[SegmentRating | None]
+    ratings: Sequence[JudgedSegment | None]
     human: bool = False
 
 
@@ -83,7 +83,7 @@ class CandidateInput:
 
 
 #: What an input says of one row.
-_Entry = TypeVar("_Entry", SegmentRating, Distribution)
+_Entry = TypeVar("_Entry", JudgedSegment, Distribution)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def _place(entries: Sequence[_Entry | None], rows: list[Segment]) -> dict[int, _
         row = next((row for row in known.all_of(one.segment) if row not in taken), len(rows))
         if row == len(rows):
             rows.append(one.segment)
-        taken[row] = one.of(rows[row]) if isinstance(one, SegmentRating) else one
+        taken[row] = one.of(rows[row]) if isinstance(one, JudgedSegment) else one
     return taken
 
 
@@ -184,7 +184,7 @@ def read_table(
         if kinds[source.path] == "mqm":
             inputs += mqm_inputs(source)
         elif kinds[source.path] == "comet":
-            inputs.append(RatingInput(source.label, read_comet_json(source.path)))
+            inputs.append(RatingInput(source.label, read_judged(source.path)))
         else:
             inputs.append(RatingInput(source.label, read_decided(source.path, texts | from_files, elsewhere)))
     table = join(sorted(inputs, key=lambda one: not one.human), candidates)
@@ -199,12 +199,10 @@ def candidate_inputs(source: NamedPath) -> tuple[CandidateInput, RatingInput]:
     for record, decision in decided_records(source.path, options):
         text = record.segment
         distributions.append(distribution(text, record.candidates, options))
-        if decision is None or math.isnan(decision.score):
-            warning = "no candidate can be read" if decision is None else None
-            ratings.append(SegmentRating(text, None, data_warning=warning))
+        if decision is None:
+            ratings.append(JudgedSegment(text, None, data_warning="no candidate can be read"))
         else:
-            values = decision.annotation, decision.score, decision.mqm
-            ratings.append(SegmentRating(text, *values, unsure=decision.unsure))
+            ratings.append(JudgedSegment.of_decision(text, decision))
     return CandidateInput(source.label, distributions), RatingInput(source.label, ratings)
 
 
@@ -246,7 +244,7 @@ def mqm_inputs(source: NamedPath) -> list[RatingInput]:
         by_text[Segment(rating.source, rating.translation, rating.segment, rating.system)].append(rating)
     each = max(len(ratings) for ratings in by_text.values())
     divided = len({one.rater for ratings in by_text.values() for one in ratings}) > each
-    inputs: dict[str, list[SegmentRating]] = {}
+    inputs: dict[str, list[JudgedSegment]] = {}
     for text, ratings in by_text.items():
         for number, rating in enumerate(sorted(ratings, key=lambda one: one.rater), 1):
             name, errors = rating.rater, rating.errors
@@ -258,7 +256,7 @@ def mqm_inputs(source: NamedPath) -> list[RatingInput]:
             # Errors without characters count in people's scores.
             without_span = [*annotation.unplaced, *(severity for _, severity in annotation.points)]
             mqm = mqm_score(annotation.with_unplaced(without_span)) if annotation.points else None
-            inputs.setdefault(name, []).append(SegmentRating(text, annotation, input_mqm=mqm))
+            inputs.setdefault(name, []).append(JudgedSegment(text, annotation, input_mqm=mqm))
     prefix = f"{source.name} " if source.name else ""
     return [RatingInput(prefix + name, inputs[name], human=True) for name in sorted(inputs)]
 
@@ -298,9 +296,9 @@ def _rated(
         annotation = ratings.both_of(text.system, at)
         value = scores[text.system][at] if scores else math.nan
         if not math.isnan(value):
-            rated.append(SegmentRating(text, annotation, *((unit_score(value), value) if mqm else (value,))))
+            rated.append(JudgedSegment(text, annotation, *((unit_score(value), value) if mqm else (value,))))
         elif annotation is not None:
-            rated.append(SegmentRating(text, annotation))
+            rated.append(JudgedSegment(text, annotation))
     return RatingInput(ratings.name, rated)
 
 
@@ -310,7 +308,7 @@ def scored_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[lis
     for path in ratings:
         for one in read_mqm(path, marked=False):
             people[Segment(one.source, one.translation, system=one.system)].append(one)
-    rows = [row for path in metrics for row in read_comet_json(Path(path))]
+    rows = [row for path in metrics for row in read_judged(Path(path))]
     join = Join(people.items(), {row.segment.system for row in rows})
     translations, labels = [], []
     for row in rows:

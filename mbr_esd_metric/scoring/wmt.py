@@ -34,7 +34,7 @@ from mbr_esd_metric.errors import (
 from mbr_esd_metric.metric.candidate_file import MissingCandidatesError
 from mbr_esd_metric.metric.card import ANY_MODEL, LOCAL_MODEL, with_pair
 from mbr_esd_metric.metric.cards import CARD_NAMES, is_ours, load_card
-from mbr_esd_metric.metric.data_warnings import data_warning, warnings
+from mbr_esd_metric.metric.data_warnings import warnings
 from mbr_esd_metric.metric.run import annotate, candidate_source, signature_of
 
 #: Spans of xCOMET below this confidence are dropped in its rows "-Conf" (paper, Section 5.2).
@@ -143,10 +143,9 @@ def _model(model: str, name: str | None, lp: str | None) -> Scorer:
     def score(texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
         segments = [text for text in texts if text.supplied]
         run = annotate(card, segments, progress=progress)
-        if run.refused:
+        if any(one.refused for one in run.judged):
             raise EngineError("a test set needs the score of every segment; sampled candidates are kept")
-        pairs = zip(segments, run.certain, strict=True)
-        data_warnings = [data_warning(one.source, one.translation, errors) for one, errors in pairs]
+        data_warnings = [one.data_warning for one in run.judged]
         if line := warnings(data_warnings, [segment.label for segment in segments], card.decision.blank):
             logger.warning(line)
         decisions = iter(run.decisions)

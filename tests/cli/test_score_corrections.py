@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric import load_metric
-from mbr_esd_metric.adapters.scored_files import read_comet_json
+from mbr_esd_metric.files.judged import read_judged
 from mbr_esd_metric.files.records import read_decisions, write_records
 from tests.helpers.candidates import record
 from tests.helpers.command import Command
@@ -42,7 +42,7 @@ def test_every_output_has_what_to_write_instead(files: None, mbr_esd: Command) -
     first, second = json.loads(Path("out.json").read_text(encoding="utf-8"))["mt.txt"]
     assert {key: first["errors"][0][key] for key in FIX} == FIX
     assert (first["corrected"], second["corrected"]) == ("Die Bank schloss.", "Er ging.")
-    one, _ = read_comet_json(Path("out.json"))
+    one, _ = read_judged(Path("out.json"))
     assert one.annotation is not None
     assert one.annotation.spans[0].correction == "Die Bank"
     shown = mbr_esd("show out.json").out

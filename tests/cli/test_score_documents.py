@@ -11,6 +11,9 @@ import pytest
 from mbr_esd_metric.adapters.documents.reading import read_document
 from mbr_esd_metric.cli.score import write_errors_of
 from mbr_esd_metric.cli.score_inputs import Texts
+from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.segment import Segment
+from mbr_esd_metric.files.judged import JudgedSegment
 from mbr_esd_metric.files.records import write_records
 from tests.helpers.candidates import answer, record
 from tests.helpers.command import Command
@@ -183,6 +186,9 @@ def test_a_unit_that_a_server_refused_has_no_score_and_no_errors() -> None:
     """Not "[]", which says that it has none."""
     Path("t.csv").write_text("source,target\nYes,Ja\nNo,Nein\n", encoding="utf-8")
     texts = Texts({"t.csv": []}, {"t.csv": []}, {"t.csv": read_document("t.csv")})
-    rows = [{"COMET": 1.0, "errors": []}, {"refused": "filtered"}]
-    assert write_errors_of(texts, {"t.csv": rows}, None, "o.csv") == "o.csv: 0 errors marked"
+    judged = [
+        JudgedSegment(Segment("Yes", "Ja"), Annotation(), 1.0),
+        JudgedSegment(Segment("No", "Nein"), None, refused="filtered"),
+    ]
+    assert write_errors_of(texts, {"t.csv": judged}, None, "o.csv") == "o.csv: 0 errors marked"
     assert Path("o.csv").read_text(encoding="utf-8").splitlines()[1:] == ["Yes,Ja,1.0,[]", "No,Nein,,"]

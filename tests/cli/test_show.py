@@ -13,7 +13,7 @@ from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import ScoredPart
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.report.inputs import AnnotationCount, CandidateInput, Distribution, RatingInput, join
-from mbr_esd_metric.report.inputs import SegmentRating as Rating
+from mbr_esd_metric.report.inputs import JudgedSegment as Rating
 
 ANNOTATION = Annotation([ErrorSpan(2, 6, "minor", "style", 0.25), ErrorSpan(4, 8, "major")])
 MISSING = ErrorSpan(4, 10, "major", "omission", 0.5, "source")

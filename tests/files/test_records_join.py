@@ -15,11 +15,10 @@ from mbr_esd_metric.adapters.wmt.layout import Layout, write_scores
 from mbr_esd_metric.adapters.wmt.metric_files import metric_of_file, read_sampled
 from mbr_esd_metric.adapters.wmt.rating_files import write_ratings
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
-from mbr_esd_metric.core.segment import Segment
+from mbr_esd_metric.core.segment import MARK, Segment
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.files.paths import NamedPath
 from mbr_esd_metric.files.records import CandidateRecord, Join, write_records
-from mbr_esd_metric.files.streams import MARK
 from mbr_esd_metric.metaeval.choosing import choose_all
 from mbr_esd_metric.report.inputs import read_table
 from tests.helpers import candidates

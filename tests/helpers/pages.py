@@ -16,8 +16,8 @@ import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
 from mbr_esd_metric.core.segment import Segment
+from mbr_esd_metric.report.inputs import JudgedSegment as Rating
 from mbr_esd_metric.report.inputs import RatingInput, RatingTable, join
-from mbr_esd_metric.report.inputs import SegmentRating as Rating
 from mbr_esd_metric.report.viewer import render_page
 
 #: As few of Chromium's own errands as can be: the log of requests must hold ours alone.

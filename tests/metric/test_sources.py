@@ -145,7 +145,7 @@ def test_a_segment_whose_every_answer_is_withheld_has_no_score() -> None:
         segments = [Segment("source", one, one) for one in ("guns", "Satz mit Wort")]
         for _ in range(2):
             run = annotate(load_card(f"{name}&server={server.url}"), segments)
-            assert run.refused == {0: "it withholds the answer: content_filter"}
+            assert [one.refused for one in run.judged] == ["it withholds the answer: content_filter", None]
             assert run.decisions[1].valid
 
 

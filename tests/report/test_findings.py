@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.report.findings import MISSING_KEY, Finding, Places, Region, annotation, error_finding, sarif
 
 COPY = "Delete all files now"
@@ -46,12 +48,14 @@ def test_encodings(tmp_path: Path) -> None:
         assert Places(tmp_path / "a").region(1, "", "Über alles", 5, 10) == Region(1, 6, 1, 11)
 
 
-ERROR = {"severity": "major", "category": "check/weekday", "side": "translation", "text": "Diens\ntag"}
+ERROR = ErrorSpan(5, 13, "major", "check/weekday")
 
 
 def test_sarif(workdir: Path) -> None:
-    finding = error_finding("a b/de.json", "day", Region(3, 5, 3, 13), {**ERROR, "correction": "Montag"})
-    lost = error_finding("de.json", "n", Region(4), {**ERROR, "side": "source", "text": "%d", "severity": "minor"})
+    finding = error_finding(
+        "a b/de.json", "day", Region(3, 5, 3, 13), replace(ERROR, correction="Montag"), "Diens\ntag"
+    )
+    lost = error_finding("de.json", "n", Region(4), replace(ERROR, side="source", severity="minor"), "%d")
     missing = Finding(str(workdir / "de.json"), "x", "minor", MISSING_KEY, "x has no translation", Region(9))
     log = json.loads(sarif([finding, lost, missing], ["a b/de.json", "de.json"]))
     [run] = log["runs"]

@@ -13,12 +13,12 @@ import pytest
 from mbr_esd_metric.adapters.file_kinds import kind_of_import, kind_of_input
 from mbr_esd_metric.adapters.rating_formats import FORMATS, read_mqm
 from mbr_esd_metric.adapters.ratings import RatingData
-from mbr_esd_metric.adapters.scored_files import SegmentRating as Rating
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.decoding.decide import decide
+from mbr_esd_metric.files.judged import JudgedSegment as Rating
 from mbr_esd_metric.files.paths import NamedPath, short_names
 from mbr_esd_metric.files.records import DecisionRecord, read_candidates, write_records
 from mbr_esd_metric.files.streams import write_whole

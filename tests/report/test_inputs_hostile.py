@@ -13,10 +13,10 @@ import pytest
 from mbr_esd_metric.adapters.esa_files import read_esa
 from mbr_esd_metric.adapters.file_kinds import kind_of_input
 from mbr_esd_metric.adapters.ratings import read_rating_lines
-from mbr_esd_metric.adapters.scored_files import read_comet_json
 from mbr_esd_metric.adapters.wmt.layout import read_scores, read_text
 from mbr_esd_metric.adapters.wmt.submissions import SUBMISSION_FORMATS
 from mbr_esd_metric.errors import InputError
+from mbr_esd_metric.files.judged import read_judged
 from mbr_esd_metric.files.records import read_candidates, read_decisions
 from mbr_esd_metric.files.untrusted import parse_strict_json
 from tests.helpers.refused import refused
@@ -26,7 +26,7 @@ FILES = Path(__file__).parents[1] / "data" / "ratings"
 READERS: dict[str, Callable[[Path], object]] = {
     "candidates.jsonl": lambda path: [list(record.candidates) for record in read_candidates(path)],
     "decisions.jsonl": lambda path: [record.to_json() for record in read_decisions(path)],
-    "comet.json": lambda path: (kind_of_input(path), read_comet_json(path)),
+    "comet.json": lambda path: (kind_of_input(path), read_judged(path)),
     "bio_mqm.jsonl": read_rating_lines,
     "wmt25-genmt-humeval.jsonl": lambda path: read_esa([path]),
     "wmt24_esa.jsonl": lambda path: read_esa([path]),

@@ -19,7 +19,7 @@ from mbr_esd_metric.report.inputs import (
     RatingTable,
     join,
 )
-from mbr_esd_metric.report.inputs import SegmentRating as Rating
+from mbr_esd_metric.report.inputs import JudgedSegment as Rating
 from tests.helpers.pages import Page, random_sheet
 
 pytestmark = pytest.mark.browser

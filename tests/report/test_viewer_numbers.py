@@ -11,8 +11,8 @@ from mbr_esd_metric import f1, soft_dice, soft_f1
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, mqm_score, unit_score
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.metaeval.comparison import SampledScore, mean_score
+from mbr_esd_metric.report.inputs import JudgedSegment as Rating
 from mbr_esd_metric.report.inputs import RatingInput, RatingTable, join
-from mbr_esd_metric.report.inputs import SegmentRating as Rating
 from tests.helpers.pages import Page, random_sheet
 
 pytestmark = pytest.mark.browser

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import re
 import warnings
@@ -13,8 +14,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from mbr_esd_metric.core.signature import Signature
+from mbr_esd_metric.core.segment import Segment
+from mbr_esd_metric.core.signature import Settings, Signature
 from mbr_esd_metric.errors import EngineError, MissingDependencyError, OptionError, logger, number_of, unknown
+from mbr_esd_metric.files.judged import JudgedSegment, annotation_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,29 @@ class CometCheckpoint:
             )
         with _quiet():
             return self.model.predict(rows, batch_size=batch_size, gpus=gpus, progress_bar=progress)
+
+    def judge(
+        self, segments: Sequence[Segment], references: Sequence[str | None], settings: Settings, progress: bool
+    ) -> list[JudgedSegment]:
+        """The segments with their scores and error spans; a reference is None where the model is to see none."""
+        pairs = list(zip(segments, references, strict=True))
+        rows = [
+            {"src": one.source, "mt": one.translation} | ({} if reference is None else {"ref": reference})
+            for one, reference in pairs
+        ]
+        found = self.predict(rows, progress)
+        spans = found.metadata.error_spans if self.has_spans else [None] * len(pairs)
+        return [
+            JudgedSegment(
+                segment,
+                None if errors is None else annotation_of(errors),
+                None if math.isnan(score) else float(score),
+                settings=settings,
+                reference=reference,
+                raw_errors=errors,
+            )
+            for (segment, reference), score, errors in zip(pairs, found.scores, spans, strict=True)
+        ]
 
     def cut(self, samples: Sequence[Mapping[str, str]]) -> int:
         """How many samples COMET cuts without a word, as the model does not read to their end. An encoder of all texts

@@ -9,12 +9,13 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType, SimpleNamespace, TracebackType
 from typing import IO, Any
 
 from mbr_esd_metric.errors import RESUME, InputError, MbrEsdError, show_log
+from mbr_esd_metric.files.judged import JudgedSegment
 from mbr_esd_metric.files.paths import check_output, compression
 from mbr_esd_metric.files.streams import read_segments
 
@@ -106,21 +107,16 @@ def _count_lines(path: str) -> int:
     return len(read_segments(path))
 
 
-def add_to_json(samples: Sequence[Any], metadata: Mapping[str, Any], model: str) -> None:
-    """Add the model's output, its name and the signature to the samples of a COMET command, for ``--to_json``. COMET
+def add_to_json(samples: Sequence[Any], judged: Sequence[JudgedSegment]) -> None:
+    """Add what is known of the segments to the samples of a COMET command, for ``--to_json``; COMET adds the score. It
     leaves an empty list of errors out, as of a metric without error spans, and writes NaN, which is no JSON."""
     command = calling_comet_command()
     if command is None:
         return
     command[2]["json"] = SimpleNamespace(dump=_dump_without_nan)
-    names = {"mqm": "mqm", "error_spans": "errors"} | {key: key for key in ("omissions", "sentences", "corrected")}
-    for at, sample in enumerate(samples):
+    for sample, one in zip(samples, judged, strict=True):
         if isinstance(sample, dict):
-            sample |= {key: metadata[name][at] for name, key in names.items() if name in metadata}
-            for name in ("refused", "unsure", "data_warning"):
-                if name in metadata and metadata[name][at] not in (None, False):
-                    sample[name] = metadata[name][at]
-            sample |= {"model": model, "signature": metadata["signature"]}
+            sample |= {key: value for key, value in one.to_json().items() if key not in ("src", "mt", "COMET")}
 
 
 def _dump_without_nan(value: object, file: IO[str], **options: Any) -> None:

@@ -27,7 +27,6 @@ from mbr_esd_metric.generation.store import cache_folder
 from mbr_esd_metric.metric.data_warnings import warnings
 from mbr_esd_metric.metric.metric import load_metric
 from mbr_esd_metric.metric.model_folder import CLASS_IDENTIFIER, is_model_folder
-from mbr_esd_metric.metric.signature import model_title
 
 if TYPE_CHECKING:
     from comet.models.utils import Prediction
@@ -103,13 +102,13 @@ class MbrEsdMetric(torch.nn.Module):  # type: ignore[misc]
         # COMET's commands give the translations in their order, all at once or file by file.
         labels, self._labels = self._labels[: len(samples)], self._labels[len(samples) :]
         segments = [Segment(s["src"], s["mt"], label) for s, label in zip(samples, labels, strict=False)]
-        result = self.metric.predict(segments or samples, gpus=gpus, mc_dropout=mc_dropout, progress_bar=progress_bar)
-        signature = Signature.parse(result.metadata.signature)
-        add_to_json(samples, result.metadata, model_title(self.metric.card, signature))
-        if signature != self._signature:
-            self._signature = signature
+        run = self.metric.judge(segments or samples, gpus=gpus, mc_dropout=mc_dropout, progress=progress_bar)
+        result = self.metric.prediction(run)
+        add_to_json(samples, run.judged)
+        if run.signature is not None and run.signature != self._signature:
+            self._signature = run.signature
             with notes(progress_bar):
-                logger.info(str(signature.short))
+                logger.info(str(run.signature.short))
         if any(result.metadata.data_warning):
             labels = labels or [f"samples[{number}]" for number in range(len(samples))]
             logger.warning(warnings(result.metadata.data_warning, labels, self.metric.card.decision.blank))

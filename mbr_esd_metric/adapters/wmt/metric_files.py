@@ -13,7 +13,6 @@ from typing import TypeVar
 import numpy as np
 
 from mbr_esd_metric._version import __version__
-from mbr_esd_metric.adapters.scored_files import SegmentRating, read_comet_json, read_decided
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
 from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note, read_ratings, write_ratings
@@ -22,7 +21,8 @@ from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Settings, Signature
 from mbr_esd_metric.errors import InputError, number_of
-from mbr_esd_metric.files.records import CandidateRecord, Join, read_candidates
+from mbr_esd_metric.files.judged import JudgedSegment, read_judged
+from mbr_esd_metric.files.records import CandidateRecord, Join, read_candidates, read_decided
 from mbr_esd_metric.files.streams import numbered_lines, write_whole
 from mbr_esd_metric.metaeval.choosing import Sampled
 
@@ -165,7 +165,7 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
         return StoredMetric(f"{name.removesuffix(f'-{used}')}-{used}", test_set.scores_of(path), None)
     first = next((line for _, line in numbered_lines(path) if line.strip()), "")
     of_decisions = first.startswith("{") and '"expected_utility"' in first
-    rows = _decisions(test_set, path) if of_decisions else read_comet_json(path)
+    rows = _decisions(test_set, path) if of_decisions else read_judged(path)
     cells = joined_records(test_set, ((row.segment, row) for row in rows), str(path))
     scores = np.array([[np.nan if cell is None else _score(cell, path) for cell in row] for row in cells])
     faults: Counter[str] = Counter()
@@ -189,7 +189,7 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
     return StoredMetric(f"{name}-{suffix or 'src'}", scores, ratings if with_spans else None, notes, settings)
 
 
-def _decisions(test_set: TestSet, path: Path) -> list[SegmentRating]:
+def _decisions(test_set: TestSet, path: Path) -> list[JudgedSegment]:
     """The rows of a file of decisions, which name segments by their numbers from 1."""
     texts = {}
     for system in test_set.outputs:
@@ -218,7 +218,7 @@ def import_file(path: str | Path, test_set: TestSet, name: str, *, overwrite: bo
     return files.add(test_set, metric.name, signature, overwrite=overwrite)
 
 
-def _score(row: SegmentRating, path: Path) -> float:
+def _score(row: JudgedSegment, path: Path) -> float:
     if row.input_score is None:
         raise InputError(
             f"{path}, system {row.segment.system}, segment {row.segment.label}: neither a score nor error spans; score "

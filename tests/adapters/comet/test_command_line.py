@@ -9,9 +9,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from mbr_esd_metric.adapters.scored_files import read_comet_json
 from mbr_esd_metric.core.decision import UNSURE
 from mbr_esd_metric.errors import RESUME
+from mbr_esd_metric.files.judged import read_judged
 from mbr_esd_metric.files.records import write_records
 from mbr_esd_metric.files.untrusted import parse_strict_json
 from tests.helpers.candidates import answer, record
@@ -96,7 +96,7 @@ def test_what_a_server_refuses_is_null(comet_command: Command, gpus: str) -> Non
         assert "maximum context length" in rows[2]["refused"]
         assert "refused" not in rows[0]
     assert all(f"line 3 of {name}" in err for name in names)
-    assert [one.input_score is None for one in read_comet_json(Path("out.json"))] == [False, False, True] * len(names)
+    assert [one.input_score is None for one in read_judged(Path("out.json"))] == [False, False, True] * len(names)
 
 
 def test_compare(comet_command: Command) -> None:
@@ -167,7 +167,7 @@ def test_no_permission_to_write_the_folder_of_the_name(comet_command: Command) -
 @pytest.mark.parametrize("bug", [False, True])
 def test_interrupted_or_a_bug(comet_command: Command, monkeypatch: pytest.MonkeyPatch, bug: bool) -> None:
     error = ZeroDivisionError("a bug") if bug else KeyboardInterrupt()
-    monkeypatch.setattr("mbr_esd_metric.metric.metric.Metric.predict", Mock(side_effect=error))
+    monkeypatch.setattr("mbr_esd_metric.metric.metric.Metric.judge", Mock(side_effect=error))
     err = comet_command("score", status=1 if bug else 130).err
     assert ("ZeroDivisionError: a bug" if bug else f"comet-score: interrupted; {RESUME}") in err
     assert ("Traceback" in err) == bug

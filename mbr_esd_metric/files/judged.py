@@ -1,0 +1,304 @@
+"""Judged segments: what a model, or a person, says of a translation, and the JSON in which commands exchange it.
+
+A file of `score --to_json`, and of ``comet-score --to_json``, is one object; a system is named by its file::
+
+    {"mt.txt": [{"id", "line"?, "src", "mt", "ref"?, "COMET", "model", "signature", "corrected"?, "mqm"?,
+                 "errors"?: [{"text", "confidence", "severity", "start", "end", "category", ...}], "refused"?,
+                 "unsure"?, "data_warning"?, "omissions"?, "sentences"?, "error_free"?}, ...]}
+
+"COMET" is the score, null for a translation that was left out; "errors" are absent for a metric that marks none.
+The decisions of `decide` do not repeat the texts: `records.read_decided`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
+
+from mbr_esd_metric.core.annotation import (
+    EMPTY,
+    Annotation,
+    ErrorSpan,
+    Point,
+    Side,
+    fold_severity,
+    mqm_score,
+    unit_score,
+    weights_of,
+)
+from mbr_esd_metric.core.decision import Decision, ScoredPart
+from mbr_esd_metric.core.segment import MARK, Segment
+from mbr_esd_metric.core.signature import Settings, Signature
+from mbr_esd_metric.errors import InputError, printable
+from mbr_esd_metric.files.paths import short_names
+from mbr_esd_metric.files.streams import json_text, write_whole
+from mbr_esd_metric.files.untrusted import finite, read_json, reading
+from mbr_esd_metric.prompting.pieces import pieces
+from mbr_esd_metric.prompting.text import is_untranslated
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The location of a segment: its file, its id in the file (or its number from 1), and its line if known."""
+
+    file: str
+    id: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        if self.line is None:
+            return f"{self.file}, segment {self.id}"
+        return f"{self.file}, {'' if self.id == str(self.line) else f'unit {self.id}, '}line {self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedSegment:
+    """A translation, and what a model or a person says of it.
+
+    Attributes:
+        annotation: its error spans; None if there is only a score, or the translation was left out.
+        input_score: the score that was given; higher is better. Our models and COMET's give one in [0, 1].
+        input_mqm: the MQM score that was given, in [-25, 0].
+        place: the location of the translation, with empty names where it is in no file.
+        settings: model and signature, if known.
+        data_warning: the warning about the pair, such as "equal to its source".
+        parts: the sentences that were judged one by one, with scores in [0, 1]; () where it was judged at once.
+        corrected: the translation with its corrections; None if the model gives none.
+        marks_source: whether the model marks omissions in the source, so that none found means none.
+        unsure: as in `Decision`.
+        refused: the words of a server that will never answer.
+        reference: the reference that the metric had.
+        error_free: whether a model of error-free translations accepts it; None if none was applied.
+        raw_errors: the error spans as COMET's checkpoint gave them, which are written unchanged.
+    """
+
+    segment: Segment
+    annotation: Annotation | None
+    input_score: float | None = None
+    input_mqm: float | None = None
+    place: Place = Place("", "")
+    settings: Settings = Settings()
+    data_warning: str | None = None
+    parts: tuple[ScoredPart, ...] = ()
+    corrected: str | None = None
+    marks_source: bool = False
+    unsure: bool = False
+    refused: str | None = None
+    reference: str | None = None
+    error_free: bool | None = None
+    raw_errors: Sequence[Mapping[str, Any]] | None = None
+
+    @classmethod
+    def of_decision(cls, segment: Segment, decision: Decision, **others: Any) -> JudgedSegment:
+        """The segment with its decision, which has no score where the translation was left out; `others` are further
+        fields."""
+        values: dict[str, Any] = {"parts": decision.parts, "unsure": decision.unsure, **others}
+        if math.isnan(decision.score):
+            return cls(segment, None, **values)
+        return cls(segment, decision.annotation, decision.score, decision.mqm, **values)
+
+    @property
+    def errors(self) -> Annotation:
+        """The error spans, of which a translation that was left out has none."""
+        return EMPTY if self.annotation is None else self.annotation
+
+    @property
+    def name(self) -> str:
+        """The name of the segment in its file."""
+        return self.place.id or self.segment.label
+
+    @property
+    def number(self) -> float:
+        """The score that was given, NaN if none was."""
+        return math.nan if self.input_score is None else self.input_score
+
+    def words(self, span: ErrorSpan) -> str:
+        """The characters of one of its error spans."""
+        return span.text_in(self.segment.source, self.segment.translation)
+
+    def spans_json(self, side: Side = "translation") -> list[dict[str, Any]]:
+        """The error spans of a text in xCOMET's form: text, confidence, severity, start and end; then the category, and
+        correction, reason and agreement where a model corrects."""
+        return [span_json(span, self.words(span)) for span in self.errors.on(side)]
+
+    def to_json(self) -> dict[str, Any]:
+        """The object in a file."""
+        segment, left_out = self.segment, self.annotation is None and self.input_score is None
+        texts = {"src": segment.source, "mt": segment.translation, "ref": self.reference}
+        origin = {"model": self.settings.model, "signature": self.settings.signature and str(self.settings.signature)}
+        row: dict[str, Any] = {"id": self.place.id or None, "line": self.place.line}
+        row = {key: one for key, one in {**row, **texts}.items() if one is not None} | {"COMET": self.input_score}
+        row |= {key: one for key, one in {**origin, "corrected": self.corrected}.items() if one is not None}
+        if self.input_mqm is not None or left_out:
+            row["mqm"] = self.input_mqm
+        if self.annotation is not None or left_out:
+            row["errors"] = self.spans_json() if self.raw_errors is None else self.raw_errors
+        some = {"refused": self.refused, "unsure": self.unsure, "data_warning": self.data_warning}
+        row |= {key: one for key, one in some.items() if one}
+        if self.marks_source:
+            row["omissions"] = self.spans_json("source")
+        if self.parts:
+            row["sentences"] = [asdict(part) for part in self.parts]
+        return row if self.error_free is None else row | {"error_free": self.error_free}
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any], number: int, file: str, system: str, path: Path) -> JudgedSegment:
+        """The segment of an object, the `number`-th of its system. A row without a score has that of its spans,
+        (25 + Score(E)) / 25. An error without characters is a point. Raises what `untrusted.reading` catches."""
+        score, mqm = (None if row.get(key) is None else finite(row[key]) for key in ("COMET", "mqm"))
+        annotation = None
+        if "errors" in row and (row["errors"] or row.get("COMET", 0) is not None):
+            annotation = annotation_of(row["errors"], row.get("omissions", ()))
+        if score is None and annotation is not None:
+            mqm = mqm_score(annotation.with_spans(annotation))  # a span given twice counts once
+            score = unit_score(mqm)
+        parts = tuple(ScoredPart(one["start"], one["end"], finite(one["score"])) for one in row.get("sentences") or ())
+        texts = ("id", "model", "signature", "data_warning", "corrected", "refused", "ref")
+        words = {key: None if row.get(key) is None else str(row[key]) for key in texts}
+        place = Place(file, words["id"] or str(number), row["line"] if isinstance(row.get("line"), int) else None)
+        signature = Signature.parse(words["signature"]) if words["signature"] else None
+        return cls(
+            Segment(str(row.get("src", "")), row["mt"], place.id, system),
+            annotation,
+            score,
+            mqm,
+            place,
+            Settings(words["model"], signature, str(path)),
+            words["data_warning"],
+            parts,
+            words["corrected"],
+            "omissions" in row,
+            row.get("unsure") is True,
+            words["refused"],
+            words["ref"] or None,
+            row["error_free"] if isinstance(row.get("error_free"), bool) else None,
+        )
+
+    def of(self, segment: Segment) -> JudgedSegment:
+        """The rating of a segment whose texts have a byte order mark that those of the rating lack, or the other way
+        round: what has a place is moved. Of any other segment the same rating."""
+        moves = {
+            "translation": segment.translation.startswith(MARK) - self.segment.translation.startswith(MARK),
+            "source": segment.source.startswith(MARK) - self.segment.source.startswith(MARK),
+        }
+        if not any(moves.values()) or segment.compared_texts != self.segment.compared_texts:
+            return self
+        annotation, along = self.annotation, moves["translation"]
+        if annotation is not None:
+            moved = [(span, max(span.start + moves[span.side], 0), span.end + moves[span.side]) for span in annotation]
+            points = [(max(at + along, 0), severity) for at, severity in annotation.points]
+            spans = [replace(span, start=start, end=end) for span, start, end in moved if start < end]
+            annotation = annotation.with_spans(spans).with_points(points)
+        parts = tuple(replace(one, start=max(one.start + along, 0), end=one.end + along) for one in self.parts)
+        return replace(self, segment=segment, annotation=annotation, parts=parts)
+
+    @property
+    def corrections(self) -> list[tuple[str, str]]:
+        """The words of the translation and of the corrected one in their order, as runs: "=" of both, "-" of the
+        translation alone, "+" of the corrected one alone; none where no span has a correction."""
+        if self.annotation is None or all(span.correction is None for span in self.annotation):
+            return []
+        from mbr_esd_metric.core.corrections import corrected  # loads numpy
+
+        old, new = _pieces(self.segment.translation), _pieces(corrected(self.segment.translation, self.annotation))
+        runs: list[tuple[str, str]] = []
+        for kind, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+            some = (("=", old[i:j]),) if kind == "equal" else (("-", old[i:j]), ("+", new[k:m]))
+            runs += [(sign, "".join(words)) for sign, words in some if words]
+        return runs
+
+    @property
+    def blank(self) -> bool:
+        """Whether nothing is translated although there is something to translate."""
+        return is_untranslated(self.segment.source, self.segment.translation)
+
+    @property
+    def stored_mqm(self) -> float | None:
+        """The MQM score that does not come from spans: the input's own, or the lowest one for a blank translation whose
+        score is 0, as it has no character to mark."""
+        lowest = self.input_score == 0 and self.blank and not self.annotation
+        return weights_of("paper").floor if self.input_mqm is None and lowest else self.input_mqm
+
+    @property
+    def mqm(self) -> float | None:
+        """The MQM score that came with it, or that of its spans; None without either."""
+        if self.stored_mqm is not None:
+            return self.stored_mqm
+        return None if self.annotation is None else mqm_score(self.annotation)
+
+    @property
+    def estimated(self) -> bool:
+        """Whether the MQM score is not that of the spans, as where a model states it, or it is a mean over the
+        candidates; means over sentences, which are shown one by one, and blank translations aside."""
+        if self.input_mqm is None or self.annotation is None or self.parts or self.blank:
+            return False
+        readings = self.annotation, self.annotation.with_spans(self.annotation)  # a span given twice counts once
+        scores = [mqm_score(spans, name) for spans in readings for name in ("paper", "google")]
+        return all(abs(self.input_mqm - score) > 1e-6 for score in scores)
+
+    @property
+    def score(self) -> float | None:
+        """The score that came with it, or that of its spans, in [0, 1]; None without either."""
+        if self.input_score is not None:
+            return self.input_score
+        return None if self.mqm is None else unit_score(self.mqm)
+
+
+def span_json(span: ErrorSpan, words: str) -> dict[str, Any]:
+    """The JSON object of an error span with its words. A model wrote the category, and COMET prints and writes it
+    unchanged, so characters that UTF-8 lacks are removed here."""
+    return {
+        "text": words,
+        "confidence": span.confidence,
+        "severity": span.severity,
+        "start": span.start,
+        "end": span.end,
+        "category": span.category and printable(span.category),
+        **span.correction_fields,
+    }
+
+
+def write_judged(path: str | Path, systems: Mapping[str, Iterable[JudgedSegment]]) -> None:
+    """Write the segments of each system, by its file; whole or not at all."""
+    write_whole(path, json_text({file: [one.to_json() for one in rows] for file, rows in systems.items()}, indent=4))
+
+
+def read_judged(path: Path) -> list[JudgedSegment]:
+    """The segments of a file of `score` or ``comet-score``, system after system; `paths.short_names` names a system by
+    its file. Raises `InputError` with file, system and segment."""
+    data = read_json(path)
+    if not isinstance(data, Mapping) or not all(isinstance(rows, list) for rows in data.values()):
+        raise InputError(f"{path}: give a file of comet-score --to_json, an object with a list of segments a system")
+    judged = []
+    for system, (file, rows) in zip(short_names(data), data.items(), strict=True):
+        for number, row in enumerate(rows, 1):
+            where = f"{path}, system {file}, segment {number}"
+            if not isinstance(row, Mapping) or not isinstance(row.get("mt"), str):
+                raise InputError(f"{where}: give an object with src, mt and COMET")
+            with reading(where):
+                judged.append(JudgedSegment.from_json(row, number, file, system, path))
+    return judged
+
+
+def annotation_of(errors: Any, omissions: Any = ()) -> Annotation:
+    """The annotation of JSON objects of error spans and of omissions; an error without characters is a point."""
+    spans: list[Any] = [{**one, "side": "source"} for one in omissions or ()]
+    points: list[Point] = []
+    for error in errors or ():
+        severity = fold_severity(str(error.get("severity"))) if isinstance(error, Mapping) else None
+        if severity is not None and isinstance(error.get("start"), int) and error["start"] == error.get("end"):
+            points.append((error["start"], severity))
+        else:
+            spans.append(error)
+    return Annotation.of_rater(spans).with_points(points)
+
+
+def _pieces(text: str) -> list[str]:
+    """The words, marks and white space of a text, with numbers such as 4.500 whole."""
+    parts = re.split(r"(\d+(?:[.,]\d+)+)", text)
+    return [piece for i, part in enumerate(parts) for piece in ([part] if i % 2 else pieces(part))]
