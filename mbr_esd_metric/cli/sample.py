@@ -167,6 +167,7 @@ def sample(
     """Each segment with its candidates, in order, after what the store lacks is sampled; or why it has none. Each
     candidate names its answer format, where that is not JSON. A blank translation gets N times the answer without an
     error. Raises as `annotate` does."""
+    from mbr_esd_metric.core.decision import CandidateColumns
     from mbr_esd_metric.generation.engine import Refused
     from mbr_esd_metric.metric.run import candidate_source, candidates_of
 
@@ -181,7 +182,7 @@ def sample(
     following = 0
     for numbers, candidates in candidates_of(source, segments, progress):
         if not isinstance(candidates, Refused):
-            candidates = [replace(one, format=form) for one in candidates]
+            candidates = [replace(one, format=form) for one in CandidateColumns.of(candidates).candidates]
         waiting |= dict.fromkeys(numbers, candidates)
         while following in waiting:
             yield segments[following], waiting.pop(following)

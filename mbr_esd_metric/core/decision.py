@@ -106,6 +106,30 @@ class CandidateColumns:
         return len(self.texts)
 
     @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The same as `Candidate` values."""
+        unknown, formats = [None] * len(self), self.formats or [self.format] * len(self)
+        each = (self.texts, self.annotations, self.logprobs, self.truncated, formats, self.annotators)
+        return tuple(
+            Candidate(text, annotation, logprob, cut, self.token_logprobs, form, annotator=annotator)
+            for text, annotation, logprob, cut, form, annotator in zip(*(one or unknown for one in each), strict=True)
+        )
+
+    def first(self, count: int) -> CandidateColumns:
+        """The first `count` candidates."""
+        if count >= len(self):
+            return self
+        return replace(
+            self,
+            texts=self.texts[:count],
+            logprobs=self.logprobs[:count],
+            truncated=self.truncated[:count],
+            annotations=self.annotations and self.annotations[:count],
+            annotators=self.annotators and self.annotators[:count],
+            formats=self.formats and self.formats[:count],
+        )
+
+    @property
     def different_formats(self) -> Sequence[str | None]:
         """The formats of the candidates, each once."""
         return [self.format] if self.formats is None else [*dict.fromkeys(self.formats)]

@@ -111,13 +111,7 @@ class CandidateRecord:
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """The same as `Candidate` values."""
-        columns, unknown = self.columns, [None] * len(self.columns)
-        formats = columns.formats or [columns.format] * len(columns)
-        each = (columns.texts, columns.annotations, columns.logprobs, columns.truncated, formats, columns.annotators)
-        return tuple(
-            Candidate(text, annotation, logprob, cut, columns.token_logprobs, form, annotator=annotator)
-            for text, annotation, logprob, cut, form, annotator in zip(*(one or unknown for one in each), strict=True)
-        )
+        return self.columns.candidates
 
     @property
     def segment(self) -> Segment:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mbr_esd_metric.core.decision import Candidate
+from mbr_esd_metric.core.decision import CandidateColumns
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.files.records import CandidateRecord, Join, read_candidates
@@ -74,20 +74,20 @@ class FromFile:
             if not numbers:
                 break
 
-    def _candidates(self, record: CandidateRecord, segment: Segment) -> list[Candidate]:
-        candidates, form, card = [*record.candidates], self._format, self.card
+    def _candidates(self, record: CandidateRecord, segment: Segment) -> CandidateColumns:
+        columns, form, card = record.columns, self._format, self.card
         if not isinstance(card.decision.weights, str):
-            return candidates  # of a panel: not every annotator need have annotated everything
-        n, count = card.samples, len(candidates)
+            return columns  # of a panel: not every annotator need have annotated everything
+        n, count = card.samples, len(columns)
         problem, of_segment = "", f"{count} candidates for {segment.label or record.label}"
         if card.sampling.greedy and count > 1:
             problem = (
                 f"{of_segment}, but greedy decoding needs exactly one; to use the most likely one, set rule=map and "
                 "remove temperature=0"
             )
-        elif record.columns.format != form:
+        elif columns.format != form:
             problem = (
-                f"candidates in several formats ({record.label} is in {record.columns.format or 'none'}, the first in "
+                f"candidates in several formats ({record.label} is in {columns.format or 'none'}, the first in "
                 f"{form or 'none'}), but one model has one format; use mbr-esd decide {self._path}, or split the file "
                 "by format"
             )
@@ -95,4 +95,4 @@ class FromFile:
             problem = f"{of_segment}, but n={n}; set n={count}"
         if problem:
             raise EngineError(f"{self._path} has {problem}")
-        return candidates[:n]
+        return columns.first(n)

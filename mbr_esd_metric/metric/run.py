@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from mbr_esd_metric.checks.check import errors_of
 from mbr_esd_metric.core.annotation import EMPTY, SIDES, ErrorSpan
 from mbr_esd_metric.core.corrections import corrected
-from mbr_esd_metric.core.decision import Candidate, Decision
+from mbr_esd_metric.core.decision import Candidate, CandidateColumns, Decision
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Settings, Signature
 from mbr_esd_metric.decoding.segment import (
@@ -192,17 +192,20 @@ def _decide(source: CandidateSource, segments: Sequence[Segment], progress: bool
                     emptied.extend((segments[number].label, candidates.reason) for number in numbers)
                 else:
                     known = candidates
-                candidates = [_clean_candidate(card, segment)]
-            elif is_blank(segment.translation):
-                known, candidates = blank_decision(segment.source, segment.translation, options), candidates[:1]
-            elif card.samples == 1:
-                single += len(candidates)
-                unexplained += sum(one.token_logprobs is None for one in candidates)
+                columns = CandidateColumns.of([_clean_candidate(card, segment)])
+            else:
+                columns = CandidateColumns.of(candidates)
+                if is_blank(segment.translation):
+                    columns = columns.first(1)
+                    known = blank_decision(segment.source, segment.translation, options)
+                elif card.samples == 1:
+                    single += 1
+                    unexplained += columns.token_logprobs is None
             # To a rule for a whole test set equal segments are several.
             for group in [[number] for number in numbers] if options.whole_set else [numbers]:
                 groups.append(group)
                 label = segments[group[0]].label
-                yield Case(label, candidates, segment.translation, segment.source, known=known)
+                yield Case(label, columns, segment.translation, segment.source, known=known)
 
     def unread(label: str, error: NoValidCandidateError) -> Refused:
         failed[label] = str(error)

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TypeAlias
 
-from mbr_esd_metric.core.decision import Candidate
+from mbr_esd_metric.core.decision import Candidates
 from mbr_esd_metric.core.segment import PartContext, Segment
 from mbr_esd_metric.errors import EngineError, MbrEsdError, OptionError, logger
 from mbr_esd_metric.generation.engine import AUTOMATIC, ENGINES, Engine, Refused, Request
@@ -23,7 +23,7 @@ from mbr_esd_metric.prompting.text import is_blank
 #: Source, translation and context: segments that agree in these share their candidates and their decision.
 Pair: TypeAlias = "tuple[str, str, PartContext | None, str | None]"
 #: What a source of candidates yields: see `Sampled.collect`.
-Collected: TypeAlias = "Iterator[tuple[list[int], list[Candidate] | Refused]]"
+Collected: TypeAlias = "Iterator[tuple[list[int], Candidates | Refused]]"
 
 
 def pair_of(segment: Segment) -> Pair:
