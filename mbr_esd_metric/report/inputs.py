@@ -22,7 +22,7 @@ import numpy as np
 from mbr_esd_metric.adapters.file_kinds import kind_of_input
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import Rating
-from mbr_esd_metric.adapters.wmt.rating_files import Ratings
+from mbr_esd_metric.adapters.wmt.rating_files import SpanSet
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import Annotation, fold_severity, mqm_score, unit_score
 from mbr_esd_metric.core.decision import Candidate
@@ -282,12 +282,12 @@ def _test_set_inputs(
         scores = dict(zip(test_set.systems, metric.scores.tolist(), strict=True))
         # Beside people's, `wmt score` writes the MQM scores of its models; the score is that of `mbr-esd score`.
         mqm = metric.ratings is not None and bool(np.nanmin(metric.scores) >= -25 and np.nanmax(metric.scores) <= 0)
-        inputs.append(_rated(texts, metric.ratings or Ratings(metric.name, {}), scores, mqm=mqm))
+        inputs.append(_rated(texts, metric.ratings or SpanSet(metric.name, {}), scores, mqm=mqm))
     return inputs, {(text.system, text.label): text for text in texts}, [*test_set.notes, *repairs]
 
 
 def _rated(
-    texts: Sequence[Segment], ratings: Ratings, scores: Mapping[str, Sequence[float]], mqm: bool = False
+    texts: Sequence[Segment], ratings: SpanSet, scores: Mapping[str, Sequence[float]], mqm: bool = False
 ) -> RatingInput:
     """The spans of a set and scores beside them, which are `mqm` or not; NaN is none."""
     rated = []
