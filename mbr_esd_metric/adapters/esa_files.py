@@ -26,6 +26,7 @@ from typing import Any
 from mbr_esd_metric.adapters.qe_tsv import span_columns
 from mbr_esd_metric.adapters.ratings import MqmError, Rating
 from mbr_esd_metric.core.annotation import fold_severity
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.files.tables import table_cells
@@ -57,8 +58,8 @@ class RatedSegment:
 
     def rating(self, system: str, rater: str, errors: tuple[MqmError, ...], score: float | None) -> Rating:
         """A rating of its translation by this system."""
-        names, texts = (system, self.document, self.number, rater), (self.source, self.outputs[system])
-        return Rating(*names, *texts, errors, self.lp, score=score)
+        segment = Segment(self.source, self.outputs[system], self.number, system, self.document)
+        return Rating(segment, rater, errors, self.lp, score=score)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +179,15 @@ class _Reader:
     def _person(self, item: Mapping[str, Any]) -> None:
         """One annotation of an annotation tool; see `ratings`."""
         one = Rating.from_json(item, 0, [])
-        segment = self._segment(str(one.lp), "all", one.doc, one.segment, one.source)
-        if segment.source != one.source:
+        rated = one.segment
+        segment = self._segment(str(one.lp), "all", rated.document, rated.label, rated.source)
+        if segment.source != rated.source:
             raise InputError(
-                f"another source of segment {one.segment} of {one.doc} than in an earlier line; import each campaign "
-                "into a test set of its own"
+                f"another source of segment {rated.label} of {rated.document} than in an earlier line; import each "
+                "campaign into a test set of its own"
             )
-        segment.put(one.system, one.translation)
-        segment.ratings.setdefault(one.system, []).append(one)
+        segment.put(rated.system, rated.translation)
+        segment.ratings.setdefault(rated.system, []).append(one)
 
     def _segment(self, lp: str, domain: str, document: str, number: str, source: str) -> RatedSegment:
         return self.segments.setdefault((lp, document, number), RatedSegment(lp, domain, document, number, source))

@@ -115,7 +115,7 @@ def run_sft(args: argparse.Namespace) -> int:
         if lp is None and any(rating.lp is None for rating in ratings):
             raise InputError(f"{path} does not contain its language pair; prefix it, as in en-de={path}")
         annotations = [
-            HumanAnnotation(r.source, r.translation, r.lp or lp or "", r.annotation)
+            HumanAnnotation(r.segment.source, r.segment.translation, r.lp or lp or "", r.annotation)
             for r in ratings
             if r.annotation or not r.errors  # errors without a place are none to be taught as "no error"
         ]

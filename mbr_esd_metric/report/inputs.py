@@ -241,7 +241,7 @@ def mqm_inputs(source: NamedPath) -> list[RatingInput]:
     in the order of their names, where the category of each error names the rater."""
     by_text: dict[Segment, list[Rating]] = defaultdict(list)
     for rating in read_mqm(source.path):
-        by_text[Segment(rating.source, rating.translation, rating.segment, rating.system)].append(rating)
+        by_text[replace(rating.segment, document="")].append(rating)
     each = max(len(ratings) for ratings in by_text.values())
     divided = len({one.rater for ratings in by_text.values() for one in ratings}) > each
     inputs: dict[str, list[JudgedSegment]] = {}
@@ -307,7 +307,7 @@ def scored_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[lis
     people: dict[Segment, list[Rating]] = defaultdict(list)
     for path in ratings:
         for one in read_mqm(path, marked=False):
-            people[Segment(one.source, one.translation, system=one.system)].append(one)
+            people[replace(one.segment, label="", document="")].append(one)
     rows = [row for path in metrics for row in read_judged(Path(path))]
     join = Join(people.items(), {row.segment.system for row in rows})
     translations, labels = [], []
@@ -315,7 +315,9 @@ def scored_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[lis
         human = next(iter(join.all_of(row.segment)), None)
         if human is not None and row.input_score is not None:
             first, length = human[0], len(row.segment.translation)
-            translations.append(ScoredTranslation(row.input_score, row.annotation, length, first.lp or "", first.doc))
+            translations.append(
+                ScoredTranslation(row.input_score, row.annotation, length, first.lp or "", first.segment.document)
+            )
             marked = any(fold_severity(error.severity) is not None for one in human for error in one.errors)
             scores = [one.score for one in human if one.score is not None]
             labels.append(not marked and (not scores or fmean(scores) >= ESA_THRESHOLD))

@@ -159,7 +159,7 @@ def human(source: str, translation: str, *marked: tuple[str, Severity, str]) -> 
 def test_real_answers_fit_the_grammar(mqm_folder: Path) -> None:
     grammar = re.compile(output_grammar())
     for rating in read_mqm(mqm_folder / "mqm_ted_ende.tsv").ratings[:1500]:
-        text, _ = get_format("json").answer(rating.annotation, rating.translation)
+        text, _ = get_format("json").answer(rating.annotation, rating.segment.translation)
         assert grammar.fullmatch(text), text
 
 

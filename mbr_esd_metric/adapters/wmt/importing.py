@@ -202,18 +202,22 @@ def _identified(ratings: Sequence[Rating], counts: _Counts) -> list[Rating]:
     In bio-MQM they do not: documents are called after the system that translated them, and numbers come back
     with other sources. Then equal sources are one segment.
     """
-    named = [r for r in ratings if r.system]
+    named = [r for r in ratings if r.segment.system]
     counts["rating", "of a system without a name: left out"] = len(ratings) - len(named)
     sources: dict[tuple[str, str], set[str]] = {}
-    for rating in named:
-        sources.setdefault((rating.doc, rating.segment), set()).add(rating.source)
+    for one in (rating.segment for rating in named):
+        sources.setdefault((one.document, one.label), set()).add(one.source)
     if all(len(texts) == 1 for texts in sources.values()):
         return named
     places: dict[str, tuple[str, str]] = {}
-    for rating in named:
-        places.setdefault(rating.source, (rating.doc, str(len(places) + 1)))
+    for one in (rating.segment for rating in named):
+        places.setdefault(one.source, (one.document, str(len(places) + 1)))
     counts["source", "each taken as one segment, as documents and numbers do not name the segments"] = len(places)
-    return [replace(r, doc=places[r.source][0], segment=places[r.source][1]) for r in named]
+    renamed = []
+    for rating in named:
+        document, label = places[rating.segment.source]
+        renamed.append(replace(rating, segment=replace(rating.segment, document=document, label=label)))
+    return renamed
 
 
 def _segments(ratings: Sequence[Rating], lp: str, path: Path, counts: _Counts) -> list[RatedSegment]:
@@ -221,21 +225,22 @@ def _segments(ratings: Sequence[Rating], lp: str, path: Path, counts: _Counts) -
     segments: dict[tuple[str, str], RatedSegment] = {}
     first: dict[tuple[str, str, str], Rating] = {}
     for rating in ratings:
-        key = (rating.doc, rating.segment)
-        segment = segments.setdefault(key, RatedSegment(lp, "all", *key, rating.source))
-        text = segment.outputs.setdefault(rating.system, rating.translation)
-        before = first.setdefault((*key, rating.system), rating)
-        if text != rating.translation:
+        rated = rating.segment
+        key, system = (rated.document, rated.label), rated.system
+        segment = segments.setdefault(key, RatedSegment(lp, "all", *key, rated.source))
+        text = segment.outputs.setdefault(system, rated.translation)
+        before = first.setdefault((*key, system), rating)
+        if text != rated.translation:
             counts["rating", "of another spelling of a translation: the first one is kept"] += 1
-            what = f"system {rating.system} for segment {rating.segment} of {rating.doc}"
-            check_same_text(path, what, text, before.line, rating.translation, rating.line)
-        by_system = segment.ratings.setdefault(rating.system, [])
+            what = f"system {system} for segment {rated.label} of {rated.document}"
+            check_same_text(path, what, text, before.line, rated.translation, rating.line)
+        by_system = segment.ratings.setdefault(system, [])
         if any(one.rater == rating.rater for one in by_system):
             counts["rating", "by a rater who had rated the same translation: the first is kept"] += 1
         else:
-            errors = tuple(_carried(error, rating.translation, text) for error in rating.errors)
+            errors = tuple(_carried(error, rated.translation, text) for error in rating.errors)
             by_system.append(replace(rating, errors=errors, score=None))
-    missing = len(segments) * len({r.system for r in ratings}) - len(first)
+    missing = len(segments) * len({r.segment.system for r in ratings}) - len(first)
     counts["translation", "not in the annotations: written as not supplied"] = missing
     return list(segments.values())
 

@@ -18,15 +18,24 @@ from mbr_esd_metric.adapters.wmt.importing import Imported, Target, import_mqm, 
 from mbr_esd_metric.adapters.wmt.layout import read_scores
 from mbr_esd_metric.adapters.wmt.rating_files import choose_ratings
 from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import InputError, MbrEsdError
 from mbr_esd_metric.scoring.wmt import make_scorer, score_test_set
 from tests.helpers.command import Command
 from tests.helpers.refused import refused
 
 
-def rating(system: str, segment: str, rater: str = "r1", doc: str = "d", **fields: object) -> Rating:
-    values: dict[str, Any] = {"source": f"source {segment}", "translation": f"{system} {segment}", "errors": ()}
-    return Rating(system, doc, segment, rater, **(values | fields))
+def rating(
+    system: str,
+    label: str,
+    rater: str = "r1",
+    doc: str = "d",
+    source: str | None = None,
+    translation: str | None = None,
+    **fields: Any,
+) -> Rating:
+    texts = source or f"source {label}", translation or f"{system} {label}"
+    return Rating(Segment(*texts, label, system, doc), rater, **fields)
 
 
 def imported(
