@@ -14,7 +14,7 @@ from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import Rating
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.segment import Segment
-from mbr_esd_metric.distill.training_rows import Examples, HumanAnnotation, select
+from mbr_esd_metric.distill.training_rows import AnnotatedSegment, Examples, select
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metric.card import ModelCard
 
@@ -151,7 +151,7 @@ def load_corpus(folder: Path, size: Size, card: ModelCard) -> Corpus:
     )
     parts = []
     for ratings, count, characters in zip(learnt, size.annotations, size.lengths, strict=True):
-        annotations = (HumanAnnotation(r.segment.source, r.segment.translation, LP, r.annotation) for r in ratings)
+        annotations = (AnnotatedSegment(r.segment, r.annotation, LP) for r in ratings)
         parts.append(select(annotations, card, count, max_characters=characters))
     pool = {
         (r.segment.source, r.segment.translation)

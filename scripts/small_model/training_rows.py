@@ -14,12 +14,10 @@ from pathlib import Path
 
 import numpy as np
 from post_edits import changed
-from spoilt import Place, join
+from spoilt import Pair, Place, join
 
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import Rating
-from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.distill.training_rows import HumanAnnotation
 from mbr_esd_metric.files.streams import read_segments
 
 
@@ -86,7 +84,7 @@ def joined(first: Row, second: Row) -> Row:
     return replace(row, quality=quality(row))
 
 
-def read_mqm_rows(path: str, weight: float) -> tuple[Mqm, list[HumanAnnotation]]:
+def read_mqm_rows(path: str, weight: float) -> tuple[Mqm, list[Pair]]:
     """A file, and its translations without errors. The order is the mean of the raters' standardised qualities."""
     rows: list[tuple[Rating, Row]] = []
     for r in read_mqm(path):
@@ -120,12 +118,7 @@ def read_mqm_rows(path: str, weight: float) -> tuple[Mqm, list[HumanAnnotation]]
             for rated in translations.values():
                 order, mean = float(np.mean([z for z, _ in rated])), float(np.mean([quality(row) for _, row in rated]))
                 mqm.sources[-1].append([replace(row, quality=mean, order=2 * order) for _, row in rated])
-    clean = [
-        HumanAnnotation(r.segment.source, r.segment.translation, r.lp or "", Annotation())
-        for r, _ in rows
-        if not r.errors
-    ]
-    return mqm, clean
+    return mqm, [Pair(row.source, row.translation, r.lp or "") for r, row in rows if not r.errors]
 
 
 def read_teacher(path: Path) -> list[Source]:
