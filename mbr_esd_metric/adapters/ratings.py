@@ -211,10 +211,16 @@ def annotation_of_errors(errors: Iterable[MqmError]) -> Annotation:
 
 
 class LeftOut(NamedTuple):
-    """Something in a line of the file, from 1, that the ratings leave out or change; equal reasons have one text."""
+    """Something that the ratings leave out or change; equal reasons have one text.
+
+    Attributes:
+        line: of the file, from 1; 0 in a file that is not read line by line.
+        lp: the language pair, where the reader knows it.
+    """
 
     line: int
     reason: str
+    lp: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +236,11 @@ class RatingData:
 
     def __len__(self) -> int:
         return len(self.ratings)
+
+    @property
+    def lps(self) -> tuple[str, ...]:
+        """The language pairs that the file names, sorted."""
+        return tuple(sorted({one.lp for one in self.ratings if one.lp}))
 
     def report(self) -> str:
         """The number of ratings, and for each reason how much was left out, with the first lines."""

@@ -191,8 +191,7 @@ def test_protocols(tmp_path: Path) -> None:
     write_rating_lines(tmp_path / "r.jsonl", ratings)
     assert list(read_rating_lines(tmp_path / "r.jsonl")) == ratings
     refused("line 1: a score without errors", read_mqm, tmp_path / "r.jsonl")
-    (segment, _) = read_esa([tmp_path / "r.jsonl"]).segments
-    assert [one.marked for one in segment.ratings["X"]] == [False]
+    assert [list(data) for data in read_esa([tmp_path / "r.jsonl"]).human] == [ratings]
     sliders = [{"name": name, "min": 1, "max": 5, "step": 1} for name in ("fluency", "adequacy")]
     answer = {"X": {"score": None, "sliders": {"fluency": 5, "adequacy": 3}}}
     made = _theirs(protocol="MQM", sliders=sliders)
