@@ -97,7 +97,7 @@ def ted_pairs(mqm_folder: Path) -> list[tuple[str, str]]:
     from mbr_esd_metric.adapters.mqm_tsv import read_mqm_tsv
 
     ratings = read_mqm_tsv(mqm_folder / "mqm_ted_ende.tsv").ratings
-    return list(dict.fromkeys((rating.source, rating.translation) for rating in ratings))
+    return list(dict.fromkeys((rating.segment.source, rating.segment.translation) for rating in ratings))
 
 
 @pytest.fixture

@@ -17,15 +17,15 @@ counts.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mbr_esd_metric.adapters.qe_tsv import span_columns
-from mbr_esd_metric.adapters.ratings import MqmError, Rating
+from mbr_esd_metric.adapters.ratings import LeftOut, MqmError, Rating, RatingData
 from mbr_esd_metric.core.annotation import fold_severity
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import plain_name
 from mbr_esd_metric.files.tables import table_cells
@@ -39,8 +39,8 @@ _COLUMNS = ("doc_id", "segment_id", "source_lang", "target_lang", "system_id", "
 
 
 @dataclass(slots=True)
-class RatedSegment:
-    """One source segment; system or reference -> translation; system -> its ratings, in the file's order."""
+class SourceSegment:
+    """One source segment of a test set; system or reference -> translation."""
 
     lp: str
     domain: str
@@ -48,36 +48,38 @@ class RatedSegment:
     number: str
     source: str
     outputs: dict[str, str] = field(default_factory=dict)
-    ratings: dict[str, list[Rating]] = field(default_factory=dict)
 
     def put(self, system: str, text: str) -> None:
         """Add a translation; raise `InputError` where the system has another one."""
         if self.outputs.setdefault(system, text) != text:
             raise InputError(f"another text of system {system} for segment {self.number} of {self.document}")
 
-    def rating(self, system: str, rater: str, errors: tuple[MqmError, ...], score: float | None) -> Rating:
-        """A rating of its translation by this system."""
-        names, texts = (system, self.document, self.number, rater), (self.source, self.outputs[system])
-        return Rating(*names, *texts, errors, self.lp, score=score)
+    def translated_by(self, system: str) -> Segment:
+        """The segment with the translation of a system."""
+        return Segment(self.source, self.outputs[system], self.number, system, self.document)
 
 
 @dataclass(frozen=True, slots=True)
-class EsaData:
-    """The segments of one or several files; language pair -> reason -> how often something was left out; language pair
-    -> fields of its documents besides their texts, in order."""
+class TestSetTexts:
+    """The texts of one or several language pairs, from which a test set is made, and people's ratings of them.
 
-    segments: tuple[RatedSegment, ...]
-    left_out: Mapping[str, Mapping[str, int]]
+    Attributes:
+        human: the ratings of each file; none where the texts alone were read.
+        documents: language pair -> fields of its documents besides their texts, in order.
+    """
+
+    segments: tuple[SourceSegment, ...]
+    human: tuple[RatingData, ...] = ()
     documents: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
     @property
     def lps(self) -> tuple[str, ...]:
         """The language pairs with a rating, sorted; all where nothing is rated."""
-        rated = {segment.lp for segment in self.segments if segment.ratings}
+        rated = {lp for data in self.human for lp in data.lps}
         return tuple(sorted(rated or {segment.lp for segment in self.segments}))
 
 
-def read_esa(paths: Sequence[str | Path], *, rated: bool = True) -> EsaData:
+def read_esa(paths: Sequence[str | Path], *, rated: bool = True) -> TestSetTexts:
     """Read one or several files of annotations, plain or compressed, which may be of the same segments; of a task's
     table the texts alone if not `rated`.
 
@@ -85,30 +87,37 @@ def read_esa(paths: Sequence[str | Path], *, rated: bool = True) -> EsaData:
         InputError: a file in another format, a malformed line (the message names it), or no annotation at all.
     """
     reader = _Reader()
-    for path in map(Path, paths):
-        if plain_name(path).endswith(".tsv") or not rated:
-            reader.read_table(path, rated)
-        elif plain_name(path).endswith((".jsonl", ".json")):
-            reader.read_lines(path)
-        else:
-            raise InputError(f"{path}: ESA is read from .jsonl or .tsv")
-    if rated and not any(segment.ratings for segment in reader.segments.values()):
+    human = tuple(reader.read(path, rated) for path in map(Path, paths))
+    if rated and not any(human):
         raise InputError(f"{', '.join(map(str, paths))}: no annotation in these files")
-    return EsaData(tuple(reader.segments.values()), dict(reader.left_out))
+    return TestSetTexts(tuple(reader.segments.values()), human)
 
 
 class _Reader:
-    """Collects the segments of several files."""
+    """Collects the segments of several files, and the ratings of each; `line` is the one that it reads."""
 
     def __init__(self) -> None:
-        self.segments: dict[tuple[str, str, str], RatedSegment] = {}
-        self.left_out: dict[str, Counter[str]] = defaultdict(Counter)
+        self.segments: dict[tuple[str, str, str], SourceSegment] = {}
+        self.ratings: list[Rating] = []
+        self.left_out: list[LeftOut] = []
+        self.line = 0
 
-    def read_lines(self, path: Path) -> None:
+    def read(self, path: Path, rated: bool) -> RatingData:
+        """The ratings of one file, none if not `rated`."""
+        self.ratings, self.left_out = [], []
+        if plain_name(path).endswith(".tsv") or not rated:
+            self._table(path, rated)
+        elif plain_name(path).endswith((".jsonl", ".json")):
+            self._lines(path)
+        else:
+            raise InputError(f"{path}: ESA is read from .jsonl or .tsv")
+        return RatingData(path, tuple(self.ratings), tuple(self.left_out))
+
+    def _lines(self, path: Path) -> None:
         """The annotations of a .jsonl, in one of its three forms."""
         #: Segment, system and rater -> time of the annotation, and its number.
         times: dict[tuple[int, str, str], tuple[float, int]] = {}
-        for where, _, item in json_objects(path):
+        for where, self.line, item in json_objects(path):
             with reading(where):
                 if "scores" in item:
                     self._unified(item)
@@ -117,18 +126,18 @@ class _Reader:
                 else:
                     self._single(item, times)
 
-    def read_table(self, path: Path, rated: bool) -> None:
+    def _table(self, path: Path, rated: bool) -> None:
         """The rows of a .tsv; their annotations as well if `rated`."""
-        for number, cell in table_cells(path, "\t", _COLUMNS):
+        for self.line, cell in table_cells(path, "\t", _COLUMNS):
             if rated and not {"overall", "error_types"} & {*cell}:
                 raise InputError(f"{path}, line 1: no column overall or error_types in the header")
             lp = f"{cell['source_lang']}-{cell['target_lang']}"
             if cell.get("set_id", "official") != "official":
-                self.left_out[lp]["row of a challenge set"] += 1
+                self._leave_out("row of a challenge set", lp)
                 continue
             domain, system = cell.get("domain_name") or "all", cell["system_id"]
             segment = self._segment(lp, domain, cell["doc_id"], cell["segment_id"], cell["source_segment"])
-            with reading(f"{path}, line {number}"):
+            with reading(f"{path}, line {self.line}"):
                 segment.put(system, cell["hypothesis_segment"])
                 if cell.get("reference_segment") not in (None, "", "NaN"):
                     segment.outputs.setdefault("refA", cell["reference_segment"])
@@ -167,50 +176,55 @@ class _Reader:
         segment.put(system, text_of(item, "tgt"))
         self._add(segment, system, item["esa_spans"], item["esa_score"], rater)
         if rater and item.get("times"):
-            ratings, time = segment.ratings[system], finite(item["times"][1])
-            before, at = times.setdefault((id(segment), system, rater), (time, len(ratings) - 1))
-            if at < len(ratings) - 1:
-                self.left_out[segment.lp]["annotation that the same person gave anew: the last one counts"] += 1
-                last = ratings.pop()
+            time = finite(item["times"][1])
+            before, at = times.setdefault((id(segment), system, rater), (time, len(self.ratings) - 1))
+            if at < len(self.ratings) - 1:
+                self._leave_out("annotation that the same person gave anew: the last one counts", segment.lp)
+                last = self.ratings.pop()
                 if time >= before:
-                    ratings[at], times[id(segment), system, rater] = last, (time, at)
+                    self.ratings[at], times[id(segment), system, rater] = last, (time, at)
 
     def _person(self, item: Mapping[str, Any]) -> None:
         """One annotation of an annotation tool; see `ratings`."""
-        one = Rating.from_json(item, 0, [])
-        segment = self._segment(str(one.lp), "all", one.doc, one.segment, one.source)
-        if segment.source != one.source:
+        one = Rating.from_json(item, self.line, [])
+        rated = one.segment
+        segment = self._segment(str(one.lp), "all", rated.document, rated.label, rated.source)
+        if segment.source != rated.source:
             raise InputError(
-                f"another source of segment {one.segment} of {one.doc} than in an earlier line; import each campaign "
-                "into a test set of its own"
+                f"another source of segment {rated.label} of {rated.document} than in an earlier line; import each "
+                "campaign into a test set of its own"
             )
-        segment.put(one.system, one.translation)
-        segment.ratings.setdefault(one.system, []).append(one)
+        segment.put(rated.system, rated.translation)
+        self.ratings.append(one)
 
-    def _segment(self, lp: str, domain: str, document: str, number: str, source: str) -> RatedSegment:
-        return self.segments.setdefault((lp, document, number), RatedSegment(lp, domain, document, number, source))
+    def _segment(self, lp: str, domain: str, document: str, number: str, source: str) -> SourceSegment:
+        return self.segments.setdefault((lp, document, number), SourceSegment(lp, domain, document, number, source))
+
+    def _leave_out(self, reason: str, lp: str) -> None:
+        self.left_out.append(LeftOut(self.line, reason, lp))
 
     def _add(
-        self, segment: RatedSegment, system: str, errors: Iterable[Mapping[str, Any]], score: Any, rater: str | None
+        self, segment: SourceSegment, system: str, errors: Iterable[Mapping[str, Any]], score: Any, rater: str | None
     ) -> None:
         """Add a rating; an error's end is its last character."""
-        left_out, length = self.left_out[segment.lp], len(segment.outputs[system])
+        lp, rated = segment.lp, segment.translated_by(system)
+        length = len(rated.translation)
         placed: list[MqmError] = []
         for error in errors:
             severity = str(error["severity"]).lower()
             category = str(error.get("category") or error.get("error_type") or "")
             if fold_severity(severity) is None:
-                left_out[f"error of severity {severity!r}: left out, it is not a span and has no penalty"] += 1
+                self._leave_out(f"error of severity {severity!r}: left out, it is not a span and has no penalty", lp)
                 continue
             if "missing" in (error["start_i"], error["end_i"]):
-                left_out["error that is missing from the translation: has no span"] += 1
+                self._leave_out("error that is missing from the translation: has no span", lp)
                 placed.append(MqmError(severity, category if is_omission(category) else "omission", "source"))
                 continue
             start, end = int(error["start_i"]), min(int(error["end_i"]) + 1, length)
             if not 0 <= start < end or start >= length:
-                left_out["error span without characters, or past the translation: has no place"] += 1
+                self._leave_out("error span without characters, or past the translation: has no place", lp)
                 placed.append(MqmError(severity, category))
             else:
                 placed.append(MqmError(severity, category, "translation", start, end))
         score = None if score is None else finite(score)
-        segment.ratings.setdefault(system, []).append(segment.rating(system, rater or "", tuple(placed), score))
+        self.ratings.append(Rating(rated, rater or "", tuple(placed), lp, self.line, score))

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from mbr_esd_metric.adapters.ratings import AT_THE_END, LeftOut, MqmError, Rating, RatingData
 from mbr_esd_metric.core.annotation import fold_severity
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.tables import table_rows
 
@@ -154,10 +155,10 @@ class _Row(NamedTuple):
 def _rating(
     key: tuple[str, ...], rows: Sequence[_Row], texts: Mapping[tuple[str, ...], Counter[str]], left_out: list[LeftOut]
 ) -> Rating:
-    system, doc, segment, rater, lp = key
+    system, document, label, rater, lp = key
     # Among equals `most_common` keeps the order of first appearance: the result does not depend on hashing.
-    source = texts["source", doc, segment, lp].most_common(1)[0][0].rstrip()
-    translation = texts["translation", system, doc, segment, lp].most_common(1)[0][0].rstrip()
+    source = texts["source", document, label, lp].most_common(1)[0][0].rstrip()
+    translation = texts["translation", system, document, label, lp].most_common(1)[0][0].rstrip()
     errors = []
     for row in rows:
         if row.severity in _NO_ERROR:
@@ -165,10 +166,8 @@ def _rating(
         if fold_severity(row.severity) is None and row.severity != "neutral":
             left_out.append(LeftOut(row.line, f"severity {row.severity!r}: has no penalty"))
         errors.append(_error(row, source, translation, left_out))
-    doc_segment, line = rows[0].doc_segment, rows[0].line
-    return Rating(
-        system, doc, segment, rater, source, translation, tuple(errors), lp or None, line, doc_segment=doc_segment
-    )
+    segment, first = Segment(source, translation, label, system, document), rows[0]
+    return Rating(segment, rater, tuple(errors), lp or None, first.line, doc_segment=first.doc_segment)
 
 
 def _error(row: _Row, source: str, translation: str, left_out: list[LeftOut]) -> MqmError:

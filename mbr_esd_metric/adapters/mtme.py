@@ -20,7 +20,7 @@ import numpy as np
 
 from mbr_esd_metric.adapters.ratings import MqmError, annotation_of_errors
 from mbr_esd_metric.adapters.wmt.layout import Layout, SystemChoice, TestSetInfo
-from mbr_esd_metric.adapters.wmt.rating_files import Ratings, choose_ratings, fault_note
+from mbr_esd_metric.adapters.wmt.rating_files import SpanSet, choose_ratings, fault_note
 from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.errors import InputError
@@ -57,7 +57,7 @@ def load_eval_set(evs: Any, spans: Mapping[str, SystemSpans] | None = None) -> T
     for metric in evs.metric_names:
         if scores := evs.Scores("seg", metric):
             matrix = np.array([scores[system] for system in systems], np.float64)
-            ratings = _ratings(evs, metric, spans[metric]) if spans and metric in spans else None
+            ratings = _span_set(evs, metric, spans[metric]) if spans and metric in spans else None
             added[metric] = StoredMetric(metric, matrix, ratings)
     return TestSet(
         layout=Layout(Path(os.devnull), evs.name, evs.lp),
@@ -69,7 +69,7 @@ def load_eval_set(evs: Any, spans: Mapping[str, SystemSpans] | None = None) -> T
         outputs={system: tuple(texts) for system, texts in evs.sys_outputs.items()},
         gold=np.array([gold[system] for system in systems], np.float64),
         ratings=tuple(
-            _ratings(evs, one, evs.Ratings(one), faults if one in evaluated else None)
+            _span_set(evs, one, evs.Ratings(one), faults if one in evaluated else None)
             for one in sorted(evs.human_rating_names)
         ),
         notes=fault_note(f"people, {evs.lp}", faults, of_people=True),
@@ -88,7 +88,7 @@ def evaluate_spans_of(
         OptionError: an unknown set of ratings or measure.
     """
     test_set = load_eval_set(evs)
-    spans = _ratings(evs, "predicted", predicted).of(test_set.systems, test_set.segments)
+    spans = _span_set(evs, "predicted", predicted).of(test_set.systems, test_set.segments)
     return evaluate_spans(spans, test_set.human(raters), test_set.lengths, measures)
 
 
@@ -103,6 +103,6 @@ def annotation_of(rating: Any) -> Annotation | None:
     )
 
 
-def _ratings(evs: Any, name: str, spans: SystemSpans, faults: Counter[str] | None = None) -> Ratings:
+def _span_set(evs: Any, name: str, spans: SystemSpans, faults: Counter[str] | None = None) -> SpanSet:
     rows = {system: [annotation_of(rating) for rating in row] for system, row in spans.items()}
-    return Ratings.fitting(name, rows, evs.sys_outputs, Counter() if faults is None else faults)
+    return SpanSet.fitting(name, rows, evs.sys_outputs, Counter() if faults is None else faults)

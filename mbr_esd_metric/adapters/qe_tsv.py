@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from mbr_esd_metric.adapters.ratings import AT_THE_END, LeftOut, MqmError, Rating, RatingData
 from mbr_esd_metric.core.annotation import fold_severity
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.words import UNSPACED
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.paths import plain_name
@@ -78,9 +79,14 @@ class _Row(NamedTuple):
     spans: list[tuple[int, int, str]]
 
     @property
+    def text(self) -> str:
+        """The translation without quotes."""
+        return self.rating.segment.translation
+
+    @property
     def is_quoted(self) -> bool:
         """Whether the translation has quotes of CSV, which the rating's has not."""
-        return self.rating.translation != self.translation
+        return self.text != self.translation
 
 
 class _Reading(NamedTuple):
@@ -110,9 +116,9 @@ def _rows(path: Path, left_out: list[LeftOut]) -> list[_Row]:
         if cells[0] in _HEADERS or not line.strip():
             continue
         if len(cells) == _WITH_SYSTEM:
-            pair, (system, doc, segment, rater) = named, cells[:4]
+            pair, (system, document, label, rater) = named, cells[:4]
         elif len(cells) == _WITH_LP:
-            pair, system, doc, segment, rater = cells[0], "mt", "document", cells[1], "rater"
+            pair, system, document, label, rater = cells[0], "mt", "document", cells[1], "rater"
         else:
             left_out.append(LeftOut(number, f"row with neither {_WITH_LP} nor {_WITH_SYSTEM} fields"))
             continue
@@ -123,9 +129,8 @@ def _rows(path: Path, left_out: list[LeftOut]) -> list[_Row]:
         if problem:
             left_out.append(LeftOut(number, problem))
             continue
-        text = unquoted(translation).rstrip()
-        rating = Rating(system, doc, segment, rater, source, text, (), pair, number)
-        rows.append(_Row(rating, translation, spans))
+        segment = Segment(source, unquoted(translation).rstrip(), label, system, document)
+        rows.append(_Row(Rating(segment, rater, (), pair, number), translation, spans))
     return rows
 
 
@@ -145,9 +150,9 @@ def without_source(cells: list[str]) -> bool:
 
 def _reading(rows: Iterable[_Row]) -> _Reading:
     """The reading of a file that puts most of its offsets between words, see above."""
-    spaced = [row for row in rows if not UNSPACED.search(row.rating.translation)]
+    spaced = [row for row in rows if not UNSPACED.search(row.text)]
     spans = [(row, start, end) for row in spaced for start, end, _ in row.spans if 0 <= start < end]
-    quoted = [(row.translation, row.rating.translation, start) for row, start, _ in spans if row.is_quoted]
+    quoted = [(row.translation, row.text, start) for row, start, _ in spans if row.is_quoted]
     plain = [(row.translation, start, end) for row, start, end in spans if not row.is_quoted]
     shown = sum(_between_words(whole, start) - _between_words(text, start) for whole, text, start in quoted)
     ends = [
@@ -182,7 +187,7 @@ def span_columns(starts: str, ends: str, severities: str) -> list[tuple[str, str
 
 def _errors(row: _Row, reading: _Reading, left_out: list[LeftOut]) -> tuple[MqmError, ...]:
     """The errors of a row, at their places in the text."""
-    line, translation = row.rating.line, row.rating.translation
+    line, translation = row.rating.line, row.text
     errors, moved = [], False
     for start, end, severity in row.spans:
         if reading.further > 0 and end - reading.further > start >= 0:  # one of few characters stays

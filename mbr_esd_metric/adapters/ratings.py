@@ -30,6 +30,7 @@ from mbr_esd_metric.core.annotation import (
     fold_severity,
     weights_of,
 )
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import InputError, first_of, number_of
 from mbr_esd_metric.files.records import json_line
 from mbr_esd_metric.files.streams import whole_file
@@ -95,9 +96,9 @@ class Rating:
     """One person's rating of one translation.
 
     Attributes:
-        segment, doc_segment: the segment's position in the test set and in its document, as in the file.
+        segment: with its position in the test set as label, as in the file; texts without markers and white space at
+            the end, of rows that disagree the most frequent ones.
         rater: "" where the file does not say.
-        source, translation: without markers and white space at the end; of rows that disagree, the most frequent text.
         errors: in the file's order, those of the source side and those without a place among them.
         lp: such as "en-de" where the file says it.
         line: the first one of the file that has it; 0 if there is no file.
@@ -107,14 +108,11 @@ class Rating:
         suggested: the errors that were marked beforehand; None if the translation was shown without any.
         added: how many of the errors were not there before in any form.
         checks: attention checks that the person passed, and that the person saw.
+        doc_segment: the segment's position in its document, as in the file.
     """
 
-    system: str
-    doc: str
-    segment: str
+    segment: Segment
     rater: str
-    source: str
-    translation: str
     errors: tuple[MqmError, ...] = ()
     lp: str | None = None
     line: int = field(default=0, compare=False)
@@ -145,12 +143,12 @@ class Rating:
         """The object of one line."""
         return {
             "lp": self.lp,
-            "system": self.system,
-            "doc": self.doc,
-            "seg_id": self.segment,
+            "system": self.segment.system,
+            "doc": self.segment.document,
+            "seg_id": self.segment.label,
             "rater": self.rater,
-            "src": self.source,
-            "mt": self.translation,
+            "src": self.segment.source,
+            "mt": self.segment.translation,
             "errors": [error.to_json() for error in self.errors] if self.marked else None,
             "score": self.score,
             "seconds": round(self.seconds, 3),
@@ -171,10 +169,10 @@ class Rating:
                 left_out.append(LeftOut(line, AT_THE_END))
             else:
                 errors.append(error if error.end <= length else replace(error, end=length))
-        system, doc, segment, rater = (str(item[key]) for key in ("system", "doc", "seg_id", "rater"))
+        system, document, label, rater = (str(item[key]) for key in ("system", "doc", "seg_id", "rater"))
         texts, lp = (source.rstrip(), translation.rstrip()), str(item["direction" if "direction" in item else "lp"])
-        marked = item["errors"] is not None
-        rating = cls(system, doc, segment, rater, *texts, tuple(errors), lp, line, marked=marked)
+        segment, marked = Segment(*texts, label, system, document), item["errors"] is not None
+        rating = cls(segment, rater, tuple(errors), lp, line, marked=marked)
         if "checks" not in item:
             return rating
         if unknown := {one["fate"] for one in item["suggested"] or ()} - set(get_args(Fate)):
@@ -213,10 +211,16 @@ def annotation_of_errors(errors: Iterable[MqmError]) -> Annotation:
 
 
 class LeftOut(NamedTuple):
-    """Something in a line of the file, from 1, that the ratings leave out or change; equal reasons have one text."""
+    """Something that the ratings leave out or change; equal reasons have one text.
+
+    Attributes:
+        line: of the file, from 1; 0 in a file that is not read line by line.
+        lp: the language pair, where the reader knows it.
+    """
 
     line: int
     reason: str
+    lp: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +236,11 @@ class RatingData:
 
     def __len__(self) -> int:
         return len(self.ratings)
+
+    @property
+    def lps(self) -> tuple[str, ...]:
+        """The language pairs that the file names, sorted."""
+        return tuple(sorted({one.lp for one in self.ratings if one.lp}))
 
     def report(self) -> str:
         """The number of ratings, and for each reason how much was left out, with the first lines."""
@@ -255,18 +264,18 @@ def check_comparable(ratings: Sequence[Rating]) -> None:
     with a score and some without, or of two translations of one segment by one system."""
     if len(pairs := sorted({str(one.lp) for one in ratings})) > 1:
         raise InputError(f"ratings of {' and of '.join(pairs)}; report each language pair separately")
-    by_errors = {one.score is None: f"{one.rater} rates {one.system}" for one in ratings}
+    by_errors = {one.score is None: f"{one.rater} rates {one.segment.system}" for one in ratings}
     if len(by_errors) > 1:
         raise InputError(
             f"{by_errors[False]} from 0 to 100, and {by_errors[True]} by their errors; report ESA and MQM separately"
         )
     texts: dict[tuple[str, ...], str] = {}
-    for one in ratings:
-        key = one.system, one.doc, one.segment, one.source
-        if texts.setdefault(key, one.translation) != one.translation:
+    for segment in (one.segment for one in ratings):
+        key = segment.system, segment.document, segment.label, segment.source
+        if texts.setdefault(key, segment.translation) != segment.translation:
             raise InputError(
-                f"two translations of segment {one.segment} of {one.doc} by {one.system} ({texts[key][:40]!r}, "
-                f"{one.translation[:40]!r}); report them separately, or rename a system"
+                f"two translations of segment {segment.label} of {segment.document} by {segment.system} "
+                f"({texts[key][:40]!r}, {segment.translation[:40]!r}); report them separately, or rename a system"
             )
 
 

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment
+from mbr_esd_metric.adapters.esa_files import SourceSegment, TestSetTexts
 from mbr_esd_metric.adapters.pearmut.annotations import Answer, Campaign, answers_of, error_of, read_logs
-from mbr_esd_metric.adapters.ratings import MqmError, score_in_range
+from mbr_esd_metric.adapters.ratings import LeftOut, MqmError, Rating, RatingData, score_in_range
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.untrusted import json_objects, reading, text_of
 
@@ -48,7 +48,7 @@ class _Document(NamedTuple):
     fields: Mapping[str, Any]
 
 
-def read_wmt26_esa(path: str | Path, texts: str | Path, lps: Collection[str] = ()) -> EsaData:
+def read_wmt26_esa(path: str | Path, texts: str | Path, lps: Collection[str] = ()) -> TestSetTexts:
     """The documents that somebody rated, with all their systems' translations.
 
     Args:
@@ -57,7 +57,7 @@ def read_wmt26_esa(path: str | Path, texts: str | Path, lps: Collection[str] = (
         lps: the language pairs to read, such as "eng_Latn-deu_Latn"; all if empty.
     """
     left_out: dict[str, Counter[str]] = defaultdict(Counter)
-    ratings: dict[str, dict[str, list[Answer]]] = {}
+    answered: dict[str, dict[str, list[Answer]]] = {}
     for name, log in read_logs(path).items():
         lp = name.split()[0].replace("---", "-") if name.split() else name
         if lps and lp not in lps:
@@ -79,18 +79,20 @@ def read_wmt26_esa(path: str | Path, texts: str | Path, lps: Collection[str] = (
             counts["user who agrees with the others too little"] += 1
             del by_user[user]
         if by_user:
-            ratings[lp] = by_user
-    if not ratings:
+            answered[lp] = by_user
+    if not answered:
         raise InputError(f"{path}: no rating{' of ' + ', '.join(lps) if lps else ' in this file'}")
     folder = Path(texts)
-    documents = _documents(folder, ratings)
-    segments: list[RatedSegment] = []
-    for lp, by_user in ratings.items():
+    documents = _documents(folder, answered)
+    pairs: list[tuple[SourceSegment, list[Rating]]] = []
+    for lp, by_user in answered.items():
         with reading(f"{path}, {lp}"):
-            segments += _segments(lp, by_user, documents[lp], left_out[lp], folder)
-    rated = {(segment.lp, segment.domain, segment.document) for segment in segments}
-    fields = {lp: [one.fields for key, one in documents[lp].items() if (lp, *key) in rated] for lp in ratings}
-    return EsaData(tuple(segments), {lp: +counts for lp, counts in left_out.items()}, fields)
+            pairs += _segments(lp, by_user, documents[lp], left_out[lp], folder)
+    rated = {(segment.lp, segment.domain, segment.document) for segment, _ in pairs}
+    fields = {lp: [one.fields for key, one in documents[lp].items() if (lp, *key) in rated] for lp in answered}
+    ratings = tuple(one for _, each in pairs for one in each)
+    reasons = tuple(LeftOut(0, reason, lp) for lp, counts in left_out.items() for reason in counts.elements())
+    return TestSetTexts(tuple(segment for segment, _ in pairs), (RatingData(Path(path), ratings, reasons),), fields)
 
 
 def unreliable_users(by_user: Mapping[str, Sequence[Answer]]) -> list[str]:
@@ -184,8 +186,8 @@ def _segments(
     documents: Mapping[tuple[str, str], _Document],
     left_out: Counter[str],
     folder: Path,
-) -> Iterator[RatedSegment]:
-    """The segments of the documents with a rating, in the order of the test set."""
+) -> Iterator[tuple[SourceSegment, list[Rating]]]:
+    """The segments of the documents with a rating, in the order of the test set, and their ratings."""
     rated: dict[tuple[str, str], dict[int, list[Answer]]] = defaultdict(lambda: defaultdict(list))
     for answer in chain.from_iterable(by_user.values()):
         identifier = str(answer.item["item_id"])
@@ -215,16 +217,16 @@ def _segments(
                 left_out["document of a system that has other paragraphs than the source: only what people saw"] += 1
         for at, source in enumerate(document.segments):
             number += 1
-            segment = RatedSegment(lp, domain, name, str(number), source)
+            segment, ratings = SourceSegment(lp, domain, name, str(number), source), []
             for answer in rated[domain, name][at]:
                 system, text = _PEOPLE.get(answer.code, answer.code), answer.item["tgt"][answer.code]
                 segment.put(system, text)
                 errors = tuple(_errors(answer.value.get("error_spans") or [], text, left_out))
-                rating = segment.rating(system, answer.person, errors, score_in_range(answer.value["score"]))
-                segment.ratings.setdefault(system, []).append(rating)
+                score = score_in_range(answer.value["score"])
+                ratings.append(Rating(segment.translated_by(system), answer.person, errors, lp, score=score))
             for system, parts in blocks.items():
                 segment.outputs.setdefault(system, parts[at])
-            yield segment
+            yield segment, ratings
 
 
 def _errors(spans: Sequence[Mapping[str, Any]], text: str, left_out: Counter[str]) -> Iterator[MqmError]:

@@ -98,7 +98,7 @@ def run_sft(args: argparse.Namespace) -> int:
     """Write the training data of `trl sft`."""
     from mbr_esd_metric.adapters.file_kinds import kind_of_input
     from mbr_esd_metric.adapters.rating_formats import read_mqm
-    from mbr_esd_metric.distill.training_rows import HumanAnnotation, choices, examples_signature, select
+    from mbr_esd_metric.distill.training_rows import AnnotatedSegment, choices, examples_signature, select
 
     card, inputs = _checked(args)
     if not 0 <= args.clean_share < 1:
@@ -115,7 +115,7 @@ def run_sft(args: argparse.Namespace) -> int:
         if lp is None and any(rating.lp is None for rating in ratings):
             raise InputError(f"{path} does not contain its language pair; prefix it, as in en-de={path}")
         annotations = [
-            HumanAnnotation(r.source, r.translation, r.lp or lp or "", r.annotation)
+            AnnotatedSegment(r.segment, r.annotation, r.lp or lp or "")
             for r in ratings
             if r.annotation or not r.errors  # errors without a place are none to be taught as "no error"
         ]

@@ -16,7 +16,7 @@ from mbr_esd_metric.adapters.wmt.importing import (
     Imported,
     Target,
     import_mqm,
-    import_segments,
+    import_texts,
     read_task,
 )
 from mbr_esd_metric.adapters.wmt.layout import SystemChoice
@@ -154,11 +154,11 @@ def _imported(args: argparse.Namespace, kind: str, paths: Sequence[Path]) -> Ite
         if kind == "cesa" and len(paths) != 2:
             raise OptionError(f"{path} lacks the full texts; add the folder that contains wmt26-genmt.jsonl after it")
         if kind == "cesa":
-            segments = read_wmt26_esa(path, paths[1], args.lp)
+            texts = read_wmt26_esa(path, paths[1], args.lp)
         else:
-            segments = read_task(path) if kind == "task" else read_esa(paths)
-        for lp in args.lp or segments.lps:
-            yield import_segments(segments, target(lp)), []
+            texts = read_task(path) if kind == "task" else read_esa(paths)
+        for lp in args.lp or texts.lps:
+            yield import_texts(texts, target(lp)), []
 
 
 def _pairs(args: argparse.Namespace, path: Path, in_file: Sequence[str | None]) -> list[str]:

@@ -31,6 +31,7 @@ from mbr_esd_metric.core.decision import Decision
 from mbr_esd_metric.core.decision_problem import TIE
 from mbr_esd_metric.core.kernels import BETA, GAMMA
 from mbr_esd_metric.core.rules import SegmentRule
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.decoding.segment import decide_segment
 from mbr_esd_metric.errors import InputError, NoValidCandidateError, OptionError, first_of, labelled, number_of
@@ -189,15 +190,14 @@ def pairs_signature(card: ModelCard) -> Signature:
 
 
 @dataclass(frozen=True, slots=True)
-class HumanAnnotation:
-    """One rater's annotation of one translation, or what takes its place; `lp` is "" if it is unknown. A span's
-    category is the published one ("Accuracy/Mistranslation"). An answer is a set of errors: if two have the same
-    characters and severity, the model learns the first."""
+class AnnotatedSegment:
+    """A segment and a rater's annotation of it, or a model's; `lp` is "" if it is unknown. A span's category is the
+    published one ("Accuracy/Mistranslation"). An answer is a set of errors: if two have the same characters and
+    severity, the model learns the first."""
 
-    source: str
-    translation: str
-    lp: str
+    segment: Segment
     annotation: Annotation
+    lp: str
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "annotation", self.annotation.with_spans(self.annotation))
@@ -213,7 +213,7 @@ class Examples:
     inexpressible: int
 
 
-def choices(records: Iterable[CandidateRecord], card: ModelCard) -> list[HumanAnnotation]:
+def choices(records: Iterable[CandidateRecord], card: ModelCard) -> list[AnnotatedSegment]:
     """The annotation that the model's rule chooses for each segment. A segment without a valid candidate is left out.
     Raises as `decide`, with the segment; and `InputError` if no segment at all has a valid candidate."""
     chosen, why = [], ""
@@ -223,14 +223,14 @@ def choices(records: Iterable[CandidateRecord], card: ModelCard) -> list[HumanAn
         except NoValidCandidateError as error:
             why = str(error)
             continue
-        chosen.append(HumanAnnotation(record.source, record.translation, record.lp or "", decision.annotation))
+        chosen.append(AnnotatedSegment(record.segment, decision.annotation, record.lp or ""))
     if why and not chosen:
         raise InputError(f"no segment has a valid candidate; {why}")
     return chosen
 
 
 def select(
-    annotations: Iterable[HumanAnnotation],
+    annotations: Iterable[AnnotatedSegment],
     card: ModelCard,
     examples: int | None = None,
     clean_share: float | None = 0.1,
@@ -250,19 +250,20 @@ def select(
     clean: list[tuple[str, TrainingRow]] = []
     inexpressible = 0
     for item in annotations:
-        if not 0 < len(item.translation) <= max_characters or len(item.annotation) > MAX_ERRORS:
+        source, translation, annotation = item.segment.source, item.segment.translation, item.annotation
+        if not 0 < len(translation) <= max_characters or len(annotation) > MAX_ERRORS:
             continue
-        if any(span.end - span.start > MAX_SPAN for span in item.annotation):
+        if any(span.end - span.start > MAX_SPAN for span in annotation):
             continue
-        text, lost = answers.answer(item.annotation, item.translation, item.source)
-        inexpressible += lost + len(item.annotation.points) + len(item.annotation.unplaced)
-        if lost == len(item.annotation) and not item.annotation.clean:
+        text, lost = answers.answer(annotation, translation, source)
+        inexpressible += lost + len(annotation.points) + len(annotation.unplaced)
+        if lost == len(annotation) and not annotation.clean:
             continue  # do not teach that a translation with errors is clean
-        question = _question(prompt, item.source, item.translation, item.lp or None)
+        question = _question(prompt, source, translation, item.lp or None)
         answer = [{"role": "assistant", "content": text}]
-        row = TrainingRow(item.source, {"prompt": question, "completion": answer, "lp": item.lp or None})
+        row = TrainingRow(source, {"prompt": question, "completion": answer, "lp": item.lp or None})
         digest = hashlib.sha256(f"{question}\0{text}".encode()).hexdigest()
-        (with_errors if item.annotation else clean).append((digest, row))
+        (with_errors if annotation else clean).append((digest, row))
     if not with_errors and not clean:
         raise InputError(
             f"no annotation fits the limits: translations of at most {max_characters} characters, at most "

@@ -22,7 +22,7 @@ import numpy as np
 from mbr_esd_metric.adapters.file_kinds import kind_of_input
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import Rating
-from mbr_esd_metric.adapters.wmt.rating_files import Ratings
+from mbr_esd_metric.adapters.wmt.rating_files import SpanSet
 from mbr_esd_metric.adapters.wmt.test_set import TestSet
 from mbr_esd_metric.core.annotation import Annotation, fold_severity, mqm_score, unit_score
 from mbr_esd_metric.core.decision import Candidate
@@ -241,7 +241,7 @@ def mqm_inputs(source: NamedPath) -> list[RatingInput]:
     in the order of their names, where the category of each error names the rater."""
     by_text: dict[Segment, list[Rating]] = defaultdict(list)
     for rating in read_mqm(source.path):
-        by_text[Segment(rating.source, rating.translation, rating.segment, rating.system)].append(rating)
+        by_text[replace(rating.segment, document="")].append(rating)
     each = max(len(ratings) for ratings in by_text.values())
     divided = len({one.rater for ratings in by_text.values() for one in ratings}) > each
     inputs: dict[str, list[JudgedSegment]] = {}
@@ -282,12 +282,12 @@ def _test_set_inputs(
         scores = dict(zip(test_set.systems, metric.scores.tolist(), strict=True))
         # Beside people's, `wmt score` writes the MQM scores of its models; the score is that of `mbr-esd score`.
         mqm = metric.ratings is not None and bool(np.nanmin(metric.scores) >= -25 and np.nanmax(metric.scores) <= 0)
-        inputs.append(_rated(texts, metric.ratings or Ratings(metric.name, {}), scores, mqm=mqm))
+        inputs.append(_rated(texts, metric.ratings or SpanSet(metric.name, {}), scores, mqm=mqm))
     return inputs, {(text.system, text.label): text for text in texts}, [*test_set.notes, *repairs]
 
 
 def _rated(
-    texts: Sequence[Segment], ratings: Ratings, scores: Mapping[str, Sequence[float]], mqm: bool = False
+    texts: Sequence[Segment], ratings: SpanSet, scores: Mapping[str, Sequence[float]], mqm: bool = False
 ) -> RatingInput:
     """The spans of a set and scores beside them, which are `mqm` or not; NaN is none."""
     rated = []
@@ -307,7 +307,7 @@ def scored_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[lis
     people: dict[Segment, list[Rating]] = defaultdict(list)
     for path in ratings:
         for one in read_mqm(path, marked=False):
-            people[Segment(one.source, one.translation, system=one.system)].append(one)
+            people[replace(one.segment, label="", document="")].append(one)
     rows = [row for path in metrics for row in read_judged(Path(path))]
     join = Join(people.items(), {row.segment.system for row in rows})
     translations, labels = [], []
@@ -315,7 +315,9 @@ def scored_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[lis
         human = next(iter(join.all_of(row.segment)), None)
         if human is not None and row.input_score is not None:
             first, length = human[0], len(row.segment.translation)
-            translations.append(ScoredTranslation(row.input_score, row.annotation, length, first.lp or "", first.doc))
+            translations.append(
+                ScoredTranslation(row.input_score, row.annotation, length, first.lp or "", first.segment.document)
+            )
             marked = any(fold_severity(error.severity) is not None for one in human for error in one.errors)
             scores = [one.score for one in human if one.score is not None]
             labels.append(not marked and (not scores or fmean(scores) >= ESA_THRESHOLD))

@@ -39,7 +39,8 @@ def _score(rating: Rating) -> float:
 
 
 def _key(rating: Rating) -> _Key:
-    return rating.system, str(rating.lp), rating.doc, rating.segment, rating.source
+    segment = rating.segment
+    return segment.system, str(rating.lp), segment.document, segment.label, segment.source
 
 
 def _grouped(ratings: Iterable[Rating], name: Callable[[Rating], _Name]) -> dict[_Name, list[Rating]]:
@@ -56,7 +57,7 @@ def _by_key(ratings: Iterable[Rating], value: Callable[[Rating], float]) -> dict
 
 def _systems(ratings: Sequence[Rating]) -> Table:
     rows: list[tuple[float, TableRow]] = []
-    for name, group in _grouped(ratings, lambda one: one.system).items():
+    for name, group in _grouped(ratings, lambda one: one.segment.system).items():
         scores = _by_key(group, _score)
         mqm = _by_key((one for one in group if one.marked), Rating.mqm)
         mean = fmean(scores.values())
@@ -76,7 +77,7 @@ def _pairs(ratings: Sequence[Rating], paths: Sequence[str | Path]) -> Table | No
     """Each pair of systems, by name, on the segments that both have; pairs with fewer than two are left out."""
     scores = _by_key(ratings, _score)
     rows: list[TableRow] = []
-    for a, b in combinations(sorted({one.system for one in ratings}), 2):
+    for a, b in combinations(sorted({one.segment.system for one in ratings}), 2):
         both = [(key, (b, *key[1:])) for key in scores if key[0] == a and (b, *key[1:]) in scores]
         if len(both) < 2:
             continue
@@ -139,7 +140,7 @@ def _agreement(ratings: Iterable[Rating]) -> list[float]:
     """SoftF1 of each two people on the same translation."""
     similarity = get_similarity("softf1")
     return [
-        similarity.scalar(a.annotation, b.annotation, len(a.translation))
+        similarity.scalar(a.annotation, b.annotation, len(a.segment.translation))
         for group in _grouped((one for one in ratings if one.marked), _key).values()
         for a, b in combinations(group, 2)
         if a.rater != b.rater

@@ -70,7 +70,8 @@ def answers_of(
     """
     human: dict[tuple[str, str], list[Annotation]] = defaultdict(list)
     for rating in read_mqm_tsv(ratings):
-        human[rating.source.strip(), rating.translation.strip()].append(Annotation(rating.annotation))
+        pair = rating.segment.source.strip(), rating.segment.translation.strip()
+        human[pair].append(Annotation(rating.annotation))
     records = {(r.source.strip(), r.translation.strip()): r for r in read_candidates(Path(candidates))}
     both = [pair for pair in human if pair in records and pair[1]]
     if not both:

@@ -55,8 +55,9 @@ def text_of(place: tuple[str, int], segments: Sequence[Mapping[str, Rating]]) ->
     first = [next(iter(one.values())) for one in segments]
     raters = sorted(set.intersection(*(set(one) for one in segments)) or {"any"})
     ratings = {rater: [one.get(rater, any_) for one, any_ in zip(segments, first, strict=True)] for rater in raters}
-    source, translation = " ".join(one.source for one in first), " ".join(one.translation for one in first)
-    return Text(first[0].system, place, source, translation, {rater: _joined(of) for rater, of in ratings.items()})
+    joined = [one.segment for one in first]
+    source, translation = " ".join(one.source for one in joined), " ".join(one.translation for one in joined)
+    return Text(joined[0].system, place, source, translation, {rater: _joined(of) for rater, of in ratings.items()})
 
 
 def _joined(ratings: Sequence[Rating]) -> Annotation:
@@ -65,7 +66,8 @@ def _joined(ratings: Sequence[Rating]) -> Annotation:
         for span in one.both:
             shift = at if span.side == "translation" else in_source
             spans.append(replace(span, start=span.start + shift, end=span.end + shift))
-        at, in_source = at + len(one.translation) + 1, in_source + len(one.source) + 1
+        at += len(one.segment.translation) + 1
+        in_source += len(one.segment.source) + 1
     return Annotation.of_rater(spans)
 
 
@@ -73,8 +75,9 @@ def texts(path: str, join: int, most: int | None = None) -> Iterator[Text]:
     """The texts of `join` segments of every document, of its first `most` segments; a shorter rest is left out."""
     documents: dict[tuple[str, str], dict[tuple[str, str], dict[str, Rating]]] = defaultdict(dict)
     for rating in read_mqm(path):
-        place = (rating.segment, rating.translation)  # bio-MQM has several documents of one name
-        documents[rating.system, rating.doc].setdefault(place, {})[rating.rater] = rating
+        one = rating.segment
+        place = (one.label, one.translation)  # bio-MQM has several documents of one name
+        documents[one.system, one.document].setdefault(place, {})[rating.rater] = rating
     for (_, document), by_segment in documents.items():
         segments = list(by_segment.values())[:most]
         for first in range(0, len(segments) - join + 1, join):

@@ -14,7 +14,7 @@ from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import Rating
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.segment import Segment
-from mbr_esd_metric.distill.training_rows import Examples, HumanAnnotation, select
+from mbr_esd_metric.distill.training_rows import AnnotatedSegment, Examples, select
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.metric.card import ModelCard
 
@@ -137,31 +137,34 @@ def load_corpus(folder: Path, size: Size, card: ModelCard) -> Corpus:
         )
     wmt, ted, bio = (tuple(read_mqm(folder / name)) for name in (WMT, TED, BIO))
     longest: dict[str, int] = defaultdict(int)
-    for rating in wmt:
-        longest[rating.source] = max(longest[rating.source], len(rating.translation))
+    for one in (rating.segment for rating in wmt):
+        longest[one.source] = max(longest[one.source], len(one.translation))
     short = sorted((s for s in longest if longest[s] <= 350), key=_order)
-    tested = set(short[:HELD_BACK]) | {r.source for r in ted if r.doc == TED_TEST}
+    tested = set(short[:HELD_BACK]) | {r.segment.source for r in ted if r.segment.document == TED_TEST}
     sources = [s for s in short[:HELD_BACK] if longest[s] <= size.characters][: size.sources]
-    talk = [r for r in ted if r.doc == TED_TEST and len(r.translation) <= size.characters]
+    of_talk = [r for r in ted if r.segment.document == TED_TEST]
+    talk = [r for r in of_talk if len(r.segment.translation) <= size.characters]
     learnt = (
-        [r for r in wmt if r.source not in tested],
-        [r for r in ted if r.source not in tested],
-        [r for r in bio if r.lp == LP and r.source not in tested],
+        [r for r in wmt if r.segment.source not in tested],
+        [r for r in ted if r.segment.source not in tested],
+        [r for r in bio if r.lp == LP and r.segment.source not in tested],
     )
     parts = []
     for ratings, count, characters in zip(learnt, size.annotations, size.lengths, strict=True):
-        annotations = (HumanAnnotation(r.source, r.translation, LP, r.annotation) for r in ratings)
+        annotations = (AnnotatedSegment(r.segment, r.annotation, LP) for r in ratings)
         parts.append(select(annotations, card, count, max_characters=characters))
     pool = {
-        (r.source, r.translation)
+        (r.segment.source, r.segment.translation)
         for r in (*learnt[0], *learnt[1])
-        if 30 <= len(r.translation) <= min(120, size.characters) and len(r.annotation)
+        if 30 <= len(r.segment.translation) <= min(120, size.characters) and len(r.annotation)
     }
     chosen = sorted(pool, key=lambda pair: _order("\0".join(pair)))[: size.pair_segments]
     paired = tuple(Segment(s, t, f"paired segment {i}") for i, (s, t) in enumerate(chosen))
     tests = (
         _test_set("wmt23", wmt, sources, size.systems),
-        _test_set("ted", talk, sorted({r.source for r in talk}, key=_order), size.ted_systems, size.ted_sources),
+        _test_set(
+            "ted", talk, sorted({r.segment.source for r in talk}, key=_order), size.ted_systems, size.ted_sources
+        ),
     )
     return Corpus(tuple(parts), paired, tests)
 
@@ -172,7 +175,7 @@ def _test_set(
     """The first `count` systems, and the first `most` of the sources for which all of them are rated."""
     cells: dict[tuple[str, str], dict[str, Rating]] = defaultdict(dict)
     for rating in ratings:
-        cells[rating.system, rating.source][rating.rater] = rating
+        cells[rating.segment.system, rating.segment.source][rating.rater] = rating
     systems = sorted({system for system, _ in cells} - {"ref"})[:count]
     complete = [s for s in sources if all((system, s) in cells for system in systems)][:most]
     raters = max(len(cells[system, s]) for system in systems for s in complete)
@@ -181,7 +184,10 @@ def _test_set(
         name,
         tuple(systems),
         tuple(
-            tuple(Segment(c[0].source, c[0].translation, f"{name} {systems[i]} {j}") for j, c in enumerate(row))
+            tuple(
+                Segment(one.source, one.translation, f"{name} {systems[i]} {j}")
+                for j, one in enumerate(c[0].segment for c in row)
+            )
             for i, row in enumerate(rows)
         ),
         tuple(

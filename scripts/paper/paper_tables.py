@@ -23,7 +23,7 @@ from paper_candidates import Matrix, PaperCandidates, no_human
 from paper_figures import EMPTY_ROW, MBR_SOFTF1, PAPER, TABLES, TITLES, RowSpec, edit_name, sweep_name, xcomet_name
 from synthetic import EDITS, SEVERITY_NAMES, decline_ratio, rated
 
-from mbr_esd_metric.adapters.wmt import Ratings, StoredMetric, TestSet, load_test_set
+from mbr_esd_metric.adapters.wmt import SpanSet, StoredMetric, TestSet, load_test_set
 from mbr_esd_metric.adapters.wmt.layout import base_name
 from mbr_esd_metric.cli.shared_options import folder_and_name
 from mbr_esd_metric.metaeval import lambda_sweep
@@ -358,7 +358,7 @@ def _paper_name(key: Key) -> str:
     return xcomet_name(match.group(1) or "Reg", uses_reference) if match else ""
 
 
-def _confident(ratings: Ratings) -> bool:
+def _confident(ratings: SpanSet) -> bool:
     """Whether there are spans and all have a confidence; one without is neither above nor below a threshold."""
     spans = [span for row in ratings.annotations.values() for a in row if a is not None for span in a]
     return bool(spans) and all(span.confidence is not None for span in spans)

@@ -70,7 +70,7 @@ def read(path: str) -> dict[tuple[str, str], list[Rating]]:
     """(system, segment) -> the ratings of its three raters."""
     rated = defaultdict(list)
     for rating in read_mqm_tsv(path):
-        rated[rating.system, rating.segment].append(rating)
+        rated[rating.segment.system, rating.segment.label].append(rating)
     return rated
 
 
@@ -79,7 +79,7 @@ def cases_of(rated: Mapping[tuple[str, str], Sequence[Rating]], orders: Iterable
     systems, segments = (list(dict.fromkeys(names)) for names in zip(*rated, strict=True))
     return [
         [
-            Case(segment, of[0].translation, *(Annotation(of[at].annotation) for at in order))
+            Case(segment, of[0].segment.translation, *(Annotation(of[at].annotation) for at in order))
             for segment in segments
             for of in [rated[system, segment]]
         ]

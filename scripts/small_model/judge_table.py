@@ -47,9 +47,10 @@ def read_rated(path: str, most: int, seed: int = 0) -> list[tuple[str, Rated]]:
     """At most so many sources, in a random order."""
     ratings: dict[tuple[str, str, str], dict[str, list[tuple[str, float]]]] = defaultdict(lambda: defaultdict(list))
     for r in read_mqm(path):
-        if r.translation and ("2020" not in Path(path).name or held_out(r.doc, 8)):
-            score = max(-25.0, r.mqm())
-            ratings[r.doc, r.doc_segment or r.segment, r.source][r.system].append((r.translation, score))
+        one = r.segment
+        if one.translation and ("2020" not in Path(path).name or held_out(one.document, 8)):
+            key = one.document, r.doc_segment or one.label, one.source
+            ratings[key][one.system].append((one.translation, max(-25.0, r.mqm())))
     keys = sorted(ratings)
     random.Random(seed).shuffle(keys)
     return [

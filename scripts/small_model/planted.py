@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
-from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
-from mbr_esd_metric.distill.training_rows import HumanAnnotation
+from spoilt import Pair
+
+from mbr_esd_metric.core.annotation import Severity
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _NEGATIONS = {"de": ("nicht", "nie", "niemals"), "en": ("not", "never"), "ru": ("не", "никогда")}
@@ -49,12 +50,13 @@ _LONG, _ENOUGH = 5, 10
 
 
 class PlantedError(NamedTuple):
-    """A translation with an error at ``[start, end)``."""
+    """A translation with an error at ``[start, end)``, of a kind of `PLANTED_KINDS`."""
 
     text: str
     start: int
     end: int
     severity: Severity
+    kind: str = ""
 
 
 class _Word(NamedTuple):
@@ -67,10 +69,10 @@ class Planter:
     """Plants errors with words from these translations.
 
     Args:
-        clean: annotations without an error.
+        clean: translations without an error.
     """
 
-    def __init__(self, clean: Iterable[HumanAnnotation]) -> None:
+    def __init__(self, clean: Iterable[Pair]) -> None:
         self._by_language: dict[str, list[str]] = {}
         self._by_ending: dict[tuple[str, bool, str], list[str]] = {}
         self._names: dict[str, list[str]] = {}
@@ -83,17 +85,16 @@ class Planter:
                 if number and word.text[0].isupper() and word.text in source_words and len(word.text) >= _LONG - 1:
                     self._names.setdefault(language, []).append(word.text)
 
-    def plant(self, item: HumanAnnotation, rng: random.Random) -> HumanAnnotation | None:
-        """`item` with one error of a kind that suits it, drawn by `rng`; None if none does."""
+    def plant(self, item: Pair, rng: random.Random) -> PlantedError | None:
+        """The translation with one error of a kind that suits it, drawn by `rng`; None if none does."""
         # The greatest of u^(1/weight), u uniform in [0, 1), is each with a probability in proportion to its weight.
         for kind in sorted(PLANTED_KINDS, key=lambda kind: -(rng.random() ** (1 / _KIND_WEIGHTS.get(kind, 1.0)))):
             edit = PLANTED_KINDS[kind](self, item, rng)
             if edit is not None and edit.text != item.translation and 0 <= edit.start < edit.end <= len(edit.text):
-                span = ErrorSpan(edit.start, edit.end, edit.severity, f"planted/{kind}")
-                return HumanAnnotation(item.source, edit.text, item.lp, Annotation([span]))
+                return edit._replace(kind=kind)
         return None
 
-    def number(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
+    def number(self, item: Pair, rng: random.Random) -> PlantedError | None:
         """Another digit in a number."""
         numbers = list(re.finditer(r"\d+", item.translation))
         if not numbers:
@@ -104,7 +105,7 @@ class Planter:
         edit = _replaced(item.translation, _Word(at, at + 1, ""), digit)
         return PlantedError(edit.text, number.start(), number.end(), "major")
 
-    def negation(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
+    def negation(self, item: Pair, rng: random.Random) -> PlantedError | None:
         """A negation less, marked at the word before it, or where the word that denies stood; or one more, after an
         auxiliary."""
         text, language = item.translation, _language(item)
@@ -125,7 +126,7 @@ class Planter:
         places = [word for word in words if word.text.lower() in _AUXILIARIES.get(language, ())]
         return _inserted(text, rng.choice(places), _NEGATIONS[language][0]) if places else None
 
-    def name(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
+    def name(self, item: Pair, rng: random.Random) -> PlantedError | None:
         """Another name for one that stands in the source as well."""
         source_words, names = set(_WORD.findall(item.source)), self._names.get(_language(item), [])
         options = [
@@ -137,7 +138,7 @@ class Planter:
             return None
         return _replaced(item.translation, rng.choice(options), rng.choice(names))
 
-    def sense(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
+    def sense(self, item: Pair, rng: random.Random) -> PlantedError | None:
         """Another word with the same last letters."""
         options = [word for word in _words(item.translation) if len(word.text) >= _LONG]
         if not options:
@@ -146,7 +147,7 @@ class Planter:
         others = self._by_ending.get(_ending(_language(item), word.text), [])
         return _replaced(item.translation, word, rng.choice(others)) if len(others) >= _ENOUGH else None
 
-    def untranslated(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
+    def untranslated(self, item: Pair, rng: random.Random) -> PlantedError | None:
         """A word of the source in the place of another."""
         options = [word for word in _words(item.translation) if len(word.text) >= _LONG]
         foreign = [
@@ -154,7 +155,7 @@ class Planter:
         ]
         return _replaced(item.translation, rng.choice(options), rng.choice(foreign)) if options and foreign else None
 
-    def omission(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
+    def omission(self, item: Pair, rng: random.Random) -> PlantedError | None:
         """Two to four words less, marked at the word before them."""
         words, count = _words(item.translation), rng.randint(2, 4)
         if len(words) < count + 4:
@@ -163,7 +164,7 @@ class Planter:
         text = item.translation[: words[first].start] + item.translation[words[first + count].start :]
         return PlantedError(text, words[first - 1].start, words[first - 1].end, "major")
 
-    def addition(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
+    def addition(self, item: Pair, rng: random.Random) -> PlantedError | None:
         """One to four words of another translation more."""
         words, count = _words(item.translation), rng.randint(1, 4)
         other = rng.choice(self._by_language.get(_language(item), [""]))
@@ -175,7 +176,7 @@ class Planter:
             item.translation, rng.choice(words[:-1]), other[more[first].start : more[first + count - 1].end]
         )
 
-    def order(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
+    def order(self, item: Pair, rng: random.Random) -> PlantedError | None:
         """Two neighbours in the wrong order."""
         words = _words(item.translation)
         pairs = [(a, b) for a, b in pairwise(words[1:]) if item.translation[a.end : b.start] == " "]
@@ -185,7 +186,7 @@ class Planter:
         both = _Word(first.start, second.end, "")
         return _replaced(item.translation, both, f"{second.text} {first.text}", "minor")
 
-    def form(self, item: HumanAnnotation, rng: random.Random) -> PlantedError | None:
+    def form(self, item: Pair, rng: random.Random) -> PlantedError | None:
         """A wrong form of a function word."""
         groups = _FORMS.get(_language(item), ())
         options = [(word, group) for word in _words(item.translation) for group in groups if word.text.lower() in group]
@@ -197,7 +198,7 @@ class Planter:
 
 
 #: Kind of error -> the rule that plants it.
-PLANTED_KINDS: dict[str, Callable[[Planter, HumanAnnotation, random.Random], PlantedError | None]] = {
+PLANTED_KINDS: dict[str, Callable[[Planter, Pair, random.Random], PlantedError | None]] = {
     name: getattr(Planter, name)
     for name in ("number", "negation", "name", "sense", "untranslated", "omission", "addition", "order", "form")
 }
@@ -206,7 +207,7 @@ PLANTED_KINDS: dict[str, Callable[[Planter, HumanAnnotation, random.Random], Pla
 _KIND_WEIGHTS = {"omission": 3.0, "negation": 4.0, "number": 1.5}
 
 
-def _language(item: HumanAnnotation) -> str:
+def _language(item: Pair) -> str:
     return item.lp.partition("-")[2].partition("_")[0]
 
 

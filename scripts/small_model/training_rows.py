@@ -14,12 +14,10 @@ from pathlib import Path
 
 import numpy as np
 from post_edits import changed
-from spoilt import Place, join
+from spoilt import Pair, Place, join
 
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import Rating
-from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.distill.training_rows import HumanAnnotation
 from mbr_esd_metric.files.streams import read_segments
 
 
@@ -86,18 +84,17 @@ def joined(first: Row, second: Row) -> Row:
     return replace(row, quality=quality(row))
 
 
-def read_mqm_rows(path: str, weight: float) -> tuple[Mqm, list[HumanAnnotation]]:
+def read_mqm_rows(path: str, weight: float) -> tuple[Mqm, list[Pair]]:
     """A file, and its translations without errors. The order is the mean of the raters' standardised qualities."""
     rows: list[tuple[Rating, Row]] = []
     for r in read_mqm(path):
-        if (
-            not r.translation
-            or max(len(r.source), len(r.translation)) > 1200
-            or ("2020" in path and held_out(r.doc, 8))
-        ):
+        one = r.segment
+        if not one.translation or max(len(one.source), len(one.translation)) > 1200:
+            continue
+        if "2020" in path and held_out(one.document, 8):
             continue
         errors = tuple((s.start, s.end, 2 if s.severity != "minor" else 1) for s in r.annotation)
-        row = Row(r.source, r.translation, errors, sides=(1.0, 0.3))
+        row = Row(one.source, one.translation, errors, sides=(1.0, 0.3))
         rows.append((r, replace(row, quality=quality(row))))
     by_rater: dict[str, list[float]] = defaultdict(list)
     for r, row in rows:
@@ -106,11 +103,11 @@ def read_mqm_rows(path: str, weight: float) -> tuple[Mqm, list[HumanAnnotation]]
     documents: dict[tuple[str, str, str], list[tuple[int, Row]]] = defaultdict(list)
     sources: dict[str, dict[str, list[tuple[float, Row]]]] = defaultdict(lambda: defaultdict(list))
     for r, row in rows:
-        place = r.doc_segment or r.segment
+        place = r.doc_segment or r.segment.label
         number = int(place) if place.isdigit() else len(documents)
-        documents[r.doc, r.system, r.rater].append((number, row))
+        documents[r.segment.document, r.segment.system, r.rater].append((number, row))
         center, deviation = of_rater[r.rater]
-        sources[r.source][r.translation].append(((quality(row) - center) / deviation, row))
+        sources[row.source][row.translation].append(((quality(row) - center) / deviation, row))
     mqm = Mqm(weight)
     for some in documents.values():
         if len(some) > 1:
@@ -121,8 +118,7 @@ def read_mqm_rows(path: str, weight: float) -> tuple[Mqm, list[HumanAnnotation]]
             for rated in translations.values():
                 order, mean = float(np.mean([z for z, _ in rated])), float(np.mean([quality(row) for _, row in rated]))
                 mqm.sources[-1].append([replace(row, quality=mean, order=2 * order) for _, row in rated])
-    clean = [HumanAnnotation(r.source, r.translation, r.lp or "", Annotation()) for r, _ in rows if not r.errors]
-    return mqm, clean
+    return mqm, [Pair(row.source, row.translation, r.lp or "") for r, row in rows if not r.errors]
 
 
 def read_teacher(path: Path) -> list[Source]:

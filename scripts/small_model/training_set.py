@@ -31,9 +31,6 @@ from planted import Planter
 from spoilt import KINDS, Pair, Spoiler
 from training_rows import Row, Source, joined, read_minimal, read_mlqe, read_mqm_rows, read_teacher
 
-from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.distill.training_rows import HumanAnnotation
-
 KINDS_OF_GROUPS = ("mqm", "joined", "teacher", "other", "minimal", "contrast", "rated", "spoilt", "planted")
 KIND_WEIGHTS = {
     "segment": 3.0, "clause": 3.5, "cut": 3.5, "words": 1.5, "copied": 1.2, "half_copied": 1.0, "unrelated": 1.0,
@@ -68,8 +65,8 @@ class Groups:
                 for pair in (one, one.swapped()):
                     self.pairs[pair.lp].append(pair)
         self.spoiler = Spoiler([pair for some in self.pairs.values() for pair in some])
-        for lp, some in self.pairs.items():
-            self.clean += [HumanAnnotation(pair.source, pair.translation, lp, Annotation()) for pair in some]
+        for some in self.pairs.values():
+            self.clean += some
         self.clean = [one for one in self.clean if one.lp[-2:] in ("de", "en", "ru")]
         self.planter = Planter(self.clean)
 
@@ -123,13 +120,13 @@ class Groups:
         return [row]
 
     def _planted(self) -> list[Row]:
-        item = self.chance.choice(self.clean)
-        bad = self.planter.plant(item, self.chance)
-        if bad is None or any(span.category == "planted/omission" for span in bad.annotation):
+        pair = self.chance.choice(self.clean)
+        bad = self.planter.plant(pair, self.chance)
+        if bad is None or bad.kind == "omission":
             return []
-        errors = tuple((s.start, s.end, 1 if s.severity == "minor" else 2) for s in bad.annotation)
-        good = Row(item.source, item.translation, sides=(4.0, 1.0), order=0.0)
-        return [good, replace(good, source=bad.source, translation=bad.translation, errors=errors, order=-3.0)]
+        errors = ((bad.start, bad.end, 1 if bad.severity == "minor" else 2),)
+        good = Row(pair.source, pair.translation, sides=(4.0, 1.0), order=0.0)
+        return [good, replace(good, translation=bad.text, errors=errors, order=-3.0)]
 
     def _spoilt(self) -> list[Row]:
         chance = self.chance

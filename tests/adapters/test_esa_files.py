@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mbr_esd_metric.adapters.esa_files import read_esa
-from mbr_esd_metric.adapters.ratings import MqmError
+from mbr_esd_metric.adapters.ratings import LeftOut, MqmError
 from tests.helpers.refused import refused
 
 FILES = Path(__file__).parents[1] / "data" / "ratings"
@@ -29,27 +29,29 @@ def test_the_forms_say_the_same(path: Path) -> None:
         ("en-cs", "news", "d1", "0", "A cat sat."),
         ("en-cs", "news", "d1", "1", "It slept."),
     ]
-    ratings = {(system, s.number): one for s in data.segments for system, (one,) in s.ratings.items()}
-    assert {place: (one.errors, one.score, one.rater) for place, one in ratings.items()} == EXPECTED
+    (human,) = data.human
+    ratings = {(one.segment.system, one.segment.label): (one.errors, one.score, one.rater) for one in human}
+    assert (ratings, len(human)) == (EXPECTED, len(EXPECTED))
     assert data.lps == ("en-cs",)
-    left_out = {"error that is missing from the translation: has no span": 1}
-    assert data.left_out["en-cs"] == left_out | ({"row of a challenge set": 1} if path == TABLE else {})
+    missing = LeftOut(human.ratings[-1].line, "error that is missing from the translation: has no span", "en-cs")
+    challenge = [LeftOut(6, "row of a challenge set", "en-cs")] if path == TABLE else []
+    assert sorted(human.left_out) == [missing, *challenge]
     assert (data.segments[0].outputs.get("refA") == "Kočka seděla tam.") == (path != WMT24)
 
 
 def test_a_table_without_scores(tmp_path: Path) -> None:
     rows = [line.rpartition("\t")[0] for line in TABLE.read_text(encoding="utf-8").splitlines()]
     (tmp_path / "a.tsv").write_text("\n".join(rows), encoding="utf-8")
-    ratings = [each for segment in read_esa([tmp_path / "a.tsv"]).segments for each in segment.ratings.values()]
-    assert {one.score for each in ratings for one in each} == {None}
+    assert {one.score for data in read_esa([tmp_path / "a.tsv"]).human for one in data} == {None}
 
 
 def test_an_error_that_is_no_span_is_left_out(tmp_path: Path) -> None:
     text = WMT25.read_text(encoding="utf-8").replace('"severity": "major"', '"severity": "undecided"')
     (tmp_path / "a.jsonl").write_text(text, encoding="utf-8")
-    data = read_esa([tmp_path / "a.jsonl"])
-    assert data.segments[0].ratings["Beta"][0].errors == ()
-    assert data.left_out["en-cs"]["error of severity 'undecided': left out, it is not a span and has no penalty"] == 1
+    (human,) = read_esa([tmp_path / "a.jsonl"]).human
+    assert [one.errors for one in human if (one.segment.system, one.segment.label) == ("Beta", "0")] == [()]
+    why = "error of severity 'undecided': left out, it is not a span and has no penalty"
+    assert human.left_out[0] == LeftOut(1, why, "en-cs")
 
 
 def test_of_what_a_person_rated_several_times_the_last_counts(tmp_path: Path) -> None:
@@ -57,11 +59,13 @@ def test_of_what_a_person_rated_several_times_the_last_counts(tmp_path: Path) ->
     again = [{**first, "esa_score": score, "times": [0, end]} for score, end in (("95", 2), ("60", 9), ("30", 1.5))]
     path = tmp_path / "wmt24_esa.jsonl"
     path.write_text("\n".join(map(json.dumps, [*again, *rest])) + "\n", encoding="utf-8")
-    data = read_esa([path])
-    assert [one.score for one in data.segments[0].ratings["Alpha"]] == [60.0]
-    assert data.left_out["en-cs"]["annotation that the same person gave anew: the last one counts"] == 2
+    (human,) = read_esa([path]).human
+    scores = [one.score for one in human if (one.segment.system, one.segment.label) == ("Alpha", "0")]
+    assert scores == [60.0]
+    lines = [item.line for item in human.left_out if "gave anew: the last one counts" in item.reason]
+    assert lines == [2, 3]
     # In another file it is another annotation.
-    assert [one.score for one in read_esa([path, WMT24]).segments[0].ratings["Alpha"]] == [60.0, 95.0]
+    assert [data.ratings[0].score for data in read_esa([path, WMT24]).human] == [60.0, 95.0]
     path.write_text(WMT24.read_text(encoding="utf-8").replace("Spala.", "Spí."), encoding="utf-8")
     refused("another text of system Alpha", read_esa, [WMT25, path])
 

@@ -40,19 +40,20 @@ def test_columns_have_had_several_names(tmp_path: Path, numbers: str, doc_segmen
     places = "2|9" if " " in numbers else "9"
     data = read(tmp_path, f'A|d|{places}|r1|s|<v>t</v>|Other|Minor|{{"timing": 1}}', header=header)
     (rating,) = data.ratings
-    assert (rating.doc_segment, rating.segment, len(rating.errors)) == (doc_segment, "9", 1)
+    assert (rating.doc_segment, rating.segment.label, len(rating.errors)) == (doc_segment, "9", 1)
     assert data.left_out == ()
     rows = ("A|d|1|7|r1|One|Eins|No-error|No-error|en-de", "A|d|1|7|r1|One|Uno|No-error|No-error|en-es")
     data = read(tmp_path, *rows, header=f"{HEADER} lp")
-    assert [(one.lp, one.translation) for one in data] == [("en-de", "Eins"), ("en-es", "Uno")]
+    assert [(one.lp, one.segment.translation) for one in data] == [("en-de", "Eins"), ("en-es", "Uno")]
 
 
 def test_quotes_are_literal_unless_all_of_the_file_is_quoted(tmp_path: Path) -> None:
     row = 'A|d|1|1|r1|"s"|"Er sagte ""<v>ja</v>"""|Other|Minor'
     quoted = read(tmp_path, row)
-    assert quoted.ratings[0].translation == 'Er sagte "ja"'
+    assert quoted.ratings[0].segment.translation == 'Er sagte "ja"'
     assert spans(quoted) == [(10, 12, "minor")]
-    assert read(tmp_path, row, 'B|d|1|1|r1|"s|"t" x|Other|Minor').ratings[0].translation == '"Er sagte ""ja"""'
+    literal = read(tmp_path, row, 'B|d|1|1|r1|"s|"t" x|Other|Minor')
+    assert literal.ratings[0].segment.translation == '"Er sagte ""ja"""'
 
 
 NO_SPAN = "counts in the score, has no span"
@@ -81,7 +82,7 @@ def test_gold_scores_weigh_every_row_as_google_does(
     """One without a usable span counts in the score only; a gold score has no floor."""
     data = read(tmp_path, f"A|d|1|1|r1|s|{row}")
     (rating,) = data.ratings
-    assert (rating.translation, rating.mqm(), len(rating.annotation)) == ("t", score, spans)
+    assert (rating.segment.translation, rating.mqm(), len(rating.annotation)) == ("t", score, spans)
     assert data.report() == "a.tsv: 1 rating" + (f"\n       1  {note} (line 2)" if note else "")
     (rating,) = read(tmp_path, *[f"A|d|1|1|r1|s|{row}"] * 6)
     assert (rating.mqm(), len(rating.annotation)) == (pytest.approx(6 * score), 6 * spans)
@@ -107,7 +108,7 @@ def test_rows_of_different_texts_take_the_commonest(tmp_path: Path) -> None:
         "A|d|1|1|r1|s|ein <v>gutxr</v> Tag|Style|Major",
         "A|d|1|1|r1|s|ein Tag <v>e</v>xtra|Style|Major",
     )
-    assert data.ratings[0].translation == "ein guter Tag"
+    assert data.ratings[0].segment.translation == "ein guter Tag"
     assert spans(data) == [(4, 9, "minor"), (10, 13, "minor"), (10, 13, "major"), (0, 3, "major")]
     assert [(item.line, "differ" in item.reason) for item in data.left_out] == [(6, True), (7, True)]
 
@@ -123,7 +124,8 @@ def test_problems_are_errors_that_name_the_place(tmp_path: Path) -> None:
 def test_bio_mqm_is_one_rating_a_line(tmp_path: Path) -> None:
     rating, same = read_mqm(BIO)
     assert rating == same
-    assert (rating.lp, rating.system, rating.rater, rating.translation) == ("de-en", "A", "9", "Hello")
+    segment = rating.segment
+    assert (rating.lp, segment.system, rating.rater, segment.translation) == ("de-en", "A", "9", "Hello")
     assert [(s.start, s.end, s.severity) for s in rating.annotation] == [(0, 5, "major")]
     for old, new, message in (('"end": 6', '"end": 7', r"line 1: error span \[0, 7\)"), ('"mt"', '"tgt"', "no 'mt'")):
         write_whole(tmp_path / "bio.jsonl.gz", BIO.read_text(encoding="utf-8").replace(old, new))
@@ -136,7 +138,7 @@ def test_marots_files(header: bool, tmp_path: Path) -> None:
     path = tmp_path / "marot.tsv"
     path.write_text("\n".join(lines[not header :]) + "\n", encoding="utf-8")
     data = read_mqm(path)
-    ratings = [(rating.rater, rating.translation, len(rating.errors)) for rating in data]
+    ratings = [(rating.rater, rating.segment.translation, len(rating.errors)) for rating in data]
     assert ratings == [("r1", "eins", 1), ("r1", "zwei", 0)]
     assert [item.reason for item in data.left_out] == ["row of metadata, not a rating"]
 

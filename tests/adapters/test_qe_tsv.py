@@ -31,8 +31,8 @@ def test_nine_fields(tmp_path: Path, header: bool) -> None:
     data = read_mqm(write(tmp_path, "2022_en-de_dev.tsv.gz", lines[not header :]))
     first, clean, third = data.ratings
     assert {rating.lp for rating in data} == {"en-de"}
-    assert (first.system, first.doc, first.segment, first.rater) == ("A", "doc", "1", "r1")
-    assert first.translation == 'Der "Hund" bellt.'
+    assert (first.segment.system, first.segment.document, first.segment.label) == ("A", "doc", "1")
+    assert (first.rater, first.segment.translation) == ("r1", 'Der "Hund" bellt.')
     assert first.annotation.key == ((0, 3, "minor"), (4, 10, "major"))
     assert not clean.errors
     # Cut at the end; white space at the end and an empty span are points, a neutral error has no place.
@@ -57,25 +57,27 @@ def test_quoted_texts_whichever_text_the_offsets_are_of(tmp_path: Path, text: st
         'A\tdoc\t2\tr1\t"Yes", he said, "please."\t"Ja", sagte er, "gern."\t0\t4\tminor',
     ]
     data = read_qe(write(tmp_path, "2022_en-de.tsv.gz", rows))
-    first, second, *_ = data.ratings
+    one, other, *_ = data.ratings
+    first, second = one.segment, other.segment
     of = "quoted" if text.startswith('"') else "unquoted"
     assert sum(f"of the {of} text" in note.reason for note in data.left_out) == 5
     assert (first.source, first.translation) == ('He said: "Yes" and left.', 'Er sagte: "Ja" und ging.')
-    assert tuple(first.translation[error.start : error.end] for error in first.errors) == words
+    assert tuple(first.translation[error.start : error.end] for error in one.errors) == words
     assert (second.source, second.translation) == ('"Yes", he said, "please."', '"Ja", sagte er, "gern."')
-    assert second.translation[second.errors[0].start : second.errors[0].end] == '"Ja"'
+    assert second.translation[other.errors[0].start : other.errors[0].end] == '"Ja"'
 
 
 def test_texts_without_blanks_show_nothing(tmp_path: Path) -> None:
     row = 'A\tdoc\t1\tr\tx\t"他说:""你好吗"",我不知道。"\t10\t13\tmajor'
     (first, *_) = read_qe(write(tmp_path, "2022_en-zh.tsv.gz", 200 * [row])).ratings
-    assert [first.translation[error.start : error.end] for error in first.errors] == ["不知道"]
+    assert [first.segment.translation[error.start : error.end] for error in first.errors] == ["不知道"]
 
 
 def test_rows_with_a_tab_at_the_end(tmp_path: Path) -> None:
     row = 'A\tdoc\t1\tr\t"Remember her answer?\tErinnern Sie sich?"\t-1\t-1\tno-error\t'
     (only,) = read_qe(write(tmp_path, "2022_en-de.tsv.gz", [row])).ratings
-    assert (only.source, only.translation, only.errors) == ("Remember her answer?", "Erinnern Sie sich?", ())
+    assert (only.segment.source, only.segment.translation) == ("Remember her answer?", "Erinnern Sie sich?")
+    assert only.errors == ()
 
 
 @pytest.mark.parametrize("header", ["1\n1\n1", "lp\tgold\tsid\tmt\tstart_id\tend_id\terror"])
@@ -90,7 +92,7 @@ def test_files_without_sources_are_refused(tmp_path: Path, header: str, tab: str
 def test_seven_fields_say_their_language_pair(tmp_path: Path) -> None:
     path = write(tmp_path, "two-en-ru.tsv.gz", [*LAST, "en-de\t1\tdog\tHund\t-1\t-1\tno-error"])
     (first, second) = read_qe(path)
-    assert (first.lp, first.segment, first.source) == ("en-ru", "0", "dog")
+    assert (first.lp, first.segment.label, first.segment.source) == ("en-ru", "0", "dog")
     assert (first.annotation.key, second.lp) == (((0, 3, "minor"),), "en-de")
 
 
@@ -99,7 +101,8 @@ def test_ends_three_characters_further(tmp_path: Path, rows: int) -> None:
     lines = [f"A\tdoc\t{k}\tr\tdog\tпёс спит тихо, да.\t0 4 9\t6 11 16\tmajor minor minor" for k in range(rows)]
     lines.append("A\tdoc\tx\tr1\tdog\tпёс спит\t1 -1\t3 -1\tminor minor")
     data = read_qe(write(tmp_path, "2021_en-ru.tsv.gz", lines))
-    words = [data.ratings[0].translation[error.start : error.end] for error in data.ratings[0].errors]
+    first = data.ratings[0]
+    words = [first.segment.translation[error.start : error.end] for error in first.errors]
     assert words == (["пёс", "спит", "тихо"] if rows == 30 else ["пёс сп", "спит ти", "тихо, д"])
     assert next((error.start, error.end) for error in data.ratings[-1].errors) == (1, 3)
     assert any("3 characters" in note.reason for note in data.left_out) == (rows == 30)

@@ -11,6 +11,7 @@ mt-metrics-eval at 68a481a; its SPA takes no systems of which segments are missi
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +43,10 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_users_are_those_of_the_tasks_scripts(release: Path) -> None:
-    data = read_wmt26_esa(release, "data")
-    raters = {one.rater for s in data.segments for each in s.ratings.values() for one in each}
-    assert sorted(filter(None, raters)) == GOLDEN["theirs"]["users"]
-    assert data.lps == (LP,)
-    left_out = data.left_out[LP]
+    (human,) = read_wmt26_esa(release, "data").human
+    assert sorted(filter(None, {one.rater for one in human})) == GOLDEN["theirs"]["users"]
+    assert human.lps == (LP,)
+    left_out = Counter(item.reason for item in human.left_out)
     assert left_out["user who agrees with the others too little"] == 1
     assert left_out["attention check that was failed"] == 1
     assert left_out["document that nobody rated"] == 2  # or only the user who is left out
@@ -88,7 +88,8 @@ def test_messages(release: Path, mbr_esd: Command) -> None:
     rated[0]["annotation"][0]["Nobody saw it"] = {"score": 5, "error_spans": []}
     rated[0]["annotation"][0][system]["error_spans"] = [{"start_i": 0, "end_i": 9**9, "severity": "minor"}]
     Path("annotations.json").write_text(json.dumps(log, indent=2), encoding="utf-8")
-    left_out = read_wmt26_esa(release, "data").left_out[LP]
+    (human,) = read_wmt26_esa(release, "data").human
+    left_out = Counter(item.reason for item in human.left_out)
     assert left_out["score of a translation that was not shown"] == 1
     assert left_out["error span without a severity, or outside of its translation"] == 1
     rated[0]["item"][0]["item_id"] = "news_###_elsewhere_###_0"

@@ -230,18 +230,20 @@ def test_what_people_click_comes_back(
     assert "24 ratings of 2 annotators" in output
     assert "anna passed 0 of 1 attention check" in output
     assert "ben passed 1 of 1 attention check" in output
-    ratings = {(one.rater, one.system, int(one.segment) - 1): one for one in read_rating_lines("ratings.jsonl")}
+    read = list(read_rating_lines("ratings.jsonl"))
+    ratings = {(one.rater, one.segment.system, int(one.segment.label) - 1): one for one in read}
     assert len(ratings) == 24
 
     for (name, system, number), one in ratings.items():
         assert one.score == (50 if system == "A" else 40) + number
-        assert one.translation == (A if system == "A" else B)[number]
+        assert one.segment.translation == (A if system == "A" else B)[number]
         assert one.seconds > 0
         assert (one.lp, one.checks) == ("en-de", (0, 1) if name == "anna" else (1, 1))
 
     def marks(one: Rating) -> tuple[list[tuple[str, str]], list[str]]:
         """The errors, and the fates of those that were there before."""
-        texts = [one.translation[e.start : e.end] if e.side == "translation" else "[missing]" for e in one.errors]
+        text = one.segment.translation
+        texts = [text[e.start : e.end] if e.side == "translation" else "[missing]" for e in one.errors]
         return list(zip(texts, (e.severity for e in one.errors), strict=True)), [s.fate for s in one.suggested or ()]
 
     north = ("nördlich davon", "minor")

@@ -45,14 +45,13 @@ def write_tsv(mqm_folder: Path, path: Path) -> Path:
 
 def write_candidates(mqm_folder: Path, path: Path) -> Path:
     """The stored candidates as a file that a model takes."""
-    texts = {(r.segment, r.system): r for r in read_mqm_tsv(write_tsv(mqm_folder, path.with_suffix(".tsv")))}
+    ratings = read_mqm_tsv(write_tsv(mqm_folder, path.with_suffix(".tsv")))
+    texts = {(r.segment.label, r.segment.system): r.segment for r in ratings}
     lines = []
     for item in json.loads(STORED.read_text(encoding="utf-8"))["segments"]:
-        rating = texts[item["segment"], item["system"]]
-        candidates = [
-            {"text": _answer(spans, rating.translation), "logprob": each} for spans, each in item["candidates"]
-        ]
-        texts_of = {"src": rating.source, "mt": rating.translation, "candidates": candidates}
+        one = texts[item["segment"], item["system"]]
+        candidates = [{"text": _answer(spans, one.translation), "logprob": each} for spans, each in item["candidates"]]
+        texts_of = {"src": one.source, "mt": one.translation, "candidates": candidates}
         lines.append(json.dumps({"id": item["segment"], "system": item["system"], **texts_of}) + "\n")
     path.write_text("".join(lines), encoding="utf-8")
     return path

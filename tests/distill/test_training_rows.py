@@ -16,12 +16,13 @@ from mbr_esd_metric import soft_f1
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
 from mbr_esd_metric.core.decision import CandidateColumns
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.decoding.decide import decide
 from mbr_esd_metric.distill.training_folder import held_out
 from mbr_esd_metric.distill.training_rows import (
     EQUAL_UTILITY,
     ONE_ANNOTATION,
-    HumanAnnotation,
+    AnnotatedSegment,
     choices,
     make_pairs,
     preference,
@@ -148,18 +149,18 @@ def test_rows_and_their_report() -> None:
             make_pairs([record(a, answer())], load_card(name))
 
 
-def human(source: str, translation: str, *marked: tuple[str, Severity, str]) -> HumanAnnotation:
+def human(source: str, translation: str, *marked: tuple[str, Severity, str]) -> AnnotatedSegment:
     spans = []
     for text, severity, category in marked:
         at = translation.rindex(text)
         spans.append(ErrorSpan(at, at + len(text), severity, category))
-    return HumanAnnotation(source, translation, "en-de", Annotation(spans))
+    return AnnotatedSegment(Segment(source, translation), Annotation(spans), "en-de")
 
 
 def test_real_answers_fit_the_grammar(mqm_folder: Path) -> None:
     grammar = re.compile(output_grammar())
     for rating in read_mqm(mqm_folder / "mqm_ted_ende.tsv").ratings[:1500]:
-        text, _ = get_format("json").answer(rating.annotation, rating.translation)
+        text, _ = get_format("json").answer(rating.annotation, rating.segment.translation)
         assert grammar.fullmatch(text), text
 
 
@@ -177,7 +178,7 @@ def test_selection_is_mostly_erroneous_and_deterministic() -> None:
 def test_an_erroneous_translation_is_never_taught_as_clean() -> None:
     lost = human("s", "a, b, c", (",", "minor", "Fluency/Punctuation"))  # its text occurs before
     others = [human(f"k{i}", "x falsch", ("falsch", "major", "Other")) for i in range(3)]
-    unplaced = HumanAnnotation("u", "x richtig", "en-de", Annotation().with_unplaced(["major"]))
+    unplaced = AnnotatedSegment(Segment("u", "x richtig"), Annotation().with_unplaced(["major"]), "en-de")
     chosen = select([lost, unplaced, *others], CARD, clean_share=0.5)
     assert (len(chosen.rows), chosen.inexpressible) == (3, 2)
 
@@ -187,7 +188,7 @@ def test_what_the_rule_chooses_is_learnt() -> None:
     texts = [(error, error, clean), ("no answer",), (clean, clean, error)]
     records = [replace(record(*some), id=str(i), source=f"source {i}", lp="en-de") for i, some in enumerate(texts)]
     chosen = choices(records, CARD)
-    assert [(item.source, len(item.annotation), item.lp) for item in chosen] == [
+    assert [(item.segment.source, len(item.annotation), item.lp) for item in chosen] == [
         ("source 0", 1, "en-de"),
         ("source 2", 0, "en-de"),
     ]

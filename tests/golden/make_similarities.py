@@ -55,7 +55,8 @@ def commit(path: str) -> str:
 def rater_pairs(path: str) -> list[Pair]:
     by_text = defaultdict(list)
     for rating in read_mqm_tsv(path):
-        by_text[rating.system, rating.segment, rating.target].append(rating.annotation)
+        one = rating.segment
+        by_text[one.system, one.label, one.translation].append(rating.annotation)
     return [(*pair, len(target)) for (*_, target), some in by_text.items() for pair in combinations(some, 2)]
 
 

@@ -76,18 +76,19 @@ def real_cases(folder: Path) -> list[Case]:
     how much longer the translation is than the source, all of them and with some left unrated."""
     by_cell: dict[tuple[str, str], list[Rating]] = defaultdict(list)
     for rating in read_mqm(folder / "sxs_mqm_generalMT2023_ende.3raters.tsv"):
-        by_cell[rating.system, rating.segment].append(rating)
+        by_cell[rating.segment.system, rating.segment.label].append(rating)
     systems = sorted({system for system, _ in by_cell})
     segments = sorted({segment for _, segment in by_cell}, key=int)
     cells = [[sorted(by_cell[s, n], key=lambda rating: rating.rater) for n in segments] for s in systems]
     raters = [np.array([[cell[r].mqm("google") for cell in row] for row in cells]) for r in range(3)]
     pairs = [Case(f"rater {a + 1} against {b + 1}", raters[b], raters[a]) for a, b in permutations(range(3), 2)]
 
-    ted = {(rating.system, rating.segment): rating for rating in read_mqm(folder / "mqm_ted_ende.tsv")}
+    ted = {(one.segment.system, one.segment.label): one for one in read_mqm(folder / "mqm_ted_ende.tsv")}
     segments = sorted({segment for _, segment in ted}, key=int)
     rows = [[ted[s, n] for n in segments] for s in sorted({system for system, _ in ted} - {"ref"})]
     gold = np.array([[rating.mqm("google") for rating in row] for row in rows])
-    longer = np.array([[-abs(len(rating.translation) / len(rating.source) - 1.1) for rating in row] for row in rows])
+    texts = [[rating.segment for rating in row] for row in rows]
+    longer = np.array([[-abs(len(one.translation) / len(one.source) - 1.1) for one in row] for row in texts])
     some = gold.copy()
     some[:, ::3] = np.nan
     ted_talks = [Case("TED length", gold, longer), Case("TED length, some unrated", some, np.round(longer, 1))]

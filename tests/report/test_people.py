@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mbr_esd_metric.adapters.ratings import Fate, MqmError, Rating, Suggestion, write_rating_lines
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.report.people import people_tables
 
 TEXT = "one two three"
@@ -15,10 +16,8 @@ def _rating(
 ) -> Rating:
     made = tuple(MqmError("minor", "", "translation", 4 * n, 4 * n + 3) for n in range(errors))
     suggested = None if fate is None else (Suggestion(MqmError("minor", None, "translation", 0, 3, 0.9), fate),)
-    seconds, texts = 10.0 * (1 + (fate is None)), (f"source {segment}", TEXT)
-    return Rating(
-        system, "d", str(segment), rater, *texts, made, "en-de", 0, score, True, seconds, suggested, 0, (1, 2)
-    )
+    seconds, rated = 10.0 * (1 + (fate is None)), Segment(f"source {segment}", TEXT, str(segment), system, "d")
+    return Rating(rated, rater, made, "en-de", 0, score, True, seconds, suggested, 0, (1, 2))
 
 
 RATINGS = [
@@ -50,6 +49,6 @@ def test_tables_of_a_campaign(tmp_path: Path) -> None:
 
 def test_ratings_without_times_claim_none(tmp_path: Path) -> None:
     write_rating_lines(tmp_path / "r.jsonl", RATINGS)
-    ratings = [Rating("A", "d", "1", "x", "source", TEXT, (), "en-de")]
+    ratings = [Rating(Segment("source", TEXT, "1", "A", "d"), "x", (), "en-de")]
     systems, people = people_tables(ratings, [tmp_path / "r.jsonl"])
     assert [systems.rows[0][-1].value, people.rows[0][2].value] == [None, None]

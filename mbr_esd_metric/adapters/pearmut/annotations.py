@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, cast
 from mbr_esd_metric.adapters.pearmut.campaign import character, utf16_units
 from mbr_esd_metric.adapters.ratings import Fate, MqmError, Rating, Suggestion, score_in_range
 from mbr_esd_metric.core.annotation import fold_severity
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import InputError, OptionError
 from mbr_esd_metric.files.paths import file_name
 from mbr_esd_metric.files.untrusted import finite, json_objects, read_json, reading
@@ -140,7 +141,7 @@ def ratings_of(campaign: Campaign, answers: Answers) -> list[Rating]:
             answers.left_out["answer that the same person gave anew: the last one counts"] += len(each) - 1
         with reading(f"screen {screen} of {person} in {campaign.name}"):
             *_, shown, item, value, _ = each[-1]
-            text, (document, segment) = item["tgt"][code], _place(numbers, shown, item, at)
+            text, (document, label) = item["tgt"][code], _place(numbers, shown, item, at)
             spans = value.get("error_spans") or [] if campaign.marked else []
             errors = tuple(error_of(span, text, campaign.tokens) for span in spans)
             suggested, added = None, len(errors)
@@ -152,7 +153,8 @@ def ratings_of(campaign: Campaign, answers: Answers) -> list[Rating]:
             source = str(item.get("src_text") or item.get("src") or "")
             ratings.append(
                 Rating(
-                    *(system, document, segment, person, source, text, errors, campaign.language_pair),
+                    Segment(source, text, label, system, document),
+                    *(person, errors, campaign.language_pair),
                     score=_score(campaign, value),
                     marked=campaign.marked,
                     seconds=sum(one.seconds for one in each),

@@ -10,14 +10,14 @@ no gold; the task's names of systems and numbers of segments are kept, so that a
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
-from mbr_esd_metric.adapters.esa_files import EsaData, RatedSegment, read_esa
+from mbr_esd_metric.adapters.esa_files import SourceSegment, TestSetTexts, read_esa
 from mbr_esd_metric.adapters.mqm_tsv import carry_span, check_same_text
 from mbr_esd_metric.adapters.ratings import MqmError, Rating, RatingData
 from mbr_esd_metric.adapters.wmt import layout as files
@@ -127,12 +127,11 @@ def import_mqm(human: RatingData, target: Target) -> Imported:
     `OptionError` for a reference or a system to rename that is not in the data."""
     ratings = [r for r in human if r.lp in (None, target.lp)]
     if not ratings:
-        pairs = ", ".join(sorted({r.lp for r in human if r.lp}))
-        raise InputError(f"{human.path}: no ratings of {target.lp}; there are: {pairs}")
+        raise InputError(f"{human.path}: no ratings of {target.lp}; there are: {', '.join(human.lps)}")
     counts = Counter({("rating", "of other language pairs: left out"): len(human) - len(ratings)})
-    segments = _segments(_identified(ratings, counts), target.lp, human.path, counts)
+    segments, ratings = _segments(_identified(ratings, counts), target.lp, human.path, counts)
     notes = [f"{number_of(count, noun)} {what}" for (noun, what), count in counts.items() if count]
-    raters = _rater_names(segments)
+    raters = _rater_names(ratings)
 
     def gold(cells: _Cells) -> _Gold:
         spans: dict[str, _Cells] = {
@@ -143,20 +142,20 @@ def import_mqm(human: RatingData, target: Target) -> Imported:
             spans[f"mqm.{_MERGED}"] = cells  # one rater a translation: together they are one full set
         return {"mqm": cells}, spans
 
-    return _import(segments, target, gold, notes)
+    return _import(segments, ratings, target, gold, notes)
 
 
-def import_segments(human: EsaData, target: Target) -> Imported:
+def import_texts(texts: TestSetTexts, target: Target) -> Imported:
     """Write a test set of the ESA that `read_esa` or `read_wmt26_esa` read, or of the texts that `read_task` read.
     Raises what `import_mqm` raises."""
-    if target.lp not in human.lps:
-        raise InputError(f"nothing of {target.lp}; there are: {', '.join(human.lps)}")
-    segments = [segment for segment in human.segments if segment.lp == target.lp]
-    ratings = [one for s in segments for each in s.ratings.values() for one in each]
+    if target.lp not in texts.lps:
+        raise InputError(f"nothing of {target.lp}; there are: {', '.join(texts.lps)}")
+    segments = [segment for segment in texts.segments if segment.lp == target.lp]
+    ratings = [one for data in texts.human for one in data if one.lp == target.lp]
     if len({one.score is None for one in ratings}) > 1:
         raise InputError("some annotations have a score and some have none; import ESA and MQM separately")
     kind = "mqm" if ratings and ratings[0].score is None else "esa"
-    waves = max((len(each) for segment in segments for each in segment.ratings.values()), default=0)
+    waves = max((len(each) for each in _by_translation(ratings).values()), default=0)
 
     def gold(cells: _Cells) -> _Gold:
         scores = {kind: cells} if waves else {}
@@ -171,13 +170,13 @@ def import_segments(human: EsaData, target: Target) -> Imported:
                 }
         return scores, spans if any(one.marked for one in ratings) else {}
 
-    counts = sorted(human.left_out.get(target.lp, {}).items())
-    notes = [f"{number_of(count, 'time')}: {reason}" for reason, count in counts]
+    counts = Counter(one.reason for data in texts.human for one in data.left_out if one.lp == target.lp)
+    notes = [f"{number_of(count, 'time')}: {reason}" for reason, count in sorted(counts.items())]
     notes += [f"up to {waves} annotations a translation"] if waves > 1 else []
-    return _import(segments, target, gold, notes, human.documents.get(target.lp, ()))
+    return _import(segments, ratings, target, gold, notes, texts.documents.get(target.lp, ()))
 
 
-def read_task(path: str | Path) -> EsaData:
+def read_task(path: str | Path) -> TestSetTexts:
     """The official segments of a task's test set, in the file's order: of mteval-task*-test25.tsv (WMT25), a row a
     segment and system, or mteval-test26.jsonl (WMT26), a segment a line; plain or compressed."""
     path = Path(path)
@@ -185,15 +184,15 @@ def read_task(path: str | Path) -> EsaData:
     segments = tuple(read_items(path, _wmt26) if of_wmt26 else read_esa([path], rated=False).segments)
     if not segments:
         raise InputError(f"{path}: no official segment in this file")
-    return EsaData(segments, {})
+    return TestSetTexts(segments)
 
 
-def _wmt26(item: Mapping[str, Any], lp: str, domain: str, document: str, place: str) -> list[RatedSegment]:
+def _wmt26(item: Mapping[str, Any], lp: str, domain: str, document: str, place: str) -> list[SourceSegment]:
     outputs = {str(system): str(text) for system, text in item["hyps"].items()}
     reference = (item.get("ref") or {}).get("text")
     if reference:
         outputs["refA"] = str(reference)
-    return [RatedSegment(lp, domain, document, place, str(item["src"]), outputs)]
+    return [SourceSegment(lp, domain, document, place, str(item["src"]), outputs)]
 
 
 def _identified(ratings: Sequence[Rating], counts: _Counts) -> list[Rating]:
@@ -202,42 +201,50 @@ def _identified(ratings: Sequence[Rating], counts: _Counts) -> list[Rating]:
     In bio-MQM they do not: documents are called after the system that translated them, and numbers come back
     with other sources. Then equal sources are one segment.
     """
-    named = [r for r in ratings if r.system]
+    named = [r for r in ratings if r.segment.system]
     counts["rating", "of a system without a name: left out"] = len(ratings) - len(named)
     sources: dict[tuple[str, str], set[str]] = {}
-    for rating in named:
-        sources.setdefault((rating.doc, rating.segment), set()).add(rating.source)
+    for one in (rating.segment for rating in named):
+        sources.setdefault((one.document, one.label), set()).add(one.source)
     if all(len(texts) == 1 for texts in sources.values()):
         return named
     places: dict[str, tuple[str, str]] = {}
-    for rating in named:
-        places.setdefault(rating.source, (rating.doc, str(len(places) + 1)))
+    for one in (rating.segment for rating in named):
+        places.setdefault(one.source, (one.document, str(len(places) + 1)))
     counts["source", "each taken as one segment, as documents and numbers do not name the segments"] = len(places)
-    return [replace(r, doc=places[r.source][0], segment=places[r.source][1]) for r in named]
+    renamed = []
+    for rating in named:
+        document, label = places[rating.segment.source]
+        renamed.append(replace(rating, segment=replace(rating.segment, document=document, label=label)))
+    return renamed
 
 
-def _segments(ratings: Sequence[Rating], lp: str, path: Path, counts: _Counts) -> list[RatedSegment]:
-    """The segments of ratings, each with the first spelling of its translations and one rating of each rater."""
-    segments: dict[tuple[str, str], RatedSegment] = {}
+def _segments(
+    ratings: Sequence[Rating], lp: str, path: Path, counts: _Counts
+) -> tuple[list[SourceSegment], list[Rating]]:
+    """The segments of ratings, each with the first spelling of its translations, and each rater's first rating."""
+    segments: dict[tuple[str, str], SourceSegment] = {}
     first: dict[tuple[str, str, str], Rating] = {}
+    kept: dict[tuple[str, str, str, str], Rating] = {}
     for rating in ratings:
-        key = (rating.doc, rating.segment)
-        segment = segments.setdefault(key, RatedSegment(lp, "all", *key, rating.source))
-        text = segment.outputs.setdefault(rating.system, rating.translation)
-        before = first.setdefault((*key, rating.system), rating)
-        if text != rating.translation:
+        rated = rating.segment
+        key, system = (rated.document, rated.label), rated.system
+        segment = segments.setdefault(key, SourceSegment(lp, "all", *key, rated.source))
+        text = segment.outputs.setdefault(system, rated.translation)
+        before = first.setdefault((*key, system), rating)
+        if text != rated.translation:
             counts["rating", "of another spelling of a translation: the first one is kept"] += 1
-            what = f"system {rating.system} for segment {rating.segment} of {rating.doc}"
-            check_same_text(path, what, text, before.line, rating.translation, rating.line)
-        by_system = segment.ratings.setdefault(rating.system, [])
-        if any(one.rater == rating.rater for one in by_system):
+            what = f"system {system} for segment {rated.label} of {rated.document}"
+            check_same_text(path, what, text, before.line, rated.translation, rating.line)
+        judgment = (*key, system, rating.rater)
+        if judgment in kept:
             counts["rating", "by a rater who had rated the same translation: the first is kept"] += 1
         else:
-            errors = tuple(_carried(error, rating.translation, text) for error in rating.errors)
-            by_system.append(replace(rating, errors=errors, score=None))
-    missing = len(segments) * len({r.system for r in ratings}) - len(first)
+            errors = tuple(_carried(error, rated.translation, text) for error in rating.errors)
+            kept[judgment] = replace(rating, segment=replace(rated, translation=text), errors=errors, score=None)
+    missing = len(segments) * len({r.segment.system for r in ratings}) - len(first)
     counts["translation", "not in the annotations: written as not supplied"] = missing
-    return list(segments.values())
+    return list(segments.values()), list(kept.values())
 
 
 def _carried(error: MqmError, text: str, into: str) -> MqmError:
@@ -248,11 +255,18 @@ def _carried(error: MqmError, text: str, into: str) -> MqmError:
     return replace(error, side=None, start=0, end=0) if place is None else replace(error, start=place[0], end=place[1])
 
 
-def _rater_names(segments: Sequence[RatedSegment]) -> dict[str, str]:
+def _by_translation(ratings: Iterable[Rating]) -> dict[tuple[str, str, str], list[Rating]]:
+    """Document, number of the segment and system -> the ratings of this translation, in order."""
+    cells: dict[tuple[str, str, str], list[Rating]] = defaultdict(list)
+    for one in ratings:
+        cells[one.segment.document, one.segment.label, one.segment.system].append(one)
+    return cells
+
+
+def _rater_names(ratings: Iterable[Rating]) -> dict[str, str]:
     """Rater -> the name of their file."""
     names: dict[str, str] = {}
-    raters = dict.fromkeys(one.rater for s in segments for each in s.ratings.values() for one in each)
-    for rater in raters:
+    for rater in dict.fromkeys(one.rater for one in ratings):
         name = "_".join(rater.split())
         file_name(name, "rater", ".seg.rating")
         if name == _MERGED or name in names.values():
@@ -261,7 +275,7 @@ def _rater_names(segments: Sequence[RatedSegment]) -> dict[str, str]:
     return names
 
 
-def ordered(segments: Iterable[RatedSegment]) -> list[RatedSegment]:
+def ordered(segments: Iterable[SourceSegment]) -> list[SourceSegment]:
     """The segments by number if all have one; each document stays in one piece."""
     listed = list(segments)
     if all(segment.number.isdecimal() for segment in listed):
@@ -271,20 +285,22 @@ def ordered(segments: Iterable[RatedSegment]) -> list[RatedSegment]:
 
 
 def _import(
-    segments: Sequence[RatedSegment],
+    segments: Sequence[SourceSegment],
+    ratings: Sequence[Rating],
     target: Target,
     gold: Callable[[_Cells], _Gold],
     notes: Sequence[str],
     documents: Sequence[Mapping[str, Any]] = (),
 ) -> Imported:
     layout, listed = target.layout(), ordered(segments)
-    names = target.names(system for s in listed for system in (*s.outputs, *s.ratings))
+    names = target.names(system for segment in listed for system in segment.outputs)
     systems = tuple(sorted(set(names.values())))
     references = target.references_among(systems)
     notes = list(notes)
     if names.get("ref", "ref") != "ref" and "ref" not in target.rename:
         notes.append(f"system ref is called {names['ref']}, as the standard reference of the test set")
-    rows = {name: [segment.ratings.get(old, []) for segment in listed] for old, name in names.items()}
+    rated = _by_translation(ratings)
+    rows = {name: [rated.get((s.document, s.number, old), []) for s in listed] for old, name in names.items()}
     cells = {name: row for name, row in rows.items() if any(row)}
     with TemporaryDirectory() as folder:
         new = replace(layout, data=Path(folder))
@@ -306,13 +322,12 @@ def _import(
             files.write_lines(new.task("documents"), map(json_text, documents))
         files.write_text(new.source(), (segment.source for segment in listed))
         _replace(layout, new, [segment.source for segment in listed])
-    ratings = [one for row in cells.values() for each in row for one in each]
     raters = {one.rater for one in ratings if one.rater}
-    rated = f", {number_of(len(ratings), 'rating')} by {number_of(len(raters), 'rater')}" if ratings else ""
+    by_people = f", {number_of(len(ratings), 'rating')} by {number_of(len(raters), 'rater')}" if ratings else ""
     summary = (
         f"{layout.test_set} {layout.lp} in {layout.data}: {number_of(len(systems), 'system')} "
         f"(references: {', '.join(references) or 'none'}), {number_of(len(listed), 'segment')} in "
-        f"{number_of(len({segment.document for segment in listed}), 'document')}{rated}"
+        f"{number_of(len({segment.document for segment in listed}), 'document')}{by_people}"
     )
     return Imported(layout, references, summary, tuple(notes))
 

@@ -15,7 +15,7 @@ import numpy as np
 from mbr_esd_metric._version import __version__
 from mbr_esd_metric.adapters.wmt import layout as files
 from mbr_esd_metric.adapters.wmt.layout import Layout
-from mbr_esd_metric.adapters.wmt.rating_files import Ratings, fault_note, read_ratings, write_ratings
+from mbr_esd_metric.adapters.wmt.rating_files import SpanSet, fault_note, read_ratings, write_ratings
 from mbr_esd_metric.adapters.wmt.test_set import StoredMetric, TestSet
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.segment import Segment
@@ -177,7 +177,7 @@ def metric_of_file(test_set: TestSet, name: str, path: Path) -> StoredMetric:
         for system, row in zip(test_set.systems, cells, strict=True)
     ]
     by_system = dict(zip(test_set.systems, annotations, strict=True))
-    ratings = Ratings.fitting(name, by_system, test_set.outputs, faults)
+    ratings = SpanSet.fitting(name, by_system, test_set.outputs, faults)
     notes = fault_note(f"{name}, {test_set.lp}", faults)
     covered = sum(cell is not None for row in cells for cell in row)
     if covered < scores.size:

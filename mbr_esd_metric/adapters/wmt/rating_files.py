@@ -97,7 +97,7 @@ def _stored(error: Mapping[str, Any]) -> MqmError:
 
 
 @dataclass(frozen=True, eq=False)
-class Ratings:
+class SpanSet:
     """One set of error spans over the test set: a rater's, such as "mqm.rater3", several raters' merged, or a metric's.
 
     Attributes:
@@ -115,7 +115,7 @@ class Ratings:
         outputs: Mapping[str, Sequence[str | None]],
         faults: Counter[str],
         systems: Collection[str] = (),
-    ) -> Ratings:
+    ) -> SpanSet:
         """The annotations of each system, cut to its translations, or only those of `systems`; `faults` counts how."""
         return cls(
             name,

@@ -24,7 +24,7 @@ from mbr_esd_metric.adapters.wmt.layout import (
     read_text,
     references_of,
 )
-from mbr_esd_metric.adapters.wmt.rating_files import Ratings, choose_ratings, fault_note, read_ratings
+from mbr_esd_metric.adapters.wmt.rating_files import SpanSet, choose_ratings, fault_note, read_ratings
 from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.core.signature import Settings, Signature
@@ -46,7 +46,7 @@ class StoredMetric:
 
     name: str
     scores: Floats
-    ratings: Ratings | None
+    ratings: SpanSet | None
     notes: tuple[str, ...] = ()
     settings: Settings = Settings()
     of_systems: Floats | None = None
@@ -77,7 +77,7 @@ class TestSet:
     references: Mapping[str, tuple[str | None, ...]]
     outputs: Mapping[str, tuple[str | None, ...]]
     gold: Floats
-    ratings: tuple[Ratings, ...]
+    ratings: tuple[SpanSet, ...]
     notes: tuple[str, ...] = ()
     added: Mapping[str, StoredMetric | InputError] = field(default_factory=dict)
 
@@ -104,7 +104,7 @@ class TestSet:
         """Evaluated systems x segments: characters of each translation, 0 if there is none."""
         return np.array([[len(text or "") for text in self.outputs[s]] for s in self.systems], np.int64)
 
-    def human_ratings(self, names: Sequence[str] = ()) -> tuple[Ratings, ...]:
+    def human_ratings(self, names: Sequence[str] = ()) -> tuple[SpanSet, ...]:
         """The gold spans, as `choose_ratings` says; `InputError` where there are no human ratings at all."""
         by_name = {ratings.name: ratings for ratings in self.ratings}
         if not by_name:
@@ -214,7 +214,7 @@ class TestSet:
         if metric.ratings is None:
             return None
 
-        def with_spans_of(*sets: Ratings) -> list[str]:
+        def with_spans_of(*sets: SpanSet) -> list[str]:
             return [
                 one for one in self.systems if any(cell is not None for of in sets for cell in of.both.get(one, ()))
             ]
@@ -265,7 +265,7 @@ class TestSet:
             return StoredMetric(name, scores, None, of_systems=systems)
         faults: Counter[str] = Counter()
         rows = read_ratings(self.layout.metric_file(name, "seg.rating"), self.outputs)
-        ratings = Ratings.fitting(name, rows, self.outputs, faults, self.systems)
+        ratings = SpanSet.fitting(name, rows, self.outputs, faults, self.systems)
         return StoredMetric(name, scores, ratings, fault_note(f"{name}, {self.lp}", faults), of_systems=systems)
 
     def scores_of(self, path: Path) -> Floats:
@@ -328,7 +328,7 @@ def load_test_set(
     evaluated = choose_ratings(files, info.gold)
     faults: Counter[str] = Counter()
     ratings = tuple(
-        Ratings.fitting(name, read_ratings(path, outputs), outputs, faults if name in evaluated else Counter(), systems)
+        SpanSet.fitting(name, read_ratings(path, outputs), outputs, faults if name in evaluated else Counter(), systems)
         for name, path in files.items()
     )
     return TestSet(

@@ -168,7 +168,7 @@ def test_campaigns_of_others() -> None:
         Campaign.of(made)
     answers, ratings = answers_of(made, *log), ratings_of(made, *log)
     assert (answers.left_out, answers.checks) == ({"tutorial": 1}, {"u": {"random_0": False}})
-    assert [(r.system, r.doc, r.segment, r.score) for r in ratings] == [
+    assert [(r.segment.system, r.segment.document, r.segment.label, r.score) for r in ratings] == [
         ("X", "news_###_doc", "1", 80),
         ("X", "news_###_doc", "2", 90),
         ("Y 2", "news_###_doc", "1", 70),
@@ -191,8 +191,7 @@ def test_protocols(tmp_path: Path) -> None:
     write_rating_lines(tmp_path / "r.jsonl", ratings)
     assert list(read_rating_lines(tmp_path / "r.jsonl")) == ratings
     refused("line 1: a score without errors", read_mqm, tmp_path / "r.jsonl")
-    (segment, _) = read_esa([tmp_path / "r.jsonl"]).segments
-    assert [one.marked for one in segment.ratings["X"]] == [False]
+    assert [list(data) for data in read_esa([tmp_path / "r.jsonl"]).human] == [ratings]
     sliders = [{"name": name, "min": 1, "max": 5, "step": 1} for name in ("fluency", "adequacy")]
     answer = {"X": {"score": None, "sliders": {"fluency": 5, "adequacy": 3}}}
     made = _theirs(protocol="MQM", sliders=sliders)
@@ -210,11 +209,12 @@ def test_ratings_that_cannot_stand_in_one_table_or_are_out_of_range(tmp_path: Pa
     (one,) = ratings_of(made, _log(made, [], 1.0))
     for other, message in (
         (replace(one, lp="en-zh"), "ratings of en-de and of en-zh"),
-        (replace(one, translation="Another"), "two translations of segment 1 of d by X"),
+        (replace(one, segment=replace(one.segment, translation="Another")), "two translations of segment 1 of d by X"),
         (replace(one, score=None), "report ESA and MQM separately"),
     ):
         refused(message, check_comparable, [one, other])
-    check_comparable([one, replace(one, source="unrelated", translation="Another")])
+    unrelated = replace(one.segment, source="unrelated", translation="Another")
+    check_comparable([one, replace(one, segment=unrelated)])
     for key, value in (("score", 1e9), ("score", -1), ("seconds", -0.5)):
         (tmp_path / "r.jsonl").write_text(json.dumps({**one.to_json(), key: value}), encoding="utf-8")
         refused("line 1: ", read_rating_lines, tmp_path / "r.jsonl")

@@ -9,24 +9,33 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mbr_esd_metric.adapters.esa_files import EsaData, read_esa
+from mbr_esd_metric.adapters.esa_files import TestSetTexts, read_esa
 from mbr_esd_metric.adapters.file_kinds import kind_of_import
 from mbr_esd_metric.adapters.rating_formats import read_mqm
 from mbr_esd_metric.adapters.ratings import MqmError, Rating, RatingData
 from mbr_esd_metric.adapters.wmt import TestSet, load_test_set
-from mbr_esd_metric.adapters.wmt.importing import Imported, Target, import_mqm, import_segments
+from mbr_esd_metric.adapters.wmt.importing import Imported, Target, import_mqm, import_texts
 from mbr_esd_metric.adapters.wmt.layout import read_scores
 from mbr_esd_metric.adapters.wmt.rating_files import choose_ratings
 from mbr_esd_metric.core.annotation import Annotation
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import InputError, MbrEsdError
 from mbr_esd_metric.scoring.wmt import make_scorer, score_test_set
 from tests.helpers.command import Command
 from tests.helpers.refused import refused
 
 
-def rating(system: str, segment: str, rater: str = "r1", doc: str = "d", **fields: object) -> Rating:
-    values: dict[str, Any] = {"source": f"source {segment}", "translation": f"{system} {segment}", "errors": ()}
-    return Rating(system, doc, segment, rater, **(values | fields))
+def rating(
+    system: str,
+    label: str,
+    rater: str = "r1",
+    doc: str = "d",
+    source: str | None = None,
+    translation: str | None = None,
+    **fields: Any,
+) -> Rating:
+    texts = source or f"source {label}", translation or f"{system} {label}"
+    return Rating(Segment(*texts, label, system, doc), rater, **fields)
 
 
 def imported(
@@ -197,14 +206,14 @@ def test_ratings_of_different_translations_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def esa() -> EsaData:
+def esa() -> TestSetTexts:
     """Three segments in two documents; C has 50 for each, and "A B" two annotations in en-uk, no score in en-de."""
     return read_esa([DATA / "wmt24-genmt-humeval.jsonl"])
 
 
-def test_one_annotation_a_translation(esa: EsaData, tmp_path: Path) -> None:
-    refused("there are: cs-uk_UA, en-cs", import_segments, esa, Target(tmp_path, "made", "en-fr"))
-    done = import_segments(esa, Target(tmp_path, "made", "en-cs"))
+def test_one_annotation_a_translation(esa: TestSetTexts, tmp_path: Path) -> None:
+    refused("there are: cs-uk_UA, en-cs", import_texts, esa, Target(tmp_path, "made", "en-fr"))
+    done = import_texts(esa, Target(tmp_path, "made", "en-cs"))
     assert "3 systems (references: refA), 3 segments in 2 documents, 5 ratings by 2 raters" in done.summary
     assert done.notes == ("2 times: error that is missing from the translation: has no span",)
     test_set = load_test_set(tmp_path, "made", "en-cs")
@@ -220,8 +229,8 @@ def test_one_annotation_a_translation(esa: EsaData, tmp_path: Path) -> None:
     assert read_scores(done.layout.human_file("esa", "sys.score"))["A_B"][0] == 80.0
 
 
-def test_several_annotations_count_their_mean_and_each_by_itself(esa: EsaData, tmp_path: Path) -> None:
-    done = import_segments(esa, Target(tmp_path, "wmt24", "en-uk"))
+def test_several_annotations_count_their_mean_and_each_by_itself(esa: TestSetTexts, tmp_path: Path) -> None:
+    done = import_texts(esa, Target(tmp_path, "wmt24", "en-uk"))
     assert "up to 2 annotations a translation" in done.notes
     mean = load_test_set(tmp_path, "wmt24", "en-uk")
     assert mean.gold[0, 0] == 80.0
@@ -229,7 +238,7 @@ def test_several_annotations_count_their_mean_and_each_by_itself(esa: EsaData, t
     second = load_test_set(tmp_path, "wmt24", "en-uk", gold="esa-human2")
     assert second.systems == ("A_B",)
     assert np.array_equal(second.gold, [[70.0, np.nan, np.nan]], equal_nan=True)
-    import_segments(esa, Target(tmp_path, "wmt25", "cs-uk_UA"))
+    import_texts(esa, Target(tmp_path, "wmt25", "cs-uk_UA"))
     first = load_test_set(tmp_path, "wmt25", "cs-uk_UA")  # the standard gold of WMT25 is the first annotation
     assert (first.info.gold, first.notes) == ("esa-human1", ())
     assert [ratings.name for ratings in first.human_ratings()] == ["esa-human1.merged"]
@@ -237,11 +246,11 @@ def test_several_annotations_count_their_mean_and_each_by_itself(esa: EsaData, t
         assert choose_ratings(["esa.merged", "mqm.rater1.merged"], gold) == [name]
 
 
-def test_annotations_without_a_score_are_mqm(esa: EsaData, tmp_path: Path) -> None:
-    import_segments(esa, Target(tmp_path, "wmt25", "en-de"))
+def test_annotations_without_a_score_are_mqm(esa: TestSetTexts, tmp_path: Path) -> None:
+    import_texts(esa, Target(tmp_path, "wmt25", "en-de"))
     test_set = load_test_set(tmp_path, "wmt25", "en-de")
     assert (test_set.info.gold, test_set.gold[0, 0]) == ("mqm", -6.0)
-    refused("some have none", import_segments, esa, Target(tmp_path, "mixed", "en-zh"))
+    refused("some have none", import_texts, esa, Target(tmp_path, "mixed", "en-zh"))
 
 
 def test_from_a_file_to_a_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mbr_esd: Command) -> None:

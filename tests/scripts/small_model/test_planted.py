@@ -6,9 +6,7 @@ import random
 from collections import Counter
 
 from planted import PLANTED_KINDS, Planter
-
-from mbr_esd_metric.core.annotation import Annotation
-from mbr_esd_metric.distill.training_rows import HumanAnnotation
+from spoilt import Pair
 
 SOURCE = "The government did not talk to Angela Merkel about the new rules on 14 May because she was unwell."
 TEXT = "Die Regierung hat am 14. Mai nicht mit Angela Merkel über die neuen Regelungen gesprochen, weil sie krank war."
@@ -17,8 +15,8 @@ NAMES = " ".join(f"{c}anesand" for c in "BDFGHKLMNPRSTVWZ")
 MORE = " ".join(f"{c}önigen {c}artung {c}erden {c}ichten {c}ungen" for c in "BDFGHKLMNPRSTVWZ")
 
 
-def clean(translation: str, source: str = "x") -> HumanAnnotation:
-    return HumanAnnotation(source, translation, "en-de", Annotation())
+def clean(translation: str, source: str = "x") -> Pair:
+    return Pair(source, translation, "en-de")
 
 
 def test_one_error_is_planted_where_it_says() -> None:
@@ -27,15 +25,14 @@ def test_one_error_is_planted_where_it_says() -> None:
     for seed in range(300):
         made = planter.plant(item, random.Random(seed))
         assert made is not None
-        [span], text = made.annotation, made.translation
-        kind = str(span.category).removeprefix("planted/")
-        kinds[kind] += 1
+        text = made.text
+        kinds[made.kind] += 1
         assert text != TEXT
-        assert TEXT.startswith(text[: span.start].rstrip())
-        if kind in ("negation", "omission"):
-            assert text[span.start : span.end] in TEXT, "the word before what is gone"
+        assert TEXT.startswith(text[: made.start].rstrip())
+        if made.kind in ("negation", "omission"):
+            assert text[made.start : made.end] in TEXT, "the word before what is gone"
             assert len(text) < len(TEXT)
         else:
-            assert TEXT.endswith(text[span.end :])
+            assert TEXT.endswith(text[made.end :])
     assert set(kinds) == set(PLANTED_KINDS)
     assert min(kinds["omission"], kinds["negation"]) > max(kinds["order"], kinds["form"], kinds["number"])

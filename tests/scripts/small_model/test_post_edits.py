@@ -30,5 +30,5 @@ def test_what_the_correction_changes_is_marked_and_the_worst_rated_have_major_er
     post_edits.main()
     ratings = read_qe(output).ratings
     assert [r.errors[0].severity for r in ratings[:10]] == ["major"] * 3 + ["minor"] * 7
-    texts = [[r.translation[span.start : span.end] for span in r.annotation] for r in ratings]
+    texts = [[r.segment.translation[span.start : span.end] for span in r.annotation] for r in ratings]
     assert texts == [*[["Katzen"]] * 10, [], ["sehr kleines"]]
