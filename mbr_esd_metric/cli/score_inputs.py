@@ -155,7 +155,7 @@ def _documents(args: argparse.Namespace, lp: str | None) -> dict[str, Document]:
 
 def _of_documents(args: argparse.Namespace, documents: Mapping[str, Document], lp: str | None) -> Texts:
     _check_marked(args.output, documents)
-    whole = next({unit.id: unit.translation for unit in one.units} for one in documents.values())
+    whole = next({unit.segment.label: unit.segment.translation for unit in one.units} for one in documents.values())
     judged, changed = documents, {}
     if args.changed_from:
         judged = _changed(args, documents, lp)
@@ -167,19 +167,12 @@ def _of_documents(args: argparse.Namespace, documents: Mapping[str, Document], l
                 print(printable(f"note: {path}: {note}"), file=sys.stderr)
     segments = {
         path: [
-            Segment(
-                unit.source,
-                unit.translation,
-                f"unit {unit.id} of {path}",
-                system,
-                unit.document or path,
-                known=unit.context,
-            )
-            for unit in document.units
+            replace(one, label=f"unit {one.label} of {path}", system=system, document=one.document or path)
+            for one in (unit.segment for unit in document.units)
         ]
         for system, (path, document) in zip(short_names(judged), judged.items(), strict=True)
     }
-    places = {path: [Place(path, unit.id, unit.line) for unit in one.units] for path, one in judged.items()}
+    places = {path: [Place(path, unit.segment.label, unit.line) for unit in one.units] for path, one in judged.items()}
     return Texts(segments, places, judged, changed, whole)
 
 

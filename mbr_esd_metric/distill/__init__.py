@@ -1,1 +1,1 @@
-"""Distillation: preference pairs from candidates, the supervised start, and DPO."""
+"""Distillation: TRL training data for DPO and supervised fine-tuning."""

@@ -1,5 +1,5 @@
-"""The folder that TRL trains from: the data set, a configuration for all weights and one for an adapter, and the card
-that makes each result a model folder."""
+"""The training folder for TRL: the data set, configurations for full fine-tuning and for LoRA, and the ``hparams.yaml``
+that make the results model folders."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ Method = Literal["dpo", "sft"]
 #: The share of the rows that is held out for validation.
 _HELD_OUT = 0.1
 
-#: Settings of all weights (METHOD.yaml), and of an adapter on one GPU of 80 GB (METHOD-lora.yaml).
+#: TRL settings for full fine-tuning (METHOD.yaml), and for LoRA on one GPU with 80 GB (METHOD-lora.yaml).
 _RECIPES = Path(__file__).parent / "recipes"
-#: Options of the model that stay those of the result.
+#: Options that the trained model inherits from the model.
 _INHERITED = ("format", "location", "prompt", "grounded", "temperature", "top_k", "max_tokens")
 
 
 def held_out(sources: Sequence[str]) -> list[bool]:
-    """Whether each row belongs to the validation part: whole sources, in a random order, until a tenth of the rows is
-    reached. Raises `InputError` if there is only one source."""
+    """Whether each row is held out for validation. Sources are held out in random order, with all of their rows, until
+    a tenth of the rows is reached. Raises `InputError` if there is only one source."""
     sizes = Counter(sources)
     if len(sizes) < 2:
-        raise InputError("all rows have the same source, so none can be held out; give more")
+        raise InputError("all rows have the same source, so none can be held out; use data with several sources")
     names = sorted(sizes)
     random.Random(0).shuffle(names)
     enough, chosen, rows = _HELD_OUT * sizes.total(), {names[0]}, sizes[names[0]]
@@ -55,17 +55,20 @@ def write_training_folder(
     *,
     greedy: bool = True,
 ) -> list[Path]:
-    """Write ``train.jsonl``, ``validation.jsonl``, ``METHOD.yaml``, ``METHOD-lora.yaml``, and the folders ``model`` and
-    ``lora`` with the ``hparams.yaml`` of what is trained into them. Returns the files.
+    """Write ``train.jsonl``, ``validation.jsonl``, ``METHOD.yaml``, ``METHOD-lora.yaml``, and the output folders
+    ``model`` and ``lora``, each with an ``hparams.yaml``. Returns the data and configuration files.
 
     Args:
-        rows, held: of the data set, and which of them are for validation.
+        folder: the training folder; created if missing.
+        method: the TRL command.
+        rows: the data set.
+        held: whether each row is for validation.
         card: the model to train.
-        signature: what the rows are; it becomes the first line of the configurations.
-        greedy: whether the result is to answer greedily, as one that learnt MBR's choices.
+        signature: the signature of the rows, written to the first line of the configurations.
+        greedy: whether the trained model decodes greedily, as a model that has learnt MBR decisions.
 
     Raises:
-        EngineError: the weights of the model must be merged or fetched, and cannot be.
+        EngineError: the weights cannot be downloaded, or the adapter cannot be merged into them.
     """
     folder.mkdir(parents=True, exist_ok=True)
     written = []
@@ -92,8 +95,8 @@ def write_training_folder(
 
 
 def _base(card: ModelCard) -> tuple[str, str | None]:
-    """The hub id and revision, or the folder, of the weights to train; with an adapter, of those that it is merged
-    into."""
+    """The hub id and revision of the weights to train, or their folder; for a model with an adapter, the folder with
+    the merged weights."""
     from mbr_esd_metric.generation.embedded import with_weights
     from mbr_esd_metric.generation.pretrained import merged_folder
 
@@ -102,7 +105,7 @@ def _base(card: ModelCard) -> tuple[str, str | None]:
 
 
 def _write_card(folder: Path, card: ModelCard, base: str | None, greedy: bool) -> None:
-    """Write the ``hparams.yaml`` of what is trained into a folder: an adapter of `base`, or all weights."""
+    """Write the ``hparams.yaml`` of a trained model: an adapter of `base`, or full weights if `base` is None."""
     import yaml
 
     from mbr_esd_metric.metric.model_folder import CLASS_IDENTIFIER
@@ -115,7 +118,7 @@ def _write_card(folder: Path, card: ModelCard, base: str | None, greedy: bool) -
     options, defaults = settings(card), settings(ModelCard(""))
     hparams |= {name: options[name] for name in _INHERITED if options[name] != defaults[name]}
     prompt = Path(card.prompt).expanduser()
-    if card.prompt not in built_in("json") and prompt.is_file():  # a folder names nothing outside itself
+    if card.prompt not in built_in("json") and prompt.is_file():  # a model folder is self-contained
         (folder / "prompt.txt").write_bytes(prompt.read_bytes())
         hparams["prompt"] = "prompt.txt"
     write_whole(folder / "hparams.yaml", yaml.safe_dump(hparams, sort_keys=False))

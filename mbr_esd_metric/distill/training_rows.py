@@ -1,17 +1,17 @@
-"""Rows that TRL trains from: preference pairs of stored candidates, and examples of answers.
+"""Rows of TRL training data: preference pairs of stored candidates, and supervised examples.
 
-Pairs (paper, Section 6) are the best MBR candidate of a segment against the worst. Of the valid candidates with
-expected utilities U under MBR,
+A preference pair (paper, Section 6) consists of the best and the worst MBR candidate of a segment. For valid candidates
+with expected utilities U under MBR,
 
     chosen = argmax U,    rejected = argmin U
 
-Ties go to the likelier candidate, then to the lower index, on both sides. A segment gives no pair where the two are
-the same annotation or their utilities are equal (within `core.decision_problem.TIE`).
+On both sides, ties are broken by the higher log-probability, then by the lower index. A segment yields no pair if all
+candidates have the same annotation, or if the utilities are equal (within `core.decision_problem.TIE`).
 
-Examples are people's annotations, or MBR's choices, in the words of the answer. Most of them carry errors: with the
-natural share of clean translations, a small model learns that "no error" is the safest answer. Only errors that the
-answer can express are taught: the place of an error is the first occurrence of its text, so if the third of several
-commas is wrong, no answer can say so.
+Supervised examples are human annotations or MBR decisions, written in the answer format. Most of them contain errors:
+with the natural share of error-free translations, a small model learns to always answer "no error". Errors that the
+format cannot express are omitted: an error is located at the first occurrence of its text, so that, for example, an
+error in the third of several commas cannot be expressed.
 """
 
 from __future__ import annotations
@@ -40,52 +40,54 @@ from mbr_esd_metric.metric.card import ModelCard
 from mbr_esd_metric.prompting.formats import get_format
 from mbr_esd_metric.prompting.prompt import Prompt
 
-#: Why a segment gives no pair.
+#: Reasons why a segment yields no pair.
 NO_VALID = "no valid candidate"
-ONE_ANNOTATION = "all candidates are one annotation"
-EQUAL_UTILITY = "all candidates have one utility"
-#: Annotations with more errors, or with a longer error text (in characters), are not examples.
+ONE_ANNOTATION = "all candidates have the same annotation"
+EQUAL_UTILITY = "all candidates have the same utility"
+#: Annotations with more errors, or with a longer span (in characters), are not used as examples.
 MAX_ERRORS, MAX_SPAN = 6, 80
-#: Translations with more characters are not examples.
+#: Translations with more characters are not used as examples.
 MAX_CHARACTERS = 350
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingRow:
-    """A row of the data set: its columns, and the source text, which is in one part of the data set alone."""
+    """A row of the data set: its columns, and its source, by which rows are split into training and validation."""
 
     source: str
     content: Mapping[str, Any]
 
 
 def _question(prompt: Prompt, source: str, translation: str, lp: str | None) -> list[dict[str, str]]:
-    """The question about a translation, as the messages that the model is asked with."""
+    """The prompt for a translation, as chat messages."""
     turns = [*prompt.turns, ("user", prompt.render(source, translation, lp))]
     return [{"role": role, "content": content} for role, content in turns]
 
 
 def question_of(card: ModelCard) -> Prompt:
-    """The prompt of a model that can be trained. Raises `OptionError` for a model without weights, one whose answers
-    tag given words, or one with examples."""
+    """The prompt of a trainable model. Raises `OptionError` for a model without weights, with few-shot examples, or
+    with an answer format that requires another engine."""
     if not card.model:
-        raise OptionError(f"--model {card.name} has no weights to train; give one with weights, such as mbr-esd-llama")
+        raise OptionError(f"--model {card.name} has no weights to train; use one with weights, such as mbr-esd-llama")
     if card.shots is not None:
-        raise OptionError(
-            "--model has shots=, examples in the question; a trained model is asked without, leave it out"
-        )
+        raise OptionError("--model has few-shot examples (shots=), which a trained model does not use; remove shots=")
     answers = get_format(card.decision.format)
     if answers.engine:
         raise OptionError(
-            f"--model has format={answers.name}, whose answers TRL does not train (they are engine={answers.engine}'s "
-            "alone); take format=json or compact"
+            f"--model has format={answers.name}, which only engine={answers.engine} supports and TRL cannot "
+            "train; use format=json or compact"
         )
     return answers.prompt(card.prompt)
 
 
 @dataclass(frozen=True, slots=True)
 class PreferenceData:
-    """The pairs of a corpus, in the order of the segments; `report` has their numbers, and why segments gave none and
-    candidates were not read, as lines of text."""
+    """The pairs of a corpus, in the order of the segments.
+
+    Attributes:
+        report: a summary with the number of pairs, the reasons for segments without a pair, and the reasons for invalid
+            candidates.
+    """
 
     rows: Sequence[TrainingRow]
     report: str
@@ -95,16 +97,17 @@ def make_pairs(records: Iterable[CandidateRecord], card: ModelCard) -> Preferenc
     """The pairs of all segments, in order.
 
     Args:
-        records: candidates, whose language pair, if there is one, was named in the question.
-        card: the model that they were sampled from, as it was sampled; its rule and utility say what is better.
+        records: candidates. The prompt names the language pair of a record, if it has one.
+        card: the model that the candidates were sampled from, with its sampling settings; its rule and utility rank the
+            candidates.
 
     Raises:
-        InputError: no segment gives a pair.
-        OptionError: the rule does not go by expected utility, or the model cannot be trained.
+        InputError: no segment yields a pair.
+        OptionError: the rule does not maximise expected utility, or the model cannot be trained.
     """
     rule = card.decision.rule_instance
     if not (rule.by_utility and isinstance(rule, SegmentRule)):
-        raise OptionError(f"pairs go by expected utility, as the rule 'mbr' does, not {rule.name!r}; give ?rule=mbr")
+        raise OptionError(f"pairs need a rule that maximises expected utility, not {rule.name!r}; use ?rule=mbr")
     prompt = question_of(card)
     rows: list[TrainingRow] = []
     without: Counter[str] = Counter()
@@ -113,8 +116,8 @@ def make_pairs(records: Iterable[CandidateRecord], card: ModelCard) -> Preferenc
     for record in records:
         if others := {*record.columns.different_formats} - {None, card.decision.format}:
             raise InputError(
-                f"{record.label}: its candidates are in the format {first_of(sorted(map(str, others)))}, and the pairs "
-                f"are in {card.decision.format}; give candidates in one format"
+                f"{record.label}: its candidates have the format {first_of(sorted(map(str, others)))}, but pairs have "
+                f"{card.decision.format}; use candidates in one format"
             )
         try:
             decision = _decision(record, card)
@@ -131,8 +134,8 @@ def make_pairs(records: Iterable[CandidateRecord], card: ModelCard) -> Preferenc
     if not rows:
         why = [f"{number_of(count, 'segment')}: {reason}" for reason, count in without.most_common()] or ["no segments"]
         raise InputError(
-            f"there is no preference pair ({', '.join(why)}{example and f'; {example}'}); sample more candidates, at a "
-            "higher temperature, or check that the candidates belong to these translations"
+            f"no preference pairs ({', '.join(why)}{example and f'; {example}'}); sample more candidates or raise the "
+            "temperature, and check that the candidates belong to these translations"
         )
     pairs = [row.content for row in rows]
     lines = [f"{number_of(len(pairs), 'pair')} of {number_of(len(pairs) + without.total(), 'segment')}"]
@@ -140,7 +143,7 @@ def make_pairs(records: Iterable[CandidateRecord], card: ModelCard) -> Preferenc
     lines += ["  " + ", ".join(f"{lp}: {count}" for lp, count in sorted(lps.items()))] if len(lps) > 1 else []
     for reason, count in sorted(without.items()):
         lines.append(f"  {count:>6}  no pair: {reason}{f' ({example})' if reason == NO_VALID else ''}")
-    lines += [f"  {number_of(n, 'candidate')} not read: {why}" for why, n in unread.most_common()]
+    lines += [f"  {number_of(n, 'candidate')} invalid: {why}" for why, n in unread.most_common()]
     gap = statistics.fmean(pair["chosen_utility"] - pair["rejected_utility"] for pair in pairs)
     chosen, rejected = (statistics.fmean(len(p[of][0]["content"]) for p in pairs) for of in ("chosen", "rejected"))
     lines.append(f"  means: utility gap {gap:.4g}; {chosen:.4g} characters chosen, {rejected:.4g} rejected")
@@ -148,14 +151,14 @@ def make_pairs(records: Iterable[CandidateRecord], card: ModelCard) -> Preferenc
 
 
 def _decision(record: CandidateRecord, card: ModelCard) -> Decision:
-    """The decision for a segment, which errors name. Raises as `decide`."""
+    """The decision for a segment. Raises the exceptions of `decide`, with the label of the segment."""
     with labelled(record.label):
         return decide_segment(record.columns, record.translation, card.decision, source=record.source)
 
 
 def preference(record: CandidateRecord, decision: Decision, prompt: Prompt) -> TrainingRow | str:
-    """The pair of one segment in TRL's conversational preference format, with the expected utilities of both answers
-    (higher is better); or why there is none (`ONE_ANNOTATION`, `EQUAL_UTILITY`)."""
+    """The pair of one segment in TRL's conversational preference format, with the expected utility of each answer
+    (higher is better); or the reason why there is none (`ONE_ANNOTATION`, `EQUAL_UTILITY`)."""
     if decision.distinct == 1:
         return ONE_ANNOTATION
     utilities = decision.expected_utilities
@@ -163,7 +166,7 @@ def preference(record: CandidateRecord, decision: Decision, prompt: Prompt) -> T
     if decision.expected_utility - lowest <= TIE:
         return EQUAL_UTILITY
     if decision.index is None:
-        raise OptionError("pairs need a rule that chooses a candidate, which this one does not")
+        raise OptionError("pairs need a rule that selects one of the candidates")
     logprobs = [-math.inf if one is None else one for one in record.columns.logprobs]
     rejected = max((i for i, value in enumerate(utilities) if value <= lowest + TIE), key=logprobs.__getitem__)
     content = {
@@ -180,7 +183,7 @@ def preference(record: CandidateRecord, decision: Decision, prompt: Prompt) -> T
 
 
 def pairs_signature(card: ModelCard) -> Signature:
-    """The signature of the pairs, whatever the language pairs of the segments."""
+    """The signature of the pairs, which does not depend on language pairs."""
     decision = card.decision
     fields = {} if decision.rule == "mbr" else {"d": decision.rule}
     fields |= {"u": decision.effective_utility, "w": str(decision.weights), "b": f"{BETA:g}", "g": f"{GAMMA:g}"}
@@ -191,9 +194,11 @@ def pairs_signature(card: ModelCard) -> Signature:
 
 @dataclass(frozen=True, slots=True)
 class AnnotatedSegment:
-    """A segment and a rater's annotation of it, or a model's; `lp` is "" if it is unknown. A span's category is the
-    published one ("Accuracy/Mistranslation"). An answer is a set of errors: if two have the same characters and
-    severity, the model learns the first."""
+    """An annotation of one segment, by a rater or a model, to learn from.
+
+    Categories are as published ("Accuracy/Mistranslation"). Of several spans with the same characters and severity,
+    only the first is kept. `lp` is "" if it is unknown.
+    """
 
     segment: Segment
     annotation: Annotation
@@ -205,8 +210,13 @@ class AnnotatedSegment:
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Examples to learn from: how many of the rows are clean, without an error; and how many errors are inexpressible,
-    left out because they have no place, or their text occurs earlier in the translation."""
+    """Supervised examples.
+
+    Attributes:
+        clean: the number of rows without an error.
+        inexpressible: the number of errors omitted because they have no location, or because their text occurs earlier
+            in the translation.
+    """
 
     rows: Sequence[TrainingRow]
     clean: int
@@ -214,8 +224,9 @@ class Examples:
 
 
 def choices(records: Iterable[CandidateRecord], card: ModelCard) -> list[AnnotatedSegment]:
-    """The annotation that the model's rule chooses for each segment. A segment without a valid candidate is left out.
-    Raises as `decide`, with the segment; and `InputError` if no segment at all has a valid candidate."""
+    """The annotation that the model's rule selects for each segment; segments without a valid candidate are omitted.
+    Raises the exceptions of `decide`, with the label of the segment, and `InputError` if no segment has a valid
+    candidate."""
     chosen, why = [], ""
     for record in records:
         try:
@@ -236,14 +247,19 @@ def select(
     clean_share: float | None = 0.1,
     max_characters: int = MAX_CHARACTERS,
 ) -> Examples:
-    """Choose the examples to learn from, in the prompt and format of the model that is to learn. The choice is
-    deterministic, whatever the order of the annotations. Raises `InputError` if nothing fits the limits, and as
-    `question_of`.
+    """Select examples, in the prompt and format of the model to train. The selection is deterministic and independent
+    of the order of the annotations.
 
     Args:
-        examples: most examples; None takes all.
-        clean_share: share of examples without an error, in [0, 1); None takes them as they come.
-        max_characters: of a translation; longer ones are left out.
+        annotations: the annotations to select from.
+        card: the model to train.
+        examples: the maximum number of examples; None for all.
+        clean_share: the share of examples without an error, in [0, 1); None for the natural share.
+        max_characters: the maximum length of a translation.
+
+    Raises:
+        InputError: no annotation is within the limits.
+        OptionError: the model cannot be trained.
     """
     prompt, answers = question_of(card), get_format(card.decision.format)
     with_errors: list[tuple[str, TrainingRow]] = []
@@ -266,7 +282,7 @@ def select(
         (with_errors if annotation else clean).append((digest, row))
     if not with_errors and not clean:
         raise InputError(
-            f"no annotation fits the limits: translations of at most {max_characters} characters, at most "
+            f"no annotation is within the limits: at most {max_characters} characters in the translation, and at most "
             f"{MAX_ERRORS} errors"
         )
     share = len(clean) / (len(with_errors) + len(clean)) if clean_share is None else clean_share

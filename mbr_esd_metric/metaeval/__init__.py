@@ -1,8 +1,8 @@
-"""Meta-evaluation: how well a metric agrees with human judgement.
+"""Meta-evaluation: the agreement of metrics with human judgements.
 
 Functions take arrays (systems x segments, NaN = unrated) and return frozen results.
 
-`spa`, `acc_eq`, `perm_both` and `rank_metrics` give the numbers of google-research/mt-metrics-eval.
+`spa`, `acc_eq`, `perm_both` and `rank_metrics` reproduce google-research/mt-metrics-eval.
 """
 
 from mbr_esd_metric.metaeval.correlation import acc_eq, correlation, pairwise_accuracy, system_correlation, system_means

@@ -1,15 +1,16 @@
-"""Calibration: how often does a human confirm what a metric marks with confidence c?
+"""Calibration of span confidences against human annotations.
 
-A *predicted span* is an error span of a metric, or one of its characters, with a confidence c. A human *confirms* it to
-the degree y in [0, 1]. For a span, y is the share of its characters that the human marks; for a character it is 1 or 0;
-of several raters the mean counts. Severity plays no part, because a confidence says that there is an error, not how bad
-it is. (`precision_recall` has curves of the span measures of leaderboards, in which severity counts.)
+A *predicted span* is an error span of a metric, or one of its characters, with a confidence c. Its *confirmation* y in
+[0, 1] is the share of its characters that a human marks (for a character, 1 or 0), averaged over raters. Severity is
+ignored, because a confidence is the probability of an error, whatever its severity. (`spans.precision_recall_curve` has
+curves of the span measures of leaderboards, which depend on severity.)
 
-* Reliability: for predicted spans in bins of c, the mean of c beside the mean of y.
+* Reliability: the mean of c and the mean of y of the predicted spans in each bin of c.
 * Expected calibration error: the mean over predicted spans of ``|mean c - mean y|`` of their bin.
-* Precision and recall at each threshold on c: the mean of y over the predicted spans that stay, and the share of what
-  humans mark that these cover (for spans the mean over human spans, for characters over characters).
-* Risk and coverage: with predicted spans in order of falling confidence, the share that is kept, and 1 - its precision.
+* Precision and recall at each threshold on c: the mean of y over the remaining predicted spans, and the share of human
+  marks that they cover (for spans, averaged over human spans; for characters, over marked characters).
+* Risk and coverage, with predicted spans in descending order of confidence: 1 - precision of the spans above a
+  threshold, and their share of all spans.
 """
 
 from __future__ import annotations
@@ -35,13 +36,14 @@ _BINS = 10
 
 @dataclass(frozen=True)
 class Predicted:
-    """Spans of a metric beside those of humans.
+    """Predicted spans and their confirmation by humans.
 
     Attributes:
         confidence, confirmed: c and y of each predicted span, in [0, 1], shape (n,).
-        segment: the place of its translation, counted over all systems one after the other, shape (n,).
-        reached: for each thing that humans mark, the highest confidence of a predicted span over it, or -1; shape (m,).
-        weight: of each of these things, shape (m,).
+        segment: the index of its translation in the flattened systems x segments matrix, shape (n,).
+        reached: for each human mark (a marked character), the highest confidence of a predicted span that covers it, or
+            -1; shape (m,).
+        weight: the weight of each mark in recall, shape (m,).
     """
 
     confidence: Floats
@@ -60,10 +62,11 @@ def predicted_spans(
     lengths: npt.ArrayLike,
     level: CalibrationLevel = "span",
 ) -> Predicted:
-    """The predicted spans of a metric about every translation that somebody rated; arguments as of `evaluate_spans`.
+    """The predicted spans of a metric on every rated translation, with their confirmation.
 
-    Raises `InputError`: a rated translation without prediction, or a span without confidence or past the end of its
-    translation; names system and segment (from 1).
+    The arguments are those of `evaluate_spans`. Raises `InputError` for a rated translation without a prediction, a
+    span without a confidence, or one beyond the end of its translation; the message has the system and the segment
+    (from 1).
     """
     sizes = np.asarray(lengths, dtype=np.int64)
     rows: list[tuple[float, float, int]] = []
@@ -99,7 +102,8 @@ def predicted_spans(
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """The means of `count` predicted spans, at least 1, with confidences in [low, high), in the last bin up to 1."""
+    """The mean confidence and confirmation of `count` >= 1 predicted spans with confidences in [low, high); the last
+    bin includes 1."""
 
     low: float
     high: float
@@ -109,7 +113,7 @@ class Bin:
 
 
 def reliability(predicted: Predicted) -> list[Bin]:
-    """The predicted spans in ten bins of equal width, without the empty ones."""
+    """The reliability of predicted spans, in ten bins of equal width; empty bins are omitted."""
     at = np.minimum((predicted.confidence * _BINS + 1e-12).astype(np.intp), _BINS - 1)
     bins = []
     for k in np.unique(at).tolist():
@@ -119,15 +123,15 @@ def reliability(predicted: Predicted) -> list[Bin]:
 
 
 def calibration_error(predicted: Predicted) -> float:
-    """The expected calibration error, in [0, 1], lower is better; NaN without any predicted span."""
+    """The expected calibration error, in [0, 1], lower is better; NaN without predicted spans."""
     parts = [b.count * abs(b.confidence - b.confirmed) for b in reliability(predicted)]
     return sum(parts) / len(predicted) if parts else math.nan
 
 
 @dataclass(frozen=True)
 class ThresholdCurve:
-    """Precision, recall and coverage of the predicted spans of at least each confidence, from the highest one down,
-    shape (t,); coverage is the share of the predicted spans that stay."""
+    """Precision, recall and coverage of the predicted spans at each threshold, in descending order, shape (t,).
+    Coverage is the share of spans whose confidence is at least the threshold."""
 
     threshold: Floats
     precision: Floats
@@ -141,17 +145,17 @@ class ThresholdCurve:
 
     @property
     def average_precision(self) -> float:
-        """The area under precision over recall, as steps; NaN without any predicted span."""
+        """The area under the precision-recall curve, as a step function; NaN without predicted spans."""
         return _area(self.recall, self.precision)
 
     @property
     def mean_risk(self) -> float:
-        """The area under risk over coverage, as steps; lower is better; NaN without any predicted span."""
+        """The area under the risk-coverage curve, as a step function; lower is better; NaN without predicted spans."""
         return _area(self.coverage, self.risk)
 
     @property
     def best_f1(self) -> float:
-        """The highest harmonic mean of precision and recall over all thresholds; 0 without any predicted span."""
+        """The highest harmonic mean of precision and recall over all thresholds; 0 without predicted spans."""
         total = self.precision + self.recall
         f1 = np.divide(2 * self.precision * self.recall, total, out=np.zeros_like(total), where=total > 0)
         return float(f1.max(initial=0.0))
@@ -169,7 +173,7 @@ def threshold_curve(predicted: Predicted) -> ThresholdCurve:
     right = np.bincount(of, predicted.confirmed, len(threshold)).cumsum()
     order = np.argsort(-predicted.reached, kind="stable")
     sums = np.concatenate([[0.0], predicted.weight[order].cumsum()])
-    # A predicted span covers a thing that humans mark if its confidence reaches the threshold.
+    # A human mark is recalled if the confidence of a predicted span over it reaches the threshold.
     recalled = sums[np.searchsorted(-predicted.reached[order], -threshold, "right")]
     total = predicted.weight.sum()
     recall = recalled / total if total else np.zeros_like(recalled)
@@ -177,7 +181,7 @@ def threshold_curve(predicted: Predicted) -> ThresholdCurve:
 
 
 def _confidences(annotation: Annotation, length: int) -> Floats:
-    """The highest confidence over each character, -1 outside of all spans, shape (length,)."""
+    """The highest confidence of a span over each character, -1 outside all spans, shape (length,)."""
     annotation.check_length(length)
     highest = np.full(length, -1.0)
     for span in annotation:

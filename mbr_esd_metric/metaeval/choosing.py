@@ -1,8 +1,8 @@
-"""The choice of each rule, and of the oracle, among the first N candidates of each translation.
+"""Decisions of rules and of the oracle on the first N candidates of each translation.
 
-The oracle knows the raters. From each translation's candidates it takes the one with the highest mean similarity to the
-human annotations, so no rule over the same candidates can do better. With one rater it can follow that rater's habits;
-with several it is the multi-annotator bound that the paper leaves to future work.
+The oracle selects the candidate with the highest mean similarity to the human annotations of the translation, which is
+an upper bound for all rules on the same candidates. With one rater, it can overfit to that rater; with several, it is
+the multi-annotator bound that the paper leaves to future work.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from mbr_esd_metric.metaeval.spans import AnnotationMatrix
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """One translation and its candidates, in the order in which they were sampled.
+    """One translation and its candidates, in sampling order.
 
-    Messages name it by its label, or by its place in the matrix. Candidates that name omissions need the source.
+    Attributes:
+        label: the name in messages; if empty, the position in the matrix is used.
+        source: the source, needed to locate omissions.
     """
 
     translation: str
@@ -39,27 +41,31 @@ SampledMatrix: TypeAlias = Sequence[Sequence[Sampled | None]]
 
 
 def choosing_rules() -> list[str]:
-    """Names of the rules that do not know the raters, except those that take the only candidate."""
+    """Names of the rules that do not use human annotations, except those for a single candidate."""
     return [name for name, rule in rules(references=False).items() if rule.candidates != "one"]
 
 
 def choose_all(
     sampled: SampledMatrix, options: DecisionOptions, size: int | None = None, human: Sequence[AnnotationMatrix] = ()
 ) -> list[list[Annotation | None]]:
-    """The choice of a rule for each translation, None if there are no candidates.
+    """The decision of a rule for each translation, None without candidates.
 
     Args:
-        options: with one of `choosing_rules`, or "oracle"; the rule "map" needs log-probabilities.
-        size: use only the first candidates of each.
-        human: of the oracle, which chooses where somebody rated; of several raters the mean similarity counts.
+        sampled: the translations and their candidates.
+        options: the options, with one of `choosing_rules` or "oracle"; the rule "map" needs log-probabilities.
+        size: the number of candidates to use, from the first; None for all.
+        human: the annotations of each rater, for the oracle, which only decides rated translations and uses the mean
+            similarity over raters.
 
-    Raises `InputError`: a translation has fewer candidates than `size`, or no valid one, or is rated and has none;
-    names it. Raises `OptionError`: another rule.
+    Raises:
+        InputError: a translation has fewer candidates than `size`, has no valid candidate, or is rated and has no
+            candidates. The message names the translation.
+        OptionError: another rule.
     """
     if options.rule not in [*choosing_rules(), *(["oracle"] if human else [])]:
         raise unknown("rule", options.rule, choosing_rules())
     if size is not None and size < 1:
-        raise OptionError(f"{size} candidates are too few to choose from; give 1 or more")
+        raise OptionError(f"the number of candidates must be at least 1 (got {size})")
     places: list[tuple[int, int]] = []
     cases: list[Case[Decision]] = []
     for i, row in enumerate(sampled):
@@ -71,7 +77,7 @@ def choose_all(
                 continue
             few, label = cell.candidates[:size], cell.label or cell_name(i, j)
             if size is not None and len(few) < size:
-                raise InputError(f"{label}: there are {len(few)} candidates, fewer than {size}")
+                raise InputError(f"{label}: only {len(few)} candidates, fewer than {size}")
             cases.append(Case(label, few, cell.translation, cell.source, references=references or None))
             places.append((i, j))
     chosen: list[list[Annotation | None]] = [[None] * len(row) for row in sampled]

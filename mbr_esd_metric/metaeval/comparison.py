@@ -1,25 +1,25 @@
-"""Compares the mean scores of two systems: how certain is the difference, and would more candidates help?
+"""Comparison of the mean scores of two systems: significance of the difference, and the variance due to sampling.
 
-A segment's score comes from N sampled candidates, so other samples would give another score. With d_k the difference of
-segment k (of K) and e_k the variance of d_k between such draws,
+The score of a segment is computed from N sampled candidates, and depends on the sample. With d_k the difference of
+segment k (of K) and e_k the variance of d_k over samples,
 
-    variance over draws, on the same segments      v_same = sum_k e_k / K^2
-    variance over segments and draws               v_all  = sample variance of d / K
+    variance over samples, on the same segments    v_same = sum_k e_k / K^2
+    variance over segments and samples             v_all  = sample variance of d / K
 
-Each d_k was drawn once, so the sample variance of d already contains the noise of sampling (law of total variance). The
-part that comes from the segments is ``v_all - v_same``; adding v_same to v_all would count it twice. e_k comes from a
-bootstrap: candidates are drawn again from the given ones, with replacement, and decided again.
+Each d_k is computed from one sample, so the sample variance of d already includes the sampling noise (law of total
+variance). The variance due to the segments is ``v_all - v_same``; adding v_same to v_all would count it twice. e_k is
+estimated by a bootstrap: candidates are resampled with replacement, and the decision is repeated.
 
-The test of two systems is the paired permutation test of signs: if it does not matter which system a score comes from,
-each d_k is as likely to be -d_k, and with fair signs s_k = +-1
+Two systems are compared by the paired sign-flip permutation test: under the null hypothesis, d_k and -d_k are equally
+likely, and with random signs s_k = +-1
 
     p = P( |sum_k s_k d_k| >= |sum_k d_k| )
 
-All combinations of signs are counted where up to 13 segments differ; else 10,000 are drawn, and the observed one counts
-as a further draw. Unlike the t-test it assumes nothing of the distribution of d, so that a segment that is much worse
-makes the difference no less certain.
+If at most 13 segments differ, all combinations of signs are enumerated; otherwise 10,000 are drawn, and the observed
+one counts as a further draw. Unlike the t-test, this test does not assume a distribution of d, so that an outlier, such
+as one segment that is much worse, does not increase the p-value.
 
-Intervals, of a mean and of a difference, are those of a bootstrap over segments, which never pass the highest score.
+Intervals of means and differences are computed by a bootstrap over segments, so they stay in the range of the scores.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from mbr_esd_metric.metaeval.significance import coins
 
 #: The quantile of the normal distribution for an interval of 95%.
 _Z = 1.959964
-#: Scores that differ by less are equal: sums are rounded, and models compute in single precision.
+#: Scores that differ by less are treated as equal, because of rounding and models in single precision.
 TOLERANCE = 1e-6
-#: Resamples of the segments, and the seed of all draws.
+#: The number of bootstrap resamples of the segments, and the random seed.
 _DRAWS, _SEED = 1000, 0
-#: Up to so many differing segments all combinations of signs are counted; else so many are drawn, in blocks.
+#: The maximum number of differing segments for enumerating all signs; the number of random draws; their block size.
 _ALL_SIGNS, _PERMUTATIONS, _BLOCK = 13, 10_000, 100
 
 
 @dataclass(frozen=True, slots=True)
 class SampledScore:
-    """A segment's score, in [0, 1], and its variance between draws of the candidates."""
+    """The score of a segment, in [0, 1], and its variance over samples of the candidates."""
 
     score: float
     variance: float
@@ -67,9 +67,10 @@ def sampled_score(
     resamples: int,
     rng: np.random.Generator,
 ) -> SampledScore:
-    """The score of a segment, and its variance between draws of N from its N candidates, with replacement.
+    """The score of a segment, and its bootstrap variance over resamples of its N candidates.
 
-    The variance is 0 with a single candidate, for a blank translation, and for a rule or weights of a whole test set.
+    The variance is 0 for a single candidate, for a blank translation, and if the rule or the weights depend on the
+    whole test set.
     """
     n, together = len(candidates), options.whole_set or options.weights == "agreement"
     if n < 2 or together or blank_decision(source, translation, options) is not None:
@@ -83,20 +84,21 @@ def sampled_score(
         drawn = replace(candidates, **changes)
         with suppress(NoValidCandidateError):
             scores.append(decide_segment(drawn, translation, options, source=source).score)
-    # The variance of a mean of N that a bootstrap sees is (N - 1) / N of what it stands for.
+    # The bootstrap underestimates the variance of a mean of N by the factor (N - 1) / N.
     return SampledScore(decision.score, float(np.var(scores, ddof=1)) * n / (n - 1) if len(scores) > 1 else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class SystemPair:
-    """System b against system a on the K segments that both have; the difference is positive if b is better.
+    """The comparison of systems a and b on their K common segments.
 
     Attributes:
-        interval: 95% interval for other segments of the same kind: the middle 95% of the differences of 1,000
-            resamples of the segments.
-        p_value: two-sided p-value of the permutation test.
-        sampling_sd: standard deviation of the difference between draws on the same segments.
-        total_sd: the same between draws and segments.
+        segments: K.
+        difference: the mean score of b minus that of a; positive if b is better.
+        interval: the 95% bootstrap interval of the difference, over 1,000 resamples of the segments.
+        p_value: the two-sided p-value of the permutation test.
+        sampling_sd: the standard deviation of the difference over samples, on the same segments.
+        total_sd: the standard deviation over samples and segments.
     """
 
     segments: int
@@ -108,22 +110,22 @@ class SystemPair:
 
     @property
     def sampling_interval(self) -> tuple[float, float]:
-        """95% interval for new samples of the same segments."""
+        """The 95% interval for new samples of candidates on the same segments."""
         return self.difference - _Z * self.sampling_sd, self.difference + _Z * self.sampling_sd
 
     @property
     def sampling_share(self) -> float:
-        """The share of the variance that comes from sampling, in [0, 1]; 0 if there is no variance."""
+        """The share of the variance that is due to sampling, in [0, 1]; 0 if there is no variance."""
         return min(self.sampling_sd**2 / self.total_sd**2, 1.0) if self.total_sd else 0.0
 
     @property
     def differ(self) -> bool:
-        """Whether the systems differ significantly, at the level 0.05."""
+        """Whether the systems differ significantly, at the 0.05 level."""
         return self.p_value < 0.05
 
     @property
     def verdict(self) -> str:
-        """Whether the systems differ, in words; where sampling adds to the variance, also whether N was enough."""
+        """The result of the test in words; if sampling contributes to the variance, also whether N is sufficient."""
         if not self.sampling_sd:
             return "they differ" if self.differ else "no difference shown"
         if self.differ:
@@ -138,10 +140,13 @@ class SystemPair:
 
 @dataclass(frozen=True, slots=True)
 class SystemMean:
-    """The mean score of a system over at least two segments, and 95% intervals of it.
+    """The mean score of a system over at least two segments, with 95% intervals.
 
-    `interval` is for other segments of the same kind: the middle 95% of the means of 1,000 resamples of the segments.
-    `sampling_interval` is for new samples of the same segments, cut where a score of candidates ends: at 0 and 1.
+    Attributes:
+        mean: the mean score.
+        interval: the bootstrap interval over 1,000 resamples of the segments.
+        sampling_interval: the interval for new samples of candidates on the same segments, clipped to [0, 1], the range
+            of the scores of candidates.
     """
 
     mean: float
@@ -152,7 +157,7 @@ class SystemMean:
 def mean_score(scores: Sequence[SampledScore]) -> SystemMean:
     """The mean score of a system. Raises `InputError` if it has fewer than two segments."""
     if len(scores) < 2:
-        raise InputError(f"an interval needs two or more segments with a score, not {len(scores)}")
+        raise InputError(f"an interval needs at least two segments with a score (got {len(scores)})")
     values = np.array([one.score for one in scores])
     mean, half = float(values.mean()), _Z * math.sqrt(sum(one.variance for one in scores)) / len(values)
     sampling = (max(mean - half, min(mean, 0.0)), min(mean + half, max(mean, 1.0)))
@@ -160,9 +165,11 @@ def mean_score(scores: Sequence[SampledScore]) -> SystemMean:
 
 
 def compare(a: Sequence[SampledScore], b: Sequence[SampledScore]) -> SystemPair:
-    """Compare two systems on the same segments, in the same order. Raises `InputError` if these are fewer than two."""
+    """Compare two systems on the same segments, in the same order. Raises `InputError` for fewer than two segments."""
     if len(a) != len(b) or len(a) < 2:
-        raise InputError(f"a comparison needs two or more segments with a score in both, not {min(len(a), len(b))}")
+        raise InputError(
+            f"a comparison needs at least two segments with scores of both systems (got {min(len(a), len(b))})"
+        )
     d = np.array([after.score - before.score for before, after in zip(a, b, strict=True)])
     d = np.where(np.abs(d) < TOLERANCE, 0.0, d)
     noise = math.sqrt(sum(one.variance for one in (*a, *b))) / len(d)
@@ -171,14 +178,14 @@ def compare(a: Sequence[SampledScore], b: Sequence[SampledScore]) -> SystemPair:
 
 
 def _bootstrap(values: Floats) -> tuple[float, float]:
-    """The middle 95% of the means of resamples of the values."""
+    """The 95% bootstrap interval of the mean."""
     rng = np.random.default_rng(_SEED)
     means = [values[rng.integers(0, len(values), len(values))].mean() for _ in range(_DRAWS)]
     return percentile_interval(means)
 
 
 def sign_test(d: Floats) -> float:
-    """The two-sided p-value of the permutation test of signs of the differences d, (segments,); 1 if all are 0."""
+    """The two-sided p-value of the sign-flip permutation test for differences d, shape (segments,); 1 if all are 0."""
     d = d[d != 0]
     if len(d) <= _ALL_SIGNS:
         sums = np.zeros(1)
@@ -189,5 +196,5 @@ def sign_test(d: Floats) -> float:
         rng = np.random.default_rng(_SEED)
         blocks = (coins(rng, _BLOCK, 1, len(d))[:, 0] for _ in range(_PERMUTATIONS // _BLOCK))
         draws = [np.array([d.sum()]), *(d.sum() - 2 * (flipped.astype(np.float64) @ d) for flipped in blocks)]
-    least = abs(d.sum()) - 1e-9 * np.abs(d).sum()  # sums are rounded
+    least = abs(d.sum()) - 1e-9 * np.abs(d).sum()  # tolerance for rounding
     return float((np.abs(np.concatenate(draws)) >= least).mean())

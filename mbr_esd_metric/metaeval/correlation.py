@@ -1,19 +1,19 @@
-"""Agreement of metric scores with gold scores, equal to mt-metrics-eval's ``AverageCorrelation`` and (acc_eq*)
+"""Agreement of metric scores with gold scores, as in mt-metrics-eval's ``AverageCorrelation`` and (acc_eq*)
 ``KendallWithTiesOpt``.
 
-Scores of segments are compared as two long vectors of all rated translations ("none"), or by one correlation a segment
-over its systems ("item") or a system over its segments ("system"), averaged.
+Segment scores are correlated over all rated translations ("none"), or the correlations are averaged over segments (each
+over its systems: "item") or over systems (each over its segments: "system").
 
     Pearson   sum (x - mean x)(y - mean y) / (|x - mean x| |y - mean y|)
-    Spearman  Pearson of the ranks; ties share the mean of theirs
+    Spearman  Pearson of the ranks; tied values share their mean rank
     Kendall   tau-b: (concordant - discordant) / sqrt((pairs - tied in x)(pairs - tied in y))
 
-A group in which gold or the metric is constant, or with a single rating, is left out of the average. If no group is
-left, the result is 0, as in the toolkit.
+Groups in which gold or the metric is constant, and groups with a single rating, are excluded from the average. Without
+any remaining group, the result is 0, as in the toolkit.
 
-acc_eq* is pairwise accuracy with tie calibration (Deutsch et al. 2023). In each segment, the metric earns a credit for
-every pair of rated systems that it orders as gold does, or that is a tie in both. Metric scores that are at most
-epsilon apart are a tie. It is the mean over segments of the share of pairs with a credit, at the best epsilon:
+acc_eq* is pairwise accuracy with tie calibration (Deutsch et al. 2023): the share of pairs of rated systems in a
+segment that the metric orders like gold or that are tied in both, averaged over segments. Metric scores are tied if
+they differ by at most epsilon, and the best epsilon is used:
 
     acc_eq = max_eps  mean_segments  (concordant + tied in both) / pairs
 """
@@ -34,20 +34,20 @@ from mbr_esd_metric.metaeval.matrices import BoolMatrix, check_matrices
 Coefficient = Literal["pearson", "spearman", "kendall"]
 COEFFICIENTS: tuple[Coefficient, ...] = get_args(Coefficient)
 
-#: What is averaged over.
+#: The groups over which correlations are averaged.
 Grouping = Literal["none", "item", "system"]
 GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
 
-#: Up to so many values Kendall's pairs are listed; beyond that SciPy's merge sort is faster.
+#: The maximum number of values for enumerating the pairs of Kendall's tau; for more, SciPy's merge sort is faster.
 _FEW = 128
 
 
 def correlation(
     gold: npt.ArrayLike, metric: npt.ArrayLike, coefficient: Coefficient = "pearson", by: Grouping = "none"
 ) -> float:
-    """The correlation of segment scores, of score matrices (`matrices`), in [-1, 1].
+    """The correlation of segment scores, given as score matrices (`matrices`), in [-1, 1].
 
-    Raises `InputError` for matrices that do not fit, `OptionError` for an unknown coefficient or grouping.
+    Raises `InputError` for inconsistent matrices, `OptionError` for an unknown coefficient or grouping.
     """
     if coefficient not in COEFFICIENTS:
         raise unknown("correlation", coefficient, COEFFICIENTS)
@@ -61,17 +61,19 @@ def correlation(
 
 
 def system_correlation(gold: npt.ArrayLike, metric: npt.ArrayLike, coefficient: Coefficient = "pearson") -> float:
-    """Correlation of one score a system. Raises `InputError` for vectors that do not fit."""
+    """The correlation of system scores, shape (systems,). Raises `InputError` for inconsistent vectors."""
     data = check_matrices(np.atleast_2d(gold).T, {"metric": np.atleast_2d(metric).T})
     return correlation(data.gold, data.metrics["metric"], coefficient)
 
 
 def pairwise_accuracy(scores: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]) -> float:
-    """The share of pairs of systems that a metric orders as gold does, in one or several language pairs together
-    (Kocmi et al. 2021); a tie counts as a third order.
+    """The share of pairs of systems that a metric orders like gold, pooled over language pairs (Kocmi et al. 2021). A
+    tie agrees only with a tie.
 
-    `scores` are (gold, metric) of each language pair, shape (systems,) each; gold may be NaN. Raises `InputError` for
-    vectors that do not fit, or no pair at all.
+    Args:
+        scores: (gold, metric) for each language pair, shape (systems,) each; gold may be NaN.
+
+    Raises `InputError` for inconsistent vectors, or if there are no pairs of systems.
     """
     agreeing = pairs = 0
     for gold, metric in scores:
@@ -86,7 +88,7 @@ def pairwise_accuracy(scores: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]) -> 
 
 
 def system_means(scores: npt.ArrayLike) -> Floats:
-    """The mean of each system's rated scores, shape (systems,); NaN if it has none."""
+    """The mean of the rated scores of each system, shape (systems,); NaN without rated scores."""
     matrix = np.asarray(scores, dtype=np.float64)
     counts = (~np.isnan(matrix)).sum(axis=1)
     return np.where(counts > 0, np.nansum(matrix, axis=1) / np.maximum(counts, 1), np.nan)
@@ -155,7 +157,7 @@ class GoldPairs:
         row: index into `sizes` of the pair's segment.
         sign: sign of gold's difference, 0 for a tie.
         sizes: pairs per segment, for segments that have any.
-        order: the segments in the order in which mt-metrics-eval first sums them.
+        order: the segments in mt-metrics-eval's order of summation.
     """
 
     rated: BoolMatrix
@@ -165,7 +167,8 @@ class GoldPairs:
     order: tuple[int, ...]
 
     def differences(self, scores: Floats) -> npt.NDArray[np.float64]:
-        """Score of the pair's first system minus the second's, for the rated pairs of systems x segments `scores`."""
+        """The score of the first system of each rated pair minus that of the second; `scores` are systems x
+        segments."""
         return _pair_differences(scores)[self.rated]
 
 
@@ -178,18 +181,19 @@ def gold_pairs(gold: Floats) -> GoldPairs:
     if not len(segments):
         raise InputError("no segment is rated for two systems, so there are no pairs to compare")
     sizes = pairs[segments]
-    # The toolkit sums over a set of segment numbers. The order decides the last bits of the sum, and these decide
-    # which of two thresholds with the same accuracy it reports.
+    # The toolkit iterates over a set of segment numbers. The order of summation changes the last bits of the accuracy,
+    # and these determine which of several thresholds with the same accuracy it reports.
     positions = {int(segment): position for position, segment in enumerate(segments)}
     order = tuple(positions[segment] for segment in set(segments.tolist()))
     return GoldPairs(rated, np.repeat(np.arange(len(segments)), sizes), np.sign(differences[rated]), sizes, order)
 
 
 def acc_eq(gold: npt.ArrayLike, metric: npt.ArrayLike) -> AccEq:
-    """Pairwise accuracy of `metric` with tie calibration, every pair used (sample rate 1.0).
+    """Pairwise accuracy of `metric` with tie calibration over all pairs (sample rate 1.0).
 
-    For P pairs this takes O(P log P) time: a pair becomes a tie at its own difference, so one sort and two cumulative
-    sums give all thresholds. Raises `InputError` for score matrices (`matrices`) that do not fit, or no pair.
+    The time is O(P log P) for P pairs: a pair becomes a tie when epsilon reaches its difference, so that one sort and
+    two cumulative sums evaluate all thresholds. Raises `InputError` for inconsistent score matrices (`matrices`), or if
+    there are no pairs.
     """
     data = check_matrices(gold, {"metric": metric})
     pairs = gold_pairs(data.gold)
@@ -197,7 +201,7 @@ def acc_eq(gold: npt.ArrayLike, metric: npt.ArrayLike) -> AccEq:
 
 
 def calibrate_ties(pairs: GoldPairs, differences: npt.NDArray[np.float64]) -> AccEq:
-    """`acc_eq` for pairs that are computed already, from the metric's `GoldPairs.differences`."""
+    """`acc_eq` from precomputed pairs and the metric's `GoldPairs.differences`."""
     rows = len(pairs.sizes)
     untied = credits(pairs, differences, 0.0)
     start = np.bincount(pairs.row, weights=untied, minlength=rows)
@@ -207,11 +211,11 @@ def calibrate_ties(pairs: GoldPairs, differences: npt.NDArray[np.float64]) -> Ac
     gaps = np.abs(differences)
     ascending = np.argsort(gaps, kind="stable")
     gaps = gaps[ascending]
-    # Turning a pair into a tie changes its segment's number of credits by -1, 0 or +1.
+    # When a pair becomes a tie, the number of credits in its segment changes by -1, 0 or +1.
     change = (pairs.sign == 0).astype(np.int64) - untied
     after = _running_credits(pairs.row[ascending], change[ascending], start.astype(np.int64))
     size = pairs.sizes[pairs.row[ascending]]
-    # total - before + after for each pair in turn, by the same additions as the toolkit's loop.
+    # total - before + after for each pair, with the same sequence of additions as the toolkit's loop.
     steps = np.empty(2 * len(gaps) + 1)
     steps[0] = total
     steps[1::2] = -((after - change[ascending]) / size)
@@ -226,7 +230,7 @@ def calibrate_ties(pairs: GoldPairs, differences: npt.NDArray[np.float64]) -> Ac
 
 
 def credits(pairs: GoldPairs, differences: npt.NDArray[np.float64], epsilon: float) -> npt.NDArray[np.int64]:
-    """1 for each pair that the metric orders, or ties, as gold does; 0 for the others."""
+    """1 for each pair that the metric orders or ties like gold, 0 for the others."""
     sign = np.where(np.abs(differences) <= epsilon, 0.0, np.sign(differences))
     return np.asarray(sign == pairs.sign, dtype=np.int64)
 
@@ -234,7 +238,7 @@ def credits(pairs: GoldPairs, differences: npt.NDArray[np.float64], epsilon: flo
 def _running_credits(
     row: npt.NDArray[np.intp], change: npt.NDArray[np.int64], start: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """The credits of each pair's segment after this pair's change and all earlier ones."""
+    """For each pair, the credits in its segment after the changes of this pair and all earlier ones."""
     by_row = np.argsort(row.astype(np.uint16) if len(start) <= 1 << 16 else row, kind="stable")
     running: npt.NDArray[np.int64] = np.cumsum(change[by_row])
     grouped = row[by_row]
@@ -246,7 +250,7 @@ def _running_credits(
 
 
 def _pair_differences(scores: Floats) -> Floats:
-    """Differences of each pair, (segments, pairs of systems); NaN if one of the two scores is NaN."""
+    """The score differences of all pairs, shape (segments, pairs of systems); NaN if one of the two scores is NaN."""
     first, second = np.triu_indices(len(scores), 1)
     columns = np.ascontiguousarray(scores.T)
     return np.asarray(columns[:, first] - columns[:, second])

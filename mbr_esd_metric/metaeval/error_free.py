@@ -1,13 +1,14 @@
-"""Detection of translations without error (WMT26's task 3): a yes or no for each translation.
+"""Detection of error-free translations (task 3 of WMT26), a binary classification.
 
-Gold says yes if no rater marked an error and the score reaches a threshold (85 of 100 for ESA). The task's measure is
-Matthews' correlation coefficient, with "without error" as the positive class; 0 if a factor is 0:
+A translation is error-free in the gold labels if no rater marked an error and its score reaches a threshold (85 of 100
+for ESA). The measure of the task is Matthews' correlation coefficient, with error-free as the positive class, and 0 if
+a factor of the denominator is 0:
 
     MCC = (tp tn - fp fn) / sqrt((tp + fp)(tp + fn)(tn + fp)(tn + fn))
 
-`ErrorFreeModel` learns the answer from signals of a metric: its score, Score(E) of its spans, their mass (the share of
-characters in a span, minor ones counting half), the highest confidence of a span, and the log of the length; without
-spans, the score and the length. A logistic regression of them and of the language pair gives a probability.
+`ErrorFreeModel` is a logistic regression on features of a metric's output: its score, Score(E) of its spans, their mass
+(the share of characters in a span, minor ones counting half), the highest confidence of a span, the log of the length,
+and the language pair. For metrics without spans, the features are score, length and language pair.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ from mbr_esd_metric.files.untrusted import finite, read_json, reading
 from mbr_esd_metric.metaeval.matrices import BoolMatrix, percentile_interval
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix, confidence_of
 
-#: The least score of an ESA annotation without error.
+#: The lowest ESA score of an error-free translation.
 ESA_THRESHOLD = 85.0
 
 _WITH_SPANS = ("score", "span score", "span mass", "confidence", "log length")
 _WITHOUT = ("score", "log length")
-#: Parts of a cross-validation, and resamples of its intervals.
+#: Folds of the cross-validation, and bootstrap resamples for its intervals.
 _FOLDS, _DRAWS = 5, 1000
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorFree:
-    """The agreement of a prediction with gold, in numbers of translations; positive is one without error."""
+    """The confusion matrix of a prediction, in numbers of translations; error-free is the positive class."""
 
     true_positives: int
     false_positives: int
@@ -59,13 +60,13 @@ class ErrorFree:
 
     @property
     def precision(self) -> float:
-        """The share of the translations predicted to be without error that are; 1 if none is predicted."""
+        """The share of error-free translations among those predicted to be error-free; 1 if none is predicted."""
         predicted = self.true_positives + self.false_positives
         return self.true_positives / predicted if predicted else 1.0
 
     @property
     def recall(self) -> float:
-        """The share of the translations without error that are predicted; 1 if there are none."""
+        """The share of error-free translations that are predicted to be error-free; 1 if there are none."""
         positives = self.true_positives + self.false_negatives
         return self.true_positives / positives if positives else 1.0
 
@@ -83,9 +84,12 @@ class ErrorFree:
 
 
 def gold_labels(gold: npt.ArrayLike, human: Sequence[AnnotationMatrix] = (), threshold: float = -math.inf) -> Floats:
-    """1 if a translation is without error, 0 if it is not, NaN if nobody rated it; (systems, segments).
+    """Gold labels, shape (systems, segments): 1 for an error-free translation, 0 for one with errors, NaN if unrated.
 
-    `gold` is a gold matrix (`matrices`), `threshold` that of its scores; without spans of raters they alone decide.
+    Args:
+        gold: a gold matrix (`matrices`).
+        human: the spans of each rater; if empty, labels depend on the scores only.
+        threshold: the lowest gold score of an error-free translation.
     """
     scores = np.asarray(gold, dtype=np.float64)
     labels: Floats = np.where(np.isnan(scores), np.nan, (scores >= threshold).astype(np.float64))
@@ -96,14 +100,21 @@ def gold_labels(gold: npt.ArrayLike, human: Sequence[AnnotationMatrix] = (), thr
 
 
 def unmarked(predicted: AnnotationMatrix) -> Floats:
-    """1 if no error is predicted, 0 if one is, NaN if there is no prediction; (systems, segments)."""
+    """Labels predicted by the absence of spans, shape (systems, segments): 1 without spans, 0 with spans, NaN without a
+    prediction."""
     return np.array(
         [[np.nan if spans is None else float(as_annotation(spans).clean) for spans in row] for row in predicted]
     )
 
 
 def error_free(labels: npt.ArrayLike, predicted: npt.ArrayLike) -> ErrorFree:
-    """Labels of `gold_labels` against a metric's. Raises `InputError` for no rating, or a missing prediction."""
+    """The confusion matrix of predicted labels. Raises `InputError` if there are no ratings, or a rated translation has
+    no prediction.
+
+    Args:
+        labels: those of `gold_labels`.
+        predicted: predicted labels.
+    """
     gold, values = _paired(labels, predicted)
     clean, yes = gold > 0.5, values > 0.5
     counts = (clean & yes, ~clean & yes, clean & ~yes, ~clean & ~yes)
@@ -111,11 +122,13 @@ def error_free(labels: npt.ArrayLike, predicted: npt.ArrayLike) -> ErrorFree:
 
 
 def best_threshold(labels: npt.ArrayLike, scores: npt.ArrayLike) -> tuple[float, ErrorFree, float]:
-    """The threshold of a score with the highest MCC, the highest of several, and infinity if none is predicted; what it
-    reaches; and the AUC: how probably a translation without error scores above one with errors, where a tie counts
-    half, NaN if only one of the two kinds occurs.
+    """The score threshold with the highest MCC, the confusion matrix at this threshold, and the AUC of the scores.
 
-    Raises `InputError` for no rating, or a score that is missing where gold has a label.
+    Of several such thresholds, the highest is returned; infinity predicts no error-free translation. AUC is the
+    probability that an error-free translation scores higher than one with errors, with ties counted half; NaN if all
+    translations have the same label.
+
+    Raises `InputError` if there are no ratings, or a rated translation has no score.
     """
     from scipy.stats import rankdata
 
@@ -128,10 +141,11 @@ def best_threshold(labels: npt.ArrayLike, scores: npt.ArrayLike) -> tuple[float,
 
 
 def _results(gold: Floats, values: Floats) -> dict[float, ErrorFree]:
-    """Threshold -> what it reaches, from infinity, which predicts "without error" for none, down to the least value."""
+    """Threshold -> its confusion matrix, from infinity, which predicts no error-free translation, to the lowest
+    value."""
     positive, order = gold > 0.5, np.argsort(-values, kind="stable")
     ranked = values[order]
-    last = np.append(ranked[1:] != ranked[:-1], True)  # one past it, the threshold is a lower score
+    last = np.append(ranked[1:] != ranked[:-1], True)  # the last one of each group of equal scores
     tp = np.append(0, np.cumsum(positive[order])[last]).tolist()
     fp = np.append(0, np.cumsum(~positive[order])[last]).tolist()
     thresholds = [math.inf, *ranked[last].tolist()]
@@ -145,15 +159,18 @@ def _paired(labels: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[Floats, Fl
     if not rated.any():
         raise InputError("gold contains no ratings")
     if np.isnan(values[rated]).any():
-        raise InputError(f"no prediction for {int(np.isnan(values[rated]).sum())} rated translations")
+        raise InputError(f"{int(np.isnan(values[rated]).sum())} rated translations have no prediction")
     return gold[rated], values[rated]
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredTranslation:
-    """A metric's output for one translation of `length` characters; the annotation is None if it has no spans.
+    """A metric's output for one translation of `length` characters.
 
-    The score may be on any scale, higher is better. A cross-validation keeps a document together.
+    Attributes:
+        score: the score, on any scale; higher is better.
+        annotation: the predicted spans; None if the metric does not predict spans.
+        document: the document of the translation; cross-validation does not split documents.
     """
 
     score: float
@@ -164,7 +181,7 @@ class ScoredTranslation:
 
     @property
     def signals(self) -> dict[str, float]:
-        """Name -> value, of those that `ErrorFreeModel` learns from."""
+        """The features of `ErrorFreeModel`: name -> value."""
         signals = {"score": self.score, "log length": math.log1p(self.length)}
         if self.annotation is None:
             return signals
@@ -181,14 +198,16 @@ class ScoredTranslation:
 
 @dataclass(frozen=True, slots=True)
 class ErrorFreeModel:
-    """A logistic regression, and the least probability of a yes.
+    """A logistic regression with a decision threshold.
 
     Attributes:
-        weights: of each signal.
-        languages: language pair -> its addend, where there are several; others add nothing.
-        scores: the lowest and the highest score in the data.
-        aim: of the threshold, such as "mcc" or "precision 0.95".
-        learnt_on: the data, in words.
+        weights: feature -> weight.
+        bias: the intercept.
+        languages: language pair -> its additional intercept, if trained on several pairs; 0 for other pairs.
+        threshold: the lowest probability of a translation classified as error-free.
+        scores: the lowest and the highest score in the training data.
+        aim: the objective of the threshold, such as "mcc" or "precision 0.95".
+        learnt_on: a description of the training data.
     """
 
     weights: Mapping[str, float]
@@ -201,24 +220,27 @@ class ErrorFreeModel:
 
     @property
     def digest(self) -> str:
-        """Its name in signatures."""
+        """The hash that identifies the model in signatures."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]
 
     def probabilities(self, translations: Sequence[ScoredTranslation]) -> Floats:
-        """The probability of each translation of being without error.
+        """The probability that each translation is error-free.
 
-        Raises `InputError`: a metric without spans for a model that learnt with them, or scores on another scale.
+        Raises `InputError` if the model needs spans and the metric has none, or if the scores are on another scale than
+        in training.
         """
         from scipy.special import expit
 
         low, high = self.scores
         if other := [one.score for one in translations if not 2 * low - high <= one.score <= 2 * high - low]:
-            raise InputError(f"a score of {other[0]:g}, but it was learnt on scores from {low:g} to {high:g}")
+            raise InputError(
+                f"score {other[0]:g} is out of range: the model was trained on scores from {low:g} to {high:g}"
+            )
         logits = _table(translations, list(self.weights)) @ list(self.weights.values()) + self.bias
         return np.asarray(expit(logits + [self.languages.get(one.lp, 0.0) for one in translations]))
 
     def clean(self, translations: Sequence[ScoredTranslation]) -> BoolMatrix:
-        """A yes or no for each translation."""
+        """Whether each translation is classified as error-free."""
         return self.probabilities(translations) >= self.threshold
 
     @classmethod
@@ -230,16 +252,23 @@ class ErrorFreeModel:
         learnt_on: str = "",
         probabilities: Floats | None = None,
     ) -> ErrorFreeModel:
-        """Learn from rated translations, and from whether each is without error.
+        """Train on rated translations.
 
-        The threshold has the highest MCC, or is the lowest one with that precision; on `probabilities` from elsewhere,
-        if given, else on those of the model itself. Raises `InputError`: only one kind of translation, or no threshold
-        with that precision.
+        Args:
+            translations: the rated translations.
+            labels: whether each is error-free.
+            precision: the required precision: the threshold is the lowest one that reaches it. None for the threshold
+                with the highest MCC.
+            learnt_on: a description of the data.
+            probabilities: the probabilities to choose the threshold on, such as cross-validated ones; None for those of
+                the trained model.
+
+        Raises `InputError` if all translations have the same label, or if no threshold reaches the precision.
         """
         gold = np.asarray(labels, dtype=np.float64)
         if len(set(gold.tolist())) < 2:
-            kind = "without error" if gold.all() else "with errors"
-            raise InputError(f"all {len(gold)} rated translations are {kind}; learning needs both kinds")
+            kind = "are error-free" if gold.all() else "have errors"
+            raise InputError(f"all {len(gold)} rated translations {kind}; training needs both kinds")
         names = _WITH_SPANS if all(one.annotation is not None for one in translations) else _WITHOUT
         table, pairs = _table(translations, names), sorted({one.lp for one in translations})
         mean, scale = table.mean(axis=0), np.where(table.std(axis=0) > 0, table.std(axis=0), 1.0)
@@ -260,32 +289,39 @@ class ErrorFreeModel:
 
     @classmethod
     def from_json(cls, value: Any) -> ErrorFreeModel:
-        """The model of a decoded file; raises `InputError`, `KeyError`, `ValueError` or `TypeError` if it is none."""
+        """The model from decoded JSON. Raises `InputError`, `KeyError`, `ValueError` or `TypeError` if it is
+        invalid."""
         if not isinstance(value, Mapping) or value.get("kind") != "error-free":
             raise InputError("not a file saved by `mbr-esd calibrate --error-free`")
         weights, languages = ({str(k): finite(v) for k, v in value[of].items()} for of in ("weights", "languages"))
         if set(weights) not in (set(_WITH_SPANS), set(_WITHOUT)):
-            raise InputError("its signals differ from this version's; learn it again")
+            raise InputError("its features differ from those of this version; train it again with `mbr-esd calibrate`")
         (low, high), (bias, threshold) = map(finite, value["scores"]), map(finite, (value["bias"], value["threshold"]))
         return cls(weights, bias, languages, threshold, (low, high), str(value["aim"]), str(value["learnt_on"]))
 
 
 def read_error_free(path: str | Path) -> ErrorFreeModel:
-    """The model in a file. Raises `InputError`: no such file, or something else in it."""
+    """Read a model. Raises `InputError` if the file does not exist or is invalid."""
     value = read_json(Path(path).expanduser())
     with reading(str(path)):
         return ErrorFreeModel.from_json(value)
 
 
 def write_error_free(path: str | Path, model: ErrorFreeModel) -> None:
-    """Write it, whole or not at all."""
+    """Write a model atomically."""
     write_whole(path, json.dumps({"kind": "error-free", **asdict(model)}, indent=1) + "\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """One way to tell translations without error, on those that it was not learnt on; with the 95% interval of the MCC
-    over resampled documents."""
+    """The cross-validated result of a classifier.
+
+    Attributes:
+        name: the name of the classifier.
+        result: the confusion matrix over all held-out translations.
+        interval: the 95% bootstrap interval of the MCC, over documents.
+        by_pair: language pair -> confusion matrix.
+    """
 
     name: str
     result: ErrorFree
@@ -296,8 +332,9 @@ class Validation:
 def cross_validated(
     translations: Sequence[ScoredTranslation], labels: Sequence[bool], precision: float | None = None
 ) -> tuple[list[Validation], Floats]:
-    """The model beside simpler ways, each learnt on four fifths of the documents and tried on the last; and the model's
-    probabilities where it was not learnt. Raises `InputError`: fewer than two documents, or as `ErrorFreeModel.fit`.
+    """Five-fold cross-validation, over documents, of the model and of simpler classifiers; and the held-out
+    probabilities of the model. With fewer than five documents, each is a fold. Raises `InputError` for fewer than two
+    documents, and as `ErrorFreeModel.fit`.
     """
     gold = np.asarray(labels, dtype=np.bool_)
     documents, document = np.unique([one.document for one in translations], return_inverse=True)
@@ -332,7 +369,7 @@ def cross_validated(
 
 
 def _threshold(gold: Floats, values: Floats, precision: float | None) -> float:
-    """The least value of a yes: halfway to the next lower one."""
+    """The decision threshold, halfway between the lowest accepted value and the next lower one."""
     results = _results(gold, values)
     thresholds = list(results)
     if precision is None:
@@ -342,7 +379,7 @@ def _threshold(gold: Floats, values: Floats, precision: float | None) -> float:
         reached = [threshold for threshold, share in precisions.items() if share >= precision]
         if not reached:
             most = max(precisions.values())
-            raise InputError(f"no threshold has a precision of {precision:g}; the highest is {most:.3f}")
+            raise InputError(f"no threshold reaches a precision of {precision:g}; the highest precision is {most:.3f}")
         best = reached[-1]
     at = thresholds.index(best)
     return thresholds[1] + 1.0 if at == 0 else float(np.mean(thresholds[at : at + 2]))
@@ -353,13 +390,13 @@ def _table(translations: Sequence[ScoredTranslation], names: Sequence[str]) -> F
     for one in translations:
         signals = one.signals
         if missing := [name for name in names if name not in signals]:
-            raise InputError(f"no {missing[0]}: it was learnt on a metric with error spans, but this metric has none")
+            raise InputError(f"no {missing[0]}: the error-free model needs a metric with error spans")
         rows.append([signals[name] for name in names])
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
 
 
 def _regression(inputs: Floats, gold: Floats) -> Floats:
-    """Weights w of a logistic regression, and the bias as the last of them: the least -log P(gold) + |w|^2 / 2."""
+    """Weights w of a logistic regression, with the bias last, that minimise -log P(gold) + |w|^2 / 2."""
     from scipy.optimize import minimize
     from scipy.special import expit
 

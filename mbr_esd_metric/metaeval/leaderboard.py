@@ -1,7 +1,8 @@
-"""A leaderboard: how well metrics agree with human judgement, in sentence scores and in error spans.
+"""Leaderboards: the agreement of metrics with human scores and error spans.
 
-Every metric of a test set gets SPA and acc_eq* with significance clusters. A metric with error spans also gets SoftF1,
-F1, softdice, MPP and numbers of spans, compared with the human ones. Several language pairs also get their average.
+Every metric of a test set has SPA and acc_eq* with significance clusters. Metrics with error spans also have SoftF1,
+F1, softdice, MPP and span counts, compared with the human ones. For several language pairs, averages are computed as
+well.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from mbr_esd_metric.metaeval.spans import DEFAULT_MEASURES, SpanCounts, expand_m
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The figures of one metric, in one language pair or on average; without ranks and intervals if nothing was tested.
+    """The results of one metric, in one language pair or averaged. Without tests, there are no ranks and intervals.
 
     Attributes:
         values: statistic or span measure -> its value in [0, 1], higher is better.
         ranks: statistic or measure -> significance cluster from 1.
-        counts: numbers of error spans, added up over the language pairs; None if the metric has no spans.
-        intervals: span measure -> the middle 95% of its bootstrap.
+        counts: numbers of error spans, summed over the language pairs; None if the metric has no spans.
+        intervals: span measure -> the 95% bootstrap interval.
     """
 
     values: Mapping[str, float]
@@ -49,8 +50,13 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardRow:
-    """One metric: its result and its signature in each language pair, None where it is missing; their average, None if
-    one is missing; and the measures in which it beats every baseline significantly in every language pair."""
+    """One metric of a leaderboard.
+
+    Attributes:
+        signatures, results: one for each language pair; None if missing.
+        average: the average over the language pairs; None if a result is missing.
+        daggers: the measures in which the metric is significantly better than every baseline in every language pair.
+    """
 
     name: str
     uses_reference: bool
@@ -71,10 +77,10 @@ class Leaderboard:
 
     Attributes:
         lps: language pairs in the order of the rows' results.
-        measures: the span measures, in the order in which they are shown.
-        human: major and minor spans of the humans in each language pair, None if there are no human spans.
-        rankings: language pair, or "average" of several -> statistic or measure -> the ranking of its metrics, whose
-            names end in "-src" or "-ref"; of span measures with a bootstrap; empty if nothing was tested.
+        measures: the span measures, in display order.
+        human: numbers of major and minor human spans in each language pair; None if there are no human spans.
+        rankings: language pair, or "average" for several -> statistic or measure -> the ranking of the metrics, whose
+            names end in "-src" or "-ref"; rankings by span measures have bootstrap resamples. Empty without tests.
     """
 
     test_set: str
@@ -92,13 +98,13 @@ class LeaderboardSettings:
     """The settings of a leaderboard.
 
     Attributes:
-        draws: k of PERM-BOTH and of the bootstrap; 0 tests nothing.
-        measures: of error spans; "NAME-parts" stands for the measure, its precision and its recall.
-        alpha: a difference with a p-value up to this is significant.
-        against: baselines for daggers: metrics by name, or decision rules such as "map", which stand for the metric
-            of the same model and number of candidates under that rule.
-        bootstrap: what a resample of the error spans draws.
-        order: the order of the systems, in words; SPA depends on it unless it is exact.
+        draws: k of PERM-BOTH and of the bootstrap; 0 for no tests.
+        alpha: the significance level.
+        measures: the span measures; "NAME-parts" stands for the measure, its precision and its recall.
+        against: the baselines for daggers: names of metrics, or decision rules such as "map", which select the metric
+            with that rule on the same candidates.
+        bootstrap: the unit of resampling for span measures.
+        order: a description of the order of the systems, on which SPA depends unless it is exact.
     """
 
     draws: int = 1000
@@ -126,10 +132,18 @@ def compute_leaderboard(
     settings: LeaderboardSettings | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Leaderboard:
-    """Evaluate every metric in every language pair, rank, average, and test against baselines.
+    """Evaluate every metric in every language pair, rank the metrics, average, and test against baselines.
 
-    `progress` gets the number of further draws of SPA's tests, which take nearly all of the time, and that of all.
-    Raises `InputError` for data that do not fit, `OptionError` for an unknown measure or baseline.
+    Args:
+        test_set: the name of the test set.
+        sets: the metrics of each language pair.
+        settings: the settings; defaults if None.
+        progress: called with the number of further completed draws of SPA's tests, which take nearly all of the time,
+            and the total.
+
+    Raises:
+        InputError: inconsistent data.
+        OptionError: an unknown measure or baseline.
     """
     settings = settings or LeaderboardSettings()
     draws = sum(math.comb(len(one.entries), 2) for one in sets) * settings.draws
@@ -162,12 +176,12 @@ def compute_leaderboard(
 
 
 def evaluate_metrics(data: MetricSet, settings: LeaderboardSettings | None = None) -> dict[Key, Result]:
-    """Each metric that scores segments -> its figures in one language pair, without tests."""
+    """Metric with segment scores -> its results in one language pair, without tests."""
     return _Evaluated(data, replace(settings or LeaderboardSettings(), draws=0), None).results
 
 
 class _Evaluated:
-    """One language pair, with everything that depends on no other language pair."""
+    """The evaluation of one language pair."""
 
     def __init__(self, data: MetricSet, settings: LeaderboardSettings, progress: DrawsDone | None) -> None:
         matrices = {_text(key): scores for key, scores in data.scores.items()}
@@ -191,19 +205,19 @@ class _Evaluated:
         for key in data.scores:
             name, scores = _text(key), spans.get(_text(key))
             values: dict[str, float] = {what: self.rankings[what].value(name) for what in STATISTICS}
-            # As evaluated: sums in another order differ in the last bit.
+            # Not those of the rankings: a different order of summation changes the last bit.
             values |= scores.values if scores else {}
             tested = self.rankings if settings.draws else {}
             self.results[key] = _result(name, values, scores.counts if scores else None, tested)
 
 
 def _text(key: Key) -> str:
-    """A key as the name of a metric, unique and sorted by base name."""
+    """A unique name of a metric, sorted by base name."""
     return f"{key[0]}-{'ref' if key[1] else 'src'}"
 
 
 def _averaged(evaluated: Sequence[_Evaluated], settings: LeaderboardSettings) -> dict[str, Ranking]:
-    """Statistic or measure -> the ranking by the mean over the language pairs; empty if nothing was tested."""
+    """Statistic or measure -> the ranking by the mean over the language pairs; empty without tests."""
     rankings: dict[str, Ranking] = {}
     for what in (*STATISTICS, *settings.measures) if settings.draws else ():
         each = [one.rankings[what] for one in evaluated if what in one.rankings]
@@ -224,7 +238,7 @@ def _average(results: Sequence[Result | None], name: str, averaged: Mapping[str,
 
 
 def _result(name: str, values: Mapping[str, float], counts: SpanCounts | None, tested: Mapping[str, Ranking]) -> Result:
-    """With clusters and intervals; the only metric with error spans has no cluster in their measures."""
+    """The result with clusters and intervals. A span measure has no clusters if only one metric has error spans."""
     ranked = {what: one for what, one in tested.items() if name in one.names}
     ranks = {what: one.rank(name) for what, one in ranked.items() if what in STATISTICS or len(one.names) > 1}
     intervals = {what: percentile_interval(one.resamples[name]) for what, one in ranked.items() if one.resamples}
@@ -237,7 +251,7 @@ def _baselines(
     signatures: Mapping[Key, Sequence[Signature | None]],
     against: Sequence[str],
 ) -> list[Key]:
-    """The baselines that `against` names for one row; none if one of them does not exist for it."""
+    """The baselines of one row; empty if one of `against` has no counterpart for this metric."""
     baselines = []
     for name in against:
         named = [k for k in keys if name in (k[0], _text(k))]
@@ -250,7 +264,7 @@ def _baselines(
                 )
             named = [k for k in ruled if _same_candidates(signatures[key], signatures[k])]
         if not named:
-            return []  # another model, or none of ours: there is nothing to beat
+            return []  # no metric with this rule on the same candidates
         baselines += named
     return baselines
 
@@ -258,7 +272,7 @@ def _baselines(
 def _daggers(
     key: Key, baselines: Sequence[Key], evaluated: Sequence[_Evaluated], settings: LeaderboardSettings
 ) -> frozenset[str]:
-    """Measures in which `key` beats every baseline in every language pair."""
+    """The measures in which `key` is significantly better than every baseline in every language pair."""
     if not baselines or key in baselines or not settings.draws:
         return frozenset()
     rivals = [(one.rankings, _text(baseline)) for one in evaluated for baseline in baselines]
@@ -270,6 +284,6 @@ def _daggers(
 
 
 def _same_candidates(one: Sequence[Signature | None], other: Sequence[Signature | None]) -> bool:
-    """Whether two metrics chose among the same candidates in every language pair that has both."""
+    """Whether two metrics use the same candidates in every language pair that has both."""
     both = [(a, b) for a, b in zip(one, other, strict=True) if a and b]
     return bool(both) and all(a.same_candidates(b) for a, b in both)

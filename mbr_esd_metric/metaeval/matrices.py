@@ -1,7 +1,7 @@
-"""Score matrices, the input of every statistic. They are validated here, once.
+"""Score matrices, the input of all statistics, and their validation.
 
-A score matrix is systems x segments. NaN (or None) in the gold matrix marks an unrated translation; a metric
-has a finite score wherever gold has one. Higher is better in both, as gold MQM is stored (0 best, negative worse).
+A score matrix is systems x segments. NaN (or None) in the gold matrix marks an unrated translation; metrics have a
+finite score for every rated translation. Higher is better in both; gold MQM is stored as 0 (best) or negative.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from mbr_esd_metric.errors import InputError, unknown
 
 BoolMatrix = npt.NDArray[np.bool_]
 
-#: What SPA does if not every system is rated on the same segments; see `packed`.
+#: The treatment of systems that are rated on different segments in SPA; see `pack_rated`.
 Missing = Literal["toolkit", "pairs"]
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreMatrices:
-    """Gold and metric scores over the same translations; gold is NaN if unrated, and metrics are finite elsewhere."""
+    """Gold and metric scores of the same translations. Gold is NaN if unrated; elsewhere, metrics are finite."""
 
     gold: Floats
     metrics: Mapping[str, Floats]
@@ -32,21 +32,21 @@ class ScoreMatrices:
 
 
 def cell_name(system: int, segment: int) -> str:
-    """The name of a cell of a matrix in messages: both numbers counted from 1, as in a file."""
+    """The name of a matrix cell in messages, with numbers from 1."""
     return f"system {system + 1}, segment {segment + 1}"
 
 
 def percentile_interval(values: Floats | Sequence[float]) -> tuple[float, float]:
-    """The interval of the middle 95% of resampled values."""
+    """The middle 95% of resampled values."""
     low, high = np.quantile(values, [0.025, 0.975])
     return float(low), float(high)
 
 
 def check_matrices(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike], systems: int = 2) -> ScoreMatrices:
-    """Gold and metrics as float64 matrices that fit together; `systems` is the least number of systems.
+    """Gold and metrics as validated float64 matrices; `systems` is the minimum number of systems.
 
-    Raises `InputError` for other shapes, fewer systems, no rating at all, or a metric without a finite score where gold
-    has one; names the metric, the system and the segment (both counted from 1).
+    Raises `InputError` for different shapes, too few systems, no ratings, or a metric without a finite score for a
+    rated translation. The message has the metric, the system and the segment (both from 1).
     """
     scores = _matrix("gold", gold)
     if scores.shape[0] < systems:
@@ -56,7 +56,7 @@ def check_matrices(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike], sy
         )
     if np.isinf(scores).any():
         place = cell_name(*np.argwhere(np.isinf(scores))[0])
-        raise InputError(f"gold is infinite at {place}; mark an unrated one with NaN")
+        raise InputError(f"gold is infinite at {place}; use NaN for unrated translations")
     rated = ~np.isnan(scores)
     if not rated.any():
         raise InputError("gold contains no ratings: every score is NaN")
@@ -69,7 +69,7 @@ def check_matrices(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike], sy
         missing = rated & ~np.isfinite(values)
         if missing.any():
             raise InputError(
-                f"{name} has no finite score at {cell_name(*np.argwhere(missing)[0])}, which is rated; "
+                f"{name} has no finite score for {cell_name(*np.argwhere(missing)[0])}; "
                 f"a metric needs a score for every rated translation ({missing.sum()} missing)"
             )
         checked[name] = values
@@ -77,14 +77,17 @@ def check_matrices(gold: npt.ArrayLike, metrics: Mapping[str, npt.ArrayLike], sy
 
 
 def pack_rated(data: ScoreMatrices, missing: Missing = "toolkit") -> ScoreMatrices:
-    """The rated scores, systems x segments that somebody rated, as SPA needs them.
+    """The rated scores for SPA, systems x rated segments.
 
     If all systems are rated on the same segments, as in every MQM set of WMT so far, these are the rated columns.
-    Otherwise "pairs" leaves NaN where nobody rated, so that each pair of systems is compared on the segments that both
-    have. "toolkit" moves each system's rated scores together, as mt-metrics-eval does: a column may mix segments.
+    Otherwise, "pairs" keeps NaN for unrated translations, so that each pair of systems is compared on its common
+    segments; "toolkit" packs the rated scores of each system, as mt-metrics-eval does, so that a column may mix
+    segments.
 
-    Raises `InputError`: with "toolkit", systems with different numbers of ratings; with "pairs", no segment that is
-    rated for two systems; scores whose sums 32-bit numbers cannot hold. Raises `OptionError` for another word.
+    Raises:
+        InputError: with "toolkit", different numbers of ratings per system; with "pairs", no segment that is rated for
+            two systems; scores whose sums overflow 32-bit floats.
+        OptionError: another value of `missing`.
     """
     if missing not in ("toolkit", "pairs"):
         raise unknown("treatment of missing ratings", missing, ("toolkit", "pairs"))
@@ -107,8 +110,8 @@ def pack_rated(data: ScoreMatrices, missing: Missing = "toolkit") -> ScoreMatric
         system = int(np.flatnonzero(counts != counts[0])[0])
         raise InputError(
             f"system 1 has {counts[0]} rated segments and system {system + 1} has {counts[system]}; mt-metrics-eval's "
-            "SPA needs equal numbers; compare each pair of systems on the segments that both have (missing='pairs') "
-            "or leave such systems out"
+            "SPA needs equal numbers; compare each pair of systems on its common segments (missing='pairs'), "
+            "or remove such systems"
         )
     return _select(data, lambda values: values[rated].reshape(len(values), -1))
 
@@ -125,5 +128,5 @@ def _matrix(name: str, values: npt.ArrayLike) -> Floats:
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} is not a matrix of numbers: {error}") from None
     if matrix.ndim != 2:
-        raise InputError(f"{name} has {matrix.ndim} dimension(s); give systems x segments")
+        raise InputError(f"{name} has {matrix.ndim} dimension(s), not two (systems x segments)")
     return matrix

@@ -1,4 +1,4 @@
-"""The metrics of a language pair, on the same translations, with all that leaderboards and statistics need of them."""
+"""The metrics of a language pair on the same translations: the input of leaderboards and statistics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mbr_esd_metric.metaeval.correlation import system_means
 from mbr_esd_metric.metaeval.matrices import BoolMatrix
 from mbr_esd_metric.metaeval.spans import AnnotationMatrix, SpanCounts, SpanEvaluator, SpanScores
 
-#: Base name, and whether a reference was used; it names a metric in every language pair.
+#: Base name, and whether the metric uses a reference; identifies a metric across language pairs.
 Key = tuple[str, bool]
 
 
@@ -32,8 +32,8 @@ class MetricEntry:
         name: base name, the same in every language pair.
         scores: a score matrix (`matrices`); None if the metric only scores systems.
         spans: systems x segments; None if the metric has no error spans.
-        signature: what the scores depend on, if known.
-        of_systems: one score a system; None where the means of segments count.
+        signature: the signature of the scores, if known.
+        of_systems: one score per system; None to use the means over segments.
     """
 
     name: str
@@ -45,12 +45,12 @@ class MetricEntry:
 
     @property
     def key(self) -> Key:
-        """Base name, and whether a reference was used."""
+        """Base name, and whether the metric uses a reference."""
         return (self.name, self.uses_reference)
 
     @classmethod
     def of_spans(cls, name: str, spans: AnnotationMatrix, signature: Signature | None = None) -> MetricEntry:
-        """A metric without reference whose score is Score(E), which counts a repeated span once."""
+        """The reference-free metric whose score is Score(E), with duplicate spans counted once."""
         every = [[None if cell is None else as_annotation(cell) for cell in row] for row in spans]
         scores = [[np.nan if a is None else mqm_score(a.with_spans(a)) for a in row] for row in every]
         return cls(name, False, np.array(scores), spans, signature)
@@ -62,14 +62,14 @@ class MetricSet:
 
     Attributes:
         gold: a gold matrix (`matrices`).
-        lengths: the characters of each translation, systems x segments.
+        lengths: the number of characters of each translation, systems x segments.
         human: the spans of each rater.
-        notes: remarks for readers of a table.
-        documents: of each segment, where statistics of documents are asked for.
-        gold_of_systems, gold_of_documents: shape (systems,), and systems x documents, where they are scored by
-            themselves; else the means of the rated segments count.
+        notes: notes for tables.
+        documents: the document of each segment; needed for statistics at the document level.
+        gold_of_systems, gold_of_documents: gold scores, shape (systems,) and systems x documents; None to use the means
+            of the rated segments.
 
-    Raises `InputError` if two metrics have one key.
+    Raises `InputError` if two metrics have the same key.
     """
 
     lp: str
@@ -89,16 +89,16 @@ class MetricSet:
 
     @property
     def scores(self) -> dict[Key, Floats]:
-        """The score matrix of each metric that scores segments."""
+        """Metric with segment scores -> its score matrix."""
         return {entry.key: entry.scores for entry in self.entries if entry.scores is not None}
 
     def means_of_documents(self, scores: Floats) -> Floats:
-        """The mean of each document's segments, systems x documents; NaN is left out."""
+        """The mean over the segments of each document, ignoring NaN, systems x documents."""
         each = [[document == name for document in self.documents] for name in dict.fromkeys(self.documents)]
         return np.stack([system_means(scores[:, of]) for of in each], axis=1)
 
     def rated_by(self, human: Sequence[AnnotationMatrix]) -> MetricSet:
-        """The same with these raters, and gold only where one of them rated."""
+        """The set with these raters only, and gold scores only for translations that one of them rated."""
         rated = [
             [any(rater[i][j] is not None for rater in human) for j in range(len(row))]
             for i, row in enumerate(self.gold)
@@ -106,7 +106,8 @@ class MetricSet:
         return replace(self, human=human, gold=np.where(rated, self.gold, np.nan))
 
     def part(self, columns: BoolMatrix) -> MetricSet:
-        """Some of the segments, shape (segments,), without spans; systems and documents have the means of these."""
+        """The set restricted to some segments, shape (segments,), without spans. System and document scores are the
+        means over these segments."""
         entries = [
             replace(one, scores=one.scores[:, columns], spans=None, of_systems=None)
             for one in self.entries
@@ -116,7 +117,7 @@ class MetricSet:
         return MetricSet(self.lp, self.gold[:, columns], self.lengths[:, columns], (), entries, documents=documents)
 
     def span_scores(self, measures: Sequence[str]) -> dict[Key, SpanScores]:
-        """The evaluation of each metric that has error spans; without raters, its numbers where there is gold."""
+        """Metric with error spans -> its evaluation; without raters, only its span counts on translations with gold."""
         evaluator = SpanEvaluator(self.human, self.lengths, measures) if len(self.human) else None
         scores = {}
         for entry in self.entries:

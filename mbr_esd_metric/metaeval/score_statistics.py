@@ -1,17 +1,19 @@
-"""Statistics of scores, one row of a table each, and the overall score of WMT's metrics tasks, 2023 to 2025.
+"""Statistics of the agreement of scores, and the overall score of WMT's metrics tasks of 2023 to 2025.
 
     spa, acc_eq                                     as in `spa` and `acc_eq`
     sys-accuracy                                    pairwise accuracy of systems
     sys-pearson, sys-spearman, sys-kendall
     seg-pearson-item, seg-kendall-none, seg-spearman-system ...
-    doc-pearson-none, doc-kendall-item ...          of documents, whose scores are means of their segments
+    doc-pearson-none, doc-kendall-item ...          of documents, whose scores are the means of their segments
+
+The overall score is
 
     overall = sum_tasks weight * (value - lowest) / (1 - lowest)
 
-as in mt-metrics-eval's ``TaskSetResults.AverageCorrs``, so that correlations and accuracies weigh alike. All statistics
-of a year weigh the same, and each divides its weight among the language pairs:
+as in mt-metrics-eval's ``TaskSetResults.AverageCorrs``, which puts correlations and accuracies on the same scale. All
+statistics of a year have the same weight, divided equally among the language pairs:
 
-    wmt23           pairwise accuracy of systems over all language pairs together; Pearson of systems, Pearson of
+    wmt23           pairwise accuracy of systems, pooled over all language pairs; Pearson of systems, Pearson of
                     segments, and acc_eq*.
     wmt24, wmt25    SPA and acc_eq*.
 """
@@ -44,7 +46,7 @@ from mbr_esd_metric.metaeval.spa import spa
 from mbr_esd_metric.metaeval.spans import span_measure
 from mbr_esd_metric.plugins import Rows
 
-#: Gold and metric.
+#: Gold and metric scores.
 Scores = tuple[Floats, Floats]
 
 
@@ -54,15 +56,15 @@ class ScoreStatistic:
 
     Attributes:
         name: its name on the command line.
-        title: heading of its column.
-        level: what `value` gets: of "sys" one score a system, shape (systems,); of "doc" and "seg" score matrices
-            (`matrices`), systems x documents or systems x segments.
-        value: its value for gold and metric of one language pair; gold may be NaN where nothing was rated.
+        title: its column title.
+        level: the input of `value`: for "sys" one score per system, shape (systems,); for "doc" and "seg" score
+            matrices (`matrices`), systems x documents or systems x segments.
+        value: function from the gold and metric scores of one language pair to the value; unrated gold scores are NaN.
         lowest: the lowest possible value.
-        pooled: its value over several language pairs together, where it has one.
+        pooled: function from the scores of several language pairs to the pooled value, if the statistic can be pooled.
         contest: the permutation test of its differences, if there is one. The value of "spa" has the option `exact`.
-        tasks: the years of WMT in whose overall score it is.
-        family: a pattern of names that the help shows in the place of each.
+        tasks: the years of WMT whose overall score includes it.
+        family: the pattern that replaces the names of a family of statistics in the help.
     """
 
     name: str
@@ -79,7 +81,7 @@ class ScoreStatistic:
         return self.name
 
     def of(self, pairs: Sequence[Scores], *, exact: bool = False) -> float:
-        """The value for one language pair or, pooled, for several; `exact` is for SPA."""
+        """The value for one language pair, or the pooled value for several; `exact` is for SPA."""
         if self.pooled is not None:
             return self.pooled(pairs)
         ((gold, metric),) = pairs
@@ -119,20 +121,24 @@ def _rows() -> dict[str, ScoreStatistic]:
 
 _ROWS = _rows()
 SCORE_STATISTICS = Rows("statistic", "statistics", _ROWS, ScoreStatistic)
-#: The years whose tasks are known.
+#: The supported years.
 TASK_SETS = tuple(sorted({year for row in _ROWS.values() for year in row.tasks}))
 
 
 def statistic_names() -> list[str]:
-    """The available names, with a pattern for each family."""
+    """The available names, with one pattern per family."""
     return list(dict.fromkeys(row.family or row.name for row in SCORE_STATISTICS.all().values()))
 
 
 def evaluate(statistic: ScoreStatistic, sets: Sequence[MetricSet], *, exact: bool = False) -> dict[Key, float]:
-    """One statistic of every metric that has the scores it needs in every language pair; `exact` is for SPA.
+    """Metric -> the value of a statistic, for every metric with the required scores in every language pair.
 
-    A statistic that is pooled takes several sets. Raises `InputError`: several language pairs for another statistic, or
-    scores that do not fit.
+    Args:
+        statistic: the statistic.
+        sets: the metrics of one language pair; several pairs only for a pooled statistic.
+        exact: for SPA, see `spa`.
+
+    Raises `InputError` for several language pairs and a statistic that is not pooled, or for inconsistent scores.
     """
     if len(sets) != 1 and statistic.pooled is None:
         raise InputError(f"{statistic} is computed for one language pair at a time (got {len(sets)})")
@@ -148,13 +154,14 @@ def evaluate(statistic: ScoreStatistic, sets: Sequence[MetricSet], *, exact: boo
 
 
 def _pair(statistic: ScoreStatistic, data: MetricSet, metric: MetricEntry) -> Scores | None:
-    """Gold and metric, of segments, documents or systems, where gold has a score; None if one has no such scores."""
+    """Gold and metric scores at the level of the statistic, for systems with a gold score; None if either has no scores
+    at this level."""
     x, y = data.gold, metric.scores
     if statistic.level == "sys":
         x = system_means(x) if data.gold_of_systems is None else data.gold_of_systems
         y = system_means(y) if metric.of_systems is None and y is not None else metric.of_systems
     elif statistic.level == "doc" and y is not None:
-        # Where gold has scores of documents, the metric's are means of all segments, else of those that are rated.
+        # If gold has document scores, the metric's are the means of all segments, otherwise of the rated segments.
         stored, rated = data.gold_of_documents, np.where(np.isnan(x), np.nan, y)
         y = data.means_of_documents(rated if stored is None else y)
         x = data.means_of_documents(x) if stored is None else stored
@@ -166,8 +173,8 @@ def _pair(statistic: ScoreStatistic, data: MetricSet, metric: MetricEntry) -> Sc
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One comparison of metrics; only a pooled statistic takes several language pairs. The weights of a year add up
-    to 1."""
+    """One task of a year: a statistic in one language pair, or in several if it is pooled. The weights of a year sum to
+    1."""
 
     statistic: ScoreStatistic
     lps: tuple[str, ...]
@@ -176,12 +183,12 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Overall:
-    """The metrics of a year's tasks.
+    """The overall scores of a year.
 
     Attributes:
-        values: metric -> its value in each task, None if it lacks the scores.
-        overall: of the metrics that are in every task, the weighted average in [0, 1], best first.
-        ranks: of the same, significance clusters from 1 by the average; empty if nothing was tested.
+        values: metric -> its value in each task, None without the required scores.
+        overall: metric -> its overall score in [0, 1], best first; only metrics with a value in every task.
+        ranks: metric -> its significance cluster by the overall score, from 1; empty without tests.
     """
 
     tasks: tuple[Task, ...]
@@ -191,7 +198,7 @@ class Overall:
 
 
 def wmt_tasks(name: str, sets: Sequence[MetricSet]) -> tuple[Task, ...]:
-    """The tasks of a year, one of `TASK_SETS`, for these language pairs. Raises `OptionError`: another year."""
+    """The tasks of a year in `TASK_SETS`, for these language pairs. Raises `OptionError` for another year."""
     if name not in TASK_SETS:
         raise unknown("set of tasks", name, TASK_SETS)
     lps = tuple(one.lp for one in sets)
@@ -205,10 +212,18 @@ def wmt_tasks(name: str, sets: Sequence[MetricSet]) -> tuple[Task, ...]:
 def overall(
     tasks: Sequence[Task], sets: Sequence[MetricSet], draws: int | None = None, *, exact: bool = False
 ) -> Overall:
-    """Evaluate every metric in every task, average by weights, and test as ``AverageCorrMatrix``; `exact` is for SPA.
+    """Evaluate every metric in every task, compute weighted averages, and test them as ``AverageCorrMatrix`` does.
 
-    The draws are 1000 if not given, 0 tests nothing; only tasks of SPA and acc_eq* (of WMT24 and later) can be tested.
-    Raises `InputError` for scores that do not fit, `OptionError` for draws of other tasks.
+    Args:
+        tasks: the tasks.
+        sets: the metrics of each language pair.
+        draws: the number of draws; None for 1000 where tests are possible, 0 for no tests. Only SPA and acc_eq* (WMT24
+            and later) can be tested.
+        exact: for SPA, see `spa`.
+
+    Raises:
+        InputError: inconsistent scores.
+        OptionError: draws for tasks that cannot be tested.
     """
     by_name = {one.lp: one for one in sets}
     columns = [evaluate(task.statistic, [by_name[name] for name in task.lps], exact=exact) for task in tasks]
@@ -224,7 +239,7 @@ def overall(
     contests = [task.statistic.contest for task in tasks if task.statistic.contest is not None]
     testable = len(contests) == len(tasks)
     if draws and not testable:
-        raise OptionError("only SPA and acc_eq* are tested: the tasks of WMT24 and later")
+        raise OptionError("significance tests are available for SPA and acc_eq* only (WMT24 and later)")
     ranks = {}
     if ordered and testable and draws != 0:
         rankings = []
@@ -241,8 +256,13 @@ def overall(
 
 @dataclass(frozen=True, eq=False)
 class BreakdownPart:
-    """One part of a test set, with numbers of segments and of rated translations; and metric -> statistic or measure ->
-    value, None if it cannot be computed."""
+    """One part of a test set.
+
+    Attributes:
+        segments: the number of segments.
+        rated: the number of rated translations.
+        values: metric -> statistic or measure -> value, None if it cannot be computed.
+    """
 
     name: str
     segments: int
@@ -253,10 +273,17 @@ class BreakdownPart:
 def breakdown(
     data: MetricSet, labels: Sequence[str], measures: Sequence[str], *, exact: bool = False
 ) -> tuple[BreakdownPart, ...]:
-    """Evaluate every metric on every part by itself, by statistics of scores and measures of spans.
+    """Evaluate every metric on each part of the test set separately.
 
-    `labels` name each segment's part; parts come in the order of their first segment. Raises `InputError` for spans
-    that do not fit, `OptionError` for an unknown measure.
+    Args:
+        data: the metrics.
+        labels: the part of each segment. Parts are returned in the order of their first segments.
+        measures: names of score statistics and span measures.
+        exact: for SPA, see `spa`.
+
+    Raises:
+        InputError: inconsistent spans.
+        OptionError: an unknown measure.
     """
     of_spans = [span_measure(name).name for name in measures if name not in SCORE_STATISTICS.names()]
     spans = data.span_scores(of_spans) if len(data.human) and of_spans else {}
@@ -282,7 +309,7 @@ def breakdown(
 
 
 def length_labels(lengths: Sequence[int]) -> list[str]:
-    """The bucket of each length, of four that hold about as many each: "0-49", "50-99", "100-"."""
+    """The bucket of each length, such as "0-49", "50-99" or "100-", from at most four buckets of about equal size."""
     quartiles = np.unique(np.ceil(np.quantile(lengths, [0.25, 0.5, 0.75])).astype(int))
     starts = [0, *quartiles[quartiles > min(lengths)].tolist()]
     names = [f"{low}-{high - 1}" for low, high in pairwise(starts)] + [f"{starts[-1]}-"]

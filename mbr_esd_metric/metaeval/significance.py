@@ -1,22 +1,26 @@
-"""PERM-BOTH (Deutsch et al. 2021): does one metric agree with gold better than another, or is that chance?
+"""Significance tests of metrics: the permutation test PERM-BOTH (Deutsch et al. 2021), a paired bootstrap, and
+rankings.
+
+PERM-BOTH tests whether metric b agrees with gold better than metric a,
 
     p = share of k draws with  statistic(b') - statistic(a') >= statistic(b) - statistic(a)
 
-A draw swaps a and b at random. For SPA it swaps their standardised scores of each translation. For acc_eq it swaps
-their verdicts on each pair of systems; the thresholds stay as calibrated, so that metrics of different scales can be
-compared. A small p says that b is better. Both tests are mt-metrics-eval's (``PermutationSigDiff``,
-``PairwisePermutationSigDiff``), except for the random numbers. For a span measure it swaps their statistics of each
-segment, which are added up over the translations of all systems, as these share its source and its difficulty. A
-measure is a function of sums, so that one matrix product for each metric gives all draws, of corpus measures as well.
+A draw swaps outputs of a and b at random: for SPA, their standardised scores of each translation; for acc_eq, their
+decisions on each pair of systems, with the calibrated thresholds, so that metrics on different scales can be compared.
+A small p means that b is better. Both tests are those of mt-metrics-eval (``PermutationSigDiff``,
+``PairwisePermutationSigDiff``), except for the random numbers. For span measures, a draw swaps the statistics of whole
+segments, summed over the translations of all systems, because these share the source and its difficulty. A measure is a
+function of sums, so that one matrix product per metric computes all draws, including those of corpus measures.
 
-The paired bootstrap of span measures (Koehn 2004) draws k resamples of the segments, the same ones for every metric.
-The middle 95% are the interval of a metric's value, and of the difference of two, and
+The paired bootstrap of span measures (Koehn 2004) uses k resamples of the segments, the same for all metrics. Intervals
+of values and of differences are the middle 95% over the resamples, and
 
     p = share of the resamples in which  measure(b) <= measure(a)
 
-The paper draws each translation alone (`units="instance"`).
+The paper resamples individual translations (`units="instance"`).
 
-A ranking orders metrics and puts them in significance clusters, as its ``AssignRanks`` and ``AverageCorrMatrix`` do.
+A ranking orders metrics and assigns significance clusters, as mt-metrics-eval's ``AssignRanks`` and
+``AverageCorrMatrix`` do.
 """
 
 from __future__ import annotations
@@ -40,14 +44,14 @@ from mbr_esd_metric.metaeval.spans import SpanScores, span_measure
 Statistic = Literal["spa", "acc_eq"]
 STATISTICS: tuple[Statistic, ...] = ("spa", "acc_eq")
 
-#: Two metrics by name: does the second beat the first?
+#: The names of two metrics; the test is whether the second is better.
 MetricPair: TypeAlias = tuple[str, str]
-#: Called with the number of further draws that are done.
+#: Called with the number of further completed draws.
 DrawsDone: TypeAlias = Callable[[int], None]
-#: (pairs, number) -> the next draws of each pair; every call takes some of the pairs of the call before.
+#: (pairs, number) -> the next draws of each pair; the pairs are a subset of those of the previous call.
 NextDraws: TypeAlias = Callable[[Sequence[MetricPair], int], dict[MetricPair, Floats]]
 _Singles: TypeAlias = npt.NDArray[np.float32]
-#: What a resample draws.
+#: The unit of resampling.
 Units = Literal["segment", "instance"]
 UNITS: tuple[Units, ...] = ("segment", "instance")
 
@@ -63,8 +67,13 @@ class EarlyStop:
 
 @dataclass(frozen=True, slots=True)
 class PermBoth:
-    """The outcome of one test: a p-value, small if b is better than a; the statistic of b minus that of a; and the k
-    differences under the null hypothesis, or fewer (`EarlyStop`)."""
+    """The result of one test.
+
+    Attributes:
+        p_value: the p-value, small if b is better than a.
+        delta: the statistic of b minus that of a.
+        draws: the k differences under the null hypothesis, or fewer (`EarlyStop`).
+    """
 
     p_value: float
     delta: float
@@ -87,11 +96,14 @@ def perm_both(
 
     Args:
         gold, a, b: score matrices (`matrices`).
-        k: draws; the p-value's standard error is at most ``0.5 / sqrt(k)``.
-        stop: when to draw fewer; None draws all k.
-        missing, exact: for SPA, see `pack_rated` and `spa`; if exact, permutations that just reach a lead count half.
+        statistic: the statistic to compare.
+        k: the number of draws; the standard error of the p-value is at most ``0.5 / sqrt(k)``.
+        seed: the random seed.
+        stop: the condition for early stopping; None for all k draws.
+        missing, exact: for SPA, see `pack_rated` and `spa`. If exact, permutations that equal the observed difference
+            count half.
 
-    Raises `InputError` for matrices that do not fit, `OptionError` for an unknown statistic, or k < 1.
+    Raises `InputError` for inconsistent matrices, `OptionError` for an unknown statistic or k < 1.
     """
     contest = prepare(gold, {"a": a, "b": b}, statistic, missing, exact)
     return contest.tests([("a", "b")], k, seed, stop)["a", "b"]
@@ -104,7 +116,7 @@ def prepare(
     missing: Missing = "toolkit",
     exact: bool = False,
 ) -> Contest:
-    """A `Contest` of `metrics` on `gold`; raises what `perm_both` does."""
+    """The `Contest` of `metrics` on `gold`. Raises the exceptions of `perm_both`."""
     data = check_matrices(gold, metrics)
     if statistic == "spa":
         return SpaContest(pack_rated(data, missing), exact)
@@ -114,7 +126,7 @@ def prepare(
 
 
 class Contest(ABC):
-    """Metrics prepared for many tests: everything that depends on a single metric is computed once."""
+    """Metrics prepared for pairwise tests, with everything that depends on a single metric precomputed."""
 
     #: Metric -> its statistic, higher is better.
     values: dict[str, float]
@@ -122,12 +134,12 @@ class Contest(ABC):
     def tests(
         self, pairs: Sequence[MetricPair], k: int, seed: int, stop: EarlyStop | None, progress: DrawsDone | None = None
     ) -> dict[MetricPair, PermBoth]:
-        """`perm_both` for each pair (a, b) by name; all share the seed, and so the draws.
+        """`perm_both` for each pair (a, b) of names. All tests use the same seed, and so the same draws.
 
-        `progress` is called with numbers of draws that were made, or are not needed; they add up to k for a pair.
+        `progress` is called with numbers of draws that are completed or not needed; they sum to k per pair.
         """
         if k < 1:
-            raise OptionError(f"k is {k}; a permutation test needs at least one draw")
+            raise OptionError(f"a permutation test needs at least one draw (got k = {k})")
         tests: dict[MetricPair, PermBoth] = {}
         draws = {pair: np.empty(0) for pair in pairs}
         draw = self._sampler(seed)
@@ -137,7 +149,7 @@ class Contest(ABC):
             count = min(k if stop is None else stop.block, k - done)
             for pair, following in draw(left, count).items():
                 draws[pair], delta = np.append(draws[pair], following), self._delta(*pair)
-                # Equal differences must count as reached, whatever the order of their additions.
+                # The tolerance makes equal differences count, whatever the order of summation.
                 p_value = float((draws[pair] >= delta - 1e-12).mean())
                 if done + count == k or (stop is not None and not stop.low <= p_value <= stop.high):
                     tests[pair] = PermBoth(p_value, delta, draws[pair])
@@ -151,11 +163,12 @@ class Contest(ABC):
 
     @abstractmethod
     def _sampler(self, seed: int) -> NextDraws:
-        """A function that draws the next differences under the null hypothesis, for some pairs."""
+        """A function that draws the next differences under the null hypothesis for some pairs."""
 
 
 def coins(rng: np.random.Generator, draws: int, systems: int, segments: int) -> BoolMatrix:
-    """(draws, systems, segments) fair coins; the stream is the same however the draws are cut into calls."""
+    """Fair coins, shape (draws, systems, segments). The random stream does not depend on how draws are split into
+    calls."""
     count = systems * segments
     words = rng.integers(0, 1 << 64, size=(draws, -(-count // 64)), dtype=np.uint64)
     bits = np.unpackbits(words.view(np.uint8), axis=1, count=count)
@@ -163,10 +176,10 @@ def coins(rng: np.random.Generator, draws: int, systems: int, segments: int) -> 
 
 
 class AccEqContest(Contest):
-    """Swaps credits, independently for each pair of systems.
+    """Permutation test of acc_eq, which swaps credits independently for each pair of systems.
 
-    Only the pairs on which a and b differ change the difference, each by +-1 / (pairs of its segment * segments), so a
-    draw needs one binomial number for each distinct number of pairs in a segment.
+    Only pairs of systems with different credits change the difference, each by +-1 / (pairs in its segment * segments),
+    so a draw needs one binomial number for each distinct number of pairs in a segment.
     """
 
     def __init__(self, pairs: GoldPairs, metrics: Mapping[str, Floats]) -> None:
@@ -193,19 +206,19 @@ class AccEqContest(Contest):
         return lambda pairs, count: {pair: differences(pair, count) for pair in pairs}
 
 
-#: Draws of SPA that are computed together: few enough that their data stay in the processor's cache.
+#: The number of draws of SPA that are computed together, so that their data fit in the processor's cache.
 _BLOCK = 20
 
 
 class SpaContest(Contest):
-    """Swaps standardised scores, independently for each system and segment, and computes SPA of both results.
+    """Permutation test of SPA, which swaps standardised scores independently for each system and segment.
 
-    All tests share the coins of a draw, so one matrix product for each metric gives the sums of the scores that a draw
-    swaps, over the segments with a negative sign. Those of both results follow by additions, for each pair of metrics.
-    Scores are whole multiples of a small unit, so that the sums are exact in single precision, in whatever order.
+    All tests share the coins of a draw, so one matrix product per metric computes the sums of the swapped scores over
+    the segments with a negative sign. For each pair of metrics, the sums after swapping follow by additions. Scores are
+    integer multiples of a small unit, so that sums are exact in single precision, in any order.
 
-    A row is a system; where systems are rated on different segments, a system on the segments that it shares with
-    another one, so that each pair of systems has two rows of its own.
+    A row is a system. If systems are rated on different segments, a row is a system on the segments that it shares with
+    another one, and each pair of systems has two rows.
     """
 
     def __init__(self, data: ScoreMatrices, exact: bool = False) -> None:
@@ -233,7 +246,7 @@ class SpaContest(Contest):
         self._scores = {name: whole(scores, unit) for name, scores in standard.items()}
         self._sums = {name: (scores @ self._flipped)[:, None] for name, scores in self._scores.items()}
         if exact:
-            # Ties count half here too, so p-values of the draws are compared with such p-values.
+            # Ties count half in the gold p-values as well, for comparability with those of the draws.
             centred = np.where(data.rated, data.gold - data.gold[data.rated].mean(), 0.0)
             self._gold = self._counts((whole(centred, _unit([centred])) @ self._flipped)[:, None])
             self._standard_values = {name: -float(self._error(sums)[0]) for name, sums in self._sums.items()}
@@ -266,21 +279,22 @@ class SpaContest(Contest):
         return draw
 
     def _moved(self, scores: _Singles, swapped: BoolMatrix) -> _Singles:
-        """Sums of the swapped scores over the segments with a negative sign, (rows, draws, PERMUTATIONS)."""
+        """The sums of the swapped scores over the segments with a negative sign, shape (rows, draws, PERMUTATIONS)."""
         rows, draws, segments = swapped.shape
         chosen = np.where(swapped, scores[:, None], np.float32(0)).reshape(-1, segments)
         return np.asarray((chosen @ self._flipped).reshape(rows, draws, PERMUTATIONS))
 
     def _error(self, sums: _Singles) -> Floats:
-        """One minus SPA of each draw, of such sums."""
+        """One minus SPA of each draw, from such sums."""
         total = np.abs(self._counts(sums) - self._gold).sum(axis=0)
         return np.asarray(total / (2.0 * PERMUTATIONS * len(self._pairs)))
 
     def _counts(self, sums: _Singles) -> npt.NDArray[np.int32]:
-        """Twice the number of permutations that give system i at least its observed lead over j, (pairs, draws).
+        """Twice the number of permutations in which the difference between systems i and j is at least the observed
+        one, shape (pairs, draws).
 
-        The lead reaches the observed one if the differences of the segments with a negative sign add up to at most 0,
-        so two sums are compared. With `exact`, permutations that just reach the lead count once, not twice.
+        This is the case if the differences of the segments with a negative sign sum to at most 0, so two sums are
+        compared. With `exact`, permutations that equal the observed difference count once, not twice.
         """
         counts = np.empty((len(self._pairs), sums.shape[1]), dtype=np.int32)
         for at, (i, j) in enumerate(self._pairs):
@@ -290,8 +304,8 @@ class SpaContest(Contest):
 
 
 def _standardised(scores: Floats, rated: BoolMatrix) -> Floats:
-    """The rated scores with mean zero and unit deviation, 0 elsewhere. A constant metric becomes zero, where
-    mt-metrics-eval divides by zero, and the p-value is 0 or 1 by accident."""
+    """The rated scores with mean zero and unit standard deviation, 0 elsewhere. Constant scores become zero;
+    mt-metrics-eval divides by zero for these, so that the p-value is arbitrarily 0 or 1."""
     values = scores[rated]
     if (values == values[0]).all():
         return np.zeros_like(scores)
@@ -299,13 +313,13 @@ def _standardised(scores: Floats, rated: BoolMatrix) -> Floats:
 
 
 def _unit(matrices: Iterable[Floats]) -> float:
-    """The number of steps in 1, as fine as sums of two matrices are exact in single precision, which holds 2^24."""
+    """The number of steps per 1, the finest for which sums of two matrices are exact in single precision (2^24)."""
     largest = max((float(np.abs(matrix).sum(axis=1).max()) for matrix in matrices), default=0.0)
     return float(2.0 ** np.floor(np.log2((1 << 22) / largest))) if largest else 1.0
 
 
 class SpanContest(Contest):
-    """Metrics by one span measure, against the same raters; a draw swaps whole segments.
+    """Permutation test of a span measure, which swaps whole segments.
 
     Raises `InputError` for metrics that are not evaluated on the same translations.
     """
@@ -335,12 +349,12 @@ class SpanContest(Contest):
 def paired_bootstrap(
     scores: Mapping[str, SpanScores], measure: str, k: int = 1000, seed: int = 0, units: Units = "segment"
 ) -> dict[str, Floats]:
-    """Metric -> its value on each of k resamples of the units, the same ones for all, shape (k,).
+    """Metric -> its values on k resamples of the units, shape (k,). All metrics share the resamples.
 
     Raises `InputError` for metrics that are not evaluated on the same translations, `OptionError` for k < 1.
     """
     if k < 1:
-        raise OptionError(f"k is {k}; a bootstrap needs at least one resample")
+        raise OptionError(f"a bootstrap needs at least one resample (got k = {k})")
     sums = unit_sums({name: one.statistics[measure] for name, one in scores.items()}, units)
     count = len(next(iter(sums.values())))
     weights = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=k).astype(np.float64)
@@ -349,7 +363,8 @@ def paired_bootstrap(
 
 
 def unit_sums(statistics: Mapping[str, Floats], units: Units = "segment") -> dict[str, Floats]:
-    """Metric -> the statistics of each unit that somebody rated, (units, width); a segment's are summed over systems.
+    """Metric -> the statistics of each rated unit, shape (units, number of statistics); those of a segment are summed
+    over systems.
 
     Raises `InputError` for metrics that are not rated on the same translations.
     """
@@ -366,13 +381,13 @@ def unit_sums(statistics: Mapping[str, Floats], units: Units = "segment") -> dic
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Metrics ordered by a statistic, best first; metrics of equal value by name.
+    """Metrics ordered by a statistic, best first; metrics with equal values by name.
 
     Attributes:
         ranks: significance clusters from 1.
-        p_values: (metrics, metrics), for i < j the p-value that metric i beats metric j; 0 elsewhere.
-        draws: (i, j) -> differences i - j under the null hypothesis, by name; empty if nothing was tested.
-        resamples: metric -> its values in a bootstrap, the same resamples for all; empty if there is none.
+        p_values: shape (metrics, metrics), for i < j the p-value of "metric i is better than metric j"; 0 elsewhere.
+        draws: (i, j) by name -> the differences i - j under the null hypothesis; empty without tests.
+        resamples: metric -> its values on bootstrap resamples shared by all metrics; empty without a bootstrap.
     """
 
     names: tuple[str, ...]
@@ -391,11 +406,12 @@ class Ranking:
         return self.ranks[self.names.index(name)]
 
     def p_value(self, a: str, b: str) -> float:
-        """Small if metric b is better than metric a, by the bootstrap if there is one; 1 if one of them is not here."""
+        """The p-value of "metric b is better than metric a", by the bootstrap if there is one; 1 if one of the metrics
+        is not in the ranking."""
         if not {a, b} <= {*self.names}:
             return 1.0
         if self.resamples:
-            # Equal measures may differ in the last bit.
+            # The tolerance is for equal values that differ in the last bit.
             return float((self.resamples[b] - self.resamples[a] <= 1e-12).mean())
         i, j = self.names.index(b), self.names.index(a)
         return float(self.p_values[i, j]) if i < j else 1.0
@@ -413,12 +429,14 @@ def rank_metrics(
     missing: Missing = "toolkit",
     exact: bool = False,
 ) -> Ranking:
-    """Order `metrics`, test every pair as `perm_both` does (so its other arguments and errors), put them in clusters.
+    """Order `metrics`, test every pair with `perm_both`, and assign significance clusters.
 
     Args:
-        k: draws of each test; 0 tests nothing, and every metric is a cluster of its own.
-        alpha: two metrics differ if the p-value is at most this.
-        stop: when to draw fewer; the default is that of mt-metrics-eval's WMT tasks, None draws all k.
+        k: the number of draws of each test; 0 for no tests.
+        alpha: the significance level: two metrics differ if the p-value is at most alpha.
+        stop: the condition for early stopping, by default that of mt-metrics-eval's WMT tasks; None for all k draws.
+
+    The other arguments and the exceptions are those of `perm_both`.
     """
     return rank_contest(prepare(gold, metrics, statistic, missing, exact), k, seed, alpha=alpha, stop=stop)
 
@@ -432,7 +450,7 @@ def rank_contest(
     stop: EarlyStop | None = None,
     progress: DrawsDone | None = None,
 ) -> Ranking:
-    """`rank_metrics` of metrics that are prepared for tests."""
+    """`rank_metrics` for prepared metrics."""
     values = dict(sorted(contest.values.items(), key=lambda item: (-item[1], item[0])))
     pairs = list(combinations(values, 2)) if k else []
     tests = contest.tests([(b, a) for a, b in pairs], k, seed, stop, progress) if k else {}
@@ -440,7 +458,7 @@ def rank_contest(
 
 
 def _ranked(values: Mapping[str, float], tests: Mapping[MetricPair, PermBoth], alpha: float) -> Ranking:
-    """`tests` are of each metric and a worse one: does the first beat the second?"""
+    """The ranking; `tests` are the tests of "a is better than b" for each metric a and each worse metric b."""
     names = tuple(values)
     p_values = np.zeros((len(names), len(names)))
     for (a, b), test in tests.items():
@@ -452,16 +470,21 @@ def _ranked(values: Mapping[str, float], tests: Mapping[MetricPair, PermBoth], a
 def average_ranking(
     rankings: Sequence[Ranking], weights: Sequence[float] | None = None, *, alpha: float = 0.05
 ) -> Ranking:
-    """The ranking by the weighted mean of several rankings' values, of the metrics that are in all of them.
+    """The ranking by the weighted mean over several rankings, for the metrics that are in all of them.
 
-    The weights, one per ranking, add up to 1; None weighs them alike. The draws of the single tests are added up, draw
-    by draw, into draws of the mean. If a test stopped early, its draws are repeated. A bootstrap has plain means.
+    Draws of the mean are weighted sums of the draws of the individual tests. If a test stopped early, its draws are
+    repeated. Bootstrap resamples are averaged without weights.
 
-    Raises `InputError` for no common metric, or the wrong number of weights.
+    Args:
+        rankings: the rankings.
+        weights: one weight per ranking, with sum 1; None for equal weights.
+        alpha: the significance level.
+
+    Raises `InputError` if there is no common metric, or the number of weights is wrong.
     """
     weights = weights or [1 / len(rankings)] * len(rankings)
     if len(weights) != len(rankings):
-        raise InputError(f"{len(weights)} weights for {len(rankings)} rankings; give one each")
+        raise InputError(f"{len(weights)} weights for {len(rankings)} rankings; specify one per ranking")
     common = [name for name in rankings[0].names if all(name in ranking.names for ranking in rankings)]
     if not common:
         raise InputError("no metric appears in all rankings")
@@ -472,7 +495,7 @@ def average_ranking(
         single = [r.draws[a, b] if (a, b) in r.draws else -r.draws[b, a] for r in rankings]
         longest, delta = max(map(len, single)), values[a] - values[b]
         draws = np.sum([w * np.resize(drawn, longest) for w, drawn in zip(weights, single, strict=True)], axis=0)
-        # As in `Contest.tests`: equal differences count as reached.
+        # The tolerance is the same as in `Contest.tests`.
         tests[a, b] = PermBoth(float((draws >= delta - 1e-12).mean()), delta, draws)
     resampled = common if all(one.resamples for one in rankings) else []
     resamples = {name: np.mean([one.resamples[name] for one in rankings], axis=0) for name in resampled}
@@ -482,8 +505,8 @@ def average_ranking(
 def assign_ranks(p_values: Floats, alpha: float = 0.05) -> tuple[int, ...]:
     """Significance clusters of metrics that are ordered best first.
 
-    A metric opens a new cluster if a metric of the current cluster beats it: p_values[i, j], for i < j the p-value that
-    metric i beats metric j, is at most `alpha`.
+    A metric starts a new cluster if a metric of the current cluster is significantly better: if p_values[i, j], for i <
+    j the p-value of "metric i is better than metric j", is at most `alpha`.
     """
     ranks: list[int] = []
     first = 0

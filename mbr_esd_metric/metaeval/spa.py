@@ -1,30 +1,32 @@
-"""Soft Pairwise Accuracy (Thompson et al. 2024), equal to mt-metrics-eval's ``PairwiseConfidenceError``.
+"""Soft Pairwise Accuracy (Thompson et al. 2024), as in mt-metrics-eval's ``PairwiseConfidenceError``.
 
-For each pair of systems i < j a paired permutation test gives the p-value that i is no better than j, once from gold
-and once from the metric; SPA is one minus their mean absolute difference,
+For each pair of systems i < j, a paired permutation test gives the p-value of the hypothesis that i is not better than
+j, once for gold and once for the metric. SPA is one minus the mean absolute difference of the two p-values,
 
     SPA = 1 - mean_{i<j} |p_gold[i, j] - p_metric[i, j]|
 
-The order of the systems matters, because only the pairs i < j are used, and draws that just reach the observed lead
-count for i: by up to .015 if scores are whole numbers, such as those of error spans, and otherwise in the fifth digit.
+SPA depends on the order of the systems, because only the pairs i < j are used, and permutations that equal the observed
+difference count for i. The effect is up to .015 for integer scores, such as those of error spans, and otherwise in the
+fifth digit.
 
-Exact SPA is the limit of infinitely many permutations: no seed, no rounding, no order of systems. For a pair of systems
-with differences d, the test asks how often a random sum ``S = sum(s * d)`` reaches the observed ``T = sum(d)``. The
-signs s = +-1 are fair and independent. Here
+Exact SPA is the limit of infinitely many permutations; it does not depend on a seed, on rounding, or on the order of
+the systems. For a pair of systems with differences d, the p-value is the probability that a random sum ``S = sum(s *
+d)`` reaches the observed ``T = sum(d)``, where the signs s = +-1 are independent and equally likely. With ties counted
+half,
 
     p[i, j] = P(S > T) + P(S = T) / 2,        p[j, i] = 1 - p[i, j]
 
-The half makes the order of the systems irrelevant. A metric with the same score for everything has p = 1/2 everywhere.
+so that the order of the systems is irrelevant, and a metric with constant scores has p = 1/2 for every pair.
 
-How p is computed depends on d:
+The computation of p depends on d:
 
-* Scores on a grid (whole numbers, tenths, means of a few raters): the inverse Fourier transform of the characteristic
-  function ``phi(theta) = prod cos(d * theta)``. It has no error, unless the grid is so fine that P(S = T) < 0.001.
-* Few differing segments: all combinations of signs.
-* Other scores: Davies' (1973) inversion of phi, whose error is below 1e-6 where phi has died away after 1,024 terms. A
-  few large differences keep it alive, so these are taken out, and their signs combined one by one.
-* Where phi is alive even so, as with whole numbers and a little noise: the same sum with Vaaler's (1985) weights, which
-  bound the error. A warning gives the bound.
+* Scores on a grid (integers, tenths, means over a few raters): the inverse Fourier transform of the characteristic
+  function ``phi(theta) = prod cos(d * theta)``. It is exact, and used unless the grid is so fine that P(S = T) < 0.001.
+* Few differing segments: enumeration of all signs.
+* Other scores: Davies' (1973) inversion of phi, with an error below 1e-6 if phi has decayed after 1,024 terms. A few
+  large differences slow the decay; these are removed, and their signs are enumerated.
+* If phi has not decayed even so, as for integers with a little noise: the same sum with Vaaler's (1985) weights, which
+  bound the error. A warning reports the bound.
 """
 
 from __future__ import annotations
@@ -40,34 +42,36 @@ from mbr_esd_metric.core.kernels import Floats
 from mbr_esd_metric.errors import logger
 from mbr_esd_metric.metaeval.matrices import Missing, check_matrices, pack_rated
 
-#: The number of permutations behind every p-value, and the seed of their signs, as in mt-metrics-eval.
+#: The number of permutations for each p-value, and the seed of their signs, as in mt-metrics-eval.
 PERMUTATIONS = 1000
 SEED = 4
 #: P(|S| > _TAIL * sqrt(sum d^2)) is below 5e-16 (Hoeffding).
 _TAIL = 8.5
-#: If the steps of the grid times the number of different sizes exceed this, the grid is too fine for ties to matter.
+#: If the number of grid steps times the number of distinct sizes exceeds this, the grid is so fine that ties are
+#: negligible.
 _GRID = 1_000_000
-#: Up to so many differing segments, all combinations of signs are counted; and where phi is alive.
+#: The maximum number of differing segments for enumerating all signs: always, and if phi has not decayed.
 _FEW, _SOME = 20, 36
-#: Terms of Davies' series, where they are; phi has died away if the second half of them is below this.
+#: The number of terms of Davies' series; phi has decayed if it is below this value in their second half.
 _TERMS, _DEAD = 1024, 1e-6
 _HALVES = np.arange(_TERMS) + 0.5
-#: How many of the largest differences are taken out of Davies' series: first none.
+#: Numbers of the largest differences to remove from Davies' series, in the order in which they are tried.
 _TAKEN_OUT = (0, 10)
-#: Numbers that differ by less, as a share of the largest one, are equal.
+#: Numbers that differ by less than this share of the largest one are treated as equal.
 _ROUNDING = 1e-9
 
 SignMatrix = npt.NDArray[np.float32]
 
 
 def spa(gold: npt.ArrayLike, metric: npt.ArrayLike, *, missing: Missing = "toolkit", exact: bool = False) -> float:
-    """Soft Pairwise Accuracy of `metric` against `gold`, score matrices (`matrices`), in [0, 1], higher is better.
+    """Soft Pairwise Accuracy of `metric` with respect to `gold`, in [0, 1], higher is better.
 
     Args:
-        missing: what to do if systems are rated on different segments, see `pack_rated`.
-        exact: take the limit of infinitely many permutations, which no order of the systems changes.
+        gold, metric: score matrices (`matrices`).
+        missing: the treatment of systems that are rated on different segments, see `pack_rated`.
+        exact: compute exact SPA, which does not depend on the order of the systems.
 
-    Raises `InputError` for matrices that do not fit, or ratings that cannot be compared.
+    Raises `InputError` for inconsistent matrices, or ratings that cannot be compared.
     """
     data = pack_rated(check_matrices(gold, {"metric": metric}), missing)
     p_values = exact_p_values if exact else pairwise_p_values
@@ -75,11 +79,11 @@ def spa(gold: npt.ArrayLike, metric: npt.ArrayLike, *, missing: Missing = "toolk
 
 
 def pairwise_p_values(scores: Floats) -> Floats:
-    """P-values of "system i is better than system j" for i < j, (systems, systems); NaN elsewhere.
+    """P-values of "system i is better than system j" for i < j, shape (systems, systems); NaN elsewhere.
 
     With signs s = +-1 per segment, p[i, j] is the share of the permutations with
-    ``sum(s * (x_i - x_j)) >= sum(x_i - x_j)``, of the segments that both have; NaN if there are none. The arithmetic is
-    float32 and in mt-metrics-eval's order: if scores are whole numbers, the two sums often tie, and rounding decides.
+    ``sum(s * (x_i - x_j)) >= sum(x_i - x_j)``, over the common segments; NaN without common segments. The arithmetic is
+    in float32 and in mt-metrics-eval's order, because with integer scores the two sums are often equal up to rounding.
     """
     systems, segments = scores.shape
     p_values = np.full((systems, systems), np.nan)
@@ -101,14 +105,14 @@ def pairwise_p_values(scores: Floats) -> Floats:
 
 
 def spa_of_p_values(gold: Floats, metric: Floats) -> float:
-    """SPA of two matrices of `pairwise_p_values`; the mean over the pairs that are compared."""
+    """SPA from two matrices of p-values, over the pairs of systems with p-values."""
     differences = np.abs(gold - metric)[np.triu_indices(len(gold), 1)]
     return float(1.0 - np.mean(differences[~np.isnan(differences)]))
 
 
 @lru_cache(maxsize=8)
 def signs(segments: int) -> SignMatrix:
-    """The (PERMUTATIONS, segments) signs +-1 that every test over this many segments shares; read-only."""
+    """The signs +-1 of the permutations, shape (PERMUTATIONS, segments), shared by all tests; read-only."""
     uniform = np.random.default_rng(SEED).random(size=(PERMUTATIONS, segments), dtype=np.float32)
     drawn_signs: SignMatrix = np.rint(uniform) * np.float32(2.0) - np.float32(1.0)
     drawn_signs.flags.writeable = False
@@ -116,7 +120,7 @@ def signs(segments: int) -> SignMatrix:
 
 
 def exact_p_values(scores: Floats) -> Floats:
-    """The same in the limit of infinitely many permutations; a warning where one is known by a bound only."""
+    """`pairwise_p_values` in the limit of infinitely many permutations. Logs a warning if some are approximate."""
     systems = len(scores)
     unit = grid_unit(scores[~np.isnan(scores)])
     p_values = np.full((systems, systems), np.nan)
@@ -134,7 +138,7 @@ def exact_p_values(scores: Floats) -> Floats:
 
 
 def exact_p(differences: Floats, unit: float | None) -> tuple[float, float]:
-    """P(S > T) + P(S = T) / 2 of the differences d, (segments,), and a bound of its error, 0 where it is exact.
+    """P(S > T) + P(S = T) / 2 for the differences d, shape (segments,), and a bound on its error, 0 if it is exact.
 
     The differences are multiples of `unit`, unless it is None.
     """
@@ -161,7 +165,7 @@ def exact_p(differences: Floats, unit: float | None) -> tuple[float, float]:
 
 
 def _sums(d: Floats) -> Floats:
-    """The sums of all combinations of signs of d, (2^n,), in ascending order."""
+    """The sums for all combinations of signs of d, shape (2^n,), in ascending order."""
     sums = np.zeros(1)
     for value in d:
         sums = np.concatenate([sums + value, sums - value])
@@ -169,7 +173,8 @@ def _sums(d: Floats) -> Floats:
 
 
 def _all_signs(d: Floats, total: float) -> float:
-    """P(S > T) + P(S = T) / 2 of all combinations: for each sum of one half of d, how many of the other reach T."""
+    """P(S > T) + P(S = T) / 2 by enumeration: for each sum of one half of d, count the sums of the other that reach
+    T."""
     rest, other = total - _sums(d[::2]), _sums(d[1::2])
     tolerance = _ROUNDING * float(np.linalg.norm(d))
     below, up_to = (np.searchsorted(other, rest + shift) for shift in (-tolerance, tolerance))
@@ -177,7 +182,7 @@ def _all_signs(d: Floats, total: float) -> float:
 
 
 def _phi(d: Floats, at: npt.NDArray[np.floating[Any]]) -> Floats:
-    """The characteristic function of S at these multiples of the step of Davies' series."""
+    """The characteristic function of S at multiples of the step of Davies' series."""
     step, values = np.pi / (_TAIL * np.linalg.norm(d)), np.ones(len(at))
     for value in d:
         values *= np.cos(at * step * value)
@@ -185,10 +190,11 @@ def _phi(d: Floats, at: npt.NDArray[np.floating[Any]]) -> Floats:
 
 
 def _davies(d: Floats, totals: Floats) -> tuple[float, float]:
-    """The mean over `totals` of P(S > T) + P(S = T) / 2, and a bound of its error, 0 where phi has died away.
+    """The mean over `totals` of P(S > T) + P(S = T) / 2, and a bound on its error, 0 if phi has decayed.
 
     P(S < T) + P(S = T) / 2 = 1/2 + sum_m phi(w) sin(w T) / (pi (m + 1/2)), w = (m + 1/2) step.
-    This is the Fourier series of two sawtooth functions, so Vaaler's weights make the error at most a Fejer kernel.
+    This is the Fourier series of two sawtooth functions, so that with Vaaler's weights, a Fejer kernel bounds the
+    error.
     """
     deviation = float(np.linalg.norm(d))
     inside = totals[np.abs(totals) < _TAIL * deviation]
@@ -206,7 +212,7 @@ def _davies(d: Floats, totals: Floats) -> tuple[float, float]:
 
 
 def grid_unit(scores: Floats) -> float | None:
-    """The largest unit of which all differences of scores are multiples, by Euclid's algorithm; None if it is tiny."""
+    """The largest unit of which all score differences are multiples, by Euclid's algorithm; None if it is tiny."""
     values = np.unique(scores - scores.min())[1:]
     if not len(values):
         return 1.0
@@ -216,14 +222,14 @@ def grid_unit(scores: Floats) -> float | None:
     while unit > 1e-4 * largest:
         rest = np.abs(values - unit * np.rint(values / unit))
         if (rest <= tolerance).all():
-            # Computed over many steps, so that the error of the unit itself does not add up.
+            # Computed from the largest value, so that the error of the unit does not accumulate.
             return largest / float(np.rint(largest / unit))
         unit = float(rest[rest > tolerance].min())
     return None
 
 
 def _on_a_grid(whole: npt.NDArray[np.int64]) -> float | None:
-    """`exact_p` of whole numbers; None if they are too large for it, and P(S = T) is below 0.001."""
+    """`exact_p` for integers; None if they are too large, so that P(S = T) is below 0.001."""
     sizes, times = np.unique(np.abs(whole[whole != 0]), return_counts=True)
     if not len(sizes):
         return 0.5
@@ -239,7 +245,7 @@ def _on_a_grid(whole: npt.NDArray[np.int64]) -> float | None:
     phi = np.ones(reach + 1)
     for size, count in zip(sizes.tolist(), times.tolist(), strict=True):
         phi *= cosines[at * size % length] ** count
-    # probabilities[m] is P(S = m), with negative m from the end.
+    # probabilities[m] is P(S = m); negative m are indexed from the end.
     probabilities = np.fft.irfft(phi, length)
     ordered = np.concatenate([probabilities[reach + 1 :], probabilities[: reach + 1]])
     p = float(ordered[reach + total + 1 :].sum() + ordered[reach + total] / 2)

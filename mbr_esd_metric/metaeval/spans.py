@@ -1,42 +1,42 @@
-"""Compares predicted error spans with those of one or several human raters, over the rated translations.
+"""Evaluation of predicted error spans against one or several human raters, over the rated translations.
 
-A measure is a function of sums of statistics over translations, so that a bootstrap or a selection of segments does not
-need the annotations again:
+A measure is a function of sums of statistics over translations, so that bootstrap resamples and subsets of segments can
+be evaluated without the annotations:
 
 * The name of a similarity, or of a mean of several ("softf1", "f1", "softdice", "softf1+scoresim"): its mean over
   translations.
-* A name that ends in "-corpus": computed once, from sums over the corpus. A translation with many errors then weighs
-  more than one with few, and a clean translation counts only if somebody marked something in it.
+* A name that ends in "-corpus": computed once, from sums over the corpus. Translations with many errors have a higher
+  weight than those with few, and translations without any predicted or human span have no effect.
 
       mpp-corpus       MPP, micro-averaged (Perrella et al. 2026)
       softdice-corpus  sum 2 |min(vc, vs)|_1 / sum (|vc|_1 + |vs|_1)
       f1-corpus        2 sum C / sum (S(Ec) + S(Es)): the character F1 of the WMT quality estimation tasks
       f1-wmt25-corpus  the same as the WMT25 task counts it, where a character counts for each span over it
 
-* Any of these followed by "-precision" or "-recall": how much of the prediction is right, and how much of the gold
-  spans is found. Means of several similarities and scoresim have no such parts.
+* Any of these followed by "-precision" or "-recall": the precision or the recall of the measure. Means of several
+  similarities and scoresim do not have them.
 
       f1, f1-corpus      P = C / S(Ec)                         R = C / S(Es)
       mpp, mpp-corpus    P = credits / spans predicted         R = credits / gold spans
       softdice           P = (2 M + eps) / (2 |vc|_1 + eps)    R = (2 M + eps) / (2 |vs|_1 + eps),  M = |min(vc, vs)|_1
       softdice-corpus    P = sum M / sum |vc|_1                R = sum M / sum |vs|_1
-      softf1             P and R of its definition
+      softf1             P and R as in its definition
 
-Spans in the translation and omissions, which are spans of the source, are compared each by themselves. An omission is
-right if it shares a character with a human one, whatever its severity, as people agree less on where it begins. Over
-the rated translations, each of them once for each rater,
+Spans in the translation and omissions (spans in the source) are evaluated separately. An omission is correct if it
+shares a character with a human one of any severity, because raters agree less on the boundaries of omissions. Over all
+pairs of a translation and a rater,
 
     precision = predicted omissions that share a character with a human one / predicted omissions
     recall    = human omissions that share a character with a predicted one / human omissions
 
-Omissions without a place are counted, and in no measure.
+Omissions without a location are counted, but do not enter any measure.
 
-Precision-recall curves go over all thresholds on the spans' confidences. The area under one is average precision,
+Precision-recall curves cover all thresholds on the confidence of spans. The area under a curve is average precision,
 
     area = sum_k (R_k - R_{k-1}) P_k
 
-with the thresholds in falling order, beginning with no span at all (R = 0). Every confidence that occurs is a
-threshold. A span without a confidence counts at every threshold.
+with the thresholds in descending order, starting without any span (R = 0). Every distinct confidence is a threshold.
+Spans without a confidence are kept at every threshold.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ from mbr_esd_metric.metaeval.matrices import cell_name
 #: Thresholds of a sweep: 0.0, 0.1, ..., 1.0
 LAMBDAS = tuple(step / 10 for step in range(11))
 
-#: Systems x segments; None = unrated, or nothing predicted.
+#: Systems x segments; None = unrated, or no prediction.
 AnnotationMatrix: TypeAlias = "Sequence[Sequence[AnnotationLike | None]]"
-#: The measures that tables show by default.
+#: The default measures of tables.
 DEFAULT_MEASURES = ("softf1", "f1", "softdice", "mpp-corpus", "softdice-corpus", "f1-corpus")
 
 #: Suffixes of the parts of a measure.
@@ -75,10 +75,10 @@ class SpanMeasure:
     """One measure, in [0, 1], higher is better.
 
     Attributes:
-        statistics: of a prediction, a gold annotation and the length of the translation. For a mean over translations,
-            the value and 1; for a measure of the corpus, the credit of the prediction, the most that it could be, and
-            the same for gold.
-        value: the measure, shape (...), of sums of statistics, shape (..., their number).
+        statistics: function of a prediction, a gold annotation and the length of the translation. For a mean over
+            translations: the value and 1; for a corpus measure: the credit of the prediction and its maximum, and the
+            same for gold.
+        value: function from sums of statistics, shape (..., number of statistics), to the measure, shape (...).
     """
 
     name: str
@@ -87,12 +87,12 @@ class SpanMeasure:
 
 
 def corpus_precision(sums: Floats) -> Floats:
-    """The share of the prediction that is right, of the sums of a corpus measure; 1 if nothing is predicted."""
+    """Precision from the sums of a corpus measure; 1 if nothing is predicted."""
     return share(sums[..., 0], sums[..., 1])
 
 
 def corpus_recall(sums: Floats) -> Floats:
-    """The share of the gold spans that is found, of the sums of a corpus measure; 1 if there are none."""
+    """Recall from the sums of a corpus measure; 1 if there are no gold spans."""
     return share(sums[..., 2], sums[..., 3])
 
 
@@ -106,7 +106,7 @@ _MPP = Mpp()
 
 
 def _overlap(name: str, counts: Callable[[Annotation, Annotation, int], tuple[float, float, float]]) -> SpanMeasure:
-    """Twice the credit over what both sides could earn, where both earn the same; `counts` gives these three."""
+    """The measure 2 credit / (maximum of the prediction + maximum of gold); `counts` returns these three."""
 
     def statistics(predicted: Annotation, gold: Annotation, length: int) -> tuple[float, ...]:
         credit, most_c, most_s = counts(predicted, gold, length)
@@ -116,12 +116,12 @@ def _overlap(name: str, counts: Callable[[Annotation, Annotation, int], tuple[fl
 
 
 def _soft_dice_counts(predicted: Annotation, gold: Annotation, length: int) -> tuple[float, float, float]:
-    """SoftDice without the eps of the single translation."""
+    """The counts of SoftDice, without the eps of the segment-level similarity."""
     v_c, v_s = severity_vector(predicted, length), severity_vector(gold, length)
     return float(np.minimum(v_c, v_s).sum()), float(v_c.sum()), float(v_s.sum())
 
 
-#: The measures of a corpus, each made of its precision and its recall.
+#: The corpus measures, each a function of its precision and recall.
 CORPUS_MEASURES: Mapping[str, SpanMeasure] = {
     measure.name: measure
     for measure in (
@@ -134,7 +134,8 @@ CORPUS_MEASURES: Mapping[str, SpanMeasure] = {
 
 
 def span_measure(name: str) -> SpanMeasure:
-    """The measure of that name. Raises `OptionError`: an unknown name, or a part of a measure that has none."""
+    """The measure with this name. Raises `OptionError` for an unknown name, or for precision or recall of a measure
+    without them."""
     whole, _, part = name.rpartition("-")
     if part not in PARTS or not whole:
         whole, part = name, ""
@@ -160,7 +161,7 @@ def span_measure(name: str) -> SpanMeasure:
 
 
 def expand_measures(names: Sequence[str]) -> tuple[str, ...]:
-    """The names, with "NAME-parts" replaced by the measure, its precision and its recall; they are not checked."""
+    """The names, with "NAME-parts" replaced by the measure, its precision and its recall; names are not validated."""
     measures: list[str] = []
     for name in names:
         whole = name.removesuffix("-parts")
@@ -170,7 +171,7 @@ def expand_measures(names: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SpanCounts:
-    """Numbers of error spans in the rated translations; of several raters' gold spans the mean."""
+    """Numbers of error spans in the rated translations; gold numbers are averaged over the raters of a translation."""
 
     major: float
     minor: float
@@ -186,8 +187,14 @@ class SpanCounts:
 
 @dataclass(frozen=True, slots=True)
 class SpanScores:
-    """Predicted spans against gold, on `rated` translations: of each measure its value in [0, 1], higher is better, and
-    the statistics behind it, (systems, segments, width of the measure), NaN if unrated."""
+    """The evaluation of predicted spans.
+
+    Attributes:
+        values: measure -> its value in [0, 1], higher is better.
+        counts: the numbers of spans.
+        rated: the number of rated translations.
+        statistics: measure -> its statistics, shape (systems, segments, number of statistics), NaN if unrated.
+    """
 
     values: Mapping[str, float]
     counts: SpanCounts
@@ -201,26 +208,29 @@ def evaluate_spans(
     lengths: npt.ArrayLike,
     measures: Sequence[str] = DEFAULT_MEASURES,
 ) -> SpanScores:
-    """Evaluate predicted spans on every translation that somebody rated; of several raters the mean counts.
+    """Evaluate predicted spans on every rated translation. Statistics are averaged over the raters of a translation.
 
     Args:
+        predicted: the predicted spans.
         gold: the annotations of one or more raters.
-        lengths: systems x segments, characters of each translation.
-        measures: names, as at the top of this module.
+        lengths: the number of characters of each translation, systems x segments.
+        measures: names of measures, see the module docstring.
 
-    Raises `InputError`: shapes that differ, a rated translation without prediction, a span past the end of its
-    translation, or no rating at all; names system and segment (from 1). Raises `OptionError`: an unknown measure.
+    Raises:
+        InputError: different shapes, a rated translation without a prediction, a span beyond the end of its
+            translation, or no ratings. The message has the system and the segment (from 1).
+        OptionError: an unknown measure.
     """
     return SpanEvaluator(gold, lengths, measures).evaluate(predicted)
 
 
 def confidence_of(span: ErrorSpan) -> float:
-    """A span's confidence; 1 if it has none."""
+    """The confidence of a span; 1 if it has none."""
     return 1.0 if span.confidence is None else span.confidence
 
 
 def spans_above(annotation: Annotation, threshold: float) -> Annotation:
-    """The annotation without the spans of a lower confidence."""
+    """The annotation without the spans whose confidence is below the threshold."""
     spans = [span for span in annotation if confidence_of(span) >= threshold]
     return annotation if len(spans) == len(annotation) else Annotation.of_rater(spans)
 
@@ -228,8 +238,8 @@ def spans_above(annotation: Annotation, threshold: float) -> Annotation:
 def rater_agreement(
     human: Sequence[AnnotationMatrix], lengths: npt.ArrayLike, measures: Sequence[str]
 ) -> dict[str, float]:
-    """Measure -> the agreement of each rater with the others, over the translations that another one rated too; empty
-    if no translation has two raters."""
+    """Measure -> the agreement of one rater with the others, over all raters and the translations that another rater
+    rated as well; empty if no translation has two raters."""
     sums: dict[str, Floats] = {}
     for one in human:
         others = [
@@ -244,7 +254,7 @@ def rater_agreement(
 
 
 class SpanEvaluator:
-    """The human side of `evaluate_spans`, checked once and used for many predictions."""
+    """Evaluates many predictions against the same human annotations, which are validated once."""
 
     def __init__(
         self, gold: Sequence[AnnotationMatrix], lengths: npt.ArrayLike, measures: Sequence[str] = DEFAULT_MEASURES
@@ -253,7 +263,7 @@ class SpanEvaluator:
             raise InputError("there are no human annotations to evaluate spans against")
         self._lengths = np.asarray(lengths, dtype=np.int64)
         if self._lengths.ndim != 2:
-            raise InputError(f"lengths have {self._lengths.ndim} dimension(s); give systems x segments")
+            raise InputError(f"lengths have {self._lengths.ndim} dimension(s), not two (systems x segments)")
         self._measures = {name: span_measure(name) for name in measures}
         # (system, segment) -> one annotation from each rater
         self._gold: dict[tuple[int, int], list[Annotation]] = {}
@@ -262,12 +272,12 @@ class SpanEvaluator:
                 if annotation is not None:
                     self._gold.setdefault(cell, []).append(annotation)
         if not self._gold:
-            raise InputError("no translation has a rating")
+            raise InputError("no translation is rated")
         major, minor = (
             sum(sum(one.count(severity) for one in raters) / len(raters) for raters in self._gold.values())
             for severity in get_args(Severity)
         )
-        #: Major and minor spans of the raters; if several rated a translation, their mean.
+        #: Numbers of major and minor human spans, averaged over the raters of a translation.
         self.gold_counts = (float(major), float(minor))
 
     def evaluate(self, predicted: AnnotationMatrix) -> SpanScores:
@@ -284,10 +294,11 @@ class SpanEvaluator:
         return SpanScores(values, SpanCounts(major, minor, *self.gold_counts), len(self._gold), statistics)
 
     def sums(self, measure: str, predicted: AnnotationMatrix) -> tuple[Floats, Floats]:
-        """The sums behind a measure at each threshold on the confidence; a span without a confidence is certain.
+        """The sums of a measure's statistics at each threshold on the confidence; a missing confidence counts as 1.
 
-        The thresholds fall from infinity, which leaves no span, to the least confidence, shape (T,); the sums are those
-        of the statistics over the rated translations, shape (T, width of the measure).
+        Returns:
+            The thresholds in descending order, shape (T,), from infinity (no spans) to the lowest confidence; and the
+            sums over the rated translations, shape (T, number of statistics).
         """
         every = [
             (cell, level, spans_above(annotation, level))
@@ -296,7 +307,7 @@ class SpanEvaluator:
         ]
         cells, levels, remaining = zip(*every, strict=True)
         statistics = self._statistics(cells, remaining)[measure]
-        # Of each translation, the first level as it is, and of the others what they add to the one before.
+        # For each translation: the statistics at the first level, then the differences between consecutive levels.
         added = np.diff(statistics, axis=0, prepend=0.0)
         first = np.isinf(levels)
         added[first] = statistics[first]
@@ -316,10 +327,11 @@ class SpanEvaluator:
         return annotations
 
     def _statistics(self, cells: Sequence[tuple[int, int]], annotations: Sequence[Annotation]) -> dict[str, Floats]:
-        """Measure -> the statistics of each annotation, (annotations, width); of several raters the mean."""
+        """Measure -> the statistics of each annotation, shape (annotations, number of statistics), averaged over
+        raters."""
         every: dict[str, list[tuple[float, ...]]] = {name: [] for name in self._measures}
         for cell, annotation in zip(cells, annotations, strict=True):
-            # One pair of annotations after the other: measures share what they count.
+            # The outer loop is over pairs of annotations, because measures share cached counts.
             for rater in self._gold[cell]:
                 for name, measure in self._measures.items():
                     every[name].append(measure.statistics(annotation, rater, int(self._lengths[cell])))
@@ -330,7 +342,9 @@ class SpanEvaluator:
     def _cells(self, matrix: AnnotationMatrix, what: str) -> dict[tuple[int, int], Annotation | None]:
         systems, segments = self._lengths.shape
         if len(matrix) != systems or any(len(row) != segments for row in matrix):
-            raise InputError(f"{what} is not {systems} systems x {segments} segments, as the lengths are")
+            raise InputError(
+                f"the shape of {what} differs from that of the lengths ({systems} systems x {segments} segments)"
+            )
         cells: dict[tuple[int, int], Annotation | None] = {}
         for system, row in enumerate(matrix):
             for segment, spans in enumerate(row):
@@ -345,21 +359,20 @@ class SpanEvaluator:
 def lambda_sweep(
     predicted: AnnotationMatrix, lambdas: Sequence[float] = LAMBDAS
 ) -> dict[float, list[list[Annotation | None]]]:
-    """Threshold -> the prediction without the spans of a lower confidence (paper, Section 6).
+    """Threshold -> the prediction without the spans whose confidence is lower (paper, Section 6).
 
-    Raises `InputError`: a span without a confidence in [0, 1], `OptionError`: a threshold outside [0, 1].
+    Raises `InputError` for a span without a confidence in [0, 1], `OptionError` for a threshold outside [0, 1].
     """
     if wrong := [threshold for threshold in lambdas if not 0 <= threshold <= 1]:
-        raise OptionError(f"lambda is {wrong[0]}; a confidence, and so its threshold, is in [0, 1]")
+        raise OptionError(f"lambda must be in [0, 1], like confidences (got {wrong[0]})")
     every = [[None if cell is None else as_annotation(cell) for cell in row] for row in predicted]
     for system, row in enumerate(every):
         for segment, cell in enumerate(row):
             for span in cell or ():
                 if span.confidence is None or not 0 <= span.confidence <= 1:
                     raise InputError(
-                        f"{cell_name(system, segment)}: error span [{span.start}, {span.end}) has the confidence "
-                        f"{span.confidence}; a sweep needs one in [0, 1] for every span, as comet-score --to_json "
-                        "writes it"
+                        f"{cell_name(system, segment)}: error span [{span.start}, {span.end}) has confidence "
+                        f"{span.confidence}; a sweep needs one in [0, 1] for every span, as in comet-score --to_json"
                     )
     return {
         threshold: [[None if cell is None else spans_above(cell, threshold) for cell in row] for row in every]
@@ -369,7 +382,7 @@ def lambda_sweep(
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """Precision, recall and the measure itself of the spans of at least this confidence; infinity leaves none."""
+    """Precision, recall and value of the measure at a threshold; infinity keeps no spans."""
 
     threshold: float
     precision: float
@@ -379,7 +392,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class PrecisionRecallCurve:
-    """A measure's points, from the threshold that leaves no span down to the one that leaves all."""
+    """The curve of a measure, from the threshold that keeps no spans to the one that keeps all."""
 
     points: tuple[CurvePoint, ...]
 
@@ -398,9 +411,9 @@ class PrecisionRecallCurve:
 def precision_recall_curve(
     predicted: AnnotationMatrix, human: Sequence[AnnotationMatrix], lengths: npt.ArrayLike, measure: str = "f1-corpus"
 ) -> PrecisionRecallCurve:
-    """The curve over all thresholds on the confidence, for what `evaluate_spans` takes.
+    """The precision-recall curve over all thresholds on the confidence.
 
-    Raises `OptionError` for a measure that is not of a corpus.
+    The arguments are those of `evaluate_spans`. Raises `OptionError` for a measure other than a corpus measure.
     """
     if span_measure(measure).name not in CORPUS_MEASURES:
         raise OptionError(f"{measure}: a curve needs a corpus-level measure, such as f1-corpus or mpp-corpus")
@@ -411,13 +424,15 @@ def precision_recall_curve(
 
 @dataclass(frozen=True, slots=True)
 class OmissionScores:
-    """Predicted omissions against gold; several raters of a translation count as several translations.
+    """The evaluation of predicted omissions. A translation with several raters counts once per rater.
 
     Attributes:
-        right: of the predicted spans, those that share a character with a human one; `recalled`, of the gold spans,
-            those that share one with a predicted one.
-        unplaced: predicted omissions without a place.
-        rated: translations that somebody rated.
+        predicted: the number of predicted omissions.
+        right: the number of predicted omissions that share a character with a human one.
+        gold: the number of human omissions.
+        recalled: the number of human omissions that share a character with a predicted one.
+        unplaced: the number of predicted omissions without a location.
+        rated: the number of pairs of a translation and a rater.
     """
 
     predicted: int
@@ -429,17 +444,17 @@ class OmissionScores:
 
     @property
     def precision(self) -> float:
-        """In [0, 1]; NaN without a predicted span."""
+        """In [0, 1]; NaN without predicted omissions."""
         return self.right / self.predicted if self.predicted else math.nan
 
     @property
     def recall(self) -> float:
-        """In [0, 1]; NaN without a human span."""
+        """In [0, 1]; NaN without human omissions."""
         return self.recalled / self.gold if self.gold else math.nan
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of precision and recall; 0 if no span is right, NaN without any span."""
+        """Harmonic mean of precision and recall; 0 if no omission is correct, NaN without any omission."""
         if not (self.predicted or self.gold):
             return math.nan
         if not (self.right and self.recalled):
@@ -448,9 +463,9 @@ class OmissionScores:
 
 
 def evaluate_omissions(predicted: AnnotationMatrix, gold: Sequence[AnnotationMatrix]) -> OmissionScores:
-    """Evaluate predicted omissions, the spans of the source's side, on every translation that somebody rated.
+    """Evaluate predicted omissions (spans in the source) on every rated translation.
 
-    Raises `InputError`: shapes that differ, a rated translation without prediction, or no rating at all.
+    Raises `InputError` for different shapes, a rated translation without a prediction, or no ratings.
     """
     counts: Counter[str] = Counter()
     for rater, matrix in enumerate(gold, 1):
@@ -468,7 +483,7 @@ def evaluate_omissions(predicted: AnnotationMatrix, gold: Sequence[AnnotationMat
                 counts.update(gold=len(human_spans), recalled=sum(_meets(span, spans) for span in human_spans))
                 counts.update(unplaced=len(as_annotation(prediction).unplaced), rated=1)
     if not counts["rated"]:
-        raise InputError("no translation has a rating")
+        raise InputError("no translation is rated")
     return OmissionScores(**counts)
 
 

@@ -1,4 +1,5 @@
-"""Evaluations as tables and plots: sweeps, curves, numbers of spans, translations without error, parts, calibration."""
+"""Tables and plots of evaluations: threshold sweeps, precision-recall curves, span counts, error-free translations,
+breakdowns, calibration."""
 
 from __future__ import annotations
 
@@ -74,10 +75,11 @@ def evaluation_table(
     settings: LeaderboardSettings,
     notes: Sequence[str] = (),
 ) -> Table:
-    """SPA, acc_eq, the span measures (empty without human ratings) and numbers of spans, for each language pair.
+    """Table with SPA, acc_eq, the span measures (empty without human ratings) and span counts of each language pair.
 
-    `rows` are a metric's first cells, by its name; a row is shown if a language pair has a result. `notes` stand above
-    those on SPA.
+    Args:
+        rows: metric name -> the first cells of its row. Rows without a result in any language pair are omitted.
+        notes: notes to show above those on SPA.
     """
     shown = []
     for name, labels in rows.items():
@@ -93,9 +95,11 @@ def evaluation_table(
 def evaluation_panels(
     lines: Mapping[str, Sequence[tuple[float, Result]]], guides: Mapping[str, Sequence[tuple[float, Result]]] = {}
 ) -> dict[str, list[Curve]]:
-    """Panel of a plot -> its curves: SPA, acc_eq, the span measures, and the numbers of spans.
+    """Panel title -> its curves: SPA, acc_eq, the span measures, and the number of spans.
 
-    Lines are label -> points; guides are what the lines are compared with.
+    Args:
+        lines: label -> points.
+        guides: label -> points of the reference lines.
     """
     panels: dict[str, list[Curve]] = {}
     for label, points in (*lines.items(), *guides.items()):
@@ -110,8 +114,8 @@ def evaluation_panels(
 def sweep_tables(
     test_set: str, sets: Sequence[MetricSet], settings: LeaderboardSettings
 ) -> tuple[list[Table], dict[str, list[Curve]]]:
-    """A table for each metric with error spans, and the panels of a plot. A row for each lambda evaluates the metric
-    without the spans of a confidence below it. A sweep ends close to no error at all, the row "empty"."""
+    """One table per metric with error spans, and the panels of a plot. Each row evaluates the metric without the spans
+    whose confidence is below lambda; the last row, "empty", evaluates it without any spans."""
     column = Column("lambda", "lambda", digits=1)
     rows: dict[str, TableRow] = {f"lambda {at:.1f}": {column: at} for at in LAMBDAS} | {"empty": {column: "empty"}}
     swept: dict[Key, list[MetricSet]] = {}
@@ -139,8 +143,9 @@ def sweep_tables(
 def precision_recall_tables(
     test_set: str, sets: Sequence[MetricSet], measures: Sequence[str]
 ) -> tuple[list[Table], dict[str, list[Curve]]]:
-    """A table for each language pair and measure: the area under each metric's precision-recall curve, all its spans,
-    and the best threshold of their confidence; and the panels of a plot, without metrics that mark nothing."""
+    """One table per language pair and measure, and the panels of a plot. A row has the area under a metric's
+    precision-recall curve, and its precision and recall with all spans and at the best confidence threshold. Metrics
+    without spans are not plotted."""
     tables: list[Table] = []
     panels: dict[str, list[Curve]] = {}
     for data, measure in product(sets, measures):
@@ -154,7 +159,7 @@ def precision_recall_tables(
                 panels.setdefault(f"precision, {title}", []).append(Curve(f"{name} {data.lp}", x, y))
         ordered = sorted(curves.items(), key=lambda item: (-item[1].area, row_name(item[0])))
         rows = [_curve_row(key, curve, title) for key, curve in ordered]
-        legend = "area: under precision over recall, by falling confidence; the best threshold is that of these "
+        legend = "area: under the precision-recall curve, by confidence; the best threshold is selected on these "
         tables.append(table_of(f"{test_set} {data.lp}, {title}", rows, (f"{legend}translations", *data.notes)))
     return tables, panels
 
@@ -189,9 +194,11 @@ _OMISSIONS = {
 def span_table(
     test_set: TestSet, measures: Sequence[str], metrics: Sequence[str] = (), raters: Sequence[str] = ()
 ) -> Table:
-    """The humans, "no error" everywhere (unless the metric `empty` says so), and each metric with error spans.
+    """One row for the humans, one for "no error" everywhere (unless the metric `empty` is among the metrics), and one
+    per metric with error spans.
 
-    Where translations have two raters, also what one rater reaches against the others, and each metric's share of it.
+    If translations have at least two raters, the table also has the agreement of one rater with the others, and the
+    value of each metric as a share of that.
     """
     systems, segments = test_set.systems, test_set.segments
     people = test_set.human_ratings(raters)
@@ -244,14 +251,18 @@ def span_table(
         "ratio: error spans per human error span",
     ]
     if among_people:
-        legend.append("human: one rater against the others; % human: the share of it")
+        legend.append("human: one rater against the others; % human: the metric's share of that value")
     if with_omissions:
-        legend.append("omitted: what is left out, as spans of the source; right if they meet a human one")
+        legend.append("omitted: omissions, as spans of the source; correct if they overlap a human one")
     return table_of(f"{test_set.name} {test_set.lp}", rows, (*legend, *test_set.notes, *notes))
 
 
 def error_free_table(test_set: TestSet, metrics: Sequence[str] = (), raters: Sequence[str] = ()) -> Table:
-    """Each metric, by its spans and by its score; metrics by full or base names, none for all."""
+    """Error-free classification by each metric: by the absence of spans, and by its score.
+
+    Args:
+        metrics: full or base names; all metrics if empty.
+    """
     gold = test_set.info.gold
     least = ESA_THRESHOLD if gold.startswith("esa") else 0.0 if gold.startswith("mqm") else -math.inf
     labels = gold_labels(test_set.gold, test_set.human(raters), least)
@@ -279,14 +290,14 @@ def error_free_table(test_set: TestSet, metrics: Sequence[str] = (), raters: Seq
         rows.append(row(shown, "score, best", result, threshold, auc))
     score = "" if least == -math.inf else f" and a gold score of at least {least:g}"
     legend = [f"{clean} of {rated} rated translations are without error: no marked error{score}"]
-    legend.append("best: the threshold of the score with the highest MCC on these translations")
+    legend.append("best: the score threshold with the highest MCC on these translations")
     return table_of(f"{test_set.name} {test_set.lp}", rows, (*legend, *test_set.notes, *notes))
 
 
 def learning_table(
     title: str, tried: Sequence[Validation], labels: Sequence[bool], precision: float | None = None
 ) -> Table:
-    """Ways to say "without error" on translations that they were not learnt on, and each language pair by itself."""
+    """Cross-validated results of error-free classifiers, overall and per language pair."""
     pairs = list(tried[0].by_pair)
     rows: list[TableRow] = []
     for one in tried:
@@ -299,7 +310,7 @@ def learning_table(
     aim = "the highest MCC" if precision is None else f"a precision of {precision:g}"
     notes = (
         f"{sum(labels)} of {len(labels)} rated translations are without error",
-        f"learnt on four fifths of the documents, for {aim}, and tried on the last; intervals resample documents",
+        f"5-fold cross-validation over documents, tuned for {aim}; intervals resample documents",
     )
     return table_of(f"{title}: without error", rows, notes)
 
@@ -310,8 +321,11 @@ def _values(result: ErrorFree) -> TableRow:
 
 
 def breakdown_table(test_set: TestSet, data: MetricSet, by: str, names: Sequence[str], exact: bool = False) -> Table:
-    """One row for each part, by "domain", "document" or "length", and metric; within a part the best by the first
-    statistic or measure comes first."""
+    """One row per part of the test set and metric, sorted within a part by the first statistic or measure.
+
+    Args:
+        by: the division into parts: "domain", "document" or "length".
+    """
     labels = [domain if by == "domain" else document for domain, document in test_set.documents]
     if by == "length":
         texts = zip(*test_set.outputs.values(), strict=True)
@@ -338,15 +352,15 @@ def breakdown_table(test_set: TestSet, data: MetricSet, by: str, names: Sequence
     ]
     legends = ["rated: translations with a gold score"]
     if by == "length":
-        legends[0] += "; lengths are words of the translation, the mean over the systems"
+        legends[0] += "; length: words of the translation, averaged over the systems"
     if "softf1" in names:
-        legends.append("SoftF1 rewards a metric that marks little; compare with the metric empty")
+        legends.append("SoftF1 rewards metrics that mark few spans; compare with the metric empty")
     notes = spa_notes([data], exact) if "spa" in names else []
     return table_of(f"{test_set.name} {test_set.lp} by {by}", rows, (*legends, *data.notes, *notes))
 
 
 def predicted_of(table: RatingTable, level: CalibrationLevel = "span") -> dict[str, Predicted]:
-    """Metric -> its predicted spans in the rows that a human rated; without metrics whose spans have no confidence."""
+    """Metric -> its predicted spans in human-rated rows; metrics with spans without a confidence are omitted."""
 
     def of_translations(ratings: Sequence[JudgedSegment | None]) -> list[Annotation | None]:
         annotations = (None if rating is None else rating.annotation for rating in ratings)
@@ -367,8 +381,12 @@ def predicted_of(table: RatingTable, level: CalibrationLevel = "span") -> dict[s
 
 
 def cross_fitted(predicted: Predicted, sources: Sequence[str]) -> Predicted:
-    """The predicted spans, recalibrated by those of the other half of the sources, one for each translation; by their
-    own where a half is empty."""
+    """The predicted spans with cross-fitted confidences: each half of the sources is recalibrated with the isotonic
+    regression of the other half. If the other half has no spans, confidences are unchanged.
+
+    Args:
+        sources: the source of each translation.
+    """
     half = np.array([zlib.crc32(source.encode("utf-8", "surrogatepass")) % 2 for source in sources], dtype=np.intp)
     of = half[predicted.segment]
     confidence = predicted.confidence.copy()
@@ -381,8 +399,8 @@ def cross_fitted(predicted: Predicted, sources: Sequence[str]) -> Predicted:
 
 
 def calibration_tables(table: RatingTable) -> list[Table]:
-    """Calibration errors, and how well confidence tells right from wrong, one row a metric and level; then for each
-    metric its confidence and confirmation in each bin that has predicted spans."""
+    """One table with the calibration error and the ranking quality of confidences per metric and level, and one
+    reliability table per metric, whose rows are the bins with predicted spans."""
     rows: list[TableRow] = []
     of_metrics = []
     for level in CALIBRATION_LEVELS:
@@ -396,7 +414,7 @@ def calibration_tables(table: RatingTable) -> list[Table]:
                 Column("confidence", "mean confidence"): float(predicted.confidence.mean()),
                 Column("confirmed", "confirmed"): float(predicted.confirmed.mean()),
                 Column("ece", "ECE"): calibration_error(predicted),
-                Column("ece_other_half", "ECE, learnt on the other half"): calibration_error(crossed),
+                Column("ece_other_half", "ECE, fitted on the other half"): calibration_error(crossed),
                 Column("average_precision", "average precision"): curve.average_precision,
                 Column("best_f1", "best F1"): curve.best_f1,
                 Column("mean_risk", "mean risk"): curve.mean_risk,
@@ -414,16 +432,17 @@ def calibration_tables(table: RatingTable) -> list[Table]:
                 ]
                 of_metrics.append(table_of(f"{name}: reliability per span", bins))
     notes = (
-        "confirmed: the share of a predicted span's characters (of predicted characters) that a human marks, whatever "
-        "the severity; the mean over raters",
-        "ECE: expected calibration error, 10 bins; learnt on the other half: isotonic, the sources cut in two",
+        "confirmed: the share of a predicted span's characters (or of all predicted characters) that a human marks, "
+        "with any severity; averaged over raters",
+        "ECE: expected calibration error, 10 bins; fitted on the other half: isotonic regression on half the sources",
         "mean risk: the area under 1 - precision over coverage; lower is better",
     )
     return [table_of("calibration of confidences", rows, notes), *of_metrics]
 
 
 def calibration_plot(table: RatingTable) -> Any:
-    """The figure of confirmed, precision and risk of spans; each curve has at most 200 points."""
+    """Figure with reliability, precision-recall and risk-coverage curves of spans. The last two have at most 200
+    points per metric."""
     confirmed, precision, risk = [Curve("calibrated", (0.0, 1.0), (0.0, 1.0), guide=True)], [], []
     for name, predicted in predicted_of(table).items():
         full = reliability(predicted)

@@ -1,4 +1,4 @@
-"""Errors at their places in files, for code review: SARIF 2.1.0 (OASIS), and annotations of GitHub's workflows."""
+"""Errors with their locations in files, for code review: SARIF 2.1.0 (OASIS) and GitHub workflow annotations."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.errors import printable
 from mbr_esd_metric.files.streams import json_text
 
-#: The rule of a key without a translation.
+#: The rule id of a key without a translation.
 MISSING_KEY = "missing-key"
-#: The lines of a file in which a text is sought, from that of its unit.
+#: The number of lines, from the first one of a unit, in which its translation is searched.
 _WINDOW = 12
 
 
 class Region(NamedTuple):
-    """Where words stand in a file: lines and columns from 1, in characters, the last column behind the words; no
-    columns where only the line is known."""
+    """A region of a file: lines and columns in characters, from 1; the end column is exclusive. Columns are None if
+    only the line is known."""
 
     line: int
     column: int | None = None
@@ -33,10 +33,10 @@ class Region(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """An error, or a key without a translation, at its place.
+    """An error, or a key without a translation, and its location.
 
     Attributes:
-        key: what the file calls the unit.
+        key: the id of the unit in the file.
         severity: "major" or "minor".
         rule: the category of the error, or `MISSING_KEY`.
     """
@@ -50,12 +50,12 @@ class Finding:
 
     @property
     def level(self) -> str:
-        """The level in SARIF and in annotations."""
+        """The level in SARIF and in workflow annotations."""
         return "error" if self.severity == "major" else "warning"
 
 
 def error_finding(file: str, key: str, region: Region, span: ErrorSpan, words: str) -> Finding:
-    """The finding of an error with its words: severity, category, and its correction and reason if it has them."""
+    """The finding for an error with its words: severity, category, and its correction and reason if it has them."""
     category = (span.category and printable(span.category)) or "error"
     lost = "missing from the translation: " if span.side == "source" else ""
     correction = "" if span.correction is None else f' -> "{span.correction}"'
@@ -65,7 +65,7 @@ def error_finding(file: str, key: str, region: Region, span: ErrorSpan, words: s
 
 
 class Places:
-    """The lines of a file, in which regions are sought."""
+    """Locates translations in the lines of a file."""
 
     def __init__(self, path: str | Path) -> None:
         from mbr_esd_metric.adapters.documents.keys.entries import decoded
@@ -74,8 +74,12 @@ class Places:
         self._lines = decoded(Path(path), "iso-8859-1")[0].split("\n")
 
     def region(self, line: int, source: str, translation: str, start: int, end: int) -> Region:
-        """The region of characters [start, end) of a translation whose unit begins on this line; the line alone if
-        the file writes the text in another way, such as with escapes."""
+        """The region of the characters [start, end) of a translation.
+
+        Args:
+            line: the first line of the unit, returned without columns if the text is not found, for example because
+                the file escapes characters.
+        """
         first = line - 1
         if self._is_po:  # a message begins with its source
             while first + 1 < len(self._lines) and not self._lines[first].startswith("msgstr"):
@@ -100,7 +104,8 @@ def _region(window: str, first: int, start: int, end: int) -> Region:
 
 
 def sarif(findings: Sequence[Finding], files: Iterable[str]) -> str:
-    """The findings as SARIF; `files` are those that were judged, which tell several runs of a repository apart."""
+    """The findings as SARIF. The id of the run is a hash of the names of the scored `files`, so that several runs on
+    one repository can be distinguished."""
     rules = sorted({one.rule for one in findings})
     driver = {
         "name": "mbr-esd",
@@ -135,13 +140,13 @@ def _result(finding: Finding, rule: int) -> dict[str, Any]:
 
 
 def _uri(file: str) -> str:
-    """The path below the working directory, where it is below it, as a relative reference."""
+    """The path as a URI reference, relative to the working directory if the file is inside it."""
     path = Path(os.path.relpath(file))
     return quote((Path(file) if ".." in path.parts else path).as_posix())
 
 
 def annotation(finding: Finding) -> str:
-    """The command of a GitHub workflow that shows a finding beside its line."""
+    """The GitHub workflow command that displays a finding at its line."""
     region = finding.region
     values = {"file": os.path.relpath(finding.file), "line": region.line, "col": region.column}
     if region.end_line == region.line:
@@ -151,5 +156,5 @@ def annotation(finding: Finding) -> str:
 
 
 def _escaped(text: str, more: str = "") -> str:
-    """A text of a workflow command: what would end it as percent and two digits."""
+    """The text with the characters that would end it in a workflow command percent-encoded."""
     return "".join(f"%{ord(one):02X}" if one in f"%\r\n{more}" else one for one in text)

@@ -14,7 +14,7 @@ from mbr_esd_metric.metaeval.significance import Ranking
 from mbr_esd_metric.metaeval.spans import PARTS
 from mbr_esd_metric.report.tables import DAGGER, Cell, Column, Table, TableRow, Value, finite_or_empty, table_of
 
-#: Headings of span measures.
+#: Span measure -> its column title.
 _TITLES = {
     "softf1": "SoftF1",
     "f1": "F1",
@@ -28,7 +28,7 @@ _TITLES = {
 
 
 def measure_title(name: str) -> str:
-    """The heading of a statistic or a span measure, such as "SoftF1 P" or "Kendall by item"."""
+    """The title of a statistic or a span measure, such as "SoftF1 P" or "Kendall by item"."""
     if name in SCORE_STATISTICS.names():
         return SCORE_STATISTICS.get(name).title
     whole, _, part = name.rpartition("-")
@@ -43,40 +43,42 @@ def measure_column(name: str, group: str = "") -> Column:
 
 
 def input_of(uses_reference: bool) -> str:
-    """The texts that a metric compares with, in the words of tables."""
+    """The inputs of a metric besides the translation: "src" or "src+ref"."""
     return "src+ref" if uses_reference else "src"
 
 
 def named_cell(metric: Key) -> Cell:
-    """The cell of a metric's name, if there is no column for its input."""
+    """The cell with a metric's name and input, for tables without an input column."""
     return Cell(row_name(metric), metric=metric[0])
 
 
 def row_name(metric: Key) -> str:
-    """A metric's name in every language pair, if there is no column for its input."""
+    """A metric's name and input, such as "xcomet (src)", for tables without an input column."""
     base, uses_reference = metric
     return f"{base} ({input_of(uses_reference)})"
 
 
 def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
-    """One row for each metric, with measures and span counts for the average and for each language pair.
+    """One row per metric, with measures and span counts for the average and for each language pair.
 
-    Signatures have a "column", as programs read it, or "notes" below the table. Where no metric samples candidates,
-    people read a table without their number N.
+    Args:
+        board: the leaderboard.
+        signatures: "column" to write signatures in a column, for programs; "notes" to write them below the table. With
+            "notes", the column N (the number of candidates) is omitted if no metric samples candidates.
     """
     several, column = len(board.lps) > 1, signatures == "column"
     sampled = column or any(row.samples is not None for row in board.rows)
     rows: list[TableRow] = []
     for row in board.rows:
         shown = metric_cells((row.name, row.uses_reference)) | ({Column("n", "N"): row.samples} if sampled else {})
-        # Daggers are for all language pairs together, so they are in the columns of the average.
+        # Daggers apply to all language pairs together, so they are in the columns of the average.
         if several:
             shown |= result_cells("average", row.average, board.measures, row.daggers)
         for lp, result in zip(board.lps, row.results, strict=True):
             shown |= result_cells(lp, result, board.measures, frozenset() if several else row.daggers)
         rows.append(shown | ({Column("signature", "signature"): _printed(row.signatures)} if column else {}))
     if board.measures:
-        # The humans' own counts. The ratios refer to them.
+        # The span counts of the humans, the denominators of the ratios.
         counted = [human for human in board.human if human is not None]
         total = (sum(h[0] for h in counted), sum(h[1] for h in counted)) if len(counted) == len(board.human) else None
         people: dict[Column, Value | Cell] = {Column("metric", "metric"): "human"}
@@ -90,14 +92,14 @@ def leaderboard_table(board: Leaderboard, signatures: str = "notes") -> Table:
 
 
 def _printed(signatures: Sequence[Signature | None]) -> str | None:
-    """The different signatures of a metric in its language pairs; None where it has none."""
+    """The distinct signatures of a metric over language pairs; None if it has none."""
     return " ; ".join(map(str, dict.fromkeys(filter(None, signatures)))) or None
 
 
 def result_cells(
     group: str, result: Result | None, measures: Sequence[str], daggers: frozenset[str] = frozenset()
 ) -> dict[Column, Value | Cell]:
-    """SPA, acc_eq*, the span measures and numbers of spans of a metric, empty where it has none."""
+    """SPA, acc_eq*, the span measures and the span counts of a metric; cells without a value are empty."""
     result = result or Result({}, {})
     cells: dict[Column, Value | Cell] = {
         measure_column(name, group): Cell(
@@ -112,7 +114,7 @@ def result_cells(
 
 
 def _counts(group: str, major: float | None, minor: float | None, ratio: float | None) -> TableRow:
-    # The numbers of spans of all language pairs are added up, so they are not an average.
+    # Span counts are summed over language pairs, not averaged.
     group = "sum" if group == "average" else group
     return {
         Column("major", "major", group, digits=0): major,
@@ -122,7 +124,7 @@ def _counts(group: str, major: float | None, minor: float | None, ratio: float |
 
 
 def _beside(board: Leaderboard) -> dict[str, Any]:
-    """For JSON: the p-values of every statistic and measure, and the intervals of differences."""
+    """For JSON: the p-values of each statistic and measure, and the confidence intervals of differences."""
 
     def shown(one: Ranking) -> dict[str, Any]:
         rows = {"metrics": list(one.names), "p_values": one.p_values.tolist()}
@@ -151,9 +153,12 @@ def _legend(board: Leaderboard) -> list[str]:
 def correlation_table(
     title: str, values: Mapping[str, Mapping[str, Mapping[Key, float]]], notes: Sequence[str] = ()
 ) -> Table:
-    """One row for each metric; the statistics of each language pair, and of several their mean first.
+    """One row per metric, with the statistics of each language pair; with several pairs, their mean comes first.
 
-    `values` are those of a language pair and a statistic, by metric.
+    Args:
+        title: the title of the table.
+        values: language pair -> statistic -> metric -> value.
+        notes: the notes below the table.
     """
     groups = dict(values)
     names = list(next(iter(groups.values())))
@@ -177,7 +182,7 @@ def correlation_table(
 
 
 def metric_cells(metric: Key) -> dict[Column, Value | Cell]:
-    """The first cells of a metric's row."""
+    """The first cells of a metric's row: name and input."""
     return {
         Column("metric", "metric"): Cell(metric[0], metric=metric[0]),
         Column("input", "input"): input_of(metric[1]),
@@ -185,7 +190,8 @@ def metric_cells(metric: Key) -> dict[Column, Value | Cell]:
 
 
 def overall_table(title: str, overall: Overall, notes: Sequence[str] = ()) -> Table:
-    """One row for each metric: overall score, cluster and value of each task; metrics that miss a task come last."""
+    """One row per metric, with its overall score, cluster, and value in each task. Metrics without a value in some task
+    come last, without an overall score."""
     groups = [(task.statistic, task.lps[0] if len(task.lps) == 1 else "all") for task in overall.tasks]
     columns = [measure_column(str(statistic), group) for statistic, group in groups]
     rows = [
@@ -196,7 +202,7 @@ def overall_table(title: str, overall: Overall, notes: Sequence[str] = ()) -> Ta
         }
         for key in [*overall.overall, *sorted({*overall.values} - {*overall.overall})]
     ]
-    lines = [f"overall: mean of {len(overall.tasks)} tasks by their weights, each scaled to 0 to 1", *notes]
+    lines = [f"overall: weighted mean of {len(overall.tasks)} tasks, each scaled to 0 to 1", *notes]
     if overall.ranks:
         lines.insert(1, "(r): significance cluster, PERM-BOTH over all tasks together")
     return table_of(title, rows, lines)

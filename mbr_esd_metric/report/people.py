@@ -1,4 +1,4 @@
-"""Tables of a campaign's ratings: systems compared, effects of spans marked beforehand, annotators."""
+"""Tables of the ratings of a campaign: comparison of systems, effect of pre-annotated spans, annotator statistics."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from mbr_esd_metric.metaeval.comparison import SampledScore, compare, mean_score
 from mbr_esd_metric.report.tables import Column, Table, TableRow, table_of
 
 _Name = TypeVar("_Name")
-#: System, language pair, document, segment and source: what several people may have rated.
+#: System, language pair, document, segment and source: a translation, which several annotators may have rated.
 _Key = tuple[str, ...]
 
 
 def people_tables(ratings: Sequence[Rating], paths: Sequence[str | Path]) -> list[Table]:
-    """The systems, each pair of them, spans that were marked beforehand, ratings with and without them, annotators.
+    """Tables of systems, pairs of systems, pre-annotated spans, ratings with and without such spans, and annotators.
 
-    The note under the comparison names the files that ratings were read from by their content. Raises `InputError` for
-    ratings that cannot stand in one table.
+    A note below the comparison has the names and SHA-256 prefixes of the rating files. Raises `InputError` for ratings
+    that are not comparable.
     """
     check_comparable(ratings)
     tables = [_systems(ratings), _pairs(ratings, paths), _suggested(ratings), _beforehand(ratings), _people(ratings)]
@@ -34,7 +34,7 @@ def people_tables(ratings: Sequence[Rating], paths: Sequence[str | Path]) -> lis
 
 
 def _score(rating: Rating) -> float:
-    """From 0 to 100, or the MQM score where nobody was asked for a score."""
+    """The score, from 0 to 100; the MQM score if the rating has none."""
     return rating.mqm() if rating.score is None else rating.score
 
 
@@ -51,7 +51,7 @@ def _grouped(ratings: Iterable[Rating], name: Callable[[Rating], _Name]) -> dict
 
 
 def _by_key(ratings: Iterable[Rating], value: Callable[[Rating], float]) -> dict[_Key, float]:
-    """The mean over the people of each translation."""
+    """The mean over the raters of each translation."""
     return {key: fmean(map(value, group)) for key, group in _grouped(ratings, _key).items()}
 
 
@@ -67,14 +67,14 @@ def _systems(ratings: Sequence[Rating]) -> Table:
             Column("ratings", "ratings"): len(group),
             Column("score", "score", best="max", digits=2): mean,
             Column("mqm", "MQM", best="max", digits=2): fmean(mqm.values()) if mqm else None,
-            Column("seconds", "seconds a rating", digits=1): fmean(one.seconds for one in group) or None,
+            Column("seconds", "seconds per rating", digits=1): fmean(one.seconds for one in group) or None,
         }
         rows.append((-mean, row))
-    return table_of("what people say", [row for _, row in sorted(rows, key=lambda one: one[0])])
+    return table_of("systems by human score", [row for _, row in sorted(rows, key=lambda one: one[0])])
 
 
 def _pairs(ratings: Sequence[Rating], paths: Sequence[str | Path]) -> Table | None:
-    """Each pair of systems, by name, on the segments that both have; pairs with fewer than two are left out."""
+    """The comparison of each pair of systems on their common segments; pairs with fewer than two are omitted."""
     scores = _by_key(ratings, _score)
     rows: list[TableRow] = []
     for a, b in combinations(sorted({one.segment.system for one in ratings}), 2):
@@ -97,23 +97,23 @@ def _pairs(ratings: Sequence[Rating], paths: Sequence[str | Path]) -> Table | No
             }
         )
     files = [f"{Path(path).name} sha256:{hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]}" for path in paths]
-    note = f"signed: mbr-esd-metric {__version__}, {', '.join(files)}"
-    return table_of("systems compared by people", rows, [note]) if rows else None
+    note = f"signature: mbr-esd-metric {__version__}, {', '.join(files)}"
+    return table_of("pairwise comparison of systems by human scores", rows, [note]) if rows else None
 
 
 def _suggested(ratings: Sequence[Rating]) -> Table | None:
-    """The fates of spans that were marked beforehand."""
+    """The shares of pre-annotated spans that annotators kept, changed or deleted."""
     fates = [one.fate for rating in ratings for one in rating.suggested or ()]
     if not fates:
         return None
     shares = {Column(fate, fate, percent=True, digits=0): fates.count(fate) / len(fates) for fate in get_args(Fate)}
     added = sum(one.added for one in ratings if one.suggested is not None)
-    notes = [f"{number_of(added, 'error')} added to them"]
+    notes = [f"annotators added {number_of(added, 'error')}"]
     return table_of("spans marked beforehand", [{Column("number", "number"): len(fates), **shares}], notes)
 
 
 def _beforehand(ratings: Sequence[Rating]) -> Table | None:
-    """Time, errors and agreement of ratings with spans marked beforehand, and of those from nothing."""
+    """Time, errors and agreement of ratings with pre-annotated spans, and of those without."""
     groups = _grouped(ratings, lambda one: "from nothing" if one.suggested is None else "marked beforehand")
     if "marked beforehand" not in groups:
         return None
@@ -126,10 +126,10 @@ def _beforehand(ratings: Sequence[Rating]) -> Table | None:
             {
                 Column("ratings", "ratings"): name,
                 Column("number", "number"): len(group),
-                Column("seconds", "seconds each", digits=1): fmean(one.seconds for one in group),
+                Column("seconds", "seconds per rating", digits=1): fmean(one.seconds for one in group),
                 Column("interval", "95% interval"): f"{low:.1f} to {high:.1f}",
                 Column("errors", "errors each", digits=2): fmean(len(one.errors) for one in group),
-                Column("pairs", "pairs of people"): len(agreed),
+                Column("pairs", "pairs of raters"): len(agreed),
                 Column("agreement", "agreement (SoftF1)"): fmean(agreed) if agreed else None,
             }
         )
@@ -137,7 +137,7 @@ def _beforehand(ratings: Sequence[Rating]) -> Table | None:
 
 
 def _agreement(ratings: Iterable[Rating]) -> list[float]:
-    """SoftF1 of each two people on the same translation."""
+    """SoftF1 of each pair of raters of the same translation."""
     similarity = get_similarity("softf1")
     return [
         similarity.scalar(a.annotation, b.annotation, len(a.segment.translation))

@@ -1,4 +1,4 @@
-"""Plots as PNG and SVG. Lines differ by dash and marker, not only by colour."""
+"""Plots as PNG and SVG. Lines are distinguished by dashes and markers as well as colour."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from mbr_esd_metric.errors import OptionError, require
 from mbr_esd_metric.files.paths import check_output
 
-#: Okabe and Ito's colours, which colour-blind people can tell apart.
+#: The colour-blind-safe palette of Okabe and Ito.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
 _MARKS = ("o", "s", "^", "D", "v", "P")
@@ -18,7 +18,7 @@ _MARKS = ("o", "s", "^", "D", "v", "P")
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One line of a plot. A `guide` is not data but what data are compared with."""
+    """One line of a plot; a `guide` is a reference line, drawn in grey."""
 
     label: str
     x: tuple[float, ...]
@@ -27,13 +27,17 @@ class Curve:
 
 
 def plot_curves(panels: Mapping[str, Sequence[Curve]], x_label: str | Mapping[str, str], *, log_x: bool = False) -> Any:
-    """A figure with one panel a measure, at most three side by side; a label looks the same in each. `log_x` is to base
-    2."""
+    """Figure with one panel per measure, at most three per row. A label has the same style in all panels.
+
+    Args:
+        x_label: the label of all x axes, or panel title -> label.
+        log_x: whether the x axes are logarithmic, to base 2.
+    """
     require("matplotlib", "report", "plotting")
     import matplotlib
     from matplotlib.figure import Figure
 
-    # Text stays text in an SVG, and ids are the same in every run.
+    # Keep text as text in the SVG, and generate the same ids in every run.
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "mbr-esd"})
     down = -(-len(panels) // 3)
     across = -(-len(panels) // down)
@@ -63,14 +67,15 @@ def plot_curves(panels: Mapping[str, Sequence[Curve]], x_label: str | Mapping[st
 
 
 def save(figure: Any, output: str | Path) -> None:
-    """Write the figure as PNG and as SVG. Raises `OptionError` for another ending."""
+    """Write the figure as PNG and as SVG. Raises `OptionError` for another file extension."""
     png, svg = _paths(output)
     figure.savefig(png, dpi=150)
     figure.savefig(svg, metadata={"Date": None})
 
 
 def check_plot(output: str | Path, inputs: Sequence[str | Path | None] = ()) -> None:
-    """Make sure, before any work, that `save` can write there and to none of `inputs`, and that matplotlib is there."""
+    """Check, before any computation, that `save` can write the files without overwriting `inputs`, and that matplotlib
+    is installed."""
     for path in _paths(output):
         check_output(path, inputs)
     require("matplotlib", "report", "plotting")
@@ -79,5 +84,5 @@ def check_plot(output: str | Path, inputs: Sequence[str | Path | None] = ()) -> 
 def _paths(output: str | Path) -> tuple[Path, Path]:
     path = Path(output)
     if path.suffix.lower() not in ("", ".png", ".svg"):
-        raise OptionError(f"{path}: plots are written as .png and .svg; give a name with one of these endings")
+        raise OptionError(f"{path}: plots are written as .png and .svg; use one of these extensions")
     return path.with_suffix(".png"), path.with_suffix(".svg")

@@ -1,7 +1,8 @@
-"""One table, five ways to write it: text, Markdown, LaTeX, TSV and JSON.
+"""Tables, and their formats: text, Markdown, LaTeX, TSV, CSV and JSON.
 
-Text, Markdown and LaTeX are for reading: values are rounded, and the last two mark the best one of a column. TSV (six
-digits) and JSON (all) are for programs: cluster ranks and daggers are in fields of their own.
+Text, Markdown and LaTeX are for reading: values are rounded, and the last two highlight the best value of a column.
+TSV and CSV (six significant digits) and JSON (full precision) are for programs: cluster ranks and daggers have separate
+fields.
 """
 
 from __future__ import annotations
@@ -24,16 +25,23 @@ Value = float | int | str | None
 
 DAGGER = "†"
 
-#: What stands before the name, as in mt-metrics-eval's tables.
+#: The prefix of the name of a metric with a status, as in mt-metrics-eval's tables.
 _BEFORE: Mapping[Status | None, str] = {"contrastive": "*", "baseline": "_"}
 STATUS_NOTE = "*: contrastive submission, or none; _: baseline"
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell of a table, empty if its value is None, with what may stand beside it: a significance cluster from 1, a
-    mark of a significant gain, the ends of an interval (in TSV and JSON); of one that names a metric, its base name and
-    its status."""
+    """One cell of a table.
+
+    Attributes:
+        value: the value; None for an empty cell.
+        rank: the significance cluster, from 1.
+        dagger: whether the value is marked as a significant gain.
+        interval: the bounds of a confidence interval, written in TSV, CSV and JSON only.
+        metric: the base name of the metric that the cell names, if it names one.
+        status: the status of that metric.
+    """
 
     value: Value = None
     rank: int | None = None
@@ -48,10 +56,11 @@ class Column:
     """One column.
 
     Attributes:
-        key: its name in JSON and TSV; unique within its group.
-        group: heading above several columns, such as a language pair; "" for none.
-        digits, percent: after the point, and whether 100 times the value is shown, in formats for reading.
-        best: "max" to mark the highest value, or None.
+        key: its name in JSON, TSV and CSV; unique within its group.
+        group: the heading above several columns, such as a language pair; "" for none.
+        digits: the number of decimal places in formats for reading.
+        percent: whether formats for reading show the value as a percentage.
+        best: "max" to highlight the highest value, or None.
     """
 
     key: str
@@ -64,7 +73,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns, rows of as many cells, and notes below; JSON also has what stands `beside` the rows, by its key."""
+    """A table with notes below it; `beside` are additional top-level fields of the JSON object."""
 
     title: str
     columns: tuple[Column, ...]
@@ -74,18 +83,18 @@ class Table:
 
     @property
     def metrics(self) -> set[str]:
-        """The base names of the metrics that it has rows of."""
+        """The base names of the metrics in the table."""
         return {cell.metric for row in self.rows for cell in row if cell.metric is not None}
 
 
-#: The values of a row, by its columns; a cell where there is more than a value.
+#: Column -> value, or a `Cell` if it has more than a value.
 TableRow: TypeAlias = Mapping[Column, Value | Cell]
 
 
 def table_of(
     title: str, rows: Sequence[TableRow], notes: Sequence[str] = (), beside: Mapping[str, Any] | None = None
 ) -> Table:
-    """A table of these rows; its columns are those of all rows, in the order of first appearance."""
+    """The table with these rows. Its columns are the union of the rows' columns, in order of first appearance."""
     columns = tuple(dict.fromkeys(column for row in rows for column in row))
     values = ([row.get(column) for column in columns] for row in rows)
     cells = tuple(tuple(one if isinstance(one, Cell) else Cell(one) for one in row) for row in values)
@@ -93,12 +102,12 @@ def table_of(
 
 
 def finite_or_empty(value: float | None) -> float | None:
-    """The value; None, which is an empty cell, where it is not finite."""
+    """The value, or None (an empty cell) if it is not finite."""
     return value if value is not None and math.isfinite(value) else None
 
 
 def render_all(tables: Sequence[Table], form: str = "text") -> str:
-    """Tables in one of `TABLE_FORMATS`, one below the other; as JSON, several are one list of them."""
+    """The tables in one of `TABLE_FORMATS`, one below the other; in JSON, several tables become a list."""
     rendered = [TABLE_FORMATS[form](table) for table in tables]
     if form == "json" and len(rendered) > 1:
         return "[\n" + ",\n".join(text.rstrip("\n") for text in rendered) + "\n]\n"
@@ -106,10 +115,10 @@ def render_all(tables: Sequence[Table], form: str = "text") -> str:
 
 
 def blocks(table: Table, width: int) -> list[Table]:
-    """The table, or one for each group of columns, such as a language pair, where it is wider than `width` characters.
+    """The table, split into one block per group of columns (such as a language pair) if wider than `width` characters.
 
-    The columns before the first group come again in each block; a row without a value in a block is not in it. The
-    first has the title, the last the notes and the columns behind the groups.
+    Each block repeats the columns before the first group, and omits rows without a value in its group. The first block
+    has the title; the last one has the notes and the columns after the groups.
     """
     pieces = [at for _, at in _groups(table)]
     labels = pieces.pop(0) if table.columns and not table.columns[0].group else []
@@ -127,7 +136,7 @@ def blocks(table: Table, width: int) -> list[Table]:
 
 
 def with_status(table: Table, status_of: Callable[[str], Status | None]) -> Table:
-    """The table with the status of each metric that its cells name."""
+    """The table with the status of each metric added to the cells that name it."""
     rows = tuple(
         tuple(cell if cell.metric is None else replace(cell, status=status_of(cell.metric)) for cell in row)
         for row in table.rows
@@ -155,7 +164,7 @@ def _framed(title: str, body: str, notes: Sequence[str]) -> str:
 
 
 def _latex(table: Table) -> str:
-    """A booktabs tabular; the title and the notes are comments."""
+    """A booktabs tabular with the title and the notes as comments."""
     text = _tabulated(table, _titles(table), "latex_raw")
     for rule in ("toprule", "midrule", "bottomrule"):
         text = text.replace("\\hline", f"\\{rule}", 1)
@@ -167,7 +176,7 @@ def _titles(table: Table) -> list[str]:
 
 
 def _tabulated(table: Table, titles: Sequence[str], form: str) -> str:
-    """The table in a format of `tabulate`, without title and notes."""
+    """The table in a `tabulate` format, without title and notes."""
     from tabulate import tabulate
 
     escaped, bold = _READABLE[form]
@@ -186,13 +195,13 @@ def _tabulated(table: Table, titles: Sequence[str], form: str) -> str:
 
 
 def _csv(table: Table) -> str:
-    """As `_tsv`, with commas and quotes."""
+    """Like `_tsv`, but comma-separated, and quoted where necessary."""
     return _separated(table, delimiter=",")
 
 
 def _tsv(table: Table) -> str:
-    """Six digits of each number. A column with ranks, daggers, intervals or statuses has columns ``KEY_rank``,
-    ``KEY_dagger``, ``KEY_low``, ``KEY_high`` and ``KEY_status`` beside it."""
+    """Tab-separated values with six significant digits. Columns with ranks, daggers, intervals or statuses are followed
+    by ``KEY_rank``, ``KEY_dagger``, ``KEY_status``, ``KEY_low`` and ``KEY_high``."""
     return _separated(table, delimiter="\t", quoting=csv.QUOTE_NONE, quotechar=None)
 
 
@@ -209,7 +218,7 @@ def _separated(table: Table, **form: Any) -> str:
 
 
 def _json(table: Table) -> str:
-    """An object with title, rows (an object each, groups nested) and notes; full values."""
+    """A JSON object with title, rows (one object per row, with nested groups) and notes, in full precision."""
     fields = _fields(table)
     rows = []
     for row in table.rows:
@@ -221,12 +230,12 @@ def _json(table: Table) -> str:
     return json_text(content, indent=2) + "\n"
 
 
-#: Format -> what writes it.
+#: Format -> its renderer.
 TABLE_FORMATS = {"text": _text, "markdown": _markdown, "latex": _latex, "tsv": _tsv, "csv": _csv, "json": _json}
 
 
 def _shown(cell: Cell, column: Column, escaped: Callable[[str], str] = str, mark: tuple[str, str] = ("", "")) -> str:
-    """A value for reading, with its dagger and cluster: ``0.864† (1)``; `mark` is put around the value."""
+    """The cell as text, with its dagger and cluster: ``0.864† (1)``; `mark` encloses the value."""
     value = cell.value
     if value is None:
         return ""
@@ -236,7 +245,7 @@ def _shown(cell: Cell, column: Column, escaped: Callable[[str], str] = str, mark
     return text + escaped(DAGGER if cell.dagger else "") + (f" ({cell.rank})" if cell.rank is not None else "")
 
 
-#: Suffix of a field -> what a cell has beside its value.
+#: Suffix of a field -> the property of a cell that it contains.
 _BESIDE: Mapping[str, Callable[[Cell], Value]] = {
     "rank": lambda cell: cell.rank,
     "dagger": lambda cell: cell.dagger,
@@ -247,7 +256,7 @@ _BESIDE: Mapping[str, Callable[[Cell], Value]] = {
 
 
 def _fields(table: Table) -> list[tuple[int, str, str, Callable[[Cell], Value]]]:
-    """The fields for programs: number of the column, its group, the field's key, and the field of a cell."""
+    """The fields of TSV, CSV and JSON: column index, group, key, and the function from a cell to the field's value."""
     fields: list[tuple[int, str, str, Callable[[Cell], Value]]] = []
     for at, column in enumerate(table.columns):
         fields.append((at, column.group, column.key, lambda cell: cell.value))
@@ -259,7 +268,7 @@ def _fields(table: Table) -> list[tuple[int, str, str, Callable[[Cell], Value]]]
 
 
 def _best(table: Table) -> list[set[int]]:
-    """For each column, the rows with the best value as shown. None if the column has only one value."""
+    """For each column, the rows with the best value after rounding; an empty set if all values are equal."""
     best = []
     for i, column in enumerate(table.columns):
         shown = {
@@ -274,7 +283,7 @@ def _best(table: Table) -> list[set[int]]:
 
 
 def _groups(table: Table) -> list[tuple[str, list[int]]]:
-    """(name, numbers of the columns) of each run of columns in one group."""
+    """(group, column indices) of each run of consecutive columns in one group."""
     return [(name, list(at)) for name, at in groupby(range(len(table.columns)), lambda i: table.columns[i].group)]
 
 
@@ -288,7 +297,7 @@ _LATEX = str.maketrans(
 )
 
 
-#: Format of `tabulate` -> what escapes a text, and what stands around the best value.
+#: `tabulate` format -> the function that escapes text, and the markup around the best value.
 _READABLE: Mapping[str, tuple[Callable[[str], str], tuple[str, str]]] = {
     "simple": (str, ("", "")),
     "pipe": (_escaped_markdown, ("**", "**")),

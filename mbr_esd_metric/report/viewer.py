@@ -1,11 +1,11 @@
-"""The viewer: one HTML file with its data, style and program. It loads nothing.
+"""The viewer: one self-contained HTML file with its data, style sheet and script.
 
-The page's content security policy names the hashes of its one style table and one program: the browser runs nothing
-else, whatever is in the data, and opens no connection.
+The content security policy of the page allows only the style sheet and the script with the given hashes, and no
+connections, whatever the data contain.
 
-The data are columns of numbers, compressed, in an alphabet that cannot end a script: JSON, column by column, then gzip,
-then base64. Offsets stay code points; the page turns them into JavaScript's units when it draws. Numbers are written in
-full, so that the page computes with exactly the same values as Python.
+The data are stored by column, as gzipped JSON in base64, which cannot contain a closing script tag. Offsets are in code
+points; the script converts them to UTF-16 code units for display. Numbers are written in full precision, so that the
+page computes the same values as Python.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mbr_esd_metric.report.inputs import AnnotationCount, CandidateInput, Rating
 
 
 def render_page(table: RatingTable, title: str) -> str:
-    """The page as one self-contained HTML document."""
+    """The report as one self-contained HTML document."""
     style = _asset("viewer.css")
     script = '(() => {\n"use strict";\n' + "\n".join(_asset(name) for name in _SCRIPTS) + "})();\n"
     parts = {
@@ -47,7 +47,7 @@ def render_page(table: RatingTable, title: str) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda hole: parts[hole[1]], _asset("viewer.html"))
 
 
-#: The parts of the page's program, in order; together they are one function.
+#: The files of the script, in the order in which they are concatenated into one function.
 _SCRIPTS = ("measures.js", "data.js", "segments.js", "overview.js", "page.js")
 
 
@@ -60,8 +60,8 @@ def _hash(text: str) -> str:
 
 
 def payload(table: RatingTable) -> dict[str, Any]:
-    """The page's data as plain lists. Two halves of surrogate pairs would become one character in JavaScript, and
-    offsets would move; so texts are `encodable`."""
+    """The data of the page as plain lists. Texts are made `encodable`: JavaScript would combine two unpaired surrogates
+    into one character, which would shift offsets."""
     system_at = {name: at for at, name in enumerate(dict.fromkeys(text.system for text in table.rows))}
     source_at = {source: at for at, source in enumerate(dict.fromkeys(text.source for text in table.rows))}
     categories: dict[str, int] = {"": 0}
@@ -84,7 +84,7 @@ def payload(table: RatingTable) -> dict[str, Any]:
 
 
 def _notes(table: RatingTable) -> list[str]:
-    """What a reader of the systems' scores has to know of their settings, for each metric, and of the models."""
+    """Notes on the scores: per metric, whether they are comparable across systems; and the limits of the models."""
     notes = []
     for column in table.columns:
         found = _comparability(column)
@@ -95,15 +95,15 @@ def _notes(table: RatingTable) -> list[str]:
 
 
 def _comparability(column: RatingInput) -> Comparability:
-    """Whether one model gave a metric's scores, with the same settings."""
+    """Whether all scores of a metric are from one model with the same settings."""
     return comparability(rating.settings for rating in column.ratings if rating is not None and not column.human)
 
 
 def _intervals(
     column: RatingInput, rows: Sequence[Segment], systems: Iterable[str]
 ) -> list[tuple[float, float] | None]:
-    """The 95% interval of each system's mean score, as `mbr-esd compare` has it; None with fewer than two scores, and
-    where the scores cannot be compared."""
+    """The 95% confidence interval of each system's mean score, computed as in `mbr-esd compare`; None if a system has
+    fewer than two scores or the scores are not comparable."""
     from mbr_esd_metric.metaeval.comparison import SampledScore, mean_score
 
     scores: dict[str, list[SampledScore]] = {system: [] for system in systems}
@@ -115,17 +115,17 @@ def _intervals(
 
 
 def encode_payload(data: dict[str, Any]) -> str:
-    """`data` as base64 of gzipped JSON; the same data gives the same text."""
+    """`data` as base64 of gzipped JSON; deterministic."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode("ascii"), compresslevel=6, mtime=0)).decode("ascii")
 
 
-#: The numbers of a span, in their order.
+#: The fields of a span, in order.
 _SPAN = ("start", "length", "major", "category", "confidence", "source")
 
 
 def _column(column: RatingInput, categories: dict[str, int]) -> dict[str, Any]:
-    """A metric's or rater's page data; keys that nothing in it needs are left out."""
+    """The data of a metric or a rater; optional keys without a value are omitted."""
     count: list[int | None] = []
     spans: list[tuple[Any, ...]] = []
     names = ("parts", "instead", "corrected", "unsure", "estimated", "warning")
@@ -145,7 +145,7 @@ def _column(column: RatingInput, categories: dict[str, int]) -> dict[str, Any]:
             category = categories.setdefault(one.category or "", len(categories))
             place = one.start, one.end - one.start
             spans.append((*place, int(one.severity == "major"), category, one.confidence, int(one.side == "source")))
-        for severity in rating.annotation.unplaced:  # an empty span of the source
+        for severity in rating.annotation.unplaced:  # written as an empty span of the source
             category = categories.setdefault("omission", len(categories))
             spans.append((0, 0, int(severity == "major"), category, None, 1))
         count.append(len(spans) - before)

@@ -6,16 +6,19 @@ import csv
 import json
 import re
 import tempfile
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mbr_esd_metric.adapters.documents.document import Checked, Document, TranslationUnit, issue_type
+from mbr_esd_metric.adapters.documents.document import Checked, Document, issue_type
 from mbr_esd_metric.adapters.documents.reading import read_document
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.core.segment import Context, Segment
 from mbr_esd_metric.metric.data_warnings import data_warning
 from tests.helpers.refused import refused
 
@@ -33,34 +36,41 @@ def _read(folder: Path, name: str, content: str, encoding: str = "utf-8") -> Doc
 def _mark(document: Document, output: Path, *annotations: Annotation, **words: str) -> bytes:
     """The file with these annotations, or with errors on these words of the units of these ids (after `u`)."""
     for unit in () if annotations else document.units:
-        word = words.get("u" + re.sub(r"\W", "", unit.id), "")
-        at = unit.translation.index(word)
+        word = words.get("u" + re.sub(r"\W", "", unit.segment.label), "")
+        at = unit.segment.translation.index(word)
         spans = [ErrorSpan(at, at + len(word), "major", "accuracy/mistranslation")] if word else []
         annotations = (*annotations, Annotation(spans))
     document.mark([Checked(annotation, 0.5) for annotation in annotations], output)
     return output.read_bytes()
 
 
+def _without_codes(document: Document) -> list[Segment]:
+    segments = [unit.segment for unit in document.units]
+    codes: dict[str, Any] = {"source_codes": (), "translation_codes": ()}
+    return [replace(one, known=replace(one.known, **codes)) for one in segments]
+
+
 def test_texts_are_without_markup(tmp_path: Path) -> None:
     """Data of codes are of their unit."""
-    page, pair = read_document(FILES / "page.xlf"), ("en", "de")
-    of_file = ("en-US", "de-DE"), "a.html"
-    assert page.units == (
-        TranslationUnit("a.html/1", "Click the button & go", "Klick auf den Knöpf\n <& ab", *of_file),
-        TranslationUnit("a.html/4", "Yes", "Ja", *of_file),
-    )
+    page, pair = read_document(FILES / "page.xlf"), Context("en", "de")
+    of_file: dict[str, Any] = {"document": "a.html", "known": Context("en-US", "de-DE")}
+    assert _without_codes(page) == [
+        Segment("Click the button & go", "Klick auf den Knöpf\n <& ab", "a.html/1", **of_file),
+        Segment("Yes", "Ja", "a.html/4", **of_file),
+    ]
     assert page.empty == ("a.html/2", "a.html/3")
     segments = read_document(FILES / "segments.xliff")
-    assert segments.units == (
-        TranslationUnit("f1/u1/s1", "One two {0}.", "Eins zwei {0}.", pair, "f1"),
-        TranslationUnit("f1/u2", "Three\nfour.", "Drei\nvier.", pair, "f1"),
-    )
+    assert _without_codes(segments) == [
+        Segment("One two {0}.", "Eins zwei {0}.", "f1/u1/s1", document="f1", known=pair),
+        Segment("Three\nfour.", "Drei\nvier.", "f1/u2", document="f1", known=pair),
+    ]
     assert segments.unready == {"f1/u1/s2": 'state="initial"'}
-    assert read_document(FILES / "memory.tmx").units == (TranslationUnit("a", "The house", "Das Haus", pair),)
+    memory = read_document(FILES / "memory.tmx")
+    assert _without_codes(memory) == [Segment("The house", "Das Haus", "a", known=pair)]
     rows = "7\tA dog\tEin Hund\ten-de\n8\tA cat\t\ten-de\n9\t\tEin Tier\ten-de\n"
     table = _read(tmp_path, "t.tsv", f"key\tsource\ttarget\tlp\n{rows}")
-    texts = TranslationUnit("7", "A dog", "Ein Hund", pair), TranslationUnit("8", "A cat", "", pair)
-    assert (table.units, table.empty) == (texts, ("9",))
+    texts = [Segment("A dog", "Ein Hund", "7", known=pair), Segment("A cat", "", "8", known=pair)]
+    assert (_without_codes(table), table.empty) == (texts, ("9",))
 
 
 @pytest.mark.parametrize(("name", "content"), XML)
@@ -73,7 +83,7 @@ def test_every_byte_but_the_marks_stays(tmp_path: Path, name: str, content: str,
     assert _mark(document, out) == document.path.read_bytes()
 
     both = [ErrorSpan(0, 2, "minor"), ErrorSpan(0, 3, "major", None, 0.5, "source")]
-    lengths = [len(unit.translation) for unit in document.units]
+    lengths = [len(unit.segment.translation) for unit in document.units]
     errors = [[ErrorSpan(1, length, "major", 'a "quoted" <category>'), *both] for length in lengths]
     marked = _mark(document, out, *map(Annotation, errors)).decode(encoding)
     ElementTree.parse(out)
@@ -103,7 +113,7 @@ def test_marks_never_cross_a_tag(tmp_path: Path) -> None:
     # An entity that only the DTD knows is a word.
     content = MEMORY.replace("<tmx", '<!DOCTYPE tmx SYSTEM "tmx14.dtd"><tmx').replace("The house", "The&nbsp;house")
     document = _read(tmp_path, "m.tmx", content)
-    assert document.units[0].source == "The&nbsp;house"
+    assert document.units[0].segment.source == "The&nbsp;house"
     assert b"The<hi x" in _mark(document, tmp_path / "o.tmx", omission)
 
 
@@ -155,7 +165,7 @@ def test_marks_stand_round_the_words(parts: list[tuple[str, str]], data: st.Data
     end = data.draw(st.integers(start + 1, length))
     with tempfile.TemporaryDirectory() as folder:
         document = _read(Path(folder), "m.tmx", MEMORY.replace("The house", raw))
-        source = document.units[0].source
+        source = document.units[0].segment.source
         assert source == "".join(text for text, _ in parts).strip()
         span = ErrorSpan(start, end, "minor", side="source")
         tree = ElementTree.fromstring(_mark(document, Path(folder, "o.tmx"), Annotation([span])))
@@ -196,12 +206,13 @@ def test_most_sources_that_are_keys_are_a_data_warning(tmp_path: Path) -> None:
         content = "".join(f'msgid "{key}"\nmsgstr "Datei {number}"\n\n' for number, key in enumerate(keys))
         document = _read(tmp_path, "k.po", content)
         errors = [
-            data_warning(unit.source, unit.translation, [], unit.context.source_is_key) for unit in document.units
+            data_warning(one.source, one.translation, [], one.known.source_is_key)
+            for one in (unit.segment for unit in document.units)
         ]
         assert errors == [None if " " in key else warning for key in keys]
         assert "most sources are keys" in document.notes[0]
     table = "source,target\nREADME.md,README.md\nSign-in,Sign-in\nand/or,und/oder\ne-mail,E-Mail\nOpen,Öffnen\n"
     for content in (table, table + "menu.open,Ein Menü\n", "source,target\nGitHub,GitHub\n"):
         document = _read(tmp_path, "t.csv", content)
-        assert not any(unit.source_is_key for unit in document.units)
+        assert not any(unit.segment.known.source_is_key for unit in document.units)
         assert not document.notes

@@ -268,7 +268,7 @@ def test_what_people_click_comes_back(
     assert len(read_mqm("ratings.jsonl").ratings) == 24
     output = mbr_esd("annotate report ratings.jsonl").out
     assert "A is better" in output
-    assert "signed: mbr-esd-metric" in output
+    assert "signature: mbr-esd-metric" in output
     mbr_esd("calibrate out.json ratings.jsonl --save c.json")
     mbr_esd("report out.json ratings.jsonl -o report.html")
     mbr_esd("wmt import ratings.jsonl --test-set data/mine")

@@ -65,7 +65,7 @@ def test_two_language_pairs_stand_side_by_side(data: Path, candidates: Path, mbr
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--sizes 64", "segment 1 of A: there are 8 candidates, fewer than 64"),
+        ("--sizes 64", "segment 1 of A: only 8 candidates, fewer than 64"),
         ("--rules mbrr", "did you mean 'mbr'"),
         ("--plot x.png", "add --sizes, for instance --sizes 16 64 256"),
     ],

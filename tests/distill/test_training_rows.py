@@ -124,9 +124,9 @@ def test_rows_and_their_report() -> None:
     unread = "no candidate is valid (1 not JSON); the first answer is 'x'"
     assert pairs.report.splitlines()[:4] == [
         "6 pairs of 8 segments",
-        "       1  no pair: all candidates are one annotation",
+        "       1  no pair: all candidates have the same annotation",
         f"       1  no pair: no valid candidate (segment '1': {unread})",
-        "  1 candidate not read: not JSON",
+        "  1 candidate invalid: not JSON",
     ]
     row = pairs.rows[0].content
     assert row["prompt"] == [{"role": "user", "content": load_prompt().render("s0", MT, "en-de")}]
@@ -134,7 +134,7 @@ def test_rows_and_their_report() -> None:
     assert answers == [[{"role": "assistant", "content": text}] for text in pair_of(items[0])]
     assert (row["id"], row["lp"]) == (items[0].id, "en-de")
     for records, message in (
-        ([record(a, a)], r"no preference pair \(1 segment: all candidates are one annotation"),
+        ([record(a, a)], r"no preference pairs \(1 segment: all candidates have the same annotation"),
         ([record("x")], r"\(1 segment: no valid candidate; segment '1': no candidate is valid \(1 not JSON\)"),
         ([], "no segments"),
     ):

@@ -166,7 +166,7 @@ def test_spa_of_a_contrastive_campaign(exact: bool) -> None:
         ([[0.0, 1.0]], [[0.0, 1.0]], "only 1 system has gold"),
         ([0.0, 1.0], [0.0, 1.0], "1 dimension"),
         ([[0.0], [1.0]], [[0.0, 1.0], [1.0, 2.0]], "metric is 2 x 2 and gold is 2 x 1"),
-        ([[0.0, 1.0], [1.0, 2.0]], [[0.0, math.nan], [1.0, 2.0]], "metric has no finite score at system 1, segment 2"),
+        ([[0.0, 1.0], [1.0, 2.0]], [[0.0, math.nan], [1.0, 2.0]], "metric has no finite score for system 1, segment 2"),
         ([[math.nan], [math.nan]], [[0.0], [0.0]], "contains no ratings"),
         ([[math.inf], [0.0]], [[0.0], [0.0]], "gold is infinite at system 1, segment 1"),
         ([["a"], ["b"]], [[0.0], [0.0]], "gold is not a matrix of numbers"),

@@ -120,7 +120,7 @@ def test_a_least_precision() -> None:
     clean, usual = (ErrorFreeModel.fit(judged, labels, precision=p).clean(judged) for p in (0.95, None))
     assert np.array(labels)[clean].mean() >= 0.95
     assert 0 < clean.sum() < usual.sum()
-    with pytest.raises(InputError, match="no threshold has a precision of 1; the highest is 0"):
+    with pytest.raises(InputError, match="no threshold reaches a precision of 1; the highest precision is 0"):
         ErrorFreeModel.fit([ScoredTranslation(0.5, None, 10)] * 4, [True, False, True, False], precision=1.0)
 
 
@@ -129,18 +129,18 @@ def test_files_and_messages(tmp_path: Path) -> None:
     model = ErrorFreeModel.fit(judged, labels, learnt_on="60 translations")
     write_error_free(tmp_path / "e.json", model)
     assert read_error_free(tmp_path / "e.json") == model
-    with pytest.raises(InputError, match=r"a score of -25, but it was learnt on scores from 0"):
+    with pytest.raises(InputError, match=r"score -25 is out of range: the model was trained on scores from 0"):
         model.clean([ScoredTranslation(-25.0, Annotation(), 5)])
     bare = ScoredTranslation(0.5, None, 5)
-    with pytest.raises(InputError, match="no span score: it was learnt on a metric with error spans"):
+    with pytest.raises(InputError, match="no span score: the error-free model needs a metric with error spans"):
         model.clean([bare])
-    with pytest.raises(InputError, match="all 3 rated translations are without error"):
+    with pytest.raises(InputError, match="all 3 rated translations are error-free"):
         ErrorFreeModel.fit(judged[:3], [True] * 3)
     with pytest.raises(InputError, match="from one document"):
         cross_validated([bare, bare], [True, False])
     for change, message in (
         ({"kind": ""}, "x.json: not a file saved by `mbr-esd cal"),
-        ({"weights": {"taste": 1}}, "learn it again"),
+        ({"weights": {"taste": 1}}, "train it again"),
     ):
         (tmp_path / "x.json").write_text(json.dumps({"kind": "error-free", **asdict(model), **change}))
         with pytest.raises(InputError, match=message):

@@ -32,12 +32,12 @@ def test_tables_of_a_campaign(tmp_path: Path) -> None:
     write_rating_lines(tmp_path / "r.jsonl", RATINGS)
     systems, pairs, spans, beforehand, people = people_tables(RATINGS, [tmp_path / "r.jsonl"])
     values = {table.title: [[cell.value for cell in row] for row in table.rows] for table in (systems, spans, people)}
-    first, second = values["what people say"]
+    first, second = values["systems by human score"]
     # A's first segment has 80, 90 and 90; the others 81, 80, 81, 80, 81.
     assert (first[:4], second[:3]) == (["A", 6, 8, (260 / 3 + 81 + 80 + 81 + 80 + 81) / 6], ["B", 6, 6])
     (pair,) = pairs.rows
     assert (pair[2].value, pair[-1].value) == (6, "A is better")
-    assert pairs.notes[0].startswith("signed: mbr-esd-metric ")
+    assert pairs.notes[0].startswith("signature: mbr-esd-metric ")
     assert "r.jsonl sha256:" in pairs.notes[0]
     assert values["spans marked beforehand"] == [[12, 6 / 12, 1 / 12, 5 / 12]]
     before, nothing = beforehand.rows

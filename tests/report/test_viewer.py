@@ -114,7 +114,7 @@ def test_what_is_left_out_is_marked_in_the_source(page: Page) -> None:
     # The comparison is of the translation, and so are the counts of spans; what is left out has its own.
     assert "SoftF1 1.000" in page.texts(card + ".facts span")
     page.click("#tab-overview")
-    assert page.texts("#panel-overview .scroll thead th")[4:7] == ["major", "minor", "omitted"]
+    assert page.texts("#panel-overview .scroll thead th")[4:7] == ["major", "minor", "omissions"]
     assert page.texts("#panel-overview tr[data-metric=metric] td")[3:6] == ["0", "1", "2"]
 
 

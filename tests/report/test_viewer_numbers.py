@@ -110,7 +110,7 @@ def test_filters_and_sorting(page: Page, sheet: RatingTable) -> None:
     page.set("find", "STRASSE")
     assert rows(find="straße") == [r for r in second if "Straße" in sheet.rows[r].translation]
     page.set("find", "no such text")
-    assert page.text("#detail") == "No segment fits these filters."
+    assert page.text("#detail") == "No segment matches these filters."
     rows(find="", system="")
     page.click("#same-source")
     assert len({sheet.rows[r].source for r in rows()}) == 1

@@ -132,7 +132,8 @@ def changed_from(
 
 
 def _compared(unit: TranslationUnit) -> tuple[object, ...]:
-    return unit.key, unit.source, unit.translation, unit.codes
+    segment, known = unit.segment, unit.segment.known
+    return unit.key, segment.source, segment.translation, known.source_codes, known.translation_codes
 
 
 def _read(document: Document, old: Path, source: Path | None, **options: Any) -> Document:

@@ -10,42 +10,27 @@ from itertools import compress
 from pathlib import Path
 from typing import NamedTuple
 
-from mbr_esd_metric.checks.check import Context, InlineCode
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import printable
 
 
 @dataclass(frozen=True, slots=True)
 class TranslationUnit:
-    """A translated text in a file, without markup and without white space round it.
+    """A segment of a translator's file, and its place in the file. Two units are equal if their segments are.
 
     Attributes:
-        languages: source and target language as the file names them, or "".
-        document: the part of the file that it stands in, such as a group of XLIFF, or "".
-        key: what the file calls it, which several units may share; "" where `id` is only its number.
-        numbers: of a plural form, the numbers up to 1,000 that it stands for; else None.
-        line: the line of the file on which it begins, from 1: of XML its translation, of PO its message, of a file with
-            keys its entry.
-        codes: the inline codes of both texts, which the texts do not show.
-        source_is_key: whether the source is the name of a message, whose text is in another file.
+        segment: texts without markup and surrounding white space. `label` is the id of the unit, unique in the file;
+            `document` the part of the file that contains it, such as a group of XLIFF, or ""; the languages of `known`
+            are those that the file states.
+        key: the name of the unit in the file, which several units may share; "" if the id is only a number.
+        line: the first line of the unit in the file, from 1: in XML that of the translation, in PO that of the message,
+            in a key-value file that of the entry.
     """
 
-    id: str
-    source: str
-    translation: str
-    languages: tuple[str, str] = ("", "")
-    document: str = ""
+    segment: Segment
     key: str = field(default="", compare=False)
-    numbers: frozenset[int] | None = field(default=None, compare=False)
     line: int | None = field(default=None, compare=False)
-    codes: tuple[tuple[InlineCode, ...], tuple[InlineCode, ...]] = field(default=((), ()), compare=False)
-    source_is_key: bool = field(default=False, compare=False)
-
-    @property
-    def context(self) -> Context:
-        """What checks know of it besides its texts."""
-        source, target = (language or None for language in self.languages)
-        return Context(source, target, self.numbers, *self.codes, self.source_is_key)
 
 
 class MissingKey(NamedTuple):
@@ -118,7 +103,7 @@ class Document:
             of_chosen = iter(checked)
             self.mark([next(of_chosen) if one else None for one in chosen], output)
 
-        others = {unit.id: why for unit, one in zip(self.units, chosen, strict=True) if not one}
+        others = {unit.segment.label: why for unit, one in zip(self.units, chosen, strict=True) if not one}
         return replace(self, units=tuple(compress(self.units, chosen)), mark=mark, others={**self.others, **others})
 
 
@@ -129,15 +114,19 @@ _KEY = re.compile(r"(?=.*[a-zA-Z])(?=\S*[\w][._:/-]\w|\S*[a-z][A-Z])[A-Za-z0-9]+
 def with_key_warnings(document: Document) -> Document:
     """The document with each source marked that is a key, where most of its sources are: their texts are in another
     file, and no model can judge the translations."""
+    segments = [unit.segment for unit in document.units]
     are_keys = [
-        bool(_KEY.fullmatch(unit.source)) and unit.source != unit.translation and not _KEY.fullmatch(unit.translation)
-        for unit in document.units
+        bool(_KEY.fullmatch(one.source)) and one.source != one.translation and not _KEY.fullmatch(one.translation)
+        for one in segments
     ]
     if 2 * sum(are_keys) <= len(are_keys):
         return document
-    units = tuple(replace(unit, source_is_key=one) for unit, one in zip(document.units, are_keys, strict=True))
+    units = []
+    for unit, source_is_key in zip(document.units, are_keys, strict=True):
+        known = replace(unit.segment.known, source_is_key=source_is_key)
+        units.append(replace(unit, segment=replace(unit.segment, known=known)))
     note = "most sources are keys; -s SOURCE -t TRANSLATION reads them with the file that has the texts"
-    return replace(document, units=units, notes=(*document.notes, note))
+    return replace(document, units=tuple(units), notes=(*document.notes, note))
 
 
 #: A word of a category -> the type of localisation quality issue of ITS 2.0 (W3C 2013, section 8.17 and appendix C).

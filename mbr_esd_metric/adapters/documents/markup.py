@@ -17,8 +17,8 @@ from typing import NamedTuple, TypeAlias
 from xml.parsers import expat
 
 from mbr_esd_metric.adapters.documents.document import Checked, Document, Names, TranslationUnit
-from mbr_esd_metric.checks.check import InlineCode
 from mbr_esd_metric.core.annotation import SIDES, ErrorSpan
+from mbr_esd_metric.core.segment import Context, InlineCode, Segment
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import read_bytes, whole_file
 
@@ -374,8 +374,9 @@ def document_of(
             unready[name] = why
         else:
             codes = source.inline_codes, target.inline_codes
-            texts = (name, source.text, target.text, languages, document, id_)
-            judged.append(TranslationUnit(*texts, line=target.line, codes=codes))
+            known = Context(languages[0] or None, languages[1] or None, None, *codes)
+            segment = Segment(source.text, target.text, name, document=document, known=known)
+            judged.append(TranslationUnit(segment, id_, target.line))
             contents.append((source, target))
 
     def write(checked: Sequence[Checked | None], output: Path) -> None:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mbr_esd_metric.adapters.documents.document import Checked, Document, Names, TranslationUnit, issue_comment
-from mbr_esd_metric.checks.check import Context
 from mbr_esd_metric.checks.templates import Templates
+from mbr_esd_metric.core.segment import Context, Segment
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.streams import read_bytes, whole_file
 
@@ -32,8 +32,8 @@ _ESCAPE = re.compile(r"((?:\\x[0-9A-Fa-f]{1,2}|\\[0-7]{1,3})+)|\\(.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 #: Numbers that a plural rule is tried with; rules of languages look at the last two digits, and at millions.
 _NUMBERS = (*range(1001), 10**6)
-#: The first line of a message, what its comments begin with after `_COMMENT`, and its unit.
-_Place = tuple[int, str, TranslationUnit]
+#: The first line of a message, what its comments begin with after `_COMMENT`, and its segment.
+_Place = tuple[int, str, Segment]
 
 
 class Message(NamedTuple):
@@ -79,10 +79,9 @@ def read_po(path: Path, every: bool = False) -> Document:
                 known = Context(languages[0] or None, languages[1] or None, numbers)
                 if other is not None and (singular or (numbers and 1 in numbers)):
                     source = with_placeholders_of(target, source, other, known)
-                pair = unit_name, source, target, languages
-                line = message.start + 1
-                units.append(TranslationUnit(*pair, key=context, numbers=numbers, line=line))
-                places.append((message.start, "" if plural is None else f"[{form}] ", units[-1]))
+                segment = Segment(source, target, unit_name, known=known)
+                units.append(TranslationUnit(segment, context, message.start + 1))
+                places.append((message.start, "" if plural is None else f"[{form}] ", segment))
     return Document(path, tuple(units), partial(_mark, content, encoding, places), tuple(empty), unready, tuple(notes))
 
 
@@ -171,13 +170,13 @@ def _mark(
     """Write the file with comments of the units' errors in place of older ones, and every other byte as it is."""
     old: dict[int, tuple[bytes, ...]] = defaultdict(tuple)
     new: dict[int, list[str]] = defaultdict(list)
-    for (start, form, unit), one in zip(places, checked, strict=True):
+    for (start, form, segment), one in zip(places, checked, strict=True):
         if one is not None:
             old[start] += ((_COMMENT + form).encode(),)
             # One comment a place: that of its worst error, which is the first in the annotation.
             worst = {(span.side, span.start, span.end): span for span in reversed(one.annotation.spans)}
             for span in reversed(worst.values()):
-                words = span.text_in(unit.source, unit.translation)
+                words = span.text_in(segment.source, segment.translation)
                 new[start].append(_COMMENT + form + issue_comment(span, words))
     lines = io.BytesIO(content).readlines()
     done = 0

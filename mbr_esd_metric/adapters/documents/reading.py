@@ -53,12 +53,13 @@ def read_document(
         raise InputError(f"{path}: no unit in this file has a translation{why}")
     if lp is None:
         return document
-    codes = [tuple(one and language_code(one) for one in unit.languages) for unit in document.units]
+    named = [(unit.segment.known.source_language, unit.segment.known.target_language) for unit in document.units]
+    codes = [tuple(one and language_code(one) for one in languages) for languages in named]
     pair = tuple(map(language_code, language_pair(lp)))
-    fits = [all(one in ("", other) for one, other in zip(unit, pair, strict=True)) for unit in codes]
+    fits = [all(one in (None, other) for one, other in zip(unit, pair, strict=True)) for unit in codes]
     if not any(fits):
         advice = "leave the language pair out" if all(codes[0]) else "give one that fits"
-        unit = f"{document.units[0].id} is {'-'.join(one or '?' for one in codes[0])}"
+        unit = f"{document.units[0].segment.label} is {'-'.join(one or '?' for one in codes[0])}"
         raise InputError(f"{path}: unit {unit}, not {lp}; {advice}")
     return document.only(fits, f"not {lp}")
 

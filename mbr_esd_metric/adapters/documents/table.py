@@ -15,6 +15,7 @@ from typing import Any
 from mbr_esd_metric.adapters.documents.columns import find_columns, missing_columns
 from mbr_esd_metric.adapters.documents.document import Checked, Document, Names, TranslationUnit
 from mbr_esd_metric.core.annotation import CORRECTION
+from mbr_esd_metric.core.segment import Context, Segment
 from mbr_esd_metric.errors import InputError, OptionError, number_of
 from mbr_esd_metric.files.streams import json_text, open_binary, whole_file
 from mbr_esd_metric.files.tables import Row, is_quoted, quoted_cell, quoted_rows, table_rows, whole_text
@@ -89,7 +90,8 @@ def read_table(
         pair = at.languages
         with suppress(OptionError):
             pair = language_pair(lp_cell)
-        units.append(TranslationUnit(name, source, target, pair, key=key, line=row.first_line))
+        segment = Segment(source, target, name, known=Context(pair[0] or None, pair[1] or None))
+        units.append(TranslationUnit(segment, key, row.first_line))
         numbers.append(number)
 
     def mark(checked: Sequence[Checked | None], output: Path) -> None:

@@ -1,4 +1,4 @@
-// The embedded data, the one state that everything is drawn from, the numbers, and which rows are shown.
+// The embedded data, the state of the page, the numbers, and the selection of rows.
 
 const ROW_HEIGHT = 84; // .row in viewer.css
 const $ = (id) => document.getElementById(id);
@@ -47,8 +47,8 @@ function unpack(column) {
 
 // ---- numbers ----------------------------------------------------------------------------------------------
 
-// Per column and row the MQM score (penalties) and the score: those that came with the row, or those of its spans. Above
-// a bar of confidence they are those of the spans that are left. NaN where there is neither.
+// Per column and row the MQM score (penalties) and the score: the stored ones, or those computed from the spans. Above
+// a confidence threshold, they are computed from the remaining spans. NaN if there is neither.
 function computeScores() {
   penalties = columns.map((column) => Float64Array.from(column.scored, (scored, row) => {
     const stored = storedAt(column.mqm, row);
@@ -65,7 +65,7 @@ function computeScores() {
 const storedAt = (values, row) => (values && values[row] !== null ? values[row] : NaN);
 const hasSpans = (column, row) => column.first[row + 1] > column.first[row];
 
-// Similarities of each column to the reference; null where either has no annotation.
+// Similarities of each column to the reference; null if either has no annotation.
 function computeAgreements() {
   const reference = columns[state.reference];
   agreements = columns.map((column) => Array.from(column.scored, (scored, row) =>
@@ -77,7 +77,7 @@ const agreement = (row, measure = state.similarity) => {
   return found ? found[measure] : NaN;
 };
 
-// How many spans of one severity pass the bar.
+// The number of spans of one severity that reach the confidence threshold.
 function tally(column, row, major) {
   let found = 0;
   for (let k = column.first[row]; k < column.first[row + 1]; k++) {
@@ -104,11 +104,11 @@ const SORT = {
   text: (row) => place("texts", () => texts.map((mt, at) => `${data.sources[data.src[at]]}\n${mt}`))[row],
   long: (row) => -lengths[row],
 };
-// Majors before any number of minors; NaN where there are no spans to count.
+// Sorts any major error before any number of minor ones; NaN if there are no spans to count.
 const severity = (column, row) => (column.scored[row] ? tally(column, row, 1) + tally(column, row, 0) / 1e6 : NaN);
 
-const placed = {}; // what `place` made
-// Where each of the names stands in alphabetical order; numbers in them count by value.
+const placed = {}; // the cache of `place`
+// The rank of each name in alphabetical order; numbers within names are compared by value.
 function place(kind, names) {
   if (!placed[kind]) {
     const { compare } = new Intl.Collator("en", { numeric: true }), all = names();
@@ -118,13 +118,13 @@ function place(kind, names) {
   return placed[kind];
 }
 
-// `items` by ascending number; NaN last, equal ones as they stand.
+// `items` by ascending number; NaN last, ties in their original order.
 function sortBy(items, key) {
   const keys = new Map(items.map((item) => { const value = key(item); return [item, Number.isNaN(value) ? Infinity : value]; }));
   return items.sort((a, b) => keys.get(a) - keys.get(b) || 0);
 }
 
-let folded = null; // lower-case text of every row, made at the first search
+let folded = null; // lower-case text of every row, computed at the first search
 function chooseRows() {
   const find = $("find").value.trim().toLowerCase();
   if (find && !folded) {

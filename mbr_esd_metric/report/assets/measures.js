@@ -1,5 +1,5 @@
 // The measures of mbr_esd_metric.core, over annotations held in flat arrays. Offsets count code points, as in Python.
-// A test holds every function here equal to its Python twin on real annotations.
+// A test checks that every function here equals its Python counterpart on real annotations.
 const Measures = (() => {
   const BETA = 1, GAMMA = 0.5, EPS = 1;
   let cuts = new Int32Array(64);
@@ -7,7 +7,7 @@ const Measures = (() => {
 
   function addCuts(column, row, lambda) {
     for (let k = column.first[row]; k < column.first[row + 1]; k++) {
-      if (column.source[k] || column.confidence[k] < lambda) continue; // without confidence (NaN) it is always kept
+      if (column.source[k] || column.confidence[k] < lambda) continue; // spans without a confidence (NaN) are always kept
       if (last + 2 > cuts.length) { const wider = new Int32Array(cuts.length * 2); wider.set(cuts); cuts = wider; }
       for (const cut of [column.start[k], column.end[k]]) {
         let at = last++;
@@ -38,8 +38,8 @@ const Measures = (() => {
     return best;
   }
 
-  // Similarities of two columns' annotations of one row, over a translation of `length` characters. What is left out of
-  // the source plays no part.
+  // Similarities of two columns' annotations of one row, over a translation of `length` characters. Omissions (spans of
+  // the source) are ignored.
   function compare(a, b, row, length, lambda) {
     last = 0;
     addCuts(a, row, lambda);

@@ -1,6 +1,6 @@
 // The overview: metrics and systems.
 
-// One metric's figures over `rows`: those that both it and the reference annotate, for the similarities.
+// The figures of one metric over `rows`; similarities are over the rows that the reference annotates too.
 function figures(index, rows) {
   const column = columns[index];
   const out = { n: 0, score: 0, mqm: 0, penalised: 0, softf1: 0, f1: 0, softdice: 0, major: 0, minor: 0, omissions: 0, compared: 0 };
@@ -31,7 +31,7 @@ const heading = (text) => el("th", { text, scope: "col" });
 function drawOverview() {
   const rows = state.rows, reference = columns[state.reference].name, omissions = columns.some((c) => c.source.some((s) => s));
   const metrics = el("table", {}, el("thead", {}, el("tr", {}, ...["metric", "segments", "score", "MQM", "major", "minor",
-    ...(omissions ? ["omitted"] : []), "SoftF1", "F1", "SoftDice", "corpus SoftDice"].map(heading))));
+    ...(omissions ? ["omissions"] : []), "SoftF1", "F1", "SoftDice", "corpus SoftDice"].map(heading))));
   const body = el("tbody");
   columns.forEach((column, index) => {
     const f = figures(index, rows), self = index === state.reference;
@@ -45,7 +45,7 @@ function drawOverview() {
   metrics.append(body);
   const parts = [
     el("h2", { text: "Metrics" }),
-    el("p", { text: `Over the ${many(rows.length, "segment")} that pass the filters, spans with confidence of at least ${state.lambda.toFixed(2)}; the similarities are to ${reference}.` }),
+    el("p", { text: `Over the ${many(rows.length, "segment")} that match the filters, with spans of confidence ${state.lambda.toFixed(2)} or higher; similarities are to ${reference}.` }),
     el("div", { class: "scroll" }, metrics),
   ];
   if (data.systems.length > 1) {
@@ -57,7 +57,7 @@ function drawOverview() {
   $("panel-overview").replaceChildren(...parts);
 }
 
-// Per system and column over `rows`: how many scores, their mean, and its interval, which is that of all segments and spans.
+// Per system and column: the number of scores in `rows`, their mean, and the interval over all segments and spans.
 function ranking(rows) {
   const whole = rows.length === texts.length && state.lambda === 0;
   return data.systems.map((name, system) => {

@@ -1,6 +1,6 @@
-// What the reader does, and the start.
+// Event handlers, and initialisation.
 
-// ---- acting -----------------------------------------------------------------------------------------------
+// ---- events -----------------------------------------------------------------------------------------------
 
 function redraw() {
   drawStatus();
@@ -44,7 +44,7 @@ function listen() {
   fill($("metric"), names);
   fill($("reference"), names);
   fill($("system"), data.systems, "all systems");
-  // What chooses among several, or compares two, is there where there are several.
+  // Controls that choose among several columns or systems, or compare two, are shown only if there are several.
   for (const node of document.querySelectorAll("[data-several]")) {
     const several = { columns, systems: data.systems }[node.dataset.several].length > 1;
     if (!several && node.localName === "option") node.remove(); else node.hidden = !several;
@@ -53,7 +53,7 @@ function listen() {
   $("lambda-box").hidden = !sure;
   $("legend-confidence").hidden = !sure;
 
-  // Compare the first metric with the first human, or else the first two columns there are.
+  // Compare the first metric with the first human, or else the first two columns.
   const human = Math.max(0, columns.findIndex((c) => c.human));
   const metric = columns.findIndex((c, i) => !c.human && i !== human);
   const startWith = () => {
@@ -121,7 +121,7 @@ function listen() {
     document.addEventListener(on, (event) => showTip(event.target));
     document.addEventListener(off, hideTip);
   }
-  // Moving on by keyboard scrolls as well: the tooltip of what has the focus stays with it.
+  // Keyboard navigation also scrolls: the tooltip follows the focused element.
   $("detail").addEventListener("scroll", () => (tipped === document.activeElement ? showTip(tipped) : hideTip()), { passive: true });
 }
 
@@ -133,7 +133,7 @@ function showTip(node) {
   const lines = tips.get(node), tip = $("tip");
   if (!lines) return;
   const box = node.getClientRects()[0];
-  // A scroll is told a frame late, and the other tab may hide the element by then.
+  // Scroll events arrive a frame late; by then, the other tab may have hidden the element.
   if (!box) return void hideTip();
   tipped = node;
   tip.replaceChildren(...lines.map((text) => el("div", { text })));
@@ -153,7 +153,7 @@ function hideTip() {
   for (const mark of document.querySelectorAll("mark.lit")) mark.classList.remove("lit");
 }
 
-// For the console: the numbers behind the page, per column and row, at the present lambda.
+// For the console: the numbers of the page, per column and row, at the current lambda.
 window.mbrEsd = {
   ready: false,
   numbers: () => ({ lambda: state.lambda, rows: state.rows, scores: scores.map((s) => [...s]), mqm: penalties.map((s) => [...s]), agreements, figures: columns.map((_, i) => figures(i, state.rows)), ranking: ranking(state.rows) }),

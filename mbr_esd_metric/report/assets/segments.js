@@ -1,4 +1,4 @@
-// The list and the segment beside it. Nothing from the data is ever parsed as HTML: text goes in by textContent alone.
+// The list and the selected segment. Data are never parsed as HTML: text is only inserted as textContent.
 
 // ---- drawing helpers --------------------------------------------------------------------------------------
 
@@ -21,7 +21,7 @@ const points = (value) => (Number.isNaN(value) ? "–" : String(Math.round(value
 const many = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 const tips = new WeakMap(); // element -> lines of its tooltip
 
-// JavaScript counts UTF-16 units, the data code points: a function from the one to the other for one text.
+// The data count code points, JavaScript counts UTF-16 units: a function from one to the other, for one text.
 function units(text) {
   if (!/[\ud800-\udbff]/.test(text)) return (offset) => offset;
   const at = [0];
@@ -89,7 +89,7 @@ function drawList() {
   else list.removeAttribute("aria-activedescendant");
 }
 
-// The offset after the first space at or behind `from`, where there is one near.
+// The offset after the first space at or after `from`, if there is one nearby.
 function wordStart(text, from) {
   const unit = units(text), space = text.slice(unit(from), unit(from + 25)).indexOf(" ");
   return space < 0 ? from : from + space + 1;
@@ -115,11 +115,11 @@ function listRow(at) {
   return node;
 }
 
-// The longest part of the source that is left out, or what the pair was warned of.
+// The longest omission, or the data warning of the segment.
 function missingWords(column, row, spans) {
   const source = data.sources[data.src[row]], unit = units(source);
   const [longest] = spans.filter((s) => s.omission).sort((a, b) => b.end - b.start - (a.end - a.start));
-  const text = longest ? `missing: ${source.slice(unit(longest.start), unit(longest.end)) || "words without a place"}` : column.warning[row];
+  const text = longest ? `missing: ${source.slice(unit(longest.start), unit(longest.end)) || "omission without a span"}` : column.warning[row];
   return text ? el("span", { class: "missing", dir: "auto", text }) : null;
 }
 
@@ -164,7 +164,7 @@ function leave() {
 function drawDetail() {
   const detail = $("detail"), row = state.chosen;
   if (row < 0) {
-    detail.replaceChildren(el("p", { class: "quiet", text: "No segment fits these filters." }));
+    detail.replaceChildren(el("p", { class: "quiet", text: "No segment matches these filters." }));
     return;
   }
   const at = state.rows.indexOf(row);
@@ -212,7 +212,7 @@ function metricCard(index, row) {
   if (column.unsure[row]) facts.append(el("span", { text: column.unsure[row] }));
   if (column.warning[row]) facts.append(el("span", { class: "missing", text: column.warning[row] }));
   const dropped = column.first[row + 1] - column.first[row] - spans.length;
-  if (dropped) facts.append(el("span", { text: `${dropped} below the bar` }));
+  if (dropped) facts.append(el("span", { text: `${dropped} below the threshold` }));
   if (similar && index !== state.reference) {
     facts.append(el("span", { text: `SoftF1 ${number(similar.softf1)}` }), el("span", { text: `F1 ${number(similar.f1)}` }),
       el("span", { text: `SoftDice ${number(similar.softdice)}` }));
@@ -223,7 +223,7 @@ function metricCard(index, row) {
   const left = codePoints(source) ? missing.reduce((sum, s) => sum + s.end - s.start, 0) / codePoints(source) : 0;
   if (left) facts.append(el("span", { class: "missing", text: `${Math.round(100 * Math.min(left, 1))}% of the source is missing` }));
   const there = spans.filter((s) => !s.omission), sentences = (column.parts || {})[row];
-  // A text that was judged sentence by sentence is shown so, each with its score at its side.
+  // A text that was scored sentence by sentence is shown by sentence, each with its score.
   const body = sentences ? el("div", { class: "sentences" }, ...sentences.flatMap(([from, to, score]) => [
     el("span", { class: "score", text: number(score, 2) }),
     marked(el("p", { class: "body", dir: "auto" }), texts[row], there, { from, to, interactive: true })]))
@@ -233,7 +233,7 @@ function metricCard(index, row) {
   const card = el("section", { class: "card", "aria-label": column.name },
     el("div", { class: "head" }, name, el("span", { class: "score", text: score })), facts, body);
   if (missing.length) {
-    card.append(el("p", { class: "facts", text: "left out of the source:" }),
+    card.append(el("p", { class: "facts", text: "omitted from the translation:" }),
       marked(el("p", { class: "body", dir: "auto" }), source, missing, { interactive: true }));
   }
   if (spans.length) {
@@ -253,7 +253,7 @@ function correction([text, reason, agreement]) {
   return el("div", {}, "instead: ", el("bdi", {}, text ? el("ins", { text }) : "nothing"), facts.length ? ` — ${facts.join(" · ")}` : null);
 }
 
-// What the candidates said: per character the share that marks it, and the most frequent annotations.
+// The candidates: per character the share that marks it, and the most frequent annotations.
 function candidatesCard(candidates, row) {
   const n = candidates.n[row], text = texts[row], unit = units(text);
   const strip = el("p", { class: "body heat", dir: "auto" });
@@ -267,9 +267,9 @@ function candidatesCard(candidates, row) {
     tips.set(node, [`${any} of ${n} candidates mark this (${Math.round(100 * any / n)}%)`, `${major} of them as major`]);
     strip.append(node);
   }
-  strip.append(text.slice(unit(at))); // white space at the end that the candidates' text has not
+  strip.append(text.slice(unit(at))); // trailing white space that the candidates' text lacks
   const table = el("table", { class: "ranked" }, el("thead", {}, el("tr", {},
-    el("th", { class: "number", text: "how often" }), el("th", { class: "number", text: "log-prob." }), el("th", { text: "annotation" }))));
+    el("th", { class: "number", text: "count" }), el("th", { class: "number", text: "log-prob." }), el("th", { text: "annotation" }))));
   const body = el("tbody");
   for (const [count, logprob, spans, omissions] of candidates.top[row]) {
     const [shown, left] = [spans, omissions || []].map((some) => some.map(([start, length, major]) =>

@@ -9,6 +9,7 @@ import pytest
 from mbr_esd_metric.adapters.documents.columns import parse_columns
 from mbr_esd_metric.adapters.documents.document import Document
 from mbr_esd_metric.adapters.documents.reading import read_document
+from mbr_esd_metric.core.segment import Context
 from mbr_esd_metric.errors import OptionError
 from tests.adapters.test_documents import _mark
 from tests.helpers.refused import refused
@@ -24,7 +25,7 @@ def read(
 
 
 def texts(document: Document) -> list[tuple[str, str]]:
-    return [(unit.source, unit.translation) for unit in document.units]
+    return [(unit.segment.source, unit.segment.translation) for unit in document.units]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_columns_have_any_names_where_the_user_says_them(tmp_path: Path) -> None
     assert texts(read(tmp_path / "t.csv", header, row, columns=("Text, old", "ours"))) == PAIR
     assert parse_columns('"Text, old",Ours') == ("Text, old", "Ours")
     named = read(tmp_path / "n.csv", "English,German", "A door.,Eine Tür.", columns=("English", "German"))
-    assert named.units[0].languages == ("en", "de")
+    assert named.units[0].segment.known == Context("en", "de")
     refused("no column Theirs in the header", read, tmp_path / "t.csv", header, row, columns=("Text, old", "Theirs"))
     for wrong in ("a", "a,", "a,b,c", ""):
         with pytest.raises(OptionError, match="give the columns of source and target"):
@@ -80,7 +81,7 @@ def test_the_line_by_which_excel_knows_the_separator(tmp_path: Path, separator: 
     lines = [f"{quote}sep={separator}{quote}", separator.join(("source", "target")), separator.join(PAIR[0])]
     document = read(tmp_path / "t.csv", "\ufeff" + lines[0], *lines[1:])
     assert texts(document) == PAIR
-    assert [unit.id for unit in document.units] == ["1"]
+    assert [unit.segment.label for unit in document.units] == ["1"]
     marked = _mark(document, tmp_path / "o.csv").decode().splitlines()
     added = [[], ["mbr_esd_score", "mbr_esd_errors"], ["0.5", "[]"]]
     assert marked == [
@@ -102,7 +103,9 @@ def test_rows_that_are_not_ready_are_left_out(
 ) -> None:
     cells = [*ready, *not_ready]
     document = read(tmp_path / "t.csv", f"id,source,target,{column}", *(f"{one},A,B,{one}" for one in cells))
-    assert [unit.id for unit in document.units] == [one or "2" for one in ready] or len(document.units) == len(ready)
+    assert [unit.segment.label for unit in document.units] == [one or "2" for one in ready] or len(
+        document.units
+    ) == len(ready)
     assert list(document.unready.values()) == [why.format(one) for one in not_ready]
     assert len(read_document(tmp_path / "t.csv", every=True).units) == len(cells)
     marked = _mark(document, tmp_path / "o.csv").decode().splitlines()

@@ -21,7 +21,9 @@ def test_every_byte_of_po_but_the_comments_stays(tmp_path: Path, ending: str) ->
     content = (FILES / "messages.po").read_text(encoding="utf-8")
     path.write_bytes(b"\xef\xbb\xbf" + content.replace("\n", ending).encode())
     document = read_document(path)
-    assert [(unit.id, unit.key, unit.source, unit.translation) for unit in document.units] == [
+    assert [
+        (unit.segment.label, unit.key, unit.segment.source, unit.segment.translation) for unit in document.units
+    ] == [
         ("menu", "menu", "Open the file", "Öffne das Feuer"),
         ("many[0]", "many", "%d dog", "%d Hund"),
         ("many[1]", "many", "%d dogs", "%d Hunde"),
@@ -82,14 +84,14 @@ def test_the_plural_rule_says_which_form_is_for_one(tmp_path: Path, rule: str, s
     header, expected = f'msgid ""\nmsgstr ""\n"Plural-Forms: {rule}\\n"\n\n' if rule else "", sources.split()
     forms = "".join(f'msgstr[{n}] "{n}"\n' for n in range(len(expected)))
     document = _read(tmp_path, "p.po", f'{header}msgid "one"\nmsgid_plural "many"\n{forms}')
-    assert [unit.source for unit in document.units] == expected
-    assert [unit.translation for unit in document.units] == [str(form) for form in range(len(expected))]
+    assert [unit.segment.source for unit in document.units] == expected
+    assert [unit.segment.translation for unit in document.units] == [str(form) for form in range(len(expected))]
     assert bool(document.notes) == (not rule or "EXPR" in rule or "/0" in rule)
 
 
 def test_escapes_by_numbers_are_bytes_of_the_encoding(tmp_path: Path) -> None:
     message = r'msgid "\x41\101\7 \"a\\x41\"\n"' + "\n" + r'msgstr "\303\244\xc3\xB6 \\101 \344"' + "\n"
     (unit,) = _read(tmp_path, "n.po", message).units
-    assert (unit.source, unit.translation) == ('AA\x07 "a\\x41"\n', "äö \\101 \ufffd")
+    assert (unit.segment.source, unit.segment.translation) == ('AA\x07 "a\\x41"\n', "äö \\101 \ufffd")
     latin = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=ISO-8859-1\\n"\n\n' + message
-    assert _read(tmp_path, "l.po", latin).units[0].translation[-1] == "ä"
+    assert _read(tmp_path, "l.po", latin).units[0].segment.translation[-1] == "ä"

@@ -24,9 +24,9 @@ def test_quotation_marks_of_a_tsv_are_characters(tmp_path: Path) -> None:
     """One that is never closed swallows no line. A table in which all fit is quoted as in CSV."""
     content = 'source\ttarget\nA dog\t"Ein Hund\nA cat\tEine "Katze"\nYes\t"Ja"\n'
     table = _read(tmp_path, "t.tsv", content)
-    assert [unit.translation for unit in table.units] == ['"Ein Hund', 'Eine "Katze"', '"Ja"']
+    assert [unit.segment.translation for unit in table.units] == ['"Ein Hund', 'Eine "Katze"', '"Ja"']
     quoted = 'source\ttarget\nYes\t"=1+1 ""Ja"\n'
-    assert [unit.translation for unit in _read(tmp_path, "q.tsv", quoted).units] == ['=1+1 "Ja']
+    assert [unit.segment.translation for unit in _read(tmp_path, "q.tsv", quoted).units] == ['=1+1 "Ja']
     lines = _mark(table, tmp_path / "o.tsv", u2="Katze").decode().splitlines()
     assert [line.split("\t")[:2] for line in lines] == [line.split("\t") for line in content.splitlines()]
     assert json.loads(lines[2].split("\t")[3])[0]["start"] == 6
@@ -58,7 +58,7 @@ def test_no_text_of_the_errors_is_a_formula_and_all_come_back(texts: list[tuple[
             _, *rows = csv.reader(file)
         assert not any(cell.startswith(tuple("=+-@\t\r")) for row in rows for cell in (*row[:8], *row[9:]))
         assert {float(row[8]) for row in rows} == {round(number, 6)}
-        assert [unit.translation for unit in read_document(path).units] == [text.strip() for _, text in texts]
+        assert [unit.segment.translation for unit in read_document(path).units] == [text.strip() for _, text in texts]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_every_byte_but_our_columns_stays(tmp_path: Path, content: str) -> None:
     """Line ends, quotation marks that nothing needs, a carriage return in a cell, any delimiter of the header, blank
     last lines and the byte order mark."""
     table = _read(tmp_path, "t.csv", content)
-    assert [unit.source for unit in table.units] == ["A dog", "A cat"]
+    assert [unit.segment.source for unit in table.units] == ["A dog", "A cat"]
     delimiter = next(one for one in ";,\t^" if f"source{one}" in content.replace('"', "") or f"{one}source" in content)
     marked = _mark(table, tmp_path / "o.csv").decode()
     ours = tuple(f'"{name}"' if content.startswith('"source') else name for name in COLUMNS)
@@ -92,7 +92,7 @@ def test_every_byte_but_our_columns_stays(tmp_path: Path, content: str) -> None:
 def test_cells_of_any_length_are_read(tmp_path: Path) -> None:
     long = "ein Wort " * 20_000
     for cell in (long.strip(), f'"{long}"'):
-        assert _read(tmp_path, "t.csv", f"source,target\nA word,{cell}\n").units[0].translation == long.strip()
+        assert _read(tmp_path, "t.csv", f"source,target\nA word,{cell}\n").units[0].segment.translation == long.strip()
 
 
 def test_rows_without_a_source_have_our_columns_too(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 from mbr_esd_metric.adapters.documents.document import Document
 from mbr_esd_metric.adapters.documents.reading import read_document
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
+from mbr_esd_metric.core.segment import Context
 from tests.adapters.test_documents import FILES, _mark, _read
 from tests.helpers.checks import found
 from tests.helpers.refused import refused
@@ -17,7 +18,7 @@ ITS = ' xmlns:its="http://www.w3.org/2005/11/its" its:version="2.0"'
 
 
 def _texts(document: Document) -> list[tuple[str, str, str]]:
-    return [(unit.id, unit.source, unit.translation) for unit in document.units]
+    return [(unit.segment.label, unit.segment.source, unit.segment.translation) for unit in document.units]
 
 
 def test_segments_of_trados_are_units(tmp_path: Path) -> None:
@@ -63,16 +64,20 @@ def test_units_that_are_not_ready() -> None:
         "10": 'locked="locked"',
         "12": 'locked="true"',
     }
-    assert [(unit.id, unit.document) for unit in document.units] == [("5", "g"), ("11", ""), ("12 (2)", "")]
+    assert [(unit.segment.label, unit.segment.document) for unit in document.units] == [
+        ("5", "g"),
+        ("11", ""),
+        ("12 (2)", ""),
+    ]
     assert document.empty == ("7",)  # codes alone
     every = read_document(FILES / "states.mqxliff", every=True)
-    assert (len(every.units), every.units[5].translation, dict(every.unready)) == (12, "Er", {})
+    assert (len(every.units), every.units[5].segment.translation, dict(every.unready)) == (12, "Er", {})
 
 
 def test_inline_codes_show_what_they_stand_for(tmp_path: Path) -> None:
     """A mark round each character divides none of them."""
     document = read_document(FILES / "codes.xlf")
-    texts = [unit.translation for unit in document.units]
+    texts = [unit.segment.translation for unit in document.units]
     assert texts == [
         *["First\nsecond"] * 10,
         "First.\nSecond",
@@ -98,7 +103,10 @@ def test_codes_that_differ_are_errors() -> None:
     """A lost one is marked in the source, in brackets: the text inside it, or the word beside it."""
     document = read_document(FILES / "other_codes.xlf")
     assert len(document.units) == 11
-    errors = {unit.id: found(unit.source, unit.translation, unit.context) for unit in document.units}
+    errors = {
+        unit.segment.label: found(unit.segment.source, unit.segment.translation, unit.segment.known)
+        for unit in document.units
+    }
     assert {name: one for name, one in errors.items() if one} == {
         "lost placeholder": [("tag", "[new]")],
         "another placeholder": [("placeholder", "{1}")],
@@ -112,7 +120,7 @@ def test_codes_that_differ_are_errors() -> None:
 def test_the_source_language_of_tmx(tmp_path: Path) -> None:
     """That of the unit before that of the header, in its region where there is one."""
     units = read_document(FILES / "sources.tmx").units
-    assert [unit.languages for unit in units] == [("en-US", "de-DE"), ("en-gb", "de")]
+    assert [unit.segment.known for unit in units] == [Context("en-US", "de-DE"), Context("en-gb", "de")]
     french = (FILES / "sources.tmx").read_text(encoding="utf-8").replace('srclang="en"', 'srclang="fr"')
     refused("unit 1: no text in the source language fr", _read, tmp_path, "p.tmx", french)
 
@@ -127,7 +135,7 @@ def test_the_language_pair_chooses_among_several_languages() -> None:
         ("de-fr", [("Ja", "Oui"), ("Eine Tür", "Une porte")], ()),
     ):
         document = read_document(path, lp=lp)
-        assert [(unit.source, unit.translation) for unit in document.units] == texts
+        assert [(unit.segment.source, unit.segment.translation) for unit in document.units] == texts
         assert document.empty == empty
     refused("no unit in en and ja; the file's languages are en, ar, de, fr", read_document, path, lp="en-ja")
     # Also where no unit has more than two languages.
@@ -140,7 +148,7 @@ def test_regions_are_told_apart() -> None:
     refused("translations into pt-PT, pt-BR; choose", read_document, path)
     for lp, translation in (("en-pt", "Cor"), ("en-pt-BR", "Côr"), ("en-pt_BR", "Côr"), ("en-US-en-GB", "Colour")):
         (unit,) = read_document(path, lp=lp).units
-        assert (unit.source, unit.translation) == ("Color", translation)
+        assert (unit.segment.source, unit.segment.translation) == ("Color", translation)
 
 
 def test_a_note_names_the_variant_that_is_taken(tmp_path: Path) -> None:
@@ -153,7 +161,7 @@ def test_a_note_names_the_variant_that_is_taken(tmp_path: Path) -> None:
     path.write_text(f'<tmx version="1.4"><header srclang="en"/><body><tu tuid="a">{variants}</tu></body></tmx>')
     for lp, text, taken in (("en-de", "Tür", "de"), ("en-de-AT", "Türe", "de-AT"), ("en-de-CH", "Türe", "de-AT")):
         document = read_document(path, lp=lp)
-        assert [unit.translation for unit in document.units] == [text]
+        assert [unit.segment.translation for unit in document.units] == [text]
         assert document.notes == (
             "1 unit with several texts in one language, of which one is read, such as unit a: the first in "
             f"{taken} of de-AT, de, de",

@@ -21,7 +21,7 @@ from mbr_esd_metric.adapters.documents.keys.apple_file import read_catalog
 from mbr_esd_metric.adapters.documents.keys.entries import Entry, Reader, StringFile
 from mbr_esd_metric.adapters.documents.keys.file_language import language_of
 from mbr_esd_metric.adapters.documents.po import with_placeholders_of
-from mbr_esd_metric.checks.check import Context
+from mbr_esd_metric.core.segment import Context, Segment
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.prompting.languages import text_language
 
@@ -80,21 +80,20 @@ def _document(source: StringFile, target: StringFile, every: bool) -> Document:
         elif why is not None and not every:
             unready[key] = why
         else:
-            languages = (source_language, target.language)
             numbers = _numbers(target.language, form)
+            known = Context(source_language or None, target.language or None, numbers)
             text = of_source.text.strip()
             if numbers and 1 in numbers and "other" in of_stem:  # as in Slavic languages, whose "one" is also of 21
-                known = Context(source_language or None, target.language or None, numbers)
                 text = with_placeholders_of(entry.text, text, of_stem["other"].text.strip(), known)
-            pair = (text, entry.text.strip(), languages)
-            units.append(TranslationUnit(key, *pair, key=key, numbers=numbers, line=entry.line))
+            units.append(TranslationUnit(Segment(text, entry.text.strip(), key, known=known), key, entry.line))
             entries.append(entry)
+    segments = [unit.segment for unit in units]
     missing = _missing(sources, targets, counted, untranslated)
 
     def mark(checked: Sequence[Checked | None], output: Path) -> None:
         comments = {
-            entry: [issue_comment(span, span.text_in(unit.source, unit.translation)) for span in one.annotation]
-            for unit, entry, one in zip(units, entries, checked, strict=True)
+            entry: [issue_comment(span, span.text_in(segment.source, segment.translation)) for span in one.annotation]
+            for segment, entry, one in zip(segments, entries, checked, strict=True)
             if one is not None and one.annotation
         }
         judged = (entry for entry, one in zip(entries, checked, strict=True) if one is not None)

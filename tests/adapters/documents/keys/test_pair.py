@@ -125,8 +125,9 @@ PAIRS: dict[tuple[str, str], _Expected] = {
 def test_texts_are_paired_by_key(files: tuple[str, str]) -> None:
     languages, units, missing, obsolete = PAIRS[files]
     document = read_document(FILES / files[1], source=FILES / files[0])
-    assert [(one.line, one.key, one.source, one.translation) for one in document.units] == units
-    assert {one.languages for one in document.units} == {languages}
+    assert [(one.line, one.key, one.segment.source, one.segment.translation) for one in document.units] == units
+    known = [one.segment.known for one in document.units]
+    assert {(one.source_language or "", one.target_language or "") for one in known} == {languages}
     assert {one.key: (one.line, one.source_line) for one in document.missing} == missing
     assert " ".join(document.obsolete) == obsolete
 
@@ -141,7 +142,7 @@ def test_texts_are_paired_by_key(files: tuple[str, str]) -> None:
 def test_plural_forms_belong_to_one_or_other(source: str, target: str, forms: list[str]) -> None:
     """None of them is obsolete, though the source has two."""
     document = read_document(FILES / target, source=FILES / source)
-    assert [one.source for one in document.units] == forms
+    assert [one.segment.source for one in document.units] == forms
     assert document.obsolete == ()
 
 
@@ -156,7 +157,7 @@ def test_plural_forms_know_their_numbers(tmp_path: Path) -> None:
         path = tmp_path / f"{language}.json"
         path.write_text(json.dumps({"n_one": one, "n_other": other, "m": one}), encoding="utf-8")
         units = read_document(path, source=tmp_path / "en.json").units
-        found[language] = [(unit.source, sorted(unit.numbers or ())[:3]) for unit in units]
+        found[language] = [(unit.segment.source, sorted(unit.segment.known.numbers or ())[:3]) for unit in units]
     assert found == {
         "de": [("a boat", [1]), ("{{count}} boats", [0, 2, 3]), ("more", [])],
         "ru": [("{{count}} boats", [1, 21, 31]), ("{{count}} boats", []), ("more", [])],
@@ -167,7 +168,7 @@ def test_plural_forms_know_their_numbers(tmp_path: Path) -> None:
 def test_a_catalogue_has_all_languages() -> None:
     path = FILES / "Localizable.xcstrings"
     document = read_document(path, lp="en-de")
-    assert [(one.line, one.key, one.source, one.translation) for one in document.units] == [
+    assert [(one.line, one.key, one.segment.source, one.segment.translation) for one in document.units] == [
         (7, "Add harbour", "Add harbour", "Hafen hinzufügen"),
         (18, "boats[one]", "%lld boat", "%lld Boot"),
         (19, "boats[other]", "%lld boats", "%lld Boote"),
