@@ -23,7 +23,7 @@ from mbr_esd_metric.report.tables import render_all
 
 if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt import TestSet
-    from mbr_esd_metric.report.inputs import RatingTable
+    from mbr_esd_metric.report.inputs import JudgedTable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -129,9 +129,9 @@ def run_export(args: argparse.Namespace) -> int:
     return 0
 
 
-def _prefilled(table: RatingTable, name: str | None, least: float | None) -> Sequence[Annotation | None]:
+def _prefilled(table: JudgedTable, name: str | None, least: float | None) -> Sequence[Annotation | None]:
     """The spans of each row that are marked beforehand: those of the input `name`, or of the only one with spans."""
-    rows = {one.name: [None if each is None else each.annotation for each in one.ratings] for one in table.columns}
+    rows = {one.name: [None if each is None else each.annotation for each in one.judged] for one in table.columns}
     columns = {column: row for column, row in rows.items() if any(annotation is not None for annotation in row)}
     if name is None and len(columns) > 1:
         raise OptionError(
@@ -154,7 +154,7 @@ def _prefilled(table: RatingTable, name: str | None, least: float | None) -> Seq
 
 
 def _documents(
-    table: RatingTable, annotations: Sequence[Annotation | None], test_set: TestSet | None, args: argparse.Namespace
+    table: JudgedTable, annotations: Sequence[Annotation | None], test_set: TestSet | None, args: argparse.Namespace
 ) -> list[Screen]:
     """The segments, or as many as ``--budget`` at random, with all their outputs, in the order of the test set or the
     first input, whose segments are joined by their sources."""
@@ -168,7 +168,7 @@ def _documents(
         times: Counter[tuple[str, str]] = Counter()
         inputs: dict[tuple[str, str], set[str]] = {}
         for row, text in enumerate(table.rows):
-            of_row = {column.name for column in table.columns if column.ratings[row] is not None}
+            of_row = {column.name for column in table.columns if column.judged[row] is not None}
             first = inputs.setdefault((text.system, text.source), of_row)
             if first and of_row and first.isdisjoint(of_row):
                 raise InputError(

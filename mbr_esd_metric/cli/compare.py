@@ -158,10 +158,10 @@ def _rows(path: str) -> Iterator[_Row]:
         for record, decision in decided_records(path, options):
             if decision is None:
                 raise NoValidCandidateError(f"{path}, {record.label}: no valid candidate; sample the segment again")
-            score = sampled_score(decision, record.columns, record.source, record.translation, options, _RESAMPLES, rng)
-            place = Place(path, record.id)
-            texts = record.source, record.translation
-            yield _Row(record.system or "", place, *texts, score, decision.mqm, settings, decision.unsure)
+            segment = record.segment
+            texts, place = (segment.source, segment.translation), Place(path, segment.label)
+            score = sampled_score(decision, record.columns, *texts, options, _RESAMPLES, rng)
+            yield _Row(segment.system, place, *texts, score, decision.mqm, settings, decision.unsure)
 
 
 def _scored(system: _System) -> _System:

@@ -158,7 +158,7 @@ def _records(
             continue
         counts.update(segments=1, candidates=len(candidates), cut=sum(one.truncated for one in candidates))
         columns = CandidateColumns.of(candidates)
-        yield CandidateRecord(name, segment.source, segment.translation, columns, segment.system, decision, first.lp)
+        yield CandidateRecord(replace(segment, label=name), columns, decision, first.lp)
 
 
 def sample(

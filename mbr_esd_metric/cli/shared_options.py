@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mbr_esd_metric.adapters.wmt.layout import SystemChoice
     from mbr_esd_metric.core.segment import Segment
     from mbr_esd_metric.metric.card import ModelCard
-    from mbr_esd_metric.report.inputs import RatingTable
+    from mbr_esd_metric.report.inputs import JudgedTable
     from mbr_esd_metric.report.tables import Table
 
 #: The best one that any machine can run.
@@ -206,7 +206,7 @@ def input_paths(args: argparse.Namespace) -> list[Path | None]:
     return [*(NamedPath.parse(text).path for text in args.inputs), test_set_folder(args)]
 
 
-def read_inputs(args: argparse.Namespace) -> RatingTable:
+def read_inputs(args: argparse.Namespace) -> JudgedTable:
     """The inputs side by side. Notes on standard error say what is in one input only, and what was repaired."""
     from mbr_esd_metric.files.paths import NamedPath
     from mbr_esd_metric.report.inputs import read_table

@@ -24,7 +24,7 @@ from mbr_esd_metric.files.streams import write_whole
 
 if TYPE_CHECKING:
     from mbr_esd_metric.files.judged import JudgedSegment
-    from mbr_esd_metric.report.inputs import RatingTable
+    from mbr_esd_metric.report.inputs import JudgedTable
 
 _STYLE: dict[Severity, str] = {"major": "\x1b[1;4;31m", "minor": "\x1b[4;33m"}
 #: By whether there is colour: words that stay, that go and that come.
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         columns = {column.name: column for column in table.columns}
         if args.worst not in columns:
             raise unknown("column", args.worst, columns)
-        ratings = columns[args.worst].ratings
+        ratings = columns[args.worst].judged
         scores = [(rating.score, row) for row in rows if (rating := ratings[row]) is not None]
         rows = [row for _, row in sorted((score, row) for score, row in scores if score is not None)]
     color = wants_color(sys.stdout)
@@ -109,7 +109,7 @@ def wants_color(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def show(table: RatingTable, row: int, *, color: bool) -> str:
+def show(table: JudgedTable, row: int, *, color: bool) -> str:
     """One row of the table: source, then for each column its score, the marked translation and its errors."""
     text = table.rows[row]
     bold, dim, reset = ("\x1b[1m", "\x1b[2m", "\x1b[0m") if color else ("", "", "")
@@ -118,7 +118,7 @@ def show(table: RatingTable, row: int, *, color: bool) -> str:
     if text.source:
         lines.append(f"{dim}source{reset}  {_visible(text.source)}")
     for column in table.columns:
-        rating = column.ratings[row]
+        rating = column.judged[row]
         if rating is None:
             continue
         lines.append("  ".join([f"{bold}{_visible(column.name)}{reset}", *_facts(rating)]))

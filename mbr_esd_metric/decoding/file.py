@@ -125,8 +125,9 @@ def _annotator_scores(block: Sequence[_Item], options: DecisionOptions) -> list[
     for where, value in block:
         with suppress(InputError):
             record = candidate_record(where, value)
-            if not is_blank(record.translation):
-                scores.append(annotator_scores(record.columns, record.translation, options, record.source))
+            segment = record.segment
+            if not is_blank(segment.translation):
+                scores.append(annotator_scores(record.columns, segment.translation, options, segment.source))
     return scores
 
 
@@ -336,7 +337,7 @@ def _line(where: str, value: bytes | list[Any], rules: _Rules) -> _Line:
     record = candidate_record(where, value)
     with labelled(f"{where}, {record.label}"):
         case = _case("", record, options, rules.first)
-        if options.blank == "skip" and is_untranslated(record.source, record.translation):
+        if options.blank == "skip" and is_untranslated(record.segment.source, record.segment.translation):
             return _Line(b"", skipped=f"{record.label}: a blank translation (blank=skip)")
         if isinstance(options.rule_instance, CorpusRule) and case.known is None:
             statistics, decisions = _shortlisted(case, options.rule_instance, options)
@@ -374,5 +375,5 @@ def _case(label: str, record: CandidateRecord, options: DecisionOptions, first: 
             f'{label and f"{label}: "}its "decision" is {dict(record.decision)}, and that of the first line '
             f"{first and dict(first)}; give each a file of its own"
         )
-    blank = blank_decision(record.source, record.translation, options)
-    return Case(label, record.columns, record.translation, record.source, known=blank)
+    blank = blank_decision(record.segment.source, record.segment.translation, options)
+    return Case(label, record.columns, record.segment.translation, record.segment.source, known=blank)

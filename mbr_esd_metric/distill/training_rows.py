@@ -153,7 +153,7 @@ def make_pairs(records: Iterable[CandidateRecord], card: ModelCard) -> Preferenc
 def _decision(record: CandidateRecord, card: ModelCard) -> Decision:
     """The decision for a segment. Raises the exceptions of `decide`, with the label of the segment."""
     with labelled(record.label):
-        return decide_segment(record.columns, record.translation, card.decision, source=record.source)
+        return decide_segment(record.columns, record.segment.translation, card.decision, source=record.segment.source)
 
 
 def preference(record: CandidateRecord, decision: Decision, prompt: Prompt) -> TrainingRow | str:
@@ -170,16 +170,16 @@ def preference(record: CandidateRecord, decision: Decision, prompt: Prompt) -> T
     logprobs = [-math.inf if one is None else one for one in record.columns.logprobs]
     rejected = max((i for i, value in enumerate(utilities) if value <= lowest + TIE), key=logprobs.__getitem__)
     content = {
-        "prompt": _question(prompt, record.source, record.translation, record.lp),
+        "prompt": _question(prompt, record.segment.source, record.segment.translation, record.lp),
         "chosen": [{"role": "assistant", "content": record.texts[decision.index]}],
         "rejected": [{"role": "assistant", "content": record.texts[rejected]}],
         "chosen_utility": decision.expected_utility,
         "rejected_utility": utilities[rejected],
-        "id": record.id,
-        "system": record.system,
+        "id": record.segment.label,
+        "system": record.segment.system or None,
         "lp": record.lp,
     }
-    return TrainingRow(record.source, content)
+    return TrainingRow(record.segment.source, content)
 
 
 def pairs_signature(card: ModelCard) -> Signature:

@@ -88,16 +88,13 @@ class CandidateRecord:
     """The candidates of one segment, as they stand in a file.
 
     Attributes:
-        id: names the segment; in a released-code file its number in its system, from 1.
+        segment: its label is the id in the file; in a released-code file its number in its system, from 1.
         columns: the candidates: each has a text, or an annotation.
-        system, decision, lp: None where the file does not say it.
+        decision, lp: None where the file does not say it.
     """
 
-    id: str
-    source: str
-    translation: str
+    segment: Segment
     columns: CandidateColumns
-    system: str | None = None
     decision: Mapping[str, str] | None = None
     lp: str | None = None
 
@@ -114,14 +111,10 @@ class CandidateRecord:
         return self.columns.candidates
 
     @property
-    def segment(self) -> Segment:
-        """The segment that it belongs to, as other inputs know it."""
-        return Segment(self.source, self.translation, self.id, self.system or "")
-
-    @property
     def label(self) -> str:
         """The segment's name in messages."""
-        return f"segment {self.id!r}" + (f" of system {self.system!r}" if self.system is not None else "")
+        segment = self.segment
+        return f"segment {segment.label!r}" + (f" of system {segment.system!r}" if segment.system else "")
 
     @classmethod
     def from_json(cls, value: object) -> CandidateRecord:
@@ -150,8 +143,8 @@ class CandidateRecord:
         if len(candidates) == 1 and texts[0] is not None:
             columns = replace(columns, token_logprobs=_token_logprobs(candidates[0].get("tokens"), texts[0]))
         system, lp = _typed(record, "system", str, True), _typed(record, "lp", str, True)
-        decision = _decision(record.get("decision"))
-        return cls(_identifier(record), source, translation, columns, system, decision, lp)
+        segment = Segment(source, translation, _identifier(record), system or "")
+        return cls(segment, columns, _decision(record.get("decision")), lp)
 
     def to_json(self) -> dict[str, Any]:
         """The object of one line."""
@@ -167,15 +160,15 @@ class CandidateRecord:
             if annotation is not None:
                 del candidate["text"]
                 spans = as_annotation(annotation)
-                candidate |= _spans_json(spans, _words(spans, self.source, self.translation))
+                candidate |= _spans_json(spans, _words(spans, self.segment))
         if columns.token_logprobs is not None and len(candidates) == 1:
             by_token = zip(columns.token_logprobs.sizes, columns.token_logprobs.logprobs, strict=True)
             candidates[0]["tokens"] = [[size, round(logprob, 6)] for size, logprob in by_token]
         value: dict[str, Any] = {
-            "id": self.id,
-            "system": self.system,
-            "src": self.source,
-            "mt": self.translation,
+            "id": self.segment.label,
+            "system": self.segment.system or None,
+            "src": self.segment.source,
+            "mt": self.segment.translation,
             "lp": self.lp,
         }
         decision = None if self.decision is None else dict(self.decision)
@@ -213,11 +206,12 @@ class DecisionRecord:
     @classmethod
     def of(cls, record: CandidateRecord, decision: Decision, signature: Signature | None = None) -> DecisionRecord:
         """The record of a decision on the candidates of a record."""
-        texts = _words(decision.annotation, record.source, record.translation)
+        segment = record.segment
+        texts = _words(decision.annotation, segment)
         same = {field.name: getattr(decision, field.name) for field in fields(cls) if hasattr(decision, field.name)}
         if any(span.correction is not None for span in decision.annotation):
-            same["corrected"] = corrected(record.translation, decision.annotation)
-        return cls(id=record.id, system=record.system, texts=texts, signature=signature, **same)
+            same["corrected"] = corrected(segment.translation, decision.annotation)
+        return cls(id=segment.label, system=segment.system or None, texts=texts, signature=signature, **same)
 
     @classmethod
     def from_json(cls, value: object) -> DecisionRecord:
@@ -370,7 +364,7 @@ def _released(system: str, number: int, candidates: object) -> CandidateRecord:
     texts, logprobs = tuple(item[0] for item in candidates), tuple(item[1] for item in candidates)
     _check_logprobs(logprobs)
     columns = CandidateColumns(texts, logprobs, (False,) * len(texts))
-    return CandidateRecord(str(number), src, mt, columns, system, decision={"location": "first"})  # as that code does
+    return CandidateRecord(Segment(src, mt, str(number), system), columns, {"location": "first"})  # as that code does
 
 
 def _check_logprobs(values: tuple[object, ...]) -> None:
@@ -416,9 +410,9 @@ def _annotation(value: Mapping[str, Any]) -> Annotation:
     return Annotation([*_typed(value, "error_spans", list), *omissions])
 
 
-def _words(annotation: Annotation, source: str, translation: str) -> tuple[str, ...]:
+def _words(annotation: Annotation, segment: Segment) -> tuple[str, ...]:
     """The words of each span."""
-    return tuple(span.text_in(source, translation) for span in annotation)
+    return tuple(span.text_in(segment.source, segment.translation) for span in annotation)
 
 
 def _spans_json(annotation: Annotation, words: Sequence[str]) -> dict[str, list[dict[str, Any]]]:

@@ -53,7 +53,7 @@ from mbr_esd_metric.metaeval.spans import (
     rater_agreement,
 )
 from mbr_esd_metric.prompting.pieces import word_count
-from mbr_esd_metric.report.inputs import RatingTable
+from mbr_esd_metric.report.inputs import JudgedTable
 from mbr_esd_metric.report.leaderboard_table import (
     input_of,
     measure_column,
@@ -359,18 +359,18 @@ def breakdown_table(test_set: TestSet, data: MetricSet, by: str, names: Sequence
     return table_of(f"{test_set.name} {test_set.lp} by {by}", rows, (*legends, *data.notes, *notes))
 
 
-def predicted_of(table: RatingTable, level: CalibrationLevel = "span") -> dict[str, Predicted]:
+def predicted_of(table: JudgedTable, level: CalibrationLevel = "span") -> dict[str, Predicted]:
     """Metric -> its predicted spans in human-rated rows; metrics with spans without a confidence are omitted."""
 
     def of_translations(ratings: Sequence[JudgedSegment | None]) -> list[Annotation | None]:
         annotations = (None if rating is None else rating.annotation for rating in ratings)
         return [None if annotation is None else annotation.on("translation") for annotation in annotations]
 
-    human = [[of_translations(column.ratings)] for column in table.columns if column.human]
+    human = [[of_translations(column.judged)] for column in table.columns if column.human]
     lengths = [[len(text.translation) for text in table.rows]]
     by_metric: dict[str, Predicted] = {}
     for column in table.columns:
-        annotations = of_translations(column.ratings)
+        annotations = of_translations(column.judged)
         spans = [span for annotation in annotations if annotation for span in annotation]
         if column.human or not human or not spans or any(span.confidence is None for span in spans):
             continue
@@ -398,7 +398,7 @@ def cross_fitted(predicted: Predicted, sources: Sequence[str]) -> Predicted:
     return replace(predicted, confidence=confidence)
 
 
-def calibration_tables(table: RatingTable) -> list[Table]:
+def calibration_tables(table: JudgedTable) -> list[Table]:
     """One table with the calibration error and the ranking quality of confidences per metric and level, and one
     reliability table per metric, whose rows are the bins with predicted spans."""
     rows: list[TableRow] = []
@@ -440,7 +440,7 @@ def calibration_tables(table: RatingTable) -> list[Table]:
     return [table_of("calibration of confidences", rows, notes), *of_metrics]
 
 
-def calibration_plot(table: RatingTable) -> Any:
+def calibration_plot(table: JudgedTable) -> Any:
     """Figure with reliability, precision-recall and risk-coverage curves of spans. The last two have at most 200
     points per metric."""
     confirmed, precision, risk = [Curve("calibrated", (0.0, 1.0), (0.0, 1.0), guide=True)], [], []

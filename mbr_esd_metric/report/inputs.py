@@ -41,11 +41,11 @@ from mbr_esd_metric.prompting.parse import Invalid
 
 
 @dataclass(frozen=True, slots=True)
-class RatingInput:
-    """The ratings of one metric or one human rater; in a table None for rows that it does not have."""
+class JudgedColumn:
+    """What one metric or one human rater says of segments; in a table None for rows that it does not have."""
 
     name: str
-    ratings: Sequence[JudgedSegment | None]
+    judged: Sequence[JudgedSegment | None]
     human: bool = False
 
 
@@ -87,16 +87,16 @@ _Entry = TypeVar("_Entry", JudgedSegment, Distribution)
 
 
 @dataclass(frozen=True, slots=True)
-class RatingTable:
+class JudgedTable:
     """Translations as rows, metrics and raters as columns; `notes` say what was repaired and what stands alone."""
 
     rows: Sequence[Segment]
-    columns: Sequence[RatingInput]
+    columns: Sequence[JudgedColumn]
     candidates: Sequence[CandidateInput]
     notes: Sequence[str] = ()
 
 
-def join(inputs: Sequence[RatingInput], candidates: Sequence[CandidateInput] = ()) -> RatingTable:
+def join(inputs: Sequence[JudgedColumn], candidates: Sequence[CandidateInput] = ()) -> JudgedTable:
     """Put inputs side by side. Rows are in the order of first appearance, and no row is left out.
 
     Raises:
@@ -106,14 +106,14 @@ def join(inputs: Sequence[RatingInput], candidates: Sequence[CandidateInput] = (
     if times > 1:
         raise InputError(f"two inputs are named {name!r}; name them apart with NAME=FILE")
     for one in inputs:
-        for rating in filter(None, one.ratings):
+        for rating in filter(None, one.judged):
             annotation, text = rating.annotation or Annotation(), rating.segment
             with labelled(f"{one.name}, segment {text.label}"):
                 annotation.on("translation").check_length(len(text.translation))
                 if any(span.end > len(text.source) for span in annotation.on("source")):
                     raise InputError("an omission ends past the source")
     rows: list[Segment] = []
-    placed = [_place(one.ratings, rows) for one in inputs]
+    placed = [_place(one.judged, rows) for one in inputs]
     sampled = [_place(one.distributions, rows) for one in candidates]
     if not rows:
         raise InputError("there is no segment to show; give at least one file with segments")
@@ -123,9 +123,9 @@ def join(inputs: Sequence[RatingInput], candidates: Sequence[CandidateInput] = (
         if (alone := sum(inputs_of_row[row] == 1 for row in ratings)) and len(inputs) > 1:
             notes.append(f"{alone} of the segments of {one.name} are in no other input")
     at = range(len(rows))
-    return RatingTable(
+    return JudgedTable(
         rows,
-        [replace(one, ratings=[of.get(row) for row in at]) for one, of in zip(inputs, placed, strict=True)],
+        [replace(one, judged=[of.get(row) for row in at]) for one, of in zip(inputs, placed, strict=True)],
         [replace(one, distributions=[of.get(row) for row in at]) for one, of in zip(candidates, sampled, strict=True)],
         notes,
     )
@@ -147,7 +147,7 @@ def read_table(
     sources: Sequence[NamedPath],
     test_set: TestSet | None = None,
     columns: Sequence[str] = (),
-) -> RatingTable:
+) -> JudgedTable:
     """All inputs side by side; human ratings first. Candidates are decided where no decisions are among the files.
 
     A test set adds its human ratings, by default the merged ones, or else all; and its metrics, by default those with
@@ -170,7 +170,7 @@ def read_table(
         if not with_decisions:
             inputs.append(decided)
             continue
-        for text in (rating.segment for rating in decided.ratings if rating):
+        for text in (rating.segment for rating in decided.judged if rating):
             if from_files.setdefault((text.system, text.label), text) != text:
                 raise InputError(
                     f"{source.path}: segment {text.label} has another text before it, and decisions name segments by "
@@ -184,14 +184,14 @@ def read_table(
         if kinds[source.path] == "mqm":
             inputs += mqm_inputs(source)
         elif kinds[source.path] == "comet":
-            inputs.append(RatingInput(source.label, read_judged(source.path)))
+            inputs.append(JudgedColumn(source.label, read_judged(source.path)))
         else:
-            inputs.append(RatingInput(source.label, read_decided(source.path, texts | from_files, elsewhere)))
+            inputs.append(JudgedColumn(source.label, read_decided(source.path, texts | from_files, elsewhere)))
     table = join(sorted(inputs, key=lambda one: not one.human), candidates)
     return replace(table, notes=[*notes, *table.notes])
 
 
-def candidate_inputs(source: NamedPath) -> tuple[CandidateInput, RatingInput]:
+def candidate_inputs(source: NamedPath) -> tuple[CandidateInput, JudgedColumn]:
     """Candidates, with their spans located as for `decide`, and their decisions."""
     distributions = []
     ratings = []
@@ -203,7 +203,7 @@ def candidate_inputs(source: NamedPath) -> tuple[CandidateInput, RatingInput]:
             ratings.append(JudgedSegment(text, None, data_warning="no candidate can be read"))
         else:
             ratings.append(JudgedSegment.of_decision(text, decision))
-    return CandidateInput(source.label, distributions), RatingInput(source.label, ratings)
+    return CandidateInput(source.label, distributions), JudgedColumn(source.label, ratings)
 
 
 def distribution(
@@ -236,7 +236,7 @@ def _runs(hypotheses: Hypotheses, length: int) -> list[tuple[int, int, int]]:
     return [(sum(width for width, *_ in same), *key) for key, same in groupby(pieces, itemgetter(1, 2))]
 
 
-def mqm_inputs(source: NamedPath) -> list[RatingInput]:
+def mqm_inputs(source: NamedPath) -> list[JudgedColumn]:
     """Human MQM: one input for each rater; or, if several raters divided the segments among them, "human 1", "human 2"
     in the order of their names, where the category of each error names the rater."""
     by_text: dict[Segment, list[Rating]] = defaultdict(list)
@@ -258,12 +258,12 @@ def mqm_inputs(source: NamedPath) -> list[RatingInput]:
             mqm = mqm_score(annotation.with_unplaced(without_span)) if annotation.points else None
             inputs.setdefault(name, []).append(JudgedSegment(text, annotation, input_mqm=mqm))
     prefix = f"{source.name} " if source.name else ""
-    return [RatingInput(prefix + name, inputs[name], human=True) for name in sorted(inputs)]
+    return [JudgedColumn(prefix + name, inputs[name], human=True) for name in sorted(inputs)]
 
 
 def _test_set_inputs(
     test_set: TestSet, columns: Sequence[str]
-) -> tuple[list[RatingInput], dict[tuple[str, str], Segment], list[str]]:
+) -> tuple[list[JudgedColumn], dict[tuple[str, str], Segment], list[str]]:
     """The inputs of a test set, its translations by system and number, and what was repaired."""
     names = [name for name in columns if name in test_set.layout.human_files("seg.rating")]
     chosen = [name for name in columns if name not in names]
@@ -288,7 +288,7 @@ def _test_set_inputs(
 
 def _rated(
     texts: Sequence[Segment], ratings: SpanSet, scores: Mapping[str, Sequence[float]], mqm: bool = False
-) -> RatingInput:
+) -> JudgedColumn:
     """The spans of a set and scores beside them, which are `mqm` or not; NaN is none."""
     rated = []
     for text in texts:
@@ -299,7 +299,7 @@ def _rated(
             rated.append(JudgedSegment(text, annotation, *((unit_score(value), value) if mqm else (value,))))
         elif annotation is not None:
             rated.append(JudgedSegment(text, annotation))
-    return RatingInput(ratings.name, rated)
+    return JudgedColumn(ratings.name, rated)
 
 
 def scored_of_files(metrics: Sequence[str], ratings: Sequence[str]) -> tuple[list[ScoredTranslation], list[bool]]:

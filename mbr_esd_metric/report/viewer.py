@@ -28,10 +28,10 @@ from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.core.signature import Comparability, comparability
 from mbr_esd_metric.errors import encodable
 from mbr_esd_metric.metric.cards import limits
-from mbr_esd_metric.report.inputs import AnnotationCount, CandidateInput, RatingInput, RatingTable
+from mbr_esd_metric.report.inputs import AnnotationCount, CandidateInput, JudgedColumn, JudgedTable
 
 
-def render_page(table: RatingTable, title: str) -> str:
+def render_page(table: JudgedTable, title: str) -> str:
     """The report as one self-contained HTML document."""
     style = _asset("viewer.css")
     script = '(() => {\n"use strict";\n' + "\n".join(_asset(name) for name in _SCRIPTS) + "})();\n"
@@ -59,7 +59,7 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
-def payload(table: RatingTable) -> dict[str, Any]:
+def payload(table: JudgedTable) -> dict[str, Any]:
     """The data of the page as plain lists. Texts are made `encodable`: JavaScript would combine two unpaired surrogates
     into one character, which would shift offsets."""
     system_at = {name: at for at, name in enumerate(dict.fromkeys(text.system for text in table.rows))}
@@ -83,31 +83,31 @@ def payload(table: RatingTable) -> dict[str, Any]:
     }
 
 
-def _notes(table: RatingTable) -> list[str]:
+def _notes(table: JudgedTable) -> list[str]:
     """Notes on the scores: per metric, whether they are comparable across systems; and the limits of the models."""
     notes = []
     for column in table.columns:
         found = _comparability(column)
         notes += [f"{column.name}: {found.problem} cannot be compared"] if found.problem else []
         notes += [f"{column.name}: {note}" for note in found.notes]
-    ratings = [one for column in table.columns for one in column.ratings if one is not None]
+    ratings = [one for column in table.columns for one in column.judged if one is not None]
     return [*notes, *limits(one.settings.title for one in ratings)]
 
 
-def _comparability(column: RatingInput) -> Comparability:
+def _comparability(column: JudgedColumn) -> Comparability:
     """Whether all scores of a metric are from one model with the same settings."""
-    return comparability(rating.settings for rating in column.ratings if rating is not None and not column.human)
+    return comparability(rating.settings for rating in column.judged if rating is not None and not column.human)
 
 
 def _intervals(
-    column: RatingInput, rows: Sequence[Segment], systems: Iterable[str]
+    column: JudgedColumn, rows: Sequence[Segment], systems: Iterable[str]
 ) -> list[tuple[float, float] | None]:
     """The 95% confidence interval of each system's mean score, computed as in `mbr-esd compare`; None if a system has
     fewer than two scores or the scores are not comparable."""
     from mbr_esd_metric.metaeval.comparison import SampledScore, mean_score
 
     scores: dict[str, list[SampledScore]] = {system: [] for system in systems}
-    for text, rating in zip(rows, column.ratings, strict=True):
+    for text, rating in zip(rows, column.judged, strict=True):
         if rating is not None and rating.score is not None:
             scores[text.system].append(SampledScore(rating.score, 0.0))
     comparable = _comparability(column).problem is None
@@ -124,13 +124,13 @@ def encode_payload(data: dict[str, Any]) -> str:
 _SPAN = ("start", "length", "major", "category", "confidence", "source")
 
 
-def _column(column: RatingInput, categories: dict[str, int]) -> dict[str, Any]:
+def _column(column: JudgedColumn, categories: dict[str, int]) -> dict[str, Any]:
     """The data of a metric or a rater; optional keys without a value are omitted."""
     count: list[int | None] = []
     spans: list[tuple[Any, ...]] = []
     names = ("parts", "instead", "corrected", "unsure", "estimated", "warning")
     optional: dict[str, dict[int, Any]] = {name: {} for name in names}
-    for row, rating in enumerate(column.ratings):
+    for row, rating in enumerate(column.judged):
         if rating is None or rating.annotation is None:
             count.append(None)
             continue
@@ -159,8 +159,8 @@ def _column(column: RatingInput, categories: dict[str, int]) -> dict[str, Any]:
             optional["parts"][row] = [(one.start, one.end, one.score) for one in rating.parts]
         if runs := rating.corrections:
             optional["corrected"][row] = [(sign, encodable(run)) for sign, run in runs]
-    own = [rating and rating.input_score for rating in column.ratings]
-    mqm = [rating and rating.stored_mqm for rating in column.ratings]
+    own = [rating and rating.input_score for rating in column.judged]
+    mqm = [rating and rating.stored_mqm for rating in column.judged]
     return {
         "name": encodable(column.name),
         "human": column.human,

@@ -14,7 +14,7 @@ import argparse
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -72,23 +72,24 @@ def answers_of(
     for rating in read_mqm_tsv(ratings):
         pair = rating.segment.source.strip(), rating.segment.translation.strip()
         human[pair].append(Annotation(rating.annotation))
-    records = {(r.source.strip(), r.translation.strip()): r for r in read_candidates(Path(candidates))}
+    records = {(r.segment.source.strip(), r.segment.translation.strip()): r for r in read_candidates(Path(candidates))}
     both = [pair for pair in human if pair in records and pair[1]]
     if not both:
         raise InputError(f"{ratings} and {candidates} have no translation in common")
-    segments = [Segment(r.source, r.translation, r.label) for r in map(records.__getitem__, both)]
+    segments = [replace(r.segment, label=r.label) for r in map(records.__getitem__, both)]
     requests = requested(segments)
     similarity = get_similarity(utility).scalar
     answers = []
     for pair, segment in zip(both, segments, strict=True):
         record, raters = records[pair], human[pair]
-        written = [(HUMAN, one, answer_format.answer(one, record.translation, record.source)[0]) for one in raters]
-        written += [("no error", EMPTY, answer_format.answer(EMPTY, record.translation, record.source)[0])]
+        texts = segment.translation, segment.source
+        written = [(HUMAN, one, answer_format.answer(one, *texts)[0]) for one in raters]
+        written += [("no error", EMPTY, answer_format.answer(EMPTY, *texts)[0])]
         for name, rule in (("MAP", "map"), (f"MBR-{utility}", "mbr")):
             written.append((name, *_chosen(record, rule, utility)))
         for name, annotation, text in written:
             others = [one for one in raters if name != HUMAN or one is not annotation]
-            alike = [similarity(annotation, one, len(record.translation)) for one in others]
+            alike = [similarity(annotation, one, len(segment.translation)) for one in others]
             answers.append(Answer(name, requests[pair_of(segment)], text, float(np.mean(alike)) if alike else np.nan))
     return answers
 
@@ -97,7 +98,7 @@ def _chosen(record: CandidateRecord, rule: str, utility: str) -> tuple[Annotatio
     """The annotation that a rule chooses among the candidates, and its answer."""
     options = DecisionOptions(rule, utility, location="first")
     with labelled(record.label):
-        decision = decide_segment(record.columns, record.translation, options, source=record.source)
+        decision = decide_segment(record.columns, record.segment.translation, options, source=record.segment.source)
     assert decision.index is not None
     return Annotation(decision.annotation), record.texts[decision.index]
 

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -158,7 +158,7 @@ def _candidates(run: Run, name: str, card: ModelCard, segments: Sequence[Segment
     """Sample, and write the candidates of every translation."""
     _sample(card, segments)
     records = [
-        CandidateRecord(str(number), segment.source, segment.translation, CandidateColumns.of(row), lp=LP)
+        CandidateRecord(replace(segment, label=str(number)), CandidateColumns.of(row), lp=LP)
         for number, (segment, row) in enumerate(zip(segments, _stored(card, segments), strict=True))
     ]
     write_records(run.path(f"{name}.candidates.jsonl"), records)

@@ -89,7 +89,7 @@ class PaperCandidates:
             for system, segment in cells.pop(number, ()):
                 fewest = min(fewest, len(record.texts))
                 translation = test_set.outputs[test_set.systems[system]][segment] or ""
-                source = record.source if _READING.both_sides(record.columns.format) else None
+                source = record.segment.source if _READING.both_sides(record.columns.format) else None
                 read = read_annotations(record.candidates, translation, _READING, source)
                 # Each text is read once for all rows; what could not be read goes on as cut, and so invalid.
                 candidates = [

@@ -231,7 +231,7 @@ def main() -> None:
     args = parser.parse_args()
     rated = read(args.tsv)
     every, thirds = cases_of(rated, permutations(range(3))), cases_of(rated, THIRDS)
-    ratings = [(Annotation(one.annotation), len(one.translation)) for of in rated.values() for one in of]
+    ratings = [(Annotation(one.annotation), len(one.segment.translation)) for of in rated.values() for one in of]
     clean = np.mean([annotation.clean for annotation, _ in ratings])
     print(f"{len(rated)} translations of {len(every[0])} segments; {clean:.1%} of ratings without a span\n")
     agreement(every, args.resamples)

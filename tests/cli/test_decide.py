@@ -17,11 +17,12 @@ import pytest
 
 from mbr_esd_metric import decide
 from mbr_esd_metric.core.decision import CandidateColumns
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.decoding import file as module
 from mbr_esd_metric.decoding.file import decide_file
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, read_decisions, write_records
-from tests.helpers.candidates import answer, record
+from tests.helpers.candidates import answer, record, with_segment
 from tests.helpers.command import Command
 
 WORDS = ("der", "Hund", "und", "die", "Katze", "saßen", "da", ".")
@@ -38,7 +39,7 @@ def records(n: int) -> list[CandidateRecord]:
         ]
         logprobs = tuple(-rng.random() * 9 for _ in texts)
         columns = CandidateColumns(tuple(texts), logprobs, (False,) * len(texts))
-        made.append(CandidateRecord(str(number), "src", " ".join(words), columns, "A"))
+        made.append(CandidateRecord(Segment("src", " ".join(words), str(number), "A"), columns))
     return made
 
 
@@ -66,10 +67,10 @@ def test_each_line_is_the_decision_for_its_segment(options: dict[str, Any], endi
     mbr_esd("decide", source, "-o", out, *(f"--{name} {value}" for name, value in options.items()))
     assert Path(out).read_bytes().startswith(b"\x1f\x8b") == ending.endswith("gz")
     for one, row in zip(read_candidates(source), read_decisions(out), strict=True):
-        decision = decide(one.candidates, one.translation, **options)
-        assert (row.id, row.system, row.index, row.mqm) == (one.id, "A", decision.index, decision.mqm)
+        decision = decide(one.candidates, one.segment.translation, **options)
+        assert (row.id, row.system, row.index, row.mqm) == (one.segment.label, "A", decision.index, decision.mqm)
         assert row.annotation == decision.annotation
-        assert row.texts == tuple(one.translation[s.start : s.end] for s in decision.annotation)
+        assert row.texts == tuple(one.segment.translation[s.start : s.end] for s in decision.annotation)
         assert row.expected_utility == decision.expected_utilities[decision.index]
     assert {path.name for path in Path().iterdir()} == {"c.jsonl", source, out}
 
@@ -113,14 +114,14 @@ def test_a_file_is_decided_as_it_says(run: Command) -> None:
     made = [replace(one, decision={"rule": "mbr", "score": "expected"}) for one in records(3)]
     write_records("c.jsonl", made)
     run()
-    expected = [decide(one.candidates, one.translation, score="expected").score for one in made]
+    expected = [decide(one.candidates, one.segment.translation, score="expected").score for one in made]
     assert [row["score"] for row in rows()] == pytest.approx(expected)
     assert "score:" not in run("--score chosen").err.splitlines()[-1]
-    assert [row["score"] for row in rows()] == [decide(one.candidates, one.translation).score for one in made]
+    assert [row["score"] for row in rows()] == [decide(one.candidates, one.segment.translation).score for one in made]
     line = run("--utility f1").err.splitlines()[-1]
     assert "|u:f1|" in line
     assert "|score:expected|" in line
-    write_records("c.jsonl", [*made, replace(made[0], id="other", decision={"rule": "map"})])
+    write_records("c.jsonl", [*made, replace(with_segment(made[0], label="other"), decision={"rule": "map"})])
     assert "line 4, segment 'other' of system 'A': its \"decision\" is" in run(status=1).err
     write_records("c.jsonl", [replace(made[0], decision={"rule": "mpb"})])
     assert "did you mean 'mbr'" in run(status=1).err

@@ -28,9 +28,9 @@ def test_what_is_written_is_what_was_sampled(mbr_esd: Command) -> None:
     output = mbr_esd(SAMPLE.replace("out.jsonl", "out.jsonl.gz"), MODEL).out
     assert output == "out.jsonl.gz: 4 segments, 8 candidates each\n"
     written, sampled = list(read_candidates("out.jsonl.gz")), list(read_candidates(EXAMPLES / "candidates.jsonl"))
-    assert [(r.system, r.id) for r in written] == [("mt", r.id) for r in sampled]
-    assert [(r.source, r.translation, r.columns) for r in written] == [
-        (r.source, r.translation, r.columns) for r in sampled
+    assert [(r.segment.system, r.segment.label) for r in written] == [("mt", r.segment.label) for r in sampled]
+    assert [(r.segment.source, r.segment.translation, r.columns) for r in written] == [
+        (r.segment.source, r.segment.translation, r.columns) for r in sampled
     ]
 
 
@@ -54,7 +54,9 @@ def test_the_rated_translations_of_a_test_set(mbr_esd: Command) -> None:
     for path in Path("data/tiny/human-scores").iterdir():
         path.rename(path.with_name(path.name.replace(".mqm.", ".other.")))  # the only gold there is
     mbr_esd(f"sample {TINY} --model {MODEL} --quiet -o out.jsonl")
-    assert [(r.system, r.id) for r in read_candidates("out.jsonl")] == [("mt", str(i)) for i in range(1, 5)]
+    assert [(r.segment.system, r.segment.label) for r in read_candidates("out.jsonl")] == [
+        ("mt", str(i)) for i in range(1, 5)
+    ]
 
 
 def test_a_failing_run_leaves_its_bar_once_and_a_message_a_line(

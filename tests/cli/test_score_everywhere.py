@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from mbr_esd_metric.core.annotation import unit_score
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.files.records import CandidateRecord, write_records
 from mbr_esd_metric.prompting.formats.json import render_answer
-from tests.helpers.candidates import record
+from tests.helpers.candidates import record, with_segment
 from tests.helpers.command import Command
 from tests.helpers.pages import page_data
 from tests.helpers.wmt_folder import write_texts
@@ -66,21 +65,24 @@ def records(decision: dict[str, str], two_sided: bool = False) -> list[Candidate
 def test_one_score(workdir: Path, mbr_esd: Command, decision: dict[str, str], two_sided: bool) -> None:
     made = records(decision, two_sided)
     write_records("c.jsonl", made)
-    for name, texts in (("src.txt", [one.source for one in made]), ("mt.txt", [one.translation for one in made])):
+    for name, texts in (
+        ("src.txt", [one.segment.source for one in made]),
+        ("mt.txt", [one.segment.translation for one in made]),
+    ):
         Path(name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     model = f"mbr-esd-llama?candidates=c.jsonl&n={N}&lp=en-de"
     options = DecisionOptions().changed(decision, "{}={}".format)
 
     expected: list[float | None] = []
     for one in made:
-        decision_of = decide(one.candidates, one.translation, options, source=one.source)
-        expected.append(None if one.translation == "" and options.blank == "skip" else decision_of.score)
+        decision_of = decide(one.candidates, one.segment.translation, options, source=one.segment.source)
+        expected.append(None if one.segment.translation == "" and options.blank == "skip" else decision_of.score)
     numbers = [score for score in expected if score is not None]
     mean = sum(numbers) / len(numbers)
     close = [None if score is None else pytest.approx(score, abs=1e-12) for score in expected]
 
     prediction = load_metric(model).predict(
-        [{"src": one.source, "mt": one.translation} for one in made], progress_bar=False
+        [{"src": one.segment.source, "mt": one.segment.translation} for one in made], progress_bar=False
     )
     assert [None if score != score else score for score in prediction.scores] == close
     assert prediction.system_score == pytest.approx(mean)
@@ -92,7 +94,7 @@ def test_one_score(workdir: Path, mbr_esd: Command, decision: dict[str, str], tw
     mbr_esd("decide c.jsonl -o d.jsonl --quiet")
     decided = [json.loads(line) for line in Path("d.jsonl").read_text(encoding="utf-8").splitlines()]
     assert {row["id"]: row["score"] for row in decided} == {
-        one.id: score for one, score in zip(made, close, strict=True) if score is not None
+        one.segment.label: score for one, score in zip(made, close, strict=True) if score is not None
     }
 
     for path in ("o.json", "c.jsonl", "d.jsonl"):
@@ -114,16 +116,23 @@ def test_one_score(workdir: Path, mbr_esd: Command, decision: dict[str, str], tw
 
 def test_a_board_takes_it(tmp_path: Path, mbr_esd: Command) -> None:
     """`wmt score` writes the MQM score beside people's, on their scale; what is shown of it is the score."""
-    rated = [one for one in records({"rule": "mbr", "score": "expected"}) if one.translation]
+    rated = [one for one in records({"rule": "mbr", "score": "expected"}) if one.segment.translation]
     layout = Layout(tmp_path, "tiny", "en-de")
-    write_texts(layout, [one.source for one in rated], {s: [one.translation for one in rated] for s in ("mt", "x")})
+    write_texts(
+        layout,
+        [one.segment.source for one in rated],
+        {s: [one.segment.translation for one in rated] for s in ("mt", "x")},
+    )
     write_scores(layout.human_file("mqm", "seg.score"), {s: [0.0] * len(rated) for s in ("mt", "x")})
     path = tmp_path / "c.jsonl"
-    write_records(path, [replace(one, system=None) for one in rated])
+    write_records(path, [with_segment(one, system="") for one in rated])
     model = f"mbr-esd-llama?candidates={path}&n={N}"
     mbr_esd(f"wmt score --test-set {tmp_path}/tiny --lp en-de --model", f"M={model}", "--quiet")
     test_set = load_test_set(tmp_path, "tiny", "en-de")
-    expected = [decide(one.candidates, one.translation, score="expected", source=one.source).mqm for one in rated]
+    expected = [
+        decide(one.candidates, one.segment.translation, score="expected", source=one.segment.source).mqm
+        for one in rated
+    ]
     scores = test_set.metric("M-src").scores[test_set.systems.index("mt")]
     assert scores.tolist() == pytest.approx(expected)
     shown = mbr_esd(f"show --test-set {tmp_path}/tiny --lp en-de --metric M --system mt").out

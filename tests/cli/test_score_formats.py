@@ -13,6 +13,7 @@ import pytest
 from mbr_esd_metric.adapters.wmt import load_test_set
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import CandidateColumns
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.files.records import CandidateRecord, read_candidates, write_records
 from mbr_esd_metric.prompting.formats import FORMATS, get_format
 from tests.helpers.command import Command
@@ -52,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 assert not any(lost)
                 form = None if name == "json" else name
                 columns = CandidateColumns(answers, tuple(logprobs), (False,) * N, format=form)
-                made.append(CandidateRecord(str(number), source, text, columns, system))
+                made.append(CandidateRecord(Segment(source, text, str(number), system), columns))
     for kind, made in records.items():
         write_records(work / f"{kind}.jsonl", made)
     for name, lines in {"src": test_set.sources, **test_set.outputs}.items():

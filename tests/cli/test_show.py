@@ -12,7 +12,7 @@ from mbr_esd_metric.cli.show import mark, show, wants_color
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan
 from mbr_esd_metric.core.decision import ScoredPart
 from mbr_esd_metric.core.segment import Segment
-from mbr_esd_metric.report.inputs import AnnotationCount, CandidateInput, Distribution, RatingInput, join
+from mbr_esd_metric.report.inputs import AnnotationCount, CandidateInput, Distribution, JudgedColumn, join
 from mbr_esd_metric.report.inputs import JudgedSegment as Rating
 
 ANNOTATION = Annotation([ErrorSpan(2, 6, "minor", "style", 0.25), ErrorSpan(4, 8, "major")])
@@ -22,7 +22,7 @@ TEXT = Segment("the source", "0123456789", "7", "sys")
 
 def shown(annotation: Annotation, *scores: float, text: Segment = TEXT, color: bool = False, **more: Any) -> str:
     """One segment of one metric."""
-    return show(join([RatingInput("m", [Rating(text, annotation, *scores, **more)])]), 0, color=color)
+    return show(join([JudgedColumn("m", [Rating(text, annotation, *scores, **more)])]), 0, color=color)
 
 
 def counted(*counts: AnnotationCount) -> Sequence[CandidateInput]:
@@ -37,7 +37,7 @@ def test_overlaps_show_the_worse_severity() -> None:
 
 
 def test_a_segment() -> None:
-    columns = [RatingInput("m", [Rating(TEXT, ANNOTATION, 0.5)]), RatingInput("n", [Rating(TEXT, None, 0.75)])]
+    columns = [JudgedColumn("m", [Rating(TEXT, ANNOTATION, 0.5)]), JudgedColumn("n", [Rating(TEXT, None, 0.75)])]
     counts = counted(AnnotationCount(Annotation(), 3, -1.25), AnnotationCount(ANNOTATION, 1, None))
     assert show(join(columns, counts), 0, color=False) == (
         "7 · sys\n"
@@ -56,7 +56,7 @@ def test_a_segment() -> None:
 def test_what_is_left_out_is_marked_in_the_source() -> None:
     annotation = Annotation([ErrorSpan(2, 4, "minor"), MISSING]).with_unplaced(["minor"])
     counts = counted(AnnotationCount(Annotation([MISSING]), 1, None))
-    sheet = join([RatingInput("m", [Rating(TEXT, annotation)])], counts)
+    sheet = join([JudgedColumn("m", [Rating(TEXT, annotation)])], counts)
     assert show(sheet, 0, color=False).partition("source  the source\n")[2] == (
         "m  score 0.7200  MQM -7\n"
         "  01[23](minor)456789\n"

@@ -12,6 +12,7 @@ from mbr_esd_metric import Candidate, InputError, OptionError, decide, decide_ma
 from mbr_esd_metric.core.decision import CandidateColumns, Decision
 from mbr_esd_metric.core.kernels import severity_vector
 from mbr_esd_metric.core.panel import Panel
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.decoding.file import decide_file, decided_records, file_panel
 from mbr_esd_metric.decoding.options import DecisionOptions
 from mbr_esd_metric.files.records import CandidateRecord, read_decisions, write_records
@@ -124,11 +125,11 @@ def test_a_metric_over_a_file_of_a_panel_scores_as_the_file_is_decided(tmp_path:
     records = [one.record(number) for number, one in enumerate(SEGMENTS)]
     # Not every annotator has to annotate every segment.
     fewer = CandidateColumns.of(SEGMENTS[7].candidates[1:])
-    records[7] = CandidateRecord("7", "Source 7.", SEGMENTS[7].translation, fewer, "A")
+    records[7] = CandidateRecord(Segment("Source 7.", SEGMENTS[7].translation, "7", "A"), fewer)
     write_records(path, records)
     options = "weights=agreement&score=expected&utility=softdice"
     metric = load_metric(f"mbr-esd-llama?candidates={path}&{options}")
-    texts = [{"src": one.source, "mt": one.translation} for one in records]
+    texts = [{"src": one.segment.source, "mt": one.segment.translation} for one in records]
     prediction = metric.predict(texts[:20], progress_bar=False)
     decisions = [decision for _, decision in decided_records(path, OPTIONS)]
     assert prediction.scores == [one and one.score for one in decisions[:20]]

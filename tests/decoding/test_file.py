@@ -25,7 +25,7 @@ def test_records_are_decided_as_a_whole_file_is(tmp_path: Path, rule: str) -> No
     expected = [(one.annotation, one.score, one.valid) for one in read_decisions(out)]
     records = list(decided_records(path, DecisionOptions(rule)))
     assert [(one.annotation, one.score, one.valid) for _, one in records if one is not None] == expected
-    assert [one.translation for one, _ in records] == ["", *(mt for mt, _ in texts)]
+    assert [one.segment.translation for one, _ in records] == ["", *(mt for mt, _ in texts)]
 
 
 def _running(pid: int) -> bool:

@@ -143,7 +143,11 @@ def test_language_pairs_are_those_of_the_files_or_of_their_arguments(
 ) -> None:
     plain = tmp_path / "plain.jsonl"
     write_records(
-        plain, [replace(record, lp=None, source=f"b {record.source}") for record in read_candidates(candidates)]
+        plain,
+        [
+            replace(record, lp=None, segment=replace(record.segment, source=f"b {record.segment.source}"))
+            for record in read_candidates(candidates)
+        ],
     )
     folder = tmp_path / "pairs"
     for words in (f"en-fr={plain}", f"{plain} --model mbr-esd-llama?lp=en-fr"):

@@ -6,7 +6,6 @@ import math
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,15 +40,22 @@ MT = "Der schnelle Fuchs springt über den faulen Hund."
 WORDS = MT.rstrip(".").split()
 
 
-def record(*texts: str, logprobs: Sequence[float] = (), truncated: Sequence[bool] = ()) -> CandidateRecord:
+def record(
+    *texts: str,
+    logprobs: Sequence[float] = (),
+    truncated: Sequence[bool] = (),
+    number: int = 1,
+    source: str = "source 1",
+    lp: str | None = None,
+) -> CandidateRecord:
     n = len(texts)
     columns = CandidateColumns(texts, tuple(logprobs) or (None,) * n, tuple(truncated) or (False,) * n)
-    return CandidateRecord("1", "source 1", MT, columns)
+    return CandidateRecord(Segment(source, MT, str(number)), columns, lp=lp)
 
 
 def pair_of(item: CandidateRecord) -> Any:
     """The chosen and the rejected answer, or the reason why there is no pair."""
-    row = preference(item, decide(item.columns, item.translation), load_prompt())
+    row = preference(item, decide(item.columns, item.segment.translation), load_prompt())
     if isinstance(row, str):
         return row
     assert row.content["chosen_utility"] > row.content["rejected_utility"]
@@ -103,12 +109,12 @@ def corpus(sources: int = 20, systems: int = 4) -> list[CandidateRecord]:
     items = []
     for number in range(sources * systems):
         texts = [answer(word) for word in rng.sample(WORDS, 3)] + [answer()] * 2
-        items.append(replace(record(*texts), id=str(number), source=f"s{number // systems}", lp="en-de"))
+        items.append(record(*texts, number=number, source=f"s{number // systems}", lp="en-de"))
     return items
 
 
 def test_no_source_is_on_both_sides_and_about_a_tenth_is_held_out() -> None:
-    sources = [record.source for record in corpus()]
+    sources = [record.segment.source for record in corpus()]
     held = held_out(sources)
     assert held.count(True) == 8
     assert len(set(zip(sources, held, strict=True))) == len(set(sources))
@@ -132,7 +138,7 @@ def test_rows_and_their_report() -> None:
     assert row["prompt"] == [{"role": "user", "content": load_prompt().render("s0", MT, "en-de")}]
     answers = [row[side] for side in ("chosen", "rejected")]
     assert answers == [[{"role": "assistant", "content": text}] for text in pair_of(items[0])]
-    assert (row["id"], row["lp"]) == (items[0].id, "en-de")
+    assert (row["id"], row["lp"]) == (items[0].segment.label, "en-de")
     for records, message in (
         ([record(a, a)], r"no preference pairs \(1 segment: all candidates have the same annotation"),
         ([record("x")], r"\(1 segment: no valid candidate; segment '1': no candidate is valid \(1 not JSON\)"),
@@ -186,7 +192,7 @@ def test_an_erroneous_translation_is_never_taught_as_clean() -> None:
 def test_what_the_rule_chooses_is_learnt() -> None:
     error, clean = answer("Fuchs"), answer()
     texts = [(error, error, clean), ("no answer",), (clean, clean, error)]
-    records = [replace(record(*some), id=str(i), source=f"source {i}", lp="en-de") for i, some in enumerate(texts)]
+    records = [record(*some, number=i, source=f"source {i}", lp="en-de") for i, some in enumerate(texts)]
     chosen = choices(records, CARD)
     assert [(item.segment.source, len(item.annotation), item.lp) for item in chosen] == [
         ("source 0", 1, "en-de"),

@@ -10,6 +10,7 @@ import pytest
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan, decide
 from mbr_esd_metric.core.decision import CandidateColumns, TokenLogprobs
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.errors import InputError
 from mbr_esd_metric.files.records import (
     CandidateRecord,
@@ -42,9 +43,11 @@ def test_round_trip(tmp_path: Path, suffix: str) -> None:
         pytest.importorskip("zstandard")
     record = CandidateRecord.from_json(RECORD)
     assert record.candidates == (Candidate("x", None, -1.5), Candidate("y", truncated=True))
-    bare = CandidateRecord("8", "s", "\ud800\u2028", CandidateColumns(("t",), (-0.5,), (False,)))
+    bare = CandidateRecord(Segment("s", "\ud800\u2028", "8"), CandidateColumns(("t",), (-0.5,), (False,)))
     tokens = TokenLogprobs((2, 3, 0), (-0.5, -0.25, -1.0))
-    single = CandidateRecord("9", "s", "t", CandidateColumns(("xyü.",), (-1.75,), (False,), token_logprobs=tokens))
+    single = CandidateRecord(
+        Segment("s", "t", "9"), CandidateColumns(("xyü.",), (-1.75,), (False,), token_logprobs=tokens)
+    )
     assert single.candidates[0].token_logprobs == tokens
     path = tmp_path / f"c.jsonl{suffix}"
     write_records(path, [record, bare, single] * 2)
@@ -56,7 +59,7 @@ def test_round_trip(tmp_path: Path, suffix: str) -> None:
 def test_decisions_round_trip(tmp_path: Path) -> None:
     record = CandidateRecord.from_json(RECORD)
     spans = [ErrorSpan(0, 3, "major", "accuracy/mistranslation"), ErrorSpan(4, 9, "minor")]
-    decision = decide([Candidate(annotation=spans), Candidate(annotation=spans[:1])], record.translation)
+    decision = decide([Candidate(annotation=spans), Candidate(annotation=spans[:1])], record.segment.translation)
     row = DecisionRecord.of(record, decision)
     value = row.to_json()
     place = {"start": 0, "end": 3, "severity": "major", "category": "accuracy/mistranslation"}
@@ -76,7 +79,7 @@ def test_released_code_files(tmp_path: Path) -> None:
     path = tmp_path / "x.en-de.gen.json"
     path.write_text(json.dumps(systems, indent=1), encoding="utf-8")
     records = list(read_candidates(path))
-    assert [(r.system, r.id, r.translation) for r in records] == [
+    assert [(r.segment.system, r.segment.label, r.segment.translation) for r in records] == [
         (s, str(k + 1), f"mt {k}") for s in "AC" for k in range(len(systems[s]))
     ]
     assert list(records[1].texts) == [candidate[0] for candidate in systems["A"][1]]
@@ -137,7 +140,7 @@ def test_malformed_lines_are_named(tmp_path: Path, line: object, message: str) -
 
 def test_malformed_decisions_are_named(tmp_path: Path) -> None:
     record = CandidateRecord.from_json(RECORD)
-    good = DecisionRecord.of(record, decide([Candidate(annotation=[])], record.translation)).to_json()
+    good = DecisionRecord.of(record, decide([Candidate(annotation=[])], record.segment.translation)).to_json()
     for key in good.keys() - {"system"}:
         path = write(tmp_path / "d.jsonl", good, good | {key: [1]})
         with pytest.raises(InputError, match=r"d\.jsonl, line 2"):

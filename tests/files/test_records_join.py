@@ -148,7 +148,7 @@ def test_a_byte_order_mark_is_a_character_of_a_test_set_and_of_no_metric(
         assert marked == [*MARKED["A"], *MARKED["B"]]
     sheet = read_table([NamedPath(tmp_path / "o.json")], test_set)
     [column] = [column for column in sheet.columns if column.name == "o"]
-    for text, rating in zip(sheet.rows, column.ratings, strict=True):
+    for text, rating in zip(sheet.rows, column.judged, strict=True):
         if rating is not None:
             [span] = rating.annotation or ()
             assert text.translation[span.start : span.end] == MARKED[text.system][int(text.label) - 1]

@@ -16,8 +16,8 @@ import pytest
 
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, Severity
 from mbr_esd_metric.core.segment import Segment
+from mbr_esd_metric.report.inputs import JudgedColumn, JudgedTable, join
 from mbr_esd_metric.report.inputs import JudgedSegment as Rating
-from mbr_esd_metric.report.inputs import RatingInput, RatingTable, join
 from mbr_esd_metric.report.viewer import render_page
 
 #: As few of Chromium's own errands as can be: the log of requests must hold ours alone.
@@ -57,7 +57,7 @@ class Page:
         self.driver = driver
         self._folder = folder
 
-    def open(self, table: RatingTable, title: str = "A report", width: int = 1280) -> float:
+    def open(self, table: JudgedTable, title: str = "A report", width: int = 1280) -> float:
         """Write and open the page; returns the seconds until it is ready."""
         path = self._folder / "report.html"
         path.write_text(render_page(table, title), encoding="utf-8")
@@ -130,7 +130,7 @@ class Page:
         return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
 
 
-def random_sheet(count: int, systems: int = 4, metrics: tuple[str, ...] = ("metric",)) -> RatingTable:
+def random_sheet(count: int, systems: int = 4, metrics: tuple[str, ...] = ("metric",)) -> JudgedTable:
     """A person and metrics that are more or less sure. Translations have 20 to 120 characters, some of them outside of
     the basic plane, and up to five spans, overlapping ones among them."""
     rng = random.Random(0)
@@ -151,5 +151,5 @@ def random_sheet(count: int, systems: int = 4, metrics: tuple[str, ...] = ("metr
             spans.append(ErrorSpan(start, end, severity, category, round(rng.random(), 3) if confident else None))
         return Rating(text, Annotation(spans))
 
-    people = RatingInput("human", [rating(text, False) for text in texts], human=True)
-    return join([people, *(RatingInput(name, [rating(text, True) for text in texts]) for name in metrics)])
+    people = JudgedColumn("human", [rating(text, False) for text in texts], human=True)
+    return join([people, *(JudgedColumn(name, [rating(text, True) for text in texts]) for name in metrics)])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from mbr_esd_metric import Annotation, Candidate, ErrorSpan
 from mbr_esd_metric.core.decision import CandidateColumns
+from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.files.records import CandidateRecord
 
 LENGTH = 60
@@ -27,7 +28,7 @@ class PanelSegment:
 
     def record(self, number: int) -> CandidateRecord:
         columns = CandidateColumns.of(self.candidates)
-        return CandidateRecord(str(number), f"Source {number}.", self.translation, columns, "A")
+        return CandidateRecord(Segment(f"Source {number}.", self.translation, str(number), "A"), columns)
 
 
 #: Annotator -> how often it sees a true error, and adds another.

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mbr_esd_metric.report.inputs import RatingTable
+from mbr_esd_metric.report.inputs import JudgedTable
 from tests.helpers.pages import Page, browser, random_sheet
 
 
@@ -25,5 +25,5 @@ def page(chromium: Any, tmp_path: Path) -> Page:
 
 
 @pytest.fixture
-def sheet() -> RatingTable:
+def sheet() -> JudgedTable:
     return random_sheet(40, metrics=("metric", "another"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,9 @@ from mbr_esd_metric.files.judged import JudgedSegment as Rating
 from mbr_esd_metric.files.paths import NamedPath, short_names
 from mbr_esd_metric.files.records import DecisionRecord, read_candidates, write_records
 from mbr_esd_metric.files.streams import write_whole
-from mbr_esd_metric.report.inputs import RatingInput, RatingTable, distribution, join, read_table
+from mbr_esd_metric.report.inputs import JudgedColumn, JudgedTable, distribution, join, read_table
 from mbr_esd_metric.report.viewer import payload
-from tests.helpers.candidates import answer, record
+from tests.helpers.candidates import answer, record, with_segment
 from tests.helpers.command import Command
 from tests.helpers.refused import refused
 
@@ -38,7 +37,7 @@ def comet_file(path: Path, data: Any) -> Path:
     return path
 
 
-def sheet_of(*files: str | Path) -> RatingTable:
+def sheet_of(*files: str | Path) -> JudgedTable:
     return read_table([NamedPath.parse(str(file)) for file in files])
 
 
@@ -50,9 +49,9 @@ def error(start: int, end: int, severity: str, confidence: float = 0.5) -> dict[
     return {"text": "?", "confidence": confidence, "severity": severity, "start": start, "end": end}
 
 
-def annotations(sheet: RatingTable, name: str) -> list[Annotation | None]:
+def annotations(sheet: JudgedTable, name: str) -> list[Annotation | None]:
     column = next(column for column in sheet.columns if column.name == name)
-    return [opinion.annotation if opinion else None for opinion in column.ratings]
+    return [opinion.annotation if opinion else None for opinion in column.judged]
 
 
 def test_output_of_comet_score(tmp_path: Path) -> None:
@@ -65,7 +64,7 @@ def test_output_of_comet_score(tmp_path: Path) -> None:
         ("b", "1", "eins drei"),
     ]
     assert annotations(sheet, "xcomet") == [Annotation(spans), Annotation()]
-    assert [o.input_score for o in sheet.columns[0].ratings if o] == [0.5, 1.0]
+    assert [o.input_score for o in sheet.columns[0].judged if o] == [0.5, 1.0]
     assert annotations(sheet_of(comet_file(tmp_path / "c.json", {"a": [row("eins", 0.5)]})), "c") == [None]
 
 
@@ -93,20 +92,23 @@ def test_what_is_none_of_these_files(tmp_path: Path, content: Any, message: str)
 def test_decisions_belong_to_their_candidates(tmp_path: Path) -> None:
     """Without them, beside others', beside a copy, and beside other texts of the same names."""
     decisions, other, records = tmp_path / "decisions.jsonl", tmp_path / "other.jsonl", [*read_candidates(CANDIDATES)]
-    write_records(decisions, [DecisionRecord.of(r, decide(r.candidates, r.translation)) for r in records])
+    write_records(decisions, [DecisionRecord.of(r, decide(r.candidates, r.segment.translation)) for r in records])
     message = "segment 1 is in no file of candidates and no test set.*give the candidates file"
     refused(message, sheet_of, decisions)
-    write_records(other, [replace(record, translation=f"Anders: {record.translation}") for record in records])
+    write_records(
+        other,
+        [with_segment(record, translation=f"Anders: {record.segment.translation}") for record in records],
+    )
     refused(r"decisions.jsonl: segment 1: the error span 'Ufer' is not at offset 4 of", sheet_of, decisions, other)
     write_records(other, records)
     sheet = sheet_of(decisions, CANDIDATES, other)
     assert [text.label for text in sheet.rows] == ["1", "2", "3", "4"]
     assert [len(a) for a in annotations(sheet, "decisions") if a is not None] == [1, 1, 0, 2]
     message = "other.jsonl: segment 1 has another text before it, and decisions name segments by system and id only"
-    longer = [replace(record, translation=f"{record.translation} Anders.") for record in records]
+    longer = [with_segment(record, translation=f"{record.segment.translation} Anders.") for record in records]
     for inputs, written, rows in (
         ((CANDIDATES, other), longer, 8),
-        ((other,), [*records, replace(records[0], translation="anders")], 5),
+        ((other,), [*records, with_segment(records[0], translation="anders")], 5),
     ):
         write_records(other, written)
         assert len(sheet_of(*inputs).rows) == rows
@@ -159,8 +161,8 @@ def test_real_raters(mqm_folder: Path) -> None:
     assert [column.name for column in sheet.columns] == ["human 1", "human 2", "human 3"]
     assert all(column.human for column in sheet.columns)
     # Three raters a translation, whoever of the ten they were.
-    assert all(opinion is not None for column in sheet.columns for opinion in column.ratings)
-    signed = [span.category for o in sheet.columns[0].ratings if o and o.annotation for span in o.annotation]
+    assert all(opinion is not None for column in sheet.columns for opinion in column.judged)
+    signed = [span.category for o in sheet.columns[0].judged if o and o.annotation for span in o.annotation]
     assert all(re.search(r"\(rater\d+\)$", category or "") for category in signed)
 
 
@@ -169,7 +171,7 @@ def test_a_test_set_has_people_and_the_metrics_with_spans_or_those_named(mbr_esd
     sheet = read_table([], load_test_set(TINY.parent, "tiny", "en-de"))
     assert [(column.name, column.human) for column in sheet.columns] == [("mqm.rater1", True), ("good-src", False)]
     assert [f"{text.system}{text.label}" for text in sheet.rows] == ["B1", "B2", "A1", "A2", "A3"]
-    assert [o.input_score for o in sheet.columns[1].ratings if o] == [0.25, 1, 0.25, 1, 2]
+    assert [o.input_score for o in sheet.columns[1].judged if o] == [0.25, 1, 0.25, 1, 2]
     assert mbr_esd("show --lp en-de --metric BLEU good -n 1 --test-set", TINY).out.splitlines()[2:] == [
         "mqm.rater1  score 0.8000  MQM -5",
         "  [Die](major) Katze schläft.",
@@ -268,14 +270,14 @@ MAJOR = Annotation([ErrorSpan(0, 3, "major", "accuracy", 0.1 + 0.2)])
 def test_the_same_text_twice_stays_apart(system: str, step: int) -> None:
     """Texts of two systems may come in any order, those of one system in one order."""
     both = [Rating(A, MAJOR), Rating(Segment(A.source, A.translation, "2", system), Annotation())]
-    sheet = join([RatingInput("a", both), RatingInput("b", both[::step])])
+    sheet = join([JudgedColumn("a", both), JudgedColumn("b", both[::step])])
     assert [text.label for text in sheet.rows] == ["1", "2"]
-    assert [o.annotation for o in sheet.columns[1].ratings if o] == [MAJOR, Annotation()]
+    assert [o.annotation for o in sheet.columns[1].judged if o] == [MAJOR, Annotation()]
 
 
 def test_nothing_is_left_out_and_what_stands_alone_is_counted() -> None:
     alone = Segment("source", "another translation", "9", "sys")
-    sheet = join([RatingInput("a", [Rating(A, MAJOR)]), RatingInput("b", [Rating(A, MAJOR), Rating(alone, MAJOR)])])
+    sheet = join([JudgedColumn("a", [Rating(A, MAJOR)]), JudgedColumn("b", [Rating(A, MAJOR), Rating(alone, MAJOR)])])
     assert list(sheet.rows) == [A, alone]
-    assert sheet.columns[0].ratings[1] is None
+    assert sheet.columns[0].judged[1] is None
     assert sheet.notes == ["1 of the segments of b are in no other input"]

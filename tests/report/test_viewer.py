@@ -15,8 +15,8 @@ from mbr_esd_metric.report.inputs import (
     AnnotationCount,
     CandidateInput,
     Distribution,
-    RatingInput,
-    RatingTable,
+    JudgedColumn,
+    JudgedTable,
     join,
 )
 from mbr_esd_metric.report.inputs import JudgedSegment as Rating
@@ -30,12 +30,12 @@ HOSTILE = (
 )
 
 
-def marked(translation: str, spans: Iterable[ErrorSpan], source: str = "") -> RatingTable:
+def marked(translation: str, spans: Iterable[ErrorSpan], source: str = "") -> JudgedTable:
     """One translation with error spans of one metric."""
-    return join([RatingInput("metric", [Rating(Segment(source, translation, "1"), Annotation(spans))])])
+    return join([JudgedColumn("metric", [Rating(Segment(source, translation, "1"), Annotation(spans))])])
 
 
-def test_opens_from_disk_without_a_request(page: Page, sheet: RatingTable) -> None:
+def test_opens_from_disk_without_a_request(page: Page, sheet: JudgedTable) -> None:
     page.open(sheet, "Plain & simple <report>")
     assert [url.split("/")[-1] for url in page.requests() if not url.startswith("data:")] == ["report.html"]
     assert page.log() == []
@@ -54,7 +54,7 @@ def test_nothing_in_the_data_runs(page: Page) -> None:
     whole = Annotation([ErrorSpan(0, len(text.translation), "major", f"category {HOSTILE}", 0.5)])
     counts = Distribution(text, 2, 1, 0, [(len(text.translation), 2, 1)], [AnnotationCount(whole, 2, -1.0)])
     ratings = [Rating(text, whole), other]
-    columns = [RatingInput(f"human {HOSTILE}", ratings, human=True), RatingInput(f"metric {HOSTILE}", ratings)]
+    columns = [JudgedColumn(f"human {HOSTILE}", ratings, human=True), JudgedColumn(f"metric {HOSTILE}", ratings)]
     page.open(join(columns, [CandidateInput(f"candidates {HOSTILE}", [counts])]), f"title {HOSTILE}")
     page.js("document.querySelectorAll('#detail summary').forEach(s => s.click())")
     page.js("document.querySelector('#detail mark').focus()")
@@ -106,7 +106,7 @@ def test_what_is_left_out_is_marked_in_the_source(page: Page) -> None:
     text = Segment("the source", "0123456789", "1")
     human = Rating(text, Annotation([ErrorSpan(2, 4, "minor")]))
     unplaced = Rating(text, annotation.with_unplaced(["minor"]))
-    page.open(join([RatingInput("metric", [unplaced]), RatingInput("human", [human], human=True)]))
+    page.open(join([JudgedColumn("metric", [unplaced]), JudgedColumn("human", [human], human=True)]))
     card = "#detail section[aria-label=metric] "
     assert page.texts(card + "mark") == ["23", "source"]
     assert page.texts(card + "li") == ["23 — minor", "source — major · omission", "nowhere — minor · omission"]
@@ -128,7 +128,7 @@ def test_opens_on_the_worst_segment_and_shows_what_is_missing(page: Page) -> Non
         Rating(texts[1], half, 0.69, -7.75),
         Rating(texts[2], Annotation(), 0.9, -2.5, data_warning="said twice"),
     ]
-    page.open(join([RatingInput("metric", ratings)]))
+    page.open(join([JudgedColumn("metric", ratings)]))
     assert page.text("#detail h2") == "1"
     assert page.texts(".row .missing") == ["missing: , and nobody wakes it up.", "said twice"]
     assert page.texts("#detail section[aria-label=Source] mark") == [", and nobody wakes it up."]
@@ -137,7 +137,7 @@ def test_opens_on_the_worst_segment_and_shows_what_is_missing(page: Page) -> Non
     shown = "return [...document.querySelectorAll('.more label')].filter(e => !e.hidden).map(e => e.firstChild.data)"
     assert page.js(shown) == ["Show", "Sort"]
     assert "lowest agreement first" not in page.texts("#sort option")
-    page.open(join([RatingInput("metric", ratings), RatingInput("other", ratings)]))
+    page.open(join([JudgedColumn("metric", ratings), JudgedColumn("other", ratings)]))
     assert page.js(shown) == ["Metric", "Compare with", "Agreement", "Show", "Sort"]
 
 
@@ -165,7 +165,7 @@ def test_a_correction_stands_under_its_span_and_the_corrected_text_below(page: P
 def test_a_text_judged_by_sentences_has_a_score_at_each(page: Page) -> None:
     parts = (ScoredPart(0, 3, 1.0), ScoredPart(4, 12, 0.96))
     rating = Rating(Segment("", "Ja. Nein, 😀.", "1"), Annotation([ErrorSpan(4, 8, "minor")]), 0.98, parts=parts)
-    page.open(join([RatingInput("m", [rating])]))
+    page.open(join([JudgedColumn("m", [rating])]))
     assert page.texts("#detail .sentences .score") == ["1.00", ".96"]
     assert page.texts("#detail .sentences .body") == ["Ja.", "Nein, 😀."]
     assert page.texts("#detail .sentences mark") == ["Nein"]
@@ -194,7 +194,7 @@ def test_the_tooltip_stays_where_the_focus_scrolls(page: Page) -> None:
     assert page.js(hidden) is True
 
 
-def test_keyboard(page: Page, sheet: RatingTable) -> None:
+def test_keyboard(page: Page, sheet: JudgedTable) -> None:
     from selenium.webdriver.common.keys import Keys
 
     page.open(sheet)
@@ -214,7 +214,7 @@ def test_keyboard(page: Page, sheet: RatingTable) -> None:
         assert page.js("return document.activeElement.id") == focused
 
 
-def test_everything_has_a_name(page: Page, sheet: RatingTable) -> None:
+def test_everything_has_a_name(page: Page, sheet: JudgedTable) -> None:
     """In the accessibility tree every control has a name, and the roles are those that a screen reader knows."""
     page.open(sheet)
     roles: dict[str, list[str]] = {}
@@ -231,7 +231,7 @@ def test_candidates(page: Page) -> None:
     major = Annotation([ErrorSpan(2, 4, "major")])
     counts = [AnnotationCount(major, 3, -2.5), AnnotationCount(Annotation(), 1, None)]
     summary = Distribution(text, 4, 2, 1, [(2, 0, 0), (2, 3, 2), (4, 0, 0)], counts)
-    page.open(join([RatingInput("metric", [Rating(text, major)])], [CandidateInput("samples", [summary])]))
+    page.open(join([JudgedColumn("metric", [Rating(text, major)])], [CandidateInput("samples", [summary])]))
     page.js("document.querySelector('#detail .heat span').focus()")
     assert page.texts("#tip div") == ["3 of 4 candidates mark this (75%)", "2 of them as major"]
     assert page.text("#detail .heat") == "abcdefgh"
@@ -240,7 +240,7 @@ def test_candidates(page: Page) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_fits_the_screen(page: Page, sheet: RatingTable, width: int) -> None:
+def test_fits_the_screen(page: Page, sheet: JudgedTable, width: int) -> None:
     page.open(sheet, width=width)
     shown = "return document.getElementById('list').offsetParent !== null"
     for clicked in (None, ".row", "#tab-overview"):
@@ -256,8 +256,8 @@ def test_fits_the_screen(page: Page, sheet: RatingTable, width: int) -> None:
 def test_scores_without_spans_and_of_a_blank_translation(page: Page) -> None:
     blank, text = Segment("source", " ", "1"), Segment("source", "abcdefgh", "2")
     spans = Annotation([ErrorSpan(0, 4, "minor", None, 0.5)])
-    metric = RatingInput("spans", [Rating(blank, Annotation(), 0.0), Rating(text, spans, 0.96)])
-    page.open(join([metric, RatingInput("plain", [Rating(blank, None, 0.5)])]))
+    metric = JudgedColumn("spans", [Rating(blank, Annotation(), 0.0), Rating(text, spans, 0.96)])
+    page.open(join([metric, JudgedColumn("plain", [Rating(blank, None, 0.5)])]))
     _, with_spans, plain = page.texts("#detail .card")
     assert "MQM \u221225" in with_spans
     assert "score 0.5000" in plain

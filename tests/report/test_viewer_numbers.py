@@ -11,8 +11,8 @@ from mbr_esd_metric import f1, soft_dice, soft_f1
 from mbr_esd_metric.core.annotation import Annotation, ErrorSpan, mqm_score, unit_score
 from mbr_esd_metric.core.segment import Segment
 from mbr_esd_metric.metaeval.comparison import SampledScore, mean_score
+from mbr_esd_metric.report.inputs import JudgedColumn, JudgedTable, join
 from mbr_esd_metric.report.inputs import JudgedSegment as Rating
-from mbr_esd_metric.report.inputs import RatingInput, RatingTable, join
 from tests.helpers.pages import Page, random_sheet
 
 pytestmark = pytest.mark.browser
@@ -23,11 +23,11 @@ def above(annotation: Annotation, threshold: float) -> Annotation:
     return Annotation.of_rater(s for s in annotation if s.confidence is None or s.confidence >= threshold)
 
 
-def check_numbers(page: Page, sheet: RatingTable, threshold: float) -> None:
+def check_numbers(page: Page, sheet: JudgedTable, threshold: float) -> None:
     """Every score and similarity in the page equals Python's."""
     numbers = page.numbers()
     assert numbers["lambda"] == threshold
-    spans = [[above(rating.annotation, threshold) for rating in column.ratings] for column in sheet.columns]
+    spans = [[above(rating.annotation, threshold) for rating in column.judged] for column in sheet.columns]
     for at, mine in enumerate(spans):
         mqm, figures = list(map(mqm_score, mine)), numbers["figures"][at]
         assert numbers["mqm"][at] == pytest.approx(mqm, abs=1e-12)
@@ -44,9 +44,9 @@ def check_numbers(page: Page, sheet: RatingTable, threshold: float) -> None:
 def test_slider_equals_python(page: Page) -> None:
     """0.7 is a value that spans have exactly."""
     human, metric = random_sheet(200).columns
-    text = metric.ratings[0].segment
+    text = metric.judged[0].segment
     spans = [ErrorSpan(0, 5, "major", None, 0.7), ErrorSpan(2, 9, "minor", None, 0.69)]
-    sheet = join([human, replace(metric, ratings=[Rating(text, Annotation(spans)), *metric.ratings[1:]])])
+    sheet = join([human, replace(metric, judged=[Rating(text, Annotation(spans)), *metric.judged[1:]])])
     page.open(sheet)
     check_numbers(page, sheet, 0)
     for threshold in (0.7, 1, 0.35):
@@ -55,13 +55,13 @@ def test_slider_equals_python(page: Page) -> None:
     assert page.text("#lambda-value") == "0.35"
 
 
-def test_systems_are_ranked_with_intervals(page: Page, sheet: RatingTable) -> None:
+def test_systems_are_ranked_with_intervals(page: Page, sheet: JudgedTable) -> None:
     page.open(sheet)
     page.click("#tab-overview")
     numbers = page.numbers()
     for system in numbers["ranking"]:
         for column, cell in zip(sheet.columns, system["cells"], strict=True):
-            scores = [rating.score for rating in column.ratings if rating.segment.system == system["name"]]
+            scores = [rating.score for rating in column.judged if rating.segment.system == system["name"]]
             assert cell["mean"] == pytest.approx(fmean(scores), abs=1e-12)
             assert cell["interval"] == list(mean_score([SampledScore(score, 0.0) for score in scores]).interval)
     best = [s["name"] for s in sorted(numbers["ranking"], key=lambda s: -s["cells"][1]["mean"])]
@@ -73,16 +73,16 @@ def test_systems_are_ranked_with_intervals(page: Page, sheet: RatingTable) -> No
     # A mean of 0 is the best; a system that the metric does not score comes last.
     good, bad, other = (Segment("source", f"translation {name}", "1", name) for name in ("good", "bad", "other"))
     major = Annotation([ErrorSpan(0, 3, "major")])
-    human = RatingInput("human", [Rating(text, Annotation()) for text in (other, bad, good)], human=True)
-    page.open(join([human, RatingInput("metric", [Rating(bad, major), Rating(good, Annotation())])]))
+    human = JudgedColumn("human", [Rating(text, Annotation()) for text in (other, bad, good)], human=True)
+    page.open(join([human, JudgedColumn("metric", [Rating(bad, major), Rating(good, Annotation())])]))
     page.click("#tab-overview")
     assert page.texts("#panel-overview .scroll:nth-of-type(2) tbody th") == ["good", "bad", "other"]
     assert page.texts("#panel-overview .scroll:nth-of-type(2) tbody tr")[2].endswith("–")
 
 
-def test_filters_and_sorting(page: Page, sheet: RatingTable) -> None:
+def test_filters_and_sorting(page: Page, sheet: JudgedTable) -> None:
     page.open(sheet)
-    human, annotations, _ = ([rating.annotation for rating in column.ratings] for column in sheet.columns)
+    human, annotations, _ = ([rating.annotation for rating in column.judged] for column in sheet.columns)
     severity = [(-a.count("major"), -a.count("minor")) for a in annotations]
     softness = [soft_f1(annotations[r], human[r], len(sheet.rows[r].translation)) for r in range(40)]
     mqm, lengths = [mqm_score(a) for a in annotations], [len(text.translation) for text in sheet.rows]
@@ -123,7 +123,7 @@ def test_sorting_by_system_and_text(page: Page) -> None:
     ratings = [
         Rating(Segment(source, "b", str(number), system), Annotation()) for number, (system, source) in enumerate(texts)
     ]
-    page.open(join([RatingInput("metric", ratings)]))
+    page.open(join([JudgedColumn("metric", ratings)]))
     for sort, rows in (("system", [2, 1, 3, 0]), ("text", [1, 3, 2, 0]), ("order", [0, 1, 2, 3])):
         page.set("sort", sort)
         assert page.numbers()["rows"] == rows, sort
@@ -134,8 +134,8 @@ def test_rows_without_a_score_come_last(page: Page) -> None:
     texts = [Segment("source", f"translation {number}", str(number)) for number in range(4)]
     major = Annotation([ErrorSpan(0, 3, "major")])
     metric = [Rating(texts[0], None, 0.5), Rating(texts[2], Annotation()), Rating(texts[3], major)]
-    human = RatingInput("human", [Rating(text, Annotation()) for text in texts], human=True)
-    page.open(join([human, RatingInput("metric", metric)]))
+    human = JudgedColumn("human", [Rating(text, Annotation()) for text in texts], human=True)
+    page.open(join([human, JudgedColumn("metric", metric)]))
     orders = {"worst": "0321", "best": "2301", "severe": "3201", "disagree": "3201", "agree": "2301", "gap": "0321"}
     for sort, rows in orders.items():
         page.set("sort", sort)

@@ -57,7 +57,7 @@ def candidates(test_set: TestSet, tmp_path_factory: pytest.TempPathFactory) -> P
         for number, (source, text) in enumerate(zip(test_set.sources, test_set.outputs[system], strict=True)):
             answers = [form.answer(spans(rng, text, 2), text)[0] for _ in range(255)]
             sampled.append(record(source, text, *answers, "not JSON", number=number, system=system))
-    greedy = [record(one.source, one.translation, one.texts[0], number=one.id, system=one.system) for one in sampled]
+    greedy = [replace(one, columns=one.columns.first(1)) for one in sampled]
     write_records(folder / "llama.en-de.jsonl.gz", sampled)
     write_records(folder / "llama-greedy.en-de.jsonl", greedy)
     return folder
@@ -71,14 +71,14 @@ def cells(table: Table) -> dict[str, dict[str, Any]]:
 
 def test_rows_equal_a_direct_computation(test_set: TestSet, candidates: Path) -> None:
     study = Study([test_set], candidates)
-    records = {(r.system, r.id): r for r in read_candidates(candidates / "llama.en-de.jsonl.gz")}
+    records = {(r.segment.system, r.segment.label): r for r in read_candidates(candidates / "llama.en-de.jsonl.gz")}
     (gold,) = test_set.human()
 
     def chosen(system: int, segment: int, rule: str, utility: str, n: int) -> Annotation:
         stored = records[test_set.systems[system], str(segment)]
         references = [gold[system][segment] or EMPTY] if rule == "oracle" else None
         few, options = list(stored.candidates[:n]), DecisionOptions(rule, utility)
-        return decide(few, stored.translation, options, references=references).annotation
+        return decide(few, stored.segment.translation, options, references=references).annotation
 
     for (table, row), options in {
         ("main", "empty"): ("empty", "softf1", 1),
