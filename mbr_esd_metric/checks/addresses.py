@@ -1,4 +1,4 @@
-"""Addresses: links and mailboxes that a translation lost or invented."""
+"""Addresses: links and e-mail addresses that the translation omits or adds."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from mbr_esd_metric.checks.check import Check, Context
 from mbr_esd_metric.checks.items import Item, blanked, differences
 from mbr_esd_metric.core.annotation import ErrorSpan
 
-#: Signs and Latin letters of an address; letters of another script after it are the next word.
+#: Characters of an address: signs and Latin letters. Letters of another script after it belong to the next word.
 _URL = re.compile(r"(?:https?://|(?<![\w.@/-])www\.)[\w.~:/?#\[\]@!$&'()*+,;=%À-ɏ-]{1,2000}", re.IGNORECASE)
 _LATIN = re.compile(r"[!#-;=?-_a-z~À-ɏḀ-ỿ]+", re.IGNORECASE)
 _URL_END = ".,;:!?)]'*_~"
 _EMAIL = re.compile(
     r"(?<![A-Za-z0-9.+_-])[A-Za-z0-9.+_-]{1,64}@[A-Za-z0-9-]{1,64}(?:\.[A-Za-z0-9-]{1,64}){1,9}(?<![.-])"
 )
-#: What a language with endings writes behind a name.
+#: Inflectional endings after a name.
 _ENDING = re.compile(r"[-:][^\W\d_]{1,6}")
 #: Codes of languages and countries in a host or a path.
 _LOCALE = re.compile(r"[a-z]{2}(?:[-_][a-z]{2,4})?")
@@ -28,14 +28,14 @@ _DOMAINS = {"com", "org", "net", "info", "int", "eu", "co"}
 
 
 class Addresses(Check):
-    """`check/url` and `check/email` (major): an address that is invented, in the translation; one that is lost, in the
-    source, unless another one replaces it. An address in the language of the translation, which is another path of
-    the same host, another country's host or another mailbox in words, is none."""
+    """`check/url` and `check/email` (major): an added address, marked in the translation; an omitted one, marked in the
+    source unless an added one replaces it. Localised addresses are accepted: another path on the same host, the host
+    of another country, or another mailbox name that consists of words."""
 
     name = "addresses"
 
     def errors(self, source: str, translation: str, context: Context) -> Iterator[ErrorSpan]:
-        """The addresses that differ."""
+        """The errors in addresses."""
         if not any(sign in text for sign in ("://", "www.", "@", "WWW.") for text in (source, translation)):
             return
         before, after = _urls(source), _urls(translation)
@@ -47,7 +47,7 @@ class Addresses(Check):
 
 @lru_cache(maxsize=8)
 def without_addresses(text: str) -> str:
-    """The text with zero characters in the place of its addresses."""
+    """The text with its addresses replaced by zero characters."""
     if "@" not in text and "://" not in text and "www." not in text.casefold():
         return text
     return blanked(text, [(one.start, one.end) for one in (*_urls(text), *_emails(text))])
@@ -56,8 +56,8 @@ def without_addresses(text: str) -> str:
 def _errors(
     kind: str, before: Sequence[Item], after: Sequence[Item], source: str, translation: str
 ) -> Iterator[ErrorSpan]:
-    """The differences of two texts' addresses, each counted once, but for those that are localised and for what the
-    other text has without being an address there."""
+    """The addresses that are in one text only, each once, except for localised ones and those that occur in the other
+    text without being recognised as an address there."""
     first, second = ({one.kept: one for one in reversed(side)} for side in (before, after))
     lost = [one for kept, one in first.items() if kept not in second and kept not in translation.lower()][::-1]
     invented = [one for kept, one in second.items() if kept not in first and kept not in source.lower()][::-1]
@@ -82,13 +82,13 @@ def _urls(text: str) -> list[Item]:
 
 
 def _plain_url(url: str) -> str:
-    """What a translation keeps of a link: not its scheme, and however its characters are escaped."""
+    """The form of a link for comparison: without the scheme, and with unescaped characters."""
     kept = unquote(url.replace("&amp;", "&")).lower()
     return kept.removeprefix("http://").removeprefix("https://").removeprefix("www.").rstrip("/")
 
 
 def _without_ending(one: Item, known: set[str]) -> Item:
-    """The link without the ending of a word (`example.org:iin`), where the source has it so."""
+    """The link without an inflectional ending (`example.org:iin`), if the source has this link."""
     for kept in known:
         if one.kept.startswith(kept) and _ENDING.fullmatch(one.kept, len(kept)):
             return Item(one.start, one.end - (len(one.kept) - len(kept)), kept)
@@ -103,8 +103,8 @@ def _emails(text: str) -> list[Item]:
 
 
 def _localised_url(one: str, other: str) -> bool:
-    """Whether one link may be the other in another language: another code of a language or country in the host or path,
-    after which the path may be any, or other words in the path of the same host."""
+    """Whether one link may be the localised form of the other: with another code of a language or country in the host
+    or the path, after which the path may differ, or with other words in the path on the same host."""
     (host, *path), (other_host, *other_path) = (re.split("[/?#&]", url) for url in (one, other))
     if host != other_host:
         return _same_site(host, other_host)
@@ -117,7 +117,7 @@ def _localised_url(one: str, other: str) -> bool:
 
 
 def _same_site(host: str, other: str) -> bool:
-    """Whether two hosts differ only in codes of languages and countries."""
+    """Whether two hosts differ only in language and country codes."""
     first, second = (
         [part for part in one.split(".") if not (_LOCALE.fullmatch(part) or part in _DOMAINS)] for one in (host, other)
     )
@@ -125,13 +125,13 @@ def _same_site(host: str, other: str) -> bool:
 
 
 def _words(segment: str) -> bool:
-    """Whether a part of a path is made of words."""
+    """Whether a part of a path consists of words."""
     words = re.split(r"[-_.+]", segment)
     return not segment or (all(map(str.isalpha, words)) and max(map(len, words)) > 2)
 
 
 def _localised_mailbox(one: str, other: str) -> bool:
-    """Whether a mailbox may be another one's in another language: a word for a word, or another country."""
+    """Whether an e-mail address may be the localised form of another: with another word, or another country."""
     (name, _, host), (other_name, _, other_host) = one.partition("@"), other.partition("@")
     if host != other_host:
         return name == other_name and _same_site(host, other_host)

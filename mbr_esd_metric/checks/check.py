@@ -1,7 +1,7 @@
 """Errors that can be detected without a model: the base class of the checks, their context, and their catalog.
 
-A check reports nothing where it may be wrong. With the option `checks` of a decision the errors join
-its annotation, and its score loses their points. Other packages offer checks by entry points.
+Checks report an error only if it is certain. With the option `checks`, these errors are added to the annotation of a
+decision, and their penalties to its score. Other packages can add checks by entry points.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ __all__ = ["CHECKS", "UNKNOWN", "Check", "Context", "InlineCode", "error", "erro
 
 
 class Check(ABC):
-    """One kind of error that needs no model. A check has no state: its errors depend only on the arguments."""
+    """One kind of error that can be detected without a model. Checks are stateless."""
 
-    #: The name of the check, under which its class is found.
+    #: The name of the check in the catalog.
     name: ClassVar[str]
 
     @abstractmethod
     def errors(self, source: str, translation: str, context: Context) -> Iterable[ErrorSpan]:
-        """The errors of this kind, each with the category `check/...` and the confidence 1, as `error` makes them. What
-        is lost is a span of the source."""
+        """The errors of this kind, created by `error`, with the category `check/...` and confidence 1. Omissions are
+        spans of the source."""
 
 
 def error(kind: str, start: int, end: int, severity: Severity = "major", side: Side = "translation") -> ErrorSpan:
-    """An error span of the category `check/KIND`."""
+    """An error span with the category `check/KIND`."""
     return ErrorSpan(start, end, severity, f"check/{kind}", 1.0, side)
 
 
@@ -47,7 +47,7 @@ _NAMES = (
     "templates",
     "units",
 )
-#: Entry points of other packages: ``mbr_esd_metric.checks``.
+#: The checks in this folder and in the entry points ``mbr_esd_metric.checks`` of other packages.
 CHECKS = Catalog("check", "checks", __name__, Check, {name: name for name in _NAMES})  # type: ignore[type-abstract]
 
 
@@ -57,8 +57,9 @@ def _checks() -> tuple[Check, ...]:
 
 
 def errors_of(source: str, translation: str, context: Context = UNKNOWN) -> tuple[ErrorSpan, ...]:
-    """The errors that the checks find, in the order of their places, those of the source last. An error over the whole
-    translation, such as a copy of the source, stands alone; and two checks do not mark the same characters."""
+    """The errors found by the checks, in the order of their positions, those in the source last. An error over the
+    whole translation, such as a copy of the source, replaces all others, and errors of different checks do not
+    overlap."""
     found = [one for check in _checks() for one in check.errors(source, translation, context)]
     if len(found) < 2:
         return tuple(found)
@@ -73,15 +74,15 @@ def errors_of(source: str, translation: str, context: Context = UNKNOWN) -> tupl
 
 
 def is_whole(error: ErrorSpan, translation: str) -> bool:
-    """Whether an error is over the whole translation."""
+    """Whether an error covers the whole translation."""
     return error.side == "translation" and (error.start, error.end) == _without_blanks(translation)
 
 
 def whole_error(kind: str, translation: str) -> ErrorSpan:
-    """An error span over the whole translation, without the blanks around it."""
+    """An error span over the whole translation, without surrounding whitespace."""
     return error(kind, *_without_blanks(translation))
 
 
 def _without_blanks(text: str) -> tuple[int, int]:
-    """The place of a text without the blanks around it."""
+    """The start and end of a text without surrounding whitespace."""
     return len(text) - len(text.lstrip()), len(text.rstrip())

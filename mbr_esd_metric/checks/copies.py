@@ -1,4 +1,4 @@
-"""Copies: a sentence of the source in the place of its translation."""
+"""Copies: a source sentence in place of its translation."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from mbr_esd_metric.prompting.languages import FEWEST_LETTERS, alike, language_c
 
 _WORD = re.compile(r"[^\W\d_]+")
 _SENTENCE_END = re.compile(r"[.!?。！？؟।…][\"'”’»）)]*\s*$")
-#: What a command or a line of code has.
+#: Marks of commands and code.
 _CODE = re.compile(r"(?<!\S)--?[a-z]|[=<>|\\{}()\[\];_`]|::|[^\s:/]/[^\s/]|\$\w|\w\.\w")
-#: English words of sentences, which stand in no other language, and in no phrase that other languages have taken.
+#: English function words that do not occur in other languages, or in English phrases that other languages use.
 _ENGLISH = frozenset(
     re.findall(
         r"\w+",
@@ -25,19 +25,19 @@ _ENGLISH = frozenset(
         """,
     )
 )
-#: English words that are words of Dutch, Danish and others too, and those beside which they are English.
+#: English words that are also words of Dutch, Danish and other languages, and words next to which they are English.
 _ALSO_ENGLISH = frozenset({"we", "her", "is", "was", "were", "have", "has", "had"})
 _BESIDE = frozenset({"the", "it", "and", "that"})
-#: Languages whose sentences may be whole sentences of another one.
+#: Languages in which a sentence may also be a sentence of a related language.
 _SHARED = frozenset("la da nb nn no sv es pt gl an oc ca id ms hr sr bs cs sk bg mk ru uk be zh".split())  # noqa: SIM905
 _FEW = 3
-#: A text of so many words is prose if it has so many of them for each sign that code has, such as a bracket.
+#: A text is prose if it has at least this many words, and this many words per mark of code, such as a bracket.
 _MANY, _SIGNS = 10, 4
 
 
 class Copies(Check):
-    """`check/copy` (major): the source in the place of the translation, up to case, blanks and marks. Names, titles,
-    commands and what a near language has in common may stay as they are."""
+    """`check/copy` (major): the source in place of the translation, up to case, whitespace and punctuation. Names,
+    titles and commands may be copied, as may texts that are also valid in a related target language."""
 
     name = "copies"
 
@@ -54,7 +54,7 @@ class Copies(Check):
 
 
 def _is_sentence(text: str, words: Sequence[str]) -> bool:
-    """Whether a text is not a name, title or command."""
+    """Whether a text is prose, not a name, title or command."""
     if len(UNSPACED.findall(text)) >= 8:
         return True
     plain = sum(one == one.lower() for one in words)
@@ -64,7 +64,7 @@ def _is_sentence(text: str, words: Sequence[str]) -> bool:
 
 
 def _is_foreign(text: str, words: Sequence[str], context: Context) -> bool:
-    """Whether a text is surely not of the language of the translation."""
+    """Whether a text is certainly not in the language of the translation."""
     source, target = (code and language_code(code) for code in (context.source_language, context.target_language))
     if target is not None and (target == source or (source is not None and alike(source, target))):
         return False

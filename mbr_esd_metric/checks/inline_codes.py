@@ -1,4 +1,4 @@
-"""Inline codes: tags and placeholders of translators' tools, which a file has besides the text."""
+"""Inline codes: tags and placeholders of translation tools that a file has in addition to the text."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _WORD = re.compile(r"\S+")
 
 
 class InlineCodes(Check):
-    """`check/tag` (major): a code of XLIFF or TMX that is invented, in the translation; one that is lost, in the
-    source, unless another one replaces it. It is marked where its text is, or on the word beside an empty one. Codes
-    are the same by their ids or by what they show; they may move, and tags may come more than once."""
+    """`check/tag` (major): an added code of XLIFF or TMX, marked in the translation; an omitted one, marked in the
+    source unless an added one replaces it. The span is the text of the code, or the word next to an empty code. Codes
+    correspond if they have the same id or the same text; they may be in another order, and tags may be repeated."""
 
     name = "inline_codes"
 
     def errors(self, source: str, translation: str, context: Context) -> Iterator[ErrorSpan]:
-        """The codes that differ."""
+        """The errors in inline codes."""
         if not context.has_codes:
             return
         for alone in (True, False):
@@ -38,8 +38,8 @@ class InlineCodes(Check):
 def _differences(
     before: Sequence[InlineCode], after: Sequence[InlineCode], counted: bool, of_text: bool
 ) -> tuple[list[InlineCode], list[InlineCode]]:
-    """The codes that the translation lacks, and those that the source lacks, by their texts or by their ids; where they
-    are `counted`, also one that is there less often."""
+    """The codes that the translation lacks, and those that the source lacks, compared by text or by id. `counted` also
+    reports codes that occur less often."""
     sides = []
     for side, other in ((before, after), (after, before)):
         left = Counter(one.text if of_text else one.id for one in other)
@@ -54,7 +54,7 @@ def _differences(
 
 
 def _place(code: InlineCode, text: str) -> tuple[int, int]:
-    """The text of a code; of an empty one the nearest word, of two the one before it."""
+    """The text of a code; for an empty one, the nearest word, or the previous one of two."""
     inside = text[code.start : code.end]
     if inside.strip():
         start = code.start + len(inside) - len(inside.lstrip())

@@ -1,4 +1,4 @@
-"""Items of a text that a translation keeps as they are, such as addresses, tags and placeholders."""
+"""Items of a text that the translation must keep, such as addresses, tags and placeholders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A place of a text, and what a translation keeps of it."""
+    """An item at its position, with the key by which it is compared."""
 
     start: int
     end: int
@@ -24,7 +24,7 @@ class Item:
 
 
 def blanked(text: str, places: Iterable[tuple[int, int]]) -> str:
-    """The text with zero characters in these places."""
+    """The text with these positions replaced by zero characters."""
     pieces: list[str] = []
     at = 0
     for start, end in sorted(places):
@@ -35,7 +35,7 @@ def blanked(text: str, places: Iterable[tuple[int, int]]) -> str:
 
 
 def missing(items: Sequence[_T], others: Sequence[_T], key: Callable[[_T], str]) -> list[_T]:
-    """The items whose key the other text lacks, or has fewer times."""
+    """The items whose key occurs less often in the other text."""
     left, found = Counter(map(key, others)), []
     for one in items:
         left[key(one)] -= 1
@@ -47,8 +47,7 @@ def missing(items: Sequence[_T], others: Sequence[_T], key: Callable[[_T], str])
 def lost_or_invented(
     kind: str, lost: Sequence[tuple[int, int]], invented: Sequence[tuple[int, int]]
 ) -> Iterator[ErrorSpan]:
-    """Errors for the invented places of the translation, and for the lost ones of the source, unless an invented one
-    replaces it."""
+    """Errors for added items in the translation, and for omitted items in the source that no added item replaces."""
     for place in invented:
         yield error(kind, *place)
     for place in lost[len(invented) :]:
@@ -56,7 +55,7 @@ def lost_or_invented(
 
 
 def differences(kind: str, before: Sequence[Item], after: Sequence[Item]) -> Iterator[ErrorSpan]:
-    """Errors for the items that are not kept, as `lost_or_invented` gives them."""
+    """The errors of `lost_or_invented` for items that differ between the texts."""
     lost, invented = (
         [(one.start, one.end) for one in missing(items, others, attrgetter("kept"))]
         for items, others in ((before, after), (after, before))

@@ -1,4 +1,4 @@
-"""Language: a translation that is not in the language declared by its file."""
+"""Language: a translation that is not in the declared target language."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.prompting.languages import language_code, other_language
 
 _WORD = re.compile(r"[^\W\d_]+")
-#: A text with more capitalised words than this share is of names.
+#: A text in which the share of capitalised words exceeds this consists of names.
 _OF_NAMES = 0.5
 
 
 class Language(Check):
-    """`check/language` (major): a translation of 40 letters or more that is surely in another language, such as
-    Spanish in a German file. Names say nothing, nor do words that the source has as well, such as a quotation, unless
-    the translation is in the language of the source."""
+    """`check/language` (major): a translation of at least 40 letters that is certainly in another language, such as
+    Spanish in a German file. Names are ignored, and so are words that are also in the source, such as quotations,
+    unless the translation is in the source language."""
 
     name = "language"
 
@@ -42,6 +42,6 @@ class Language(Check):
 
 
 def _plain(text: str) -> str:
-    """The text in small letters and without accents."""
+    """The text in lower case, without accents."""
     letters = unicodedata.normalize("NFD", text.casefold())
     return "".join(one for one in letters if not unicodedata.combining(one))

@@ -1,8 +1,7 @@
-"""The names that CLDR has for the things of a class in a language: weekdays, months, and territories with their
-languages.
+"""The CLDR names of weekdays, months, and territories with their languages.
 
-A name stands for keys. "Dollar" may be that of several territories and "Polish" is of Poland alone, so two names agree
-when they share a key. A name is *sure* where it means nothing else; others only show that something may be there.
+A name has one or several keys: "Dollar" is used in several territories, "Polish" belongs to Poland only. Two names
+agree if they have a key in common. A name is *sure* if it is unambiguous; other names only indicate a possible mention.
 """
 
 from __future__ import annotations
@@ -15,24 +14,24 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-#: Longer texts are not searched for names and units.
+#: The maximum length of texts that are searched for names and units.
 LONGEST = 20_000
-#: A token: what stands between blanks and marks.
+#: A token, delimited by whitespace and punctuation.
 TOKEN = re.compile(
     r"[^\s\0-/:-@\[-`{-\xa9\xab-\xb1\xb4\xb6-\xb9\xbb\xbf\u2000-\u206f\u3000-\u303f\uff00-\uff0f\uff1a-\uff20।؟،؛]+"
 )
-#: A letter of a script that is written without blanks between words, or behind them.
+#: A letter of a script without spaces between words.
 UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-#: A letter of Korean, which writes particles behind a word, and blanks before it.
+#: A letter of Korean, which attaches particles to words, and has spaces before words.
 _HANGUL = re.compile("[\uac00-\ud7af]")
-#: A letter of a script that has capitals.
+#: A letter of a script with upper and lower case.
 _CASED = re.compile("[A-Za-zÀ-ɏͰ-ϿЀ-ԯḀ-ỿ\u0530-\u058f]")
-#: Marks behind which a sentence may begin, so that a capital letter says nothing.
+#: Punctuation after which a sentence may start, where capital letters are not informative.
 _ENDS = frozenset(".!?:;…\n\"“„«‹‘'([•|>-–—。")
 
-#: Words of one letter that are written as one with the next word: and, in, to, the, from and the like.
+#: One-letter words that are attached to the next word: and, in, to, the, from and similar ones.
 _PREFIX = re.compile("[ובלכמהש]{1,2}|[وفبلك]{1,2}")
-#: Languages whose nouns have cases: their names end in several ways.
+#: Languages with noun cases, in which names have several endings.
 CASES = frozenset(
     re.findall(
         r"\w+",
@@ -41,13 +40,13 @@ CASES = frozenset(
         """,
     )
 )
-#: The longest time of day that German joins to a weekday: "nachmittags".
+#: The length of the longest time of day that German appends to a weekday: "nachmittags".
 _COMPOUND = 11
-#: Languages in which the name of May has three letters and no other meaning.
+#: Languages in which the name of May has three letters and is unambiguous.
 _SHORT_MONTHS = frozenset(("da", "de", "fr", "nb", "nl", "sv"))
-#: Letters that give way to an ending.
+#: Letters that an ending may replace.
 _ENDING = re.compile("(?:[аеиоуыэюяёйьіїєaeiouyąęěåäöőηαςο]{1,2})$")
-#: Further locales of a language, whose names differ.
+#: Further locales of a language with different names.
 _REGIONS = {
     "ar": ("ar_SY", "ar_DZ", "ar_MA", "ar_TN"),
     "de": ("de_AT",),
@@ -55,7 +54,7 @@ _REGIONS = {
     "sr": ("sr_Latn",),
     "zh": ("zh_Hant", "zh_Hant_HK"),
 }
-#: Names of languages and places, and the like, that are words as well; in lower case.
+#: Names that are also common words, in lower case.
 _UNSURE = {
     language: frozenset(words.split())
     for language, words in {
@@ -70,16 +69,16 @@ _UNSURE = {
         "uk": "того чад середи перу",
     }.items()
 }
-#: Where "March" and "May" are months.
+#: Contexts in which "March" and "May" are months.
 _SPRING = re.compile(
     r"(?:\b(?:in|of|since|until|till|by|early|late|mid|last|next|every|\d{1,2}(?:st|nd|rd|th)?)[ -]|\b(?=\w{3,5} \d))"
     r"(March|May)\b(?! (?:be|have|not|also|for)\b)"
 )
 _SPRING_KEYS = {"March": "3", "May": "5"}
-#: A month that is written with its number, and calendars that have others of this number.
+#: A month written with its number, and other calendars that number their months.
 _NUMBERED_MONTH = re.compile(r"(?<![\d.．/])(1[0-2]|[1-9])[ 　]?[月월](?!間|间|期|龄|齢)")
 _LUNAR = re.compile("[农農阴陰]历|[农農阴陰]曆|旧暦|正月")
-#: What CLDR leaves out, by class and language: key -> forms.
+#: Names missing from CLDR, by class and language: key -> forms.
 _SYNONYMS: dict[tuple[str, str], dict[str, str]] = {
     ("weekday", "de"): {"5": "Sonnabend"},
     ("weekday", "zh"): {
@@ -87,7 +86,7 @@ _SYNONYMS: dict[tuple[str, str], dict[str, str]] = {
         **{str(n): f"礼拜{c} 禮拜{c}" for n, c in enumerate("一二三四五六")},
     },
 }
-#: Beginnings by which texts call a territory without its name in CLDR.
+#: Prefixes of words that refer to a territory without its CLDR name.
 _ALSO = {
     key: tuple(words.split())
     for key, words in {
@@ -105,7 +104,7 @@ _ALSO = {
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name in a text: its place, its class, the keys of what it may stand for, and whether it is sure."""
+    """A name in a text: its position, its class, its keys, and whether it is sure."""
 
     start: int
     end: int
@@ -116,7 +115,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a name is written: its folded tokens, and how these may end and begin."""
+    """A written form of a name: its folded tokens, and their possible endings and prefixes."""
 
     tokens: tuple[str, ...]
     kind: str
@@ -128,14 +127,14 @@ class Form:
 
 @dataclass(slots=True)
 class Lexicon:
-    """The names of one language. `forms` are those of a first token, `stems` those of one token that may end in other
-    ways, `characters` those of scripts without blanks, by their first character."""
+    """The names of one language. `forms` are indexed by the first token; `stems` are single-token names with other
+    endings; `characters` are names in scripts without spaces, indexed by the first character."""
 
     language: str
     forms: dict[str, list[Form]] = field(default_factory=dict)
     stems: dict[str, list[Form]] = field(default_factory=dict)
     characters: dict[str, list[tuple[str, Form]]] = field(default_factory=dict)
-    #: Class and key -> the folded texts of its names.
+    #: (class, key) -> the folded names.
     texts: dict[tuple[str, str], set[str]] = field(default_factory=lambda: defaultdict(set))
     _found: dict[str, tuple[Form, ...]] = field(default_factory=dict)
 
@@ -154,7 +153,7 @@ class Lexicon:
         endings: int = 0,
         shortest: int = 4,
     ) -> None:
-        """Adds a name, which is not sure if it has fewer than `shortest` letters."""
+        """Add a name, which is not sure if it has fewer than `shortest` letters."""
         tokens = tuple(fold(one) for one in TOKEN.findall(text))
         if not tokens:
             return
@@ -173,7 +172,7 @@ class Lexicon:
             self.stems.setdefault(stem if len(stem) >= 4 else tokens[0], []).append(form)
 
     def first(self, token: str) -> tuple[Form, ...]:
-        """The forms that may begin with a folded token: those written so, else those with another ending."""
+        """The forms that may start with a folded token: exact matches, or else those with another ending."""
         found = self._found.get(token)
         if found is None:
             forms = self.forms.get(token, ())
@@ -196,12 +195,12 @@ class Lexicon:
 
 
 def other_beginnings(key: str) -> tuple[str, ...]:
-    """How words begin by which texts call a territory without its name in CLDR."""
+    """The prefixes of words that refer to a territory without its CLDR name."""
     return _ALSO.get(key, ())
 
 
 def fold(text: str) -> str:
-    """The text in lower case, without accents where its letters are Latin, Greek or Arabic."""
+    """The text in lower case, without the accents of Latin, Greek and Arabic letters."""
     text = text.casefold()
     if text.isascii():
         return text
@@ -213,7 +212,7 @@ def fold(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def lexicon(language: str) -> Lexicon | None:
-    """The names of a language (a code without a region); None where CLDR has none."""
+    """The names of a language (a code without a region); None if CLDR has none."""
     from babel.localedata import exists
 
     language = {"no": "nb", "tl": "fil", "he": "he", "iw": "he"}.get(language, language)
@@ -231,8 +230,8 @@ def lexicon(language: str) -> Lexicon | None:
 
 
 def locale_data(locale: str, parts: Sequence[str]) -> Mapping[str, Any]:
-    """Parts of what CLDR knows of a locale. They are copies: Babel writes what it looks up for one locale into what it
-    has of the locales that this one inherits from, and so into others."""
+    """Parts of the CLDR data of a locale, as copies: Babel caches lookups in the data of parent locales, and so changes
+    those of other locales."""
     from babel.localedata import LocaleDataDict, load
 
     data = load(locale)
@@ -241,7 +240,7 @@ def locale_data(locale: str, parts: Sequence[str]) -> Mapping[str, Any]:
 
 
 def _copied(data: Any) -> Any:
-    """A copy of nested dictionaries (`deepcopy` is slower); strings and aliases stay the same objects."""
+    """A copy of nested dictionaries (faster than `deepcopy`); strings and aliases are shared."""
     if isinstance(data, dict):
         return {key: _copied(one) for key, one in data.items()}
     return tuple(map(_copied, data)) if isinstance(data, tuple) else data
@@ -276,11 +275,11 @@ def _add_names(found: Lexicon, locale: Mapping[str, Any]) -> None:
             found.add(text, "territory", frozenset({code}), sure=True, capital=language == "en", endings=endings)
 
 
-#: Codes of CLDR that are not territories.
+#: CLDR codes that are not territories.
 _NO_PLACES = frozenset({"EU", "EZ", "UN", "XA", "XB", "ZZ", "QO", "IM", "AC", "CQ", "TA"})
 
 
-#: The languages whose names are looked for. What is of a country is called by one of them.
+#: The languages whose names are detected. They are also words for things from a country.
 _LANGUAGES = frozenset(
     re.findall(
         r"\w+",
@@ -294,7 +293,7 @@ _LANGUAGES = frozenset(
 
 @lru_cache(maxsize=512)
 def meanings(key: str) -> frozenset[str]:
-    """The keys that a name of this key may also stand for: of a language, the territories whose language it is."""
+    """The further keys of a name: for a language, the territories where it is an official language."""
     if key not in _LANGUAGES:
         return frozenset({key})
     from babel.core import get_global
@@ -308,7 +307,7 @@ def meanings(key: str) -> frozenset[str]:
 
 
 def agree(one: Name, other: Name) -> bool:
-    """Whether two names of a class may stand for the same thing, or for a territory and its language."""
+    """Whether two names of a class may refer to the same thing, or to a territory and its language."""
     if one.keys & other.keys:
         return True
     if one.kind != "territory":
@@ -317,8 +316,8 @@ def agree(one: Name, other: Name) -> bool:
 
 
 def names_in(text: str, languages: Iterable[str]) -> list[Name]:
-    """The names in a text that may be in several languages, each place once: what it stands for in any of them. Other
-    endings are sure in the likeliest language alone, which is the first."""
+    """The names in a text in one of several possible languages, each position once, with the keys in all languages.
+    Names with other endings are sure only in the first, most probable language."""
     lexicons = [one for language in languages if (one := lexicon(language)) is not None]
     found: dict[tuple[int, int, str], Name] = {}
     for at, one in enumerate(lexicons):
@@ -331,7 +330,7 @@ def names_in(text: str, languages: Iterable[str]) -> list[Name]:
 
 
 def names_of(text: str, words: Lexicon, *, exact: bool) -> Iterator[Name]:
-    """The names of a lexicon in a text; `exact`: other endings are not sure."""
+    """The names of a lexicon in a text. With `exact`, names with other endings are not sure."""
     if words.language == "en":
         for match in _SPRING.finditer(text):
             yield Name(match.end() - len(match[1]), match.end(), "month", frozenset({_SPRING_KEYS[match[1]]}), True)
@@ -367,7 +366,7 @@ def names_of(text: str, words: Lexicon, *, exact: bool) -> Iterator[Name]:
 
 @lru_cache(maxsize=8)
 def _tokens(text: str) -> tuple[list[tuple[int, int]], list[str]]:
-    """The places of the tokens of a text, and the tokens, folded."""
+    """The positions of the tokens of a text, and the folded tokens."""
     places = [match.span() for match in TOKEN.finditer(text)]
     if text.isascii():
         return places, TOKEN.findall(text.lower())
@@ -375,7 +374,7 @@ def _tokens(text: str) -> tuple[list[tuple[int, int]], list[str]]:
 
 
 def begins(text: str, start: int) -> bool:
-    """Whether a sentence may begin at this place."""
+    """Whether a sentence may start at this position."""
     before = text[max(start - 4, 0) : start]
     return (not before.strip() and start < 4) or (before.rstrip(" \u00a0\t")[-1:] or ".") in _ENDS
 

@@ -1,6 +1,6 @@
-"""ICU MessageFormat: the arguments of a message whose text depends on a number or on a word.
+"""ICU MessageFormat: the arguments of messages whose text depends on a number or a word.
 
-Each language has plural branches of its own, so a message is compared by what stands in any of its branches.
+Languages have different plural branches, so messages are compared by the union of their branches.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _PLURALS = {"zero", "one", "two", "few", "many", "other"}
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument of a message at its place.
+    """An argument of a message, with its position.
 
     Attributes:
-        shown: whether the text has its value there, as `{n}` or `#`, not only a choice by it.
+        shown: whether its value is inserted in the text, as by `{n}` or `#`, rather than only used for a choice.
     """
 
     start: int
@@ -35,10 +35,10 @@ class Message:
     """A part of a text with branches.
 
     Attributes:
-        arguments: in all branches; None where the grammar is broken.
-        words: argument -> the words among which it selects.
-        wrong: branches of a plural that no language has.
-        is_complete: whether each choice has the branch "other", without which programs fail.
+        arguments: the arguments in all branches; None for a syntax error.
+        words: argument -> the values of its select branches.
+        wrong: plural branches that do not exist in any language.
+        is_complete: whether each choice has the branch "other", which is mandatory.
     """
 
     start: int
@@ -51,7 +51,7 @@ class Message:
 
 @lru_cache(maxsize=8)
 def messages(text: str) -> tuple[Message, ...]:
-    """The outermost messages with branches, in order."""
+    """The top-level messages with branches, in order."""
     if "{" not in text:
         return ()
     found: list[Message] = []
@@ -64,7 +64,7 @@ def messages(text: str) -> tuple[Message, ...]:
 
 
 def _closing(text: str, start: int) -> int:
-    """The place behind the brace that closes the one at the start; the end of the text where none does."""
+    """The position after the brace that closes the one at the start; the end of the text if there is none."""
     depth = 0
     for match in _BRACE.finditer(text, start):
         depth += 1 if match[0] == "{" else -1
@@ -77,7 +77,7 @@ def _message(text: str, start: int, end: int) -> Message:
     from pyicumessageformat import Parser
 
     try:
-        # What is not a branch of ours to read, such as a select without "other", is not an error here.
+        # Unsupported branches, such as a select without "other", are not errors here.
         tree = Parser({"include_indices": True, "require_other": False}).parse(text[start:end])
     except SyntaxError:
         return Message(start, end, None, {})

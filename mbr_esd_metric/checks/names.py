@@ -1,7 +1,7 @@
-"""Weekdays, months and territories that the translation confuses with others of their class.
+"""Weekdays, months and territories that the translation confuses with others of the same class.
 
-One rule for all classes: what the source has and the translation lacks, and another one of the same class that the
-translation has and the source lacks, is an error on that other one. The names are CLDR's.
+The rule for all classes: if the source has a name that the translation lacks, and the translation has another name of
+the same class that the source lacks, this other name is an error. The names are from CLDR.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from mbr_esd_metric.checks.lexicons import (
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.prompting.languages import language_code, likely_languages
 
-#: The night before a day is also the one after the day before.
+#: The night before a day is also the night after the previous day.
 _NIGHT = re.compile(
     r"night|n[ao]ch?t|nuit|noche|noite|noapt|noc|ноч|ніч|ноќ|naktis|yö|öö|éj|gece|夜|晚|밤|晩|ليل|רات|लिल|रात",
     re.IGNORECASE,
 )
 
-#: A character that may stand for a territory whose name begins with it.
+#: A character that may abbreviate a territory whose name starts with it.
 _HAN = re.compile("[\u3400-\u9fff]")
 
 
 class Names(Check):
-    """`check/weekday`, `check/month`, `check/territory` (major): a name that the source does not have, where the source
-    has one of the same class that the translation lacks."""
+    """`check/weekday`, `check/month`, `check/territory` (major): a name that is not in the source, if the source
+    has a name of the same class that the translation lacks."""
 
     name = "names"
 
     def errors(self, source: str, translation: str, context: Context) -> Iterator[ErrorSpan]:
-        """The invented names of the translation."""
+        """The errors on added names in the translation."""
         if max(len(source), len(translation)) > LONGEST:
             return
         first = languages_of(source, context.source_language)
@@ -57,7 +57,7 @@ class Names(Check):
 
 
 def languages_of(text: str, language: str | None) -> tuple[str, ...]:
-    """The code of the language of a text, if it is known; else those of the languages that the text may be in."""
+    """The language code of a text if it is known, otherwise the codes of its possible languages."""
     return likely_languages(text) if language is None else (language_code(language),)
 
 
@@ -68,8 +68,8 @@ def invented(
     translation: str,
     languages: tuple[Sequence[str], Sequence[str]],
 ) -> Iterator[Name]:
-    """The names of a translation that its source lacks, as far as the source has as many of their class that the
-    translation lacks."""
+    """The names in a translation that the source lacks, at most as many as there are names of the class in the source
+    that the translation lacks."""
     for kind in sorted({one.kind for one in before if one.sure} & {one.kind for one in after if one.sure}):
         here, there = [one for one in before if one.kind == kind], [one for one in after if one.kind == kind]
         lost = _missing(here, there, source, translation, languages[1])
@@ -90,7 +90,7 @@ def _missing(
     text: str,
     languages: Sequence[str],
 ) -> list[Name]:
-    """The sure names of a text that are missing in another text, whose names and likely languages are given."""
+    """The sure names of a text that are missing from another text with the given names and possible languages."""
     folded, known = text.casefold(), {other.keys: other for other in others}.values()
     shown: dict[frozenset[str], bool] = {}
     found = []
@@ -106,15 +106,15 @@ def _missing(
 
 
 def _shown(name: Name, others: Sequence[Name], text: str, languages: Iterable[str]) -> bool:
-    """Whether a text may speak of what a name stands for: by a word that begins like one of its names, an abbreviation,
-    or the number of a month."""
+    """Whether a text may mention what a name refers to, by a word with the same prefix, an abbreviation, or the number
+    of a month."""
     if name.kind == "month" and any(int(one) == int(key) for one in re.findall(r"\d+", text) for key in name.keys):
         return True
     taken = [(one.start, one.end) for one in others if one.sure]
     tokens = []
     for match in TOKEN.finditer(text):
         if not any(start <= match.start() < end for start, end in taken):
-            # Two letters are an abbreviation with a point, or with a capital within a sentence.
+            # Two letters are an abbreviation if followed by a point, or capitalised within a sentence.
             short = len(match[0]) < 3 and text[match.end() : match.end() + 1] != "."
             if not (short and (match[0].islower() or begins(text, match.start()))):
                 tokens.append(fold(match[0]))

@@ -1,6 +1,6 @@
-"""Numbers in words, such as "two" and "zwanzig": those of CLDR's rules, as number-parser has them.
+"""Numbers in words, such as "two" and "zwanzig", from CLDR's rules as provided by number-parser.
 
-A word that is a number in one sense only and stands alone is *sure*, and so are tens with a unit ("twenty-five").
+A single word that unambiguously is a number is *sure*, and so are tens with a unit ("twenty-five").
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import product
 
 from mbr_esd_metric.checks.lexicons import TOKEN
 
-#: The languages whose number words are read, each with those that number-parser lacks.
+#: The supported languages, with number words that number-parser lacks.
 _MORE: dict[str, dict[int, str]] = {
     "bs": {}, "ca": {}, "el": {}, "en": {}, "es": {}, "hr": {}, "is": {}, "mk": {}, "nb": {},
     "pt": {}, "sr": {}, "uk": {2: "двоє", 3: "троє", 4: "четверо", 5: "пʼятеро"},
@@ -43,7 +43,7 @@ _MORE: dict[str, dict[int, str]] = {
     "ru": {2: "двое двоих", 3: "трое троих", 4: "четверо четверых", 5: "пятеро пятерых", 6: "шестеро", 7: "семеро"},
     "sk": {50: "päťdesiat", 60: "šesťdesiat", 70: "sedemdesiat", 80: "osemdesiat", 90: "deväťdesiat"}, "sv": {},
 }  # fmt: skip
-#: Words that mean something else as well.
+#: Ambiguous words.
 _UNSURE = {
     "da": "to fire",
     "es": "once",
@@ -55,16 +55,16 @@ _UNSURE = {
     "pt": "sete",
     "sv": "sex fyra",
 }
-#: What stands between a unit and tens that are one word; languages whose tens stand before a unit, as one word.
+#: The connector between a unit and tens in one word; languages with tens before the unit in one word.
 _BETWEEN, _JOINED = {"de": "und", "nl": "en", "da": "og"}, frozenset(("it", "nb", "sk", "sv"))
-#: Words between tens and a unit.
+#: Connectors between tens and a unit.
 _AND = frozenset(("and", "und", "y", "e", "et", "i", "och", "og", "и"))
 #: Within words: п'ять.
 _APOSTROPHES = {ord("'"): "\u02bc", ord("’"): "\u02bc"}
-#: Numbers that a unit follows, and the least that take others before them.
+#: Numbers that a unit may follow, and the smallest numbers that others may precede.
 _TENS, _HUNDRED = range(20, 100, 10), 100
 
-#: Chinese and Japanese numerals before what they count.
+#: Chinese and Japanese numerals before a counter.
 _NUMERALS = re.compile(
     "(?<![第几幾数數一二两兩三四五六七八九十百千万萬亿億零〇初\\d])([一二两兩三四五六七八九十]{1,3})"
     "(?=[个個只隻名位匹頭头枚冊册台辆輛軒歳岁次回件杯家间間张張条條座套双雙棵]|人(?!参)|つ|本(?!当|來|来|地|人|身|国|國)"
@@ -75,7 +75,7 @@ _DIGITS = {one: at for at, one in enumerate("〇一二三四五六七八九")} |
 
 @dataclass(frozen=True, slots=True)
 class NumberWord:
-    """A number in words at its place; its value is None where it is not sure."""
+    """A number in words with its position; the value is None if it is not sure."""
 
     start: int
     end: int
@@ -84,7 +84,7 @@ class NumberWord:
 
 @lru_cache(maxsize=64)
 def number_words(language: str) -> Mapping[str, int]:
-    """The number words of a language, folded; empty where they are not known."""
+    """The folded number words of a language; empty if unknown."""
     language = {"no": "nb"}.get(language, language)
     if language not in _MORE:
         return {}
@@ -110,7 +110,7 @@ def number_words(language: str) -> Mapping[str, int]:
 
 @lru_cache(maxsize=8)
 def numbers_in_words(text: str, language: str) -> tuple[NumberWord, ...]:
-    """The numbers that a text of a language has in words, in order; "one" and "zero" only within others."""
+    """The numbers in words in a text of a language, in order; "one" and "zero" only within other numbers."""
     if language in ("ja", "zh"):
         found = (match for match in _NUMERALS.finditer(text) if match[1] != "一")
         return tuple(NumberWord(*match.span(1), _numeral(match[1])) for match in found)
@@ -121,7 +121,7 @@ def numbers_in_words(text: str, language: str) -> tuple[NumberWord, ...]:
 
 
 def _spaced(text: str, words: Mapping[str, int], unsure: frozenset[str]) -> Iterator[NumberWord]:
-    """Numbers of words between blanks or hyphens."""
+    """Numbers in words separated by spaces or hyphens."""
     run: list[tuple[int, int, int, str]] = []
     for match in TOKEN.finditer(text):
         token = match[0] if match[0].isascii() and match[0].islower() else match[0].casefold()
@@ -131,7 +131,7 @@ def _spaced(text: str, words: Mapping[str, int], unsure: frozenset[str]) -> Iter
             run[-1] = (run[-1][0], match.end(), *run[-1][2:])
             continue
         if run and (value is None or not joined):
-            # An ordinal follows tens: twenty-first.
+            # An ordinal after tens: twenty-first.
             ordinal = value is None and run[-1][2] in _TENS and text[run[-1][1] : match.start()] == "-"
             yield from _number([*run, run[-1]] if ordinal else run, unsure)
             run = []
@@ -141,7 +141,7 @@ def _spaced(text: str, words: Mapping[str, int], unsure: frozenset[str]) -> Iter
 
 
 def _number(run: list[tuple[int, int, int, str]], unsure: frozenset[str]) -> Iterator[NumberWord]:
-    """The number of several words in a row."""
+    """The value of several consecutive words."""
     values = [one[2] for one in run]
     if not run or (len(run) == 1 and values[0] < 2):
         return
@@ -154,7 +154,7 @@ def _number(run: list[tuple[int, int, int, str]], unsure: frozenset[str]) -> Ite
 
 
 def _numeral(text: str) -> int | None:
-    """The value of a Chinese numeral below 100; None of two in a row, such as 三四 (three or four)."""
+    """The value of a Chinese numeral below 100; None for approximate ones, such as 三四 (three or four)."""
     tens, mark, units = text.rpartition("十")
     if len(tens) > 1 or len(units) > 1:
         return None

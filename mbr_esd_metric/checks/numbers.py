@@ -1,7 +1,8 @@
-"""Numbers, in digits and in words, that a translation took for others.
+"""Numbers, in digits and in words, that the translation confuses with others.
 
-Decimal marks, thousands and scales of all languages are read, so that 35 million is 3500万. What a translator converts
-is not an error: times of day, years of two digits, centuries, decades, dates of another calendar, miles and the like.
+Decimal marks, thousands separators and scales of all languages are parsed, so that 35 million equals 3500万.
+Conversions are accepted: times of day, two-digit years, centuries, decades, dates in other calendars, miles and similar
+units.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from mbr_esd_metric.checks.templates import without_templates
 from mbr_esd_metric.checks.units import Quantity, agree, quantities
 from mbr_esd_metric.core.annotation import ErrorSpan
 
-#: Signs of another calendar, and the years between it and ours.
+#: Marks of other calendars -> offset in years from the Gregorian calendar.
 _CALENDAR = re.compile(r"गते|साल|वि\.? ?सं|พ\.ศ|民國|民国|令和|平成|昭和|هـ")
 _YEARS = {56, 57, 543, 621, 622}
-#: Behind and before an hour of the day, and behind hours that pass.
+#: Words after and before an hour of the day, and after a duration in hours.
 _CLOCK = re.compile(
     r"(?:\s?(?:[-–]|bis|to|and|und|until|till|à|a|до|y|et|e)\s?\d{1,2})?(?:[:.hч]\d\d|\s?(?:[ap]\.?\s?m\b|o['’]?\s?clock|uhr|h\b|heures?|horas?|ore\b|час|год\b|годин|時|时|點|点|시|hodin|godz"
     r"|óra|saat))",
@@ -35,7 +36,7 @@ _CLOCK_BEFORE = re.compile(
 )
 _PASSING = re.compile(r"[\s-]?(?:hours?|hrs|Stunden?|stündig)\b")
 _BEFORE_NOON = re.compile(r"(?:[:.]\d\d)?\s?a\.?\s?m\b", re.IGNORECASE)
-#: Numbers that another place of the world gives as others: sizes, inches and feet by marks, half hours.
+#: Contexts of numbers that differ between countries: sizes, marks for inches and feet, half hours.
 _LOCAL_AFTER = re.compile(r"\s?(?:['’′]\s?\d|[\"”″]|mpg\b|psi\b|GPA\b|折|l/100)")
 _LOCAL_BEFORE = re.compile(
     r"(?:\bsizes?|größe|taille|pointure|talla|размера?|サイズ|尺码|\bgrade\b.{0,6}|\bnote|notenschnitt von"
@@ -44,15 +45,15 @@ _LOCAL_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _ZONE = re.compile(r"\b(?:UTC|GMT|[ECMP][SD]T|[ECMP]T|CES?T|MES?Z|BST|IST|JST|МСК)\b")
-#: Floors, which some countries count from 0 and others from 1; emergency numbers.
+#: Floors, which are counted from 0 or from 1, and emergency numbers.
 _FLOOR = re.compile(
     r"floor|stock\b|etage|étage|planta|piso|piano|этаж|поверх|piętr|pat[rř]|våning|楼|階|层|층", re.IGNORECASE
 )
 _EMERGENCY = frozenset(("911", "112", "110", "119", "120", "999", "000", "111", "118"))
 _BARE = re.compile(r"[,.;:!?)]|$")
-#: What stands behind the numbers of a date or a time in Chinese and Japanese, and with a year.
+#: Characters after the numbers of dates and times in Chinese and Japanese, without and with years.
 _DATE, _YEAR = re.compile("[日号时時分点點]"), frozenset(("year",))
-#: Behind a temperature, and words that stand for a minus sign.
+#: Marks after a temperature, and words for a minus sign.
 _DEGREES = re.compile(r"\s?(?:°|degrees?|[Gg]rad\b|degr[éè]s|grad[oi]s?|градус|stopni|stup|度|℃|℉|[FC]\b)")
 _MINUS = re.compile(r"(?:^|[\s(])[-−–](?=\d)")
 _BELOW = re.compile(
@@ -60,17 +61,17 @@ _BELOW = re.compile(
     r"|under|unter|bajo|sous|sotto|ниже|нижче",
     re.IGNORECASE,
 )
-#: Before the number of a version; a result of a match; scripts in which a result may read the other way round.
+#: Words before a version number; match results; scripts in which results may be written in reverse order.
 _VERSION = re.compile(
     r"(?:\bv|version|версі?и[яиюй]|versión|versione|verze|wersj\w|バージョン|版本)\.?\s?$", re.IGNORECASE
 )
 _RESULT = re.compile(r"(?<![\d:.,/-])(\d{1,2})\s?[-–:]\s?(\d{1,2})(?![\d:./-]|\s?%)")
 _RESULT_WORD = re.compile(r"\b(?:score|result)\W{1,3}(?=\d)", re.IGNORECASE)
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff]")
-#: A letter of a script whose scales are all read.
+#: A letter of a script whose scales are all supported.
 _READ = re.compile("[A-Za-zÀ-ɏḀ-ỿͰ-ϿЀ-ӿ\u3040-\u30ff\u3400-\u9fff가-힣]")
-#: Words by which a text shows a number without its number word: beginnings of four letters and more, shorter words, and
-#: characters of Chinese and Japanese.
+#: Words that express a number other than by its number word: prefixes of at least four letters, shorter words, and
+#: Chinese and Japanese characters.
 _RELATED = {
     2: "seco segu both pair coup doub twic twin half halv halb beid paar dopp zwot ambo entram bis втор оба обе обои "
     "пара пары паре пару двой двоя двух друг drug druh para obaj obie obě ande andr båda begg twee dubb kéts másod "
@@ -89,7 +90,7 @@ _RELATED = {
 }  # fmt: skip
 _SHORT, _HUNDRED = 4, 100
 _CHINESE, _CHINESE_SCALE = ("", *"一二三四五六七八九"), re.compile(r"(?<![\d百千万萬亿億余多几])[百千万萬亿億]")
-#: Words of hours, halves and dozens, beside which a number may be another one.
+#: Words for hours, halves and dozens, next to which a number may differ.
 _HOURS = re.compile(
     r"\b(?:o['’]?clock|past|quarter|half|[ap]\.?m|uhr|halb\w*|viertel\w*|heures?|demie?|quart|las|media|cuarto|час\w*"
     r"|половин\w*|четверт\w*|dozens?|dutzend|tuzin\w*|дюжин\w*|douzaines?|docenas?|dozzin\w|tucet\w*|dussin|dusin|ore|mezzo|mezza|hora|horas|meia|kl|halv|kwart|godzin\w*|hodin\w*)\b|[点點時时시半]",
@@ -98,13 +99,13 @@ _HOURS = re.compile(
 
 
 class Numbers(Check):
-    """`check/number` (major): a number that the source does not have, where the source has one that the translation
+    """`check/number` (major): a number that is not in the source, if the source has a number that the translation
     lacks."""
 
     name = "numbers"
 
     def errors(self, source: str, translation: str, context: Context) -> Iterator[ErrorSpan]:
-        """The invented numbers of the translation."""
+        """The errors on added numbers in the translation."""
         source, translation = without_templates(source), without_templates(translation)
         languages = languages_of(source, context.source_language)
         before, after = numbers(source, languages), numbers(translation)
@@ -124,7 +125,7 @@ class Numbers(Check):
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """A text with its numbers."""
+    """A text and its numbers."""
 
     text: str
     numbers: Sequence[Number]
@@ -136,7 +137,7 @@ class _Side:
         return bool(hour) and not _PASSING.match(self.text, one.end)
 
     def local(self, one: Number) -> bool:
-        """Whether a number may be another one in another place of the world."""
+        """Whether a number may differ between countries."""
         before = self.text[max(one.start - 12, 0) : one.start]
         return self.text[one.start : one.end] == "9/11" or bool(
             _LOCAL_AFTER.match(self.text, one.end) or _LOCAL_BEFORE.search(before)
@@ -144,10 +145,10 @@ class _Side:
 
 
 def _invented(source: _Side, translation: _Side, context: Context) -> list[Number]:
-    """The numbers of the translation that the source lacks, where it has others that the translation lacks; none where
-    one may be converted to another."""
+    """The numbers in the translation that the source lacks, if it has others that the translation lacks; empty if one
+    may be a conversion of another."""
     before, after = [*source.numbers], [*translation.numbers]
-    if ("月" in source.text) != ("月" in translation.text):  # months are names elsewhere
+    if ("月" in source.text) != ("月" in translation.text):  # other languages write months as names
         before = [one for one in before if source.text[one.end : one.end + 2].strip()[:1] != "月"]
         after = [one for one in after if translation.text[one.end : one.end + 2].strip()[:1] != "月"]
     if all(_explained(one, translation, _Side(source.text, before)) for one in after):
@@ -174,13 +175,13 @@ def _invented(source: _Side, translation: _Side, context: Context) -> list[Numbe
     )
     lost = [one for one in lost if not _shown(one, translation.text, languages[1])]
     invented = [one for one in invented if not _shown(one, source.text, languages[0])]
-    if len(invented) > len(lost):  # some of them may be words in the source
+    if len(invented) > len(lost):  # some of them may be written as words in the source
         invented = [one for one in invented if one.scaled or not one.parts or max(one.parts) > 12]
     return invented if lost else []
 
 
 def _explained(one: Number, side: _Side, others: _Side) -> bool:
-    """Whether the numbers of another text say the same, or what a number may be converted to."""
+    """Whether the numbers of another text include the number, or a conversion of it."""
     if one.parts and one.parts <= {part for other in others.numbers for part in other.parts}:
         return True
     written = re.sub(r"\D", "", others.text) if len(one.digits) > 4 else ""
@@ -195,7 +196,7 @@ def _explained(one: Number, side: _Side, others: _Side) -> bool:
 
 
 def _unread(one: Number, side: _Side, other: Number, others: _Side) -> bool:
-    """Whether two numbers may be one, as a scale that is not read may stand by one of them."""
+    """Whether two numbers may be equal, because one of them may have an unsupported scale."""
     if one.scaled == other.scaled or one.digits.strip("0") != other.digits.strip("0"):
         return False
     plain, text = (other, others.text) if one.scaled else (one, side.text)
@@ -205,14 +206,14 @@ def _unread(one: Number, side: _Side, other: Number, others: _Side) -> bool:
 
 
 def _same_year(a: int, b: int) -> bool:
-    """Whether two numbers may be one year, or a year and its century."""
+    """Whether two numbers may be the same year, or a year and its century."""
     low, high = sorted((a, b))
     year = 10 <= low < 100 and 1000 <= high <= 2100
     return year and ((high - low) % 100 == 0 or (high % 100 == 0 and high // 100 + 1 == low))
 
 
 def _same_hour(one: Number, side: _Side, other: Number, others: _Side) -> bool:
-    """Whether two numbers may be one time of day."""
+    """Whether two numbers may be the same time of day."""
     hours = any(abs(a - b) == 12 and max(a, b) <= 24 for a, b in product(one.parts, other.parts))
     if not hours or not (side.clock(one) or others.clock(other)):
         return False
@@ -227,8 +228,8 @@ def _same_hour(one: Number, side: _Side, other: Number, others: _Side) -> bool:
 def _not_converted(
     lost: list[Number], invented: list[Number], first: _Side, second: _Side, context: Context
 ) -> tuple[list[Number], list[Number]]:
-    """The numbers that no conversion explains: of temperatures, of shares to percent, or of units. One that counts a
-    unit which the other text lacks may be any number of another unit there."""
+    """The numbers that are not explained by a conversion of temperatures, of fractions to percentages, or of units. A
+    number with a unit that the other text lacks may be any number with another unit there."""
     for one, two in product([*lost], [*invented]):
         if _DEGREES.match(first.text, one.end) and _DEGREES.match(second.text, two.end) and _same_heat(one, two):
             return [], []
@@ -239,19 +240,19 @@ def _not_converted(
     counted = _counted_units(first.text, before), _counted_units(second.text, after)
     foreign = any(not _shared(unit, others) for one in lost if (unit := counted[0].get(one.start)))
     strange = {one for one in invented if (unit := counted[1].get(one.start)) and not _shared(unit, units)}
-    if foreign or strange:  # a number that was converted has a unit behind it
+    if foreign or strange:  # a converted number is followed by a unit
         bare = [one for one in invented if one.start in counted[1] or _BARE.match(second.text, one.end)]
         invented = [one for one in bare if one not in strange]
     return lost, invented
 
 
 def _shared(unit: Name, others: Sequence[Name]) -> bool:
-    """Whether another text has a unit, or one that is called like it."""
+    """Whether another text has a unit, or one with the same name."""
     return any(agree(unit, other) for other in others)
 
 
 def _counted_units(text: str, found: Sequence[Quantity]) -> dict[int, Name]:
-    """Where a number of a text begins -> the unit that it counts; not of a date or a time of day."""
+    """Start of a number -> its unit; without dates and times of day."""
     return {
         one.start: one.unit
         for one in found
@@ -263,12 +264,12 @@ def _counted_units(text: str, found: Sequence[Quantity]) -> dict[int, Name]:
 
 
 def _shares(side: _Side, numbers: Sequence[Number]) -> set[Fraction]:
-    """The numbers with a sign of percent behind them."""
+    """The numbers followed by a percent sign."""
     return {value for one in numbers if "%" in side.text[one.end : one.end + 2] for value in one.values}
 
 
 def _parts_of_whole(numbers: Sequence[Number]) -> set[Fraction]:
-    """The percent of fractions, and of one number in another (3 in 4 people)."""
+    """The percentages of fractions and of ratios (3 in 4 people)."""
     found = {100 * value for one in numbers for value in one.values}
     return found | {
         100 * a / b for one, two in product(numbers, numbers) for a, b in product(one.values, two.values) if b
@@ -276,7 +277,7 @@ def _parts_of_whole(numbers: Sequence[Number]) -> set[Fraction]:
 
 
 def _same_heat(one: Number, two: Number) -> bool:
-    """Whether two temperatures are one, in Fahrenheit and in Celsius."""
+    """Whether two temperatures are equal, one in Fahrenheit and one in Celsius."""
     return any(
         abs((hot - 32) * 5 / 9 - cold) <= max(Fraction(3), abs(cold) / 10)
         for a, b in product(one.values, two.values)
@@ -285,8 +286,8 @@ def _same_heat(one: Number, two: Number) -> bool:
 
 
 def _signs(source: str, translation: str, before: Sequence[Number], after: Sequence[Number]) -> list[Number]:
-    """Numbers whose meaning changed with their digits kept: a temperature without its minus sign, the result of a match
-    the other way round, another order of a version's numbers."""
+    """Numbers with the same digits but another meaning: a temperature without its minus sign, a reversed match result,
+    a version with its parts in another order."""
     cold = [_minus(source, one) for one in before], [_minus(translation, one) for one in after]
     if any(cold[0]) != any(cold[1]) and len(before) == len(after) == 1 and before[0].values & after[0].values:
         warm = translation if any(cold[0]) else source
@@ -320,8 +321,8 @@ def _minus(text: str, one: Number) -> bool:
 
 
 def _invented_word(source: str, translation: str, context: Context) -> Number | None:
-    """The only number of the translation that the source lacks, where the source has one alone that the translation
-    lacks, and one of the two is a word."""
+    """The only number in the translation that the source lacks, if the source has exactly one number that the
+    translation lacks, and one of the two is a word."""
     languages = languages_of(source, context.source_language)
     before = _with_words(source, numbers(source, languages), languages)
     if not before:
@@ -344,7 +345,7 @@ def _invented_word(source: str, translation: str, context: Context) -> Number | 
 
 
 def _unmatched(side: _Side, others: _Side) -> list[Number]:
-    """The numbers of a text that the other one does not have, not even as a part of another (1,75 m as "one metre
+    """The numbers of a text that the other text does not have, not even as part of another number (1,75 m as "one metre
     seventy-five")."""
     said = {*map(int, re.findall(r"\d+", others.text)), *(int(value) for one in others.numbers for value in one.values)}
     found = []
@@ -356,7 +357,7 @@ def _unmatched(side: _Side, others: _Side) -> list[Number]:
 
 
 def _with_words(text: str, digits: Sequence[Number], languages: Sequence[str]) -> list[Number]:
-    """The numbers of a text in digits and words; none of them where one cannot be read."""
+    """The numbers of a text in digits and words; empty if one of them cannot be parsed."""
     words = numbers_in_words(text, languages[0]) if languages else ()
     found = [*digits]
     for one in words:
@@ -369,7 +370,7 @@ def _with_words(text: str, digits: Sequence[Number], languages: Sequence[str]) -
 
 
 def _shown(number: Number, text: str, languages: Sequence[str]) -> bool:
-    """Whether a text may speak of a number in another word, such as an ordinal or "both", or in Chinese numerals."""
+    """Whether a text may express a number in other words, such as an ordinal or "both", or in Chinese numerals."""
     tokens = [fold(one) for one in TOKEN.findall(text)]
     for value in number.values:
         if value >= _HUNDRED and value % _HUNDRED == 0 and _CHINESE_SCALE.search(text):

@@ -1,7 +1,7 @@
-"""Numbers in digits of any script, with the scale that follows them (million, 万), as fractions, and as Roman numerals.
+"""Numbers in digits of any script, with a following scale (million, 万), as fractions, and as Roman numerals.
 
-What a number may mean depends on the language: 1.500 is 1500 or 1.5, a billion 10^9 or 10^12. All of it is read, unless
-the language is known.
+The value of a number depends on the language: 1.500 is 1500 or 1.5, and a billion is 10^9 or 10^12. All possible values
+are considered, unless the language is known.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ _VULGAR = {
     "½": Fraction(1, 2), "⅓": Fraction(1, 3), "⅔": Fraction(2, 3), "¼": Fraction(1, 4), "¾": Fraction(3, 4),
     "⅛": Fraction(1, 8), "⅜": Fraction(3, 8), "⅝": Fraction(5, 8), "⅞": Fraction(7, 8),
 }  # fmt: skip
-#: Digits with what may stand between them: decimal marks, thousands, and the marks of dates, times and ratios.
+#: Digits with separators: decimal marks, thousands separators, and those of dates, times and ratios.
 _NUMBER = re.compile(
     r"(?P<whole>\d{1,3}) (?P<top>\d{1,2})/(?P<bottom>[1-9]\d?)(?![\d/])"
     r"|(?P<digits>\d{1,40}(?:[.,'’٫٬．，·:/]\d{1,40}|(?<!\d\d\d\d)[\u00a0\u202f\u2009 ]\d{3}(?!\d)){0,9})"
     r"(?P<part>[½⅓⅔¼¾⅛⅜⅝⅞])?"
     r"|(?P<vulgar>[½⅓⅔¼¾⅛⅜⅝⅞])"
 )
-#: What a number begins with: found faster than a number.
+#: The start of a number, which is faster to find than the number.
 _FIRST = re.compile(r"[\d½⅓⅔¼¾⅛⅜⅝⅞]")
 _MARKS = str.maketrans("．٫·，٬’\u00a0\u202f\u2009", "...,,'   ")
-#: Languages with a decimal point, in which three digits after a comma are thousands.
+#: Languages with a decimal point, in which a comma before three digits separates thousands.
 _POINT = frozenset(("en", "zh", "ja", "ko", "th", "he"))
-#: What multiplies the number before it, in Chinese, Japanese and Korean.
+#: Scales of Chinese, Japanese and Korean: factors of the preceding number.
 _EAST = {
     "百": 100, "千": 1000, "万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8, "兆": 10**12,
     "백": 100, "천": 1000, "만": 10**4, "억": 10**8, "조": 10**12,
 }  # fmt: skip
 _EASTERN = re.compile(f" ?[余多几幾来來數数]?([{''.join(_EAST)}]+)(?! ?[分])")
-#: The same in other languages: what it may mean, and how it is written.
+#: Scales of other languages: possible values, and written forms.
 _WESTERN: dict[tuple[int, ...], str] = {
     (100,): "hundred|hundert|सौ",
     (1000,): (
@@ -69,14 +69,14 @@ _SCALE = re.compile(
     re.IGNORECASE,
 )
 _FACTORS = tuple(_WESTERN)
-#: A scale that may stand for two numbers together: 3 to 5 million.
+#: A range whose scale applies to both numbers: 3 to 5 million.
 _TOGETHER = 8
-#: Tenths in Chinese: of the price that is left, and of all.
+#: Tenths in Chinese: of the discounted price, and of the total.
 _DISCOUNT, _TENTHS = re.compile(" ?折"), re.compile(" ?成(?!都|员|員|功|立|年)")
 _BLANKS = " \u00a0\u202f-\t\n"
 _ROMAN = re.compile(r"(?<![\w.])(?:X?(?:I{2,3}|I[VX]|VI{0,3})|XI{0,3}|XXI{0,3})(?![\w'’-]|\.\w)")
 _ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10}
-#: The most numbers of a text that are read.
+#: The maximum number of numbers per text.
 MANY = 200
 
 
@@ -85,11 +85,11 @@ class Number:
     """A number of a text.
 
     Attributes:
-        start, end: its digits.
-        after: where the scale behind it ends.
-        values: what it may mean (1.500 is 1500 or 1.5); nothing of a time, a ratio or most dates.
-        parts: its groups of digits, where these may be those of a date, a time or the like.
-        digits: all of them, in ASCII.
+        start, end: the span of its digits.
+        after: the end of the following scale.
+        values: its possible values (1.500 is 1500 or 1.5); empty for times, ratios and most dates.
+        parts: its groups of digits, if it may be a date, a time or similar.
+        digits: all digits, in ASCII.
         scaled: whether a scale follows.
         roman: whether it is a Roman numeral.
     """
@@ -106,7 +106,7 @@ class Number:
 
 @lru_cache(maxsize=8)
 def numbers(text: str, languages: tuple[str, ...] = ()) -> tuple[Number, ...]:
-    """The first `MANY` numbers of a text and one more, in order; `languages` are those that it may be in."""
+    """The first `MANY` numbers of a text and one more, in order; `languages` are the possible languages of the text."""
     point, english = {*languages} <= _POINT and bool(languages), languages == ("en",)
     found: list[Number] = []
     at = 0
@@ -146,11 +146,11 @@ def _read(text: str, match: re.Match[str], *, point: bool) -> Number:
 
 
 def _values(groups: Sequence[str], marks: Sequence[str], *, point: bool) -> frozenset[Fraction]:
-    """What groups of digits with marks between them may mean; with a decimal point, a comma is a mark of thousands."""
+    """The possible values of groups of digits with separators; with a decimal point, commas separate thousands."""
     values: set[Fraction] = set()
     first, *rest = map(len, groups)
     one_mark, plain = len({*marks}) == 1, not {*marks} & {*":/"}
-    # In India all groups but the last have two digits.
+    # In India, all groups except the last have two digits.
     thousands = one_mark and plain and first <= 3 and rest[-1] == 3 and {*rest[:-1]} <= {2, 3}
     if not rest or thousands:
         values.add(Fraction(int("".join(groups))))
@@ -163,7 +163,7 @@ def _values(groups: Sequence[str], marks: Sequence[str], *, point: bool) -> froz
 
 
 def _parts(groups: Sequence[str], marks: Sequence[str], values: frozenset[Fraction]) -> frozenset[int]:
-    """The groups of digits, where they may be numbers each: not of a decimal that can be no date and no time."""
+    """The groups of digits if each may be a number, unless it is a decimal that cannot be a date or a time."""
     if len(groups) == 2 and marks[0] in ".,'" and values:
         first, second = map(int, groups)
         time = first < 25 and len(groups[1]) == 2 and second < 60
@@ -174,7 +174,7 @@ def _parts(groups: Sequence[str], marks: Sequence[str], values: frozenset[Fracti
 
 
 def _scaled(text: str, number: Number, *, english: bool) -> Number:
-    """The number with the scale behind it, and with what follows a Chinese scale (8万4千)."""
+    """The number with the following scale, and with the numbers after a Chinese scale (8万4千)."""
     pieces: list[tuple[Fraction, str]] = []
     values, end = number.values, number.end
     while (
@@ -204,7 +204,7 @@ def _scaled(text: str, number: Number, *, english: bool) -> Number:
 
 
 def _eastern(pieces: Sequence[tuple[Fraction, str]]) -> Fraction:
-    """The value of numbers with Chinese scales behind them: 3千5百万 is 35,000,000."""
+    """The value of numbers with Chinese scales: 3千5百万 is 35,000,000."""
     total = section = Fraction(0)
     for value, scales in pieces:
         part = value
@@ -222,7 +222,7 @@ def _eastern(pieces: Sequence[tuple[Fraction, str]]) -> Fraction:
 
 
 def roman_numerals(text: str) -> list[Number]:
-    """The Roman numerals from II to XXIII of a text."""
+    """The Roman numerals from II to XXIII in a text."""
     found = []
     for match in _ROMAN.finditer(text):
         if len(match[0]) > 1:

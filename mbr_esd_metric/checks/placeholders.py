@@ -1,5 +1,5 @@
-"""Placeholders of texts that a program fills, in the syntaxes of printf, Qt, Python, Ruby, Symfony, Fluent, Mustache
-and shells."""
+"""Placeholders of message templates, in the syntaxes of printf, Qt, Python, Ruby, Symfony, Fluent, Mustache and
+shells."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PERCENT = re.compile(
     r"(?:hh?|ll?|I64|[qLjzt])?(?P<type>[diouxXeEfFgGaAcCsSp@])(?![A-Za-z_0-9])"
     r"|L?(?P<qt>\d{1,2})(?![A-Za-z0-9_$])|(?P<n>n)(?![A-Za-z0-9_]))"
 )
-#: Conversions of printf by what they print.
+#: Type of the printed value -> conversions of printf.
 _TYPES = {
     **dict.fromkeys("diouxX", "integer"),
     **dict.fromkeys("eEfFgGaA", "real"),
@@ -34,18 +34,19 @@ _SPECIFICATION = re.compile(r"(?:.?[<>=^])?[-+ ]?#?0?\d{0,4}[,_]?(?:\.\d{1,4})?[
 _FORMATTED = re.compile(
     r"\s*([\w.-]{1,60})\s*,\s*(?:number|date|time|spellout|ordinal|duration|list)\b[^{}]*|(\d{1,2}),-?\d{1,3}(?::.*)?"
 )
-#: What precedes braces that are not a placeholder: a command of TeX, an index or exponent, or a regular expression.
+#: Text before braces that are not placeholders: TeX commands, indices and exponents, regular expressions.
 _NO_PLACEHOLDER = re.compile(r"(?:\\[A-Za-z]{1,30}\*?(?:\[[^\]{}]{0,60}\]|\{[^{}]{0,60}\}){0,3}|[_^\]\\]|\\[dws])$")
 
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """A placeholder at its place.
+    """A placeholder with its position.
 
     Attributes:
-        syntax: what its kind is called, such as "printf".
-        argument: its name or number; "" of the next one in the order of the text.
-        type: of printf, what it prints: "integer", "real", "text" ...; "" where the syntax does not say.
+        syntax: the name of its syntax, such as "printf".
+        argument: its name or number; "" for the next argument in text order.
+        type: for printf, the type of the printed value: "integer", "real", "text" ...; "" if the syntax does not have
+            types.
     """
 
     start: int
@@ -56,7 +57,8 @@ class Placeholder:
 
 
 def percent_placeholders(text: str) -> Iterator[Placeholder]:
-    """Those that begin with a percent sign, in order. One behind a number or a placeholder in braces means percent."""
+    """The placeholders with a percent sign, in order. After a number or a placeholder in braces, the sign means
+    percent."""
     last = 0
     for match in _PERCENT.finditer(text) if "%" in text else ():
         start, end = match.span()
@@ -67,7 +69,7 @@ def percent_placeholders(text: str) -> Iterator[Placeholder]:
         last = end
         kind = match.lastgroup or ""
         if match["type"]:
-            # A width that is an argument itself moves the numbers of the others.
+            # A width given as an argument shifts the numbers of the following arguments.
             kind = "printf*" if match["star"] == "*" else "printf"
             if text[end : end + 1] in ("'", "’") and text[end + 1 : end + 3].isalpha() and match["type"] in "dc":
                 continue  # as in 5 %d'articles
@@ -77,7 +79,7 @@ def percent_placeholders(text: str) -> Iterator[Placeholder]:
 
 
 def brace_placeholders(text: str) -> Iterator[Placeholder]:
-    """Those in braces, in order, but for messages of ICU with branches."""
+    """The placeholders in braces, in order, except ICU messages with branches."""
     for match in _BRACES.finditer(text) if "{" in text else ():
         start, end = match.span()
         if text[max(start - 1, 0) : start] == "%" or _NO_PLACEHOLDER.search(text, max(start - 100, 0), start):
@@ -100,7 +102,7 @@ def brace_placeholders(text: str) -> Iterator[Placeholder]:
 
 
 def _field(content: str) -> str | None:
-    """The field that these contents of braces name, in Python's grammar and those like it; None if they name none."""
+    """The field name in braces, in the syntax of Python and similar ones; None if there is none."""
     try:
         ((_, field, specification, _),) = Formatter().parse("{" + content + "}")
     except ValueError:
@@ -110,7 +112,7 @@ def _field(content: str) -> str | None:
     return field.strip() if _SPECIFICATION.fullmatch(specification or "") else None
 
 
-#: Directive of a date's format -> what it shows.
+#: Directive of a date format -> the component that it shows.
 _SHOWN = {
     **dict.fromkeys("dej", "day"),
     **dict.fromkeys("bBhm", "month"),
@@ -132,8 +134,8 @@ _KNOWN = {*_SHOWN, *_WHOLE, *"aApPSsuUVWwzZntf"}
 
 
 def date_parts(text: str) -> dict[str, tuple[int, int]] | None:
-    """What the format of a date or time shows -> its place; None for a text that is not such a format, or whose
-    directives depend on the user's language."""
+    """Component of a date or time -> its position in a date format; None if the text is not a date format, or its
+    directives depend on the locale."""
     every = list(_DATE.finditer(text)) if "%" in text else []
     directives = [match for match in every if match[1] != "%"]
     if 2 * len(every) - len(directives) != text.count("%"):
@@ -152,7 +154,7 @@ def date_parts(text: str) -> dict[str, tuple[int, int]] | None:
 
 
 def numbered(placeholders: Sequence[Placeholder], first: int) -> list[Placeholder]:
-    """The placeholders with numbers from `first` in the place of what takes the next argument."""
+    """The placeholders, with those for the next argument numbered from `first`."""
     numbers = iter(range(first, first + len(placeholders)))
     return [
         one if one.argument else Placeholder(one.start, one.end, one.syntax, str(next(numbers)), one.type)

@@ -1,4 +1,4 @@
-"""Repetition: a word twice in a row."""
+"""Repetition: a repeated word."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from mbr_esd_metric.checks.templates import without_templates
 from mbr_esd_metric.core.annotation import ErrorSpan
 from mbr_esd_metric.prompting.languages import language_code
 
-#: A word and the same once more.
+#: A word that is followed by the same word.
 _REPEATED = re.compile(r"(?<![\w'’-])([^\W\d_]+)[ \u00a0]{1,3}(\1)(?![\w'’-])", re.IGNORECASE)
-#: The same, more widely, in a source that may have a reason for it.
+#: A more permissive pattern for repetitions in the source, which justify those in the translation.
 _REPEATED_SOURCE = re.compile(r"(?<!\w)(\S{1,40})[\s,.!?-]{1,3}\1(?!\w)|([\u3040-\u9fff]{2,4})\2", re.IGNORECASE)
-#: Words that no sentence of their language has twice in a row, and that are not words in languages that repeat them.
+#: Words that are never repeated in their language, and that do not exist in languages where they would be repeated.
 _NEVER = frozenset(
     re.findall(
         r"\w+",
@@ -31,14 +31,14 @@ _NEVER = frozenset(
         """,
     )
 )
-#: Languages that repeat a word for emphasis at most, which the words below are for.
+#: Languages that repeat words only for emphasis; the following words are exceptions.
 _RARELY = frozenset({"en", "de", "nl", "sv", "da", "nb", "nn", "no", "fr", "pl", "cs", "sk"})
 _EMPHASIS = re.compile(
     r"(?:real|tru|utter|total|absolut|very|always|never|again|super|extrem|vraiment|toujours|jamais|beaucoup|wirklich"
     r"|immer|wieder|niemals|lange|echt|heel|altijd|väldigt|verkligen|meget|virkelig|bardzo|naprawd|velmi|opravdu|please"
     r"|thank|danke|merci|hurra|bravo|hello|million|billion|tausend)"
 )
-#: Words of these languages that grammar may put twice in a row, as in "die, die die Stadt" and "que vous vous".
+#: Words of these languages that may grammatically be repeated, as in "die, die die Stadt" and "que vous vous".
 _TWICE = frozenset(
     re.findall(
         r"\w+",
@@ -52,18 +52,18 @@ _TWICE = frozenset(
         """,
     )
 )
-#: The fewest letters of a word that is not a particle or sound.
+#: The minimum length of words that are not particles or interjections.
 _LONG = 3
 
 
 class Repetition(Check):
-    """`check/repetition` (minor): a word twice in a row, where the source repeats none. Most languages repeat words on
-    purpose, so it is a word such as an article; or any long word where the language is known to repeat none."""
+    """`check/repetition` (minor): a repeated word, if the source has no repetition. Because many languages repeat words
+    on purpose, it only covers words such as articles; and any long word in languages known not to repeat words."""
 
     name = "repetition"
 
     def errors(self, source: str, translation: str, context: Context) -> Iterator[ErrorSpan]:
-        """The second of two equal words."""
+        """The errors on the second of two equal words."""
         if not _REPEATED.search(translation):
             return
         if _REPEATED_SOURCE.search(without_templates(source)):
@@ -71,7 +71,7 @@ class Repetition(Check):
         language = language_code(context.target_language) if context.target_language else None
         for match in _REPEATED.finditer(without_templates(translation)):
             first, word = match[1], match[2]
-            # A name may begin with the word before it: in der Der Spiegel.
+            # A name may start with the preceding word: in der Der Spiegel.
             same = first == word or (first[1:] == word[1:] and first[0].isupper())
             never = word in _NEVER
             rarely = language in _RARELY and len(word) >= _LONG and word.islower() and word not in _TWICE

@@ -1,4 +1,4 @@
-"""Tags of HTML and XML that a translation lost or invented."""
+"""HTML and XML tags that the translation omits or adds."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from mbr_esd_metric.checks.items import Item, blanked, differences
 from mbr_esd_metric.checks.messageformat import messages
 from mbr_esd_metric.core.annotation import ErrorSpan
 
-#: A tag, or what looks like one, also written with entities.
+#: A tag or a similar text, also written with entities.
 _TAG = re.compile(
     r"(?:<|&lt;)(?P<close>/?)(?P<name>[a-z0-9][\w:.-]{0,60})"
     r"(?P<attributes>(?:\s{1,9}[\w:@.-]{1,60}(?:\s{0,9}=\s{0,9}(?:\"[^\"<>]*\"|'[^'<>]*'|&quot;[^<>]*?&quot;))?){0,20})"
     r"\s{0,9}(?P<empty>/?)(?:>|&gt;)",
     re.IGNORECASE,
 )
-#: Names of HTML that are not words, so that a tag alone is a tag.
+#: HTML element names that are not words, so that a single tag is certainly a tag.
 _HTML = frozenset(
     re.findall(
         r"\w+",
@@ -34,14 +34,14 @@ _SAME = {"b": "strong", "i": "em", "s": "del", "strike": "del"}
 
 
 class Tags(Check):
-    """`check/tag` (major): a tag that is invented, in the translation; one that is lost, in the source, unless another
-    one replaces it. Attributes may differ, and tags of one meaning such as `<b>` and `<strong>`; a name in angle
-    brackets that is not a tag, such as `<Enter>`, is a word."""
+    """`check/tag` (major): an added tag, marked in the translation; an omitted one, marked in the source unless an
+    added one replaces it. Attributes may differ, and equivalent tags such as `<b>` and `<strong>` are equal. Words in
+    angle brackets that are not tags, such as `<Enter>`, are ignored."""
 
     name = "tags"
 
     def errors(self, source: str, translation: str, context: Context) -> Iterator[ErrorSpan]:
-        """The tags that differ."""
+        """The errors in tags."""
         if not any(sign in text for sign in ("<", "&lt;") for text in (source, translation)):
             return
         before, after = _tags(without_addresses(source)), _tags(without_addresses(translation))
@@ -53,7 +53,7 @@ class Tags(Check):
 
 @dataclass(frozen=True, slots=True)
 class _Tag:
-    """A tag at its place, with its name without attributes, and whether it is one for certain."""
+    """A tag with its position, its name without attributes, and whether it is certainly a tag."""
 
     start: int
     end: int
@@ -63,7 +63,7 @@ class _Tag:
 
 @lru_cache(maxsize=8)
 def without_tags(text: str) -> str:
-    """The text with zero characters in the place of its tags and addresses."""
+    """The text with its tags and addresses replaced by zero characters."""
     text = without_addresses(text)
     return blanked(text, [(one.start, one.end) for one in _tags(text) if one.certain])
 
@@ -85,8 +85,8 @@ def _tags(text: str) -> list[_Tag]:
 
 
 def _items(tags: Sequence[_Tag], names: set[str], branches: bool) -> list[Item]:
-    """What is compared: tags that are certain in either text; a line break, and what stands in the branches of a
-    message, once."""
+    """The tags to compare: those that are certain in either text, with line breaks and tags in the branches of a
+    message counted once."""
     found: list[Item] = []
     seen: set[str] = set()
     for one in tags:

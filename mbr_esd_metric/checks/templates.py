@@ -1,4 +1,4 @@
-"""Templates: texts that a program fills, whose arguments a translation lost, invented or took for another."""
+"""Templates: messages whose placeholders the translation omits, adds or confuses."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from mbr_esd_metric.checks.placeholders import (
 from mbr_esd_metric.checks.tags import without_tags
 from mbr_esd_metric.core.annotation import ErrorSpan
 
-#: The types that may show the number of a plural form.
+#: The types of placeholders that may show the number of a plural form.
 _COUNTS = ("integer", "real")
 _PERCENT = re.compile(r"%(\d+)")
 
 
 class Templates(Check):
-    """`check/placeholder` (major): an argument that is invented, or of another type, in the translation; one that is
-    lost, in the source, unless an invented one replaces it. Arguments may have another order, stand there more often,
-    and in other branches of a plural; the plural form of a single number may leave out this number."""
+    """`check/placeholder` (major): an argument that is added or has another type, marked in the translation; an omitted
+    one, marked in the source unless an added one replaces it. Arguments may be reordered, repeated, and used in other
+    plural branches; a plural form for a single number may omit this number."""
 
     name = "templates"
 
     def errors(self, source: str, translation: str, context: Context) -> Iterator[ErrorSpan]:
-        """The arguments that differ."""
+        """The errors in arguments."""
         if not any(sign in text for sign in "%{" for text in (source, translation)):
             return
         source, translation = without_tags(source), without_tags(translation)
@@ -47,7 +47,7 @@ class Templates(Check):
             return
         before, after = _placeholders(source), _placeholders(translation)
         lost, invented, retyped = _differences(before, after)
-        # What cannot be read in one text is there all the same, as is an inline code that shows nothing there.
+        # Text that cannot be parsed may still contain the placeholder, and so may an inline code without text.
         kept = {one.id for one in context.translation_codes}
         there = translation + "".join(one.text for one in context.source_codes if one.id in kept)
         lost = [one for one in lost if not _stands_in(there, source[one.start : one.end])]
@@ -65,14 +65,14 @@ class Templates(Check):
 
 
 def _stands_in(text: str, placeholder: str) -> bool:
-    """Whether a text has a placeholder, or what looks like one: Turkish %20 for 20%."""
+    """Whether a text has a placeholder, or a similar text, such as %20 for 20% in Turkish."""
     percent = _PERCENT.fullmatch(placeholder)
     return placeholder in text or (percent is not None and re.search(rf"(?<!\d){percent[1]}\s?%", text) is not None)
 
 
 @lru_cache(maxsize=8)
 def without_templates(text: str) -> str:
-    """The text with zero characters in the place of its placeholders, messages with branches, tags and addresses."""
+    """The text with placeholders, messages with branches, tags and addresses replaced by zero characters."""
     text = without_tags(text)
     if "%" not in text and "{" not in text:
         return text
@@ -83,7 +83,7 @@ def without_templates(text: str) -> str:
 def _of_dates(
     before: dict[str, tuple[int, int]], after: dict[str, tuple[int, int]] | None, translation: str
 ) -> Iterator[ErrorSpan]:
-    """Errors for parts of a date that its format in the translation does not show, or that the source's does not."""
+    """The errors on components of a date that only one of the two date formats shows."""
     if after is None:
         if "%" not in translation:
             yield error("placeholder", *next(iter(before.values())), side="source")
@@ -94,8 +94,9 @@ def _of_dates(
 
 
 def _broken(before: Sequence[Message], after: Sequence[Message]) -> ErrorSpan | None:
-    """An error over the first message of the translation that cannot be read, lacks the branch "other", or has a branch
-    of no language or of a word among which the source does not select, where the source's has none of these faults."""
+    """An error over the first message of the translation that has a syntax error, lacks the branch "other", or has a
+    plural branch that does not exist or a select branch that the source lacks, if the source has none of these
+    defects."""
     if not before or any(one.arguments is None or one.wrong for one in before):
         return None
     words: dict[str, frozenset[str]] = {}
@@ -112,8 +113,8 @@ def _broken(before: Sequence[Message], after: Sequence[Message]) -> ErrorSpan | 
 
 @lru_cache(maxsize=8)
 def _placeholders(text: str) -> tuple[Placeholder, ...]:
-    """All placeholders of a text without tags. An argument of a message with branches is one by its name; where its
-    value is shown, there is another one."""
+    """All placeholders of a text without tags. The argument of a message with branches is a placeholder with its name;
+    if its value is shown, there is a second one."""
     inside = [one for message in messages(text) for one in message.arguments or ()]
     outside = blanked(text, [(one.start, one.end) for one in messages(text)])
     braces = numbered(list(brace_placeholders(outside)), 0)
@@ -129,7 +130,7 @@ def _placeholders(text: str) -> tuple[Placeholder, ...]:
 def _differences(
     before: Sequence[Placeholder], after: Sequence[Placeholder]
 ) -> tuple[list[Placeholder], list[Placeholder], list[Placeholder]]:
-    """The placeholders that are lost, those that are invented, and the first one of another type."""
+    """The omitted placeholders, the added ones, and the first one with another type."""
     lost: list[Placeholder] = []
     invented: list[Placeholder] = []
     retyped: list[Placeholder] = []
@@ -145,7 +146,7 @@ def _differences(
         retyped = [one for one in second if types.get(one.argument, one.type) != one.type]
     others = [[one for one in side if one.syntax not in ("shown", "printf", "printf*")] for side in (before, after)]
     more = _by_argument(*others)
-    # A message with branches may choose by a number and no longer show it.
+    # A message with branches may depend on a number without showing it.
     kept = {one.argument for one in others[1]}
     first, second = ([one for one in side if one.syntax == "shown"] for side in (before, after))
     unseen = [one for one in _by_argument(first, second)[0] if one.argument in kept]
@@ -165,6 +166,6 @@ def _by_argument(
 def _by_type(
     before: Sequence[Placeholder], after: Sequence[Placeholder]
 ) -> tuple[list[Placeholder], list[Placeholder]]:
-    """Of placeholders that take the next argument, those of which the other text has fewer of the type."""
+    """The placeholders for the next argument whose type occurs less often in the other text."""
     key = attrgetter("type")
     return missing(before, after, key), missing(after, before, key)

@@ -1,7 +1,7 @@
-"""Units and currencies that a translation confuses with others: 10 minutes and "zehn Stunden", $20 and "20 Euro".
+"""Units and currencies that the translation confuses with others: 10 minutes and "zehn Stunden", $20 and "20 Euro".
 
-A quantity is a number, in digits or words, with the unit that it counts. The names of units are CLDR's. A translator
-who converts changes the number as well, so that a unit is wrong with the same number, or if the sizes differ.
+A quantity is a number, in digits or words, with its unit. The names of units are from CLDR. A conversion changes the
+number as well, so a different unit is an error if the number is the same, or if the quantities differ in size.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ _SIZES: dict[str, dict[str, float]] = {
     "power": {"watt": 1, "kilowatt": 1e3, "megawatt": 1e6, "gigawatt": 1e9},
 }  # fmt: skip
 _SIZE = {unit: (dimension, size) for dimension, units in _SIZES.items() for unit, size in units.items()}
-#: Units of sizes that differ by less are called by one another's name: yards and metres, tons.
+#: Units whose sizes differ by less than this ratio are used interchangeably: yards and metres, tons.
 _NEAR = 1.2
-#: Quantities whose sizes differ by more are not conversions of one another.
+#: Quantities whose sizes differ by more than this ratio are not conversions of each other.
 _ROUNDED = 1.6
-#: Currencies, by the territory of their first two letters, but for the euro.
+#: Currencies, whose first two letters are the code of their territory, except for the euro.
 _CURRENCIES = frozenset(
     re.findall(
         r"\w+",
@@ -71,7 +71,7 @@ _CURRENCIES = frozenset(
     )
 )
 _DOLLARS = frozenset(("USD", "CAD", "AUD", "NZD", "HKD", "SGD", "TWD", "MXN", "ARS", "CLP", "COP", "BRL"))
-#: The signs of currencies, before or after a number.
+#: Currency signs, before or after a number.
 _SIGNS = {
     "$": _DOLLARS,
     "£": frozenset(("GBP", "EGP")),
@@ -80,9 +80,9 @@ _SIGNS = {
     **{sign: frozenset((code,)) for sign, code in {"₴": "UAH", "₪": "ILS", "฿": "THB"}.items()},
 }
 _SIGN = re.compile(f"[{''.join(_SIGNS)}]")
-#: Locales of a language with other names.
+#: Further locales of a language with different names.
 _LOCALES = {"en": ("en_GB",), "pt": ("pt_PT",), "zh": ("zh_Hant",)}
-#: What CLDR leaves out: language -> unit -> names.
+#: Names missing from CLDR: language -> unit -> names.
 _SYNONYMS: dict[str, dict[str, str]] = {
     "en": {"kilogram": "kilo kilos", "hour": "hrs", "second": "sec secs", "USD": "bucks", "GBP": "quid"},
     "de": {"kilogram": "Kilo", "day": "Tages", "hour": "Std", "minute": "Min"},
@@ -101,21 +101,21 @@ _SYNONYMS: dict[str, dict[str, str]] = {
         "USD": "美元 美金 元", "GBP": "英镑", "EUR": "欧元", "CNY": "元 人民币 块",
     },
 }  # fmt: skip
-#: Words of units that mean other things behind a number.
+#: Names of units that have other meanings after a number.
 _NOT_UNITS = frozenset(re.findall(r"\w+", "in a c no us up t an au m g l h s d w y e mo ha ca st de la il"))
 _NEW = re.compile("ne[uw]|nouv|nuev|нов|now[yei]")
-#: What may stand between a number and its unit.
+#: The text that may separate a number from its unit.
 _GAP = re.compile(r"[\s\u00a0\u202f-]{0,2}[个個]?(?:(?:de|di|of) |d['’])?")
 
 
 class Units(Check):
-    """`check/unit`, `check/currency` (major): a unit that the source does not have, behind a number that the source has
-    with a unit that the translation lacks, or in a quantity of another size than the source's."""
+    """`check/unit`, `check/currency` (major): a unit that is not in the source, after a number that the source has with
+    a unit that the translation lacks, or in a quantity whose size differs from that in the source."""
 
     name = "units"
 
     def errors(self, source: str, translation: str, context: Context) -> Iterator[ErrorSpan]:
-        """The wrong units of the translation."""
+        """The errors on units in the translation."""
         if max(len(source), len(translation)) > LONGEST:
             return
         source, translation = without_templates(source), without_templates(translation)
@@ -133,7 +133,7 @@ class Units(Check):
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with the unit that it counts: where it begins, and what it may mean."""
+    """A number with its unit: its start, and its possible values."""
 
     start: int
     values: frozenset[Fraction]
@@ -141,12 +141,12 @@ class Quantity:
 
     @property
     def sure(self) -> bool:
-        """Whether the unit means nothing else."""
+        """Whether the unit is unambiguous."""
         return self.unit.sure
 
 
 def quantities(text: str, languages: Sequence[str]) -> tuple[list[Quantity], list[Name]]:
-    """The quantities of a text that may be in several languages, and all its units."""
+    """The quantities of a text in one of several possible languages, and all of its units."""
     found = [(one.start, one.after, one.values) for one in numbers(text)]
     for language in languages[:1]:
         words = numbers_in_words(text, language)
@@ -167,8 +167,8 @@ def quantities(text: str, languages: Sequence[str]) -> tuple[list[Quantity], lis
 
 
 def _far(one: Quantity, two: Quantity) -> bool:
-    """Whether two quantities of a dimension differ by more than any rounding of a conversion. Durations are counted in
-    too many ways."""
+    """Whether two quantities of a dimension differ by more than the rounding of a conversion. Durations are excluded,
+    because they are counted in many ways."""
     if len(one.values) != 1 or len(two.values) != 1 or len(one.unit.keys) != 1 or len(two.unit.keys) != 1:
         return False
     (unit,), (other,) = one.unit.keys, two.unit.keys
@@ -178,7 +178,7 @@ def _far(one: Quantity, two: Quantity) -> bool:
 
 
 def agree(one: Name, two: Name) -> bool:
-    """Whether two units may be one, or one a part of the other (mile and mile per hour)."""
+    """Whether two units may be the same, or one a part of the other (mile and mile per hour)."""
     return any(_same(a, b) for a, b in product(one.keys, two.keys))
 
 
@@ -191,7 +191,7 @@ def _same(one: str, two: str) -> bool:
 
 
 def _units_in(text: str, languages: Sequence[str]) -> list[Name]:
-    """The units and currencies in a text, each place once."""
+    """The units and currencies in a text, each position once."""
     letters = re.sub(r"\d", " ", text)
     found: dict[tuple[int, int], Name] = {}
     for at, language in enumerate(languages):
@@ -241,7 +241,7 @@ def _lexicon(language: str) -> Lexicon | None:
 
 
 def _heads(text: str, territory: str, names: Lexicon) -> Iterator[str]:
-    """The words of a currency's name that may stand for it: all but "new" and the one of its territory."""
+    """The words of a currency's name that may refer to it: all except "new" and the name of its territory."""
     places = names.texts.get(("territory", territory), set())
     if UNSPACED.match(text):
         yield from (text.removeprefix(place).strip() for place in places)

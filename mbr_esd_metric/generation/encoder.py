@@ -1,5 +1,5 @@
-"""An encoder that `engine=tagger` runs: text pairs to tokens, and tokens to numbers, one for each label. `OnnxEncoder`
-runs the small model by ONNX Runtime; `torch_encoder` runs any token classifier by transformers."""
+"""Encoders for `engine=tagger`: tokenization of text pairs, and logits of each token and label. `OnnxEncoder` runs the
+small model with ONNX Runtime; `torch_encoder` runs any token classifier with transformers."""
 
 from __future__ import annotations
 
@@ -19,19 +19,25 @@ from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.e5 import E5File, Tokenization
 from mbr_esd_metric.generation.embedded import EMBEDDED, embedded_weights
 
-#: The section of ours in a model's ``config.json``.
+#: The section of this package in a model's ``config.json``.
 SECTION = "mbr_esd_metric"
-#: The graph, and what it and torch read the weights from.
+#: The ONNX graph, and the weights, which the graph and torch share.
 GRAPH, WEIGHTS = "model.onnx", "model.safetensors"
 
-#: Of numbers in two dimensions.
+#: A matrix of numbers.
 Matrix: TypeAlias = "np.ndarray[tuple[int, int], np.dtype[Any]]"
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The tokens of a pair: their numbers; the type of each, and its side (0 the first text, 1 the second, None for one
-    that stands for no text); where each begins and ends in its text."""
+    """The tokens of a text pair.
+
+    Attributes:
+        numbers: the token ids.
+        types: the token type ids.
+        sides: the text of each token: 0 for the first, 1 for the second, None for special tokens.
+        offsets: the start and end of each token in its text.
+    """
 
     numbers: Sequence[int]
     types: Sequence[int]
@@ -43,11 +49,11 @@ class Tokens:
 
 
 class Encoder(ABC):
-    """Model and tokenizer, loaded.
+    """A loaded model with its tokenizer.
 
     Attributes:
         config: the content of ``config.json``.
-        longest: the most tokens that it reads at once.
+        longest: the maximum number of input tokens.
     """
 
     config: Mapping[str, Any]
@@ -59,12 +65,13 @@ class Encoder(ABC):
 
     @abstractmethod
     def logits(self, pairs: Sequence[Tokens]) -> Iterator[Matrix]:
-        """The model's numbers for each pair, in order: (tokens, labels), in the order of the configuration's labels."""
+        """The logits of each pair, in order, shape (tokens, labels), with labels in the order of the configuration."""
 
 
 class OnnxEncoder(Encoder):
-    """The encoder of a folder with ``model.onnx``, in float32 on the processor; word embeddings and vocabulary are an
-    embedded model's. Each core reads one pair at a time, without padding, so a pair's numbers depend on it alone."""
+    """The encoder of a folder with ``model.onnx``, in float32 on the CPU, with the word embeddings and the vocabulary
+    of an embedded model. Each core processes one pair at a time, without padding, so that logits do not depend on other
+    pairs."""
 
     def __init__(self, folder: Path) -> None:
         self.config = folder_config(folder)
@@ -93,7 +100,8 @@ class OnnxEncoder(Encoder):
 
 
 def _session(folder: Path) -> Any:
-    """ONNX Runtime's session of the folder's graph; its 8-bit matrices are put into float32 once."""
+    """The ONNX Runtime session for the graph of a folder. 8-bit matrices are converted to float32 when it is
+    created."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -108,7 +116,7 @@ def _session(folder: Path) -> Any:
 
 
 def folder_config(folder: Path) -> dict[str, Any]:
-    """The content of a folder's ``config.json``; empty if there is none, or it holds no object."""
+    """The content of ``config.json`` in a folder; empty if the file is missing or invalid."""
     try:
         content = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -117,13 +125,13 @@ def folder_config(folder: Path) -> dict[str, Any]:
 
 
 def embeddings_of(config: Mapping[str, Any]) -> str | None:
-    """The embedded model whose embeddings and vocabulary a model takes; None where it has its own."""
+    """The embedded model whose embeddings and vocabulary a model uses; None if it has its own."""
     return (config.get(SECTION) or {}).get("embeddings")
 
 
 def embedded_file_of(folder: Path, config: Mapping[str, Any]) -> E5File:
-    """The file with embeddings and vocabulary of a model that takes another's; fetched once. Raises `EngineError` where
-    that other one is unknown, or the folder has no weights."""
+    """The embeddings and the vocabulary that a model takes from an embedded model, which is downloaded once. Raises
+    `EngineError` if the embedded model is unknown, or the folder has no weights."""
     base = embeddings_of(config)
     if base is None or base not in EMBEDDED:
         raise EngineError(

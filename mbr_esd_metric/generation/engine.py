@@ -1,5 +1,5 @@
-"""An engine turns `Request`s into `Generated` parts, in any order, each of which can be stored as it arrives. Engines
-never parse, decide or store."""
+"""The interface of engines, which generate candidates for `Request`s as `Generated` parts, in any order, so that each
+part can be stored immediately. Engines do not parse, decide or store."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from mbr_esd_metric.core.decision import Candidate
 from mbr_esd_metric.errors import encodable
 from mbr_esd_metric.plugins import Catalog
 
-#: For chat templates. Without them, some (Llama 3) write today's date into the prompt, and others (Qwen 3) let the
-#: model think first, which the grammar does not allow.
+#: Arguments of chat templates. Otherwise, some templates (Llama 3) insert the current date into the prompt, and others
+#: (Qwen 3) enable reasoning, which the grammar does not allow.
 CHAT_TEMPLATE_ARGUMENTS = MappingProxyType({"date_string": "26 Jul 2024", "enable_thinking": False})
-#: The context that vLLM and Ollama reserve: room for the prompt, a long segment and its answer.
+#: The context length for vLLM and Ollama, in tokens: enough for the prompt, a long segment and its answer.
 DEFAULT_CONTEXT = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """The settings with which candidates are drawn. The defaults are the paper's (Section 5).
+    """The sampling settings. The defaults are those of the paper (Section 5).
 
     Attributes:
-        temperature: 0 decodes greedily; a request is then for one candidate, as all would be equal.
-        top_k: tokens kept after the grammar's mask and the temperature; 0 keeps all.
-        max_tokens: a candidate longer than this is cut, marked `truncated` and invalid.
-        seed: sample i of a request is a function of (seed, request, i).
+        temperature: the sampling temperature; 0 for greedy decoding, with one candidate per request.
+        top_k: the number of tokens to sample from, after the grammar's mask and the temperature; 0 for all.
+        max_tokens: the maximum length of a candidate; longer ones are cut, marked `truncated` and invalid.
+        seed: the random seed; sample i of a request is a function of (seed, request, i).
     """
 
     temperature: float = 2.0
@@ -41,23 +41,24 @@ class Sampling:
 
     @property
     def greedy(self) -> bool:
-        """Whether the likeliest token is taken each time."""
+        """Whether decoding is greedy."""
         return self.temperature == 0
 
     def seed_of(self, request: Request) -> int:
-        """Seed of a request's first sample. vLLM draws sample i with seed + i, however N is split over requests."""
+        """The seed of the first sample of a request. vLLM uses seed + i for sample i, so that samples do not depend on
+        how N is split into requests."""
         digest = hashlib.sha256(f"{self.seed}:{request.key}".encode()).digest()
         return int.from_bytes(digest[:6], "big") + request.first
 
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """The settings of `ModelCard` for running a model. Each engine reads those it needs.
+    """The settings of `ModelCard` for running a model. Each engine uses those that it needs.
 
     Attributes:
-        model: hub id, with `revision`, or a folder of a causal language model in transformers' format.
-        device: "auto" takes all GPUs of this machine if there are any; or "cpu".
-        weights_gb: size of the weights in bfloat16, in GB (10^9 bytes); 0 if unknown.
+        model: a hub id, with `revision`, or the folder of a causal language model in transformers' format.
+        device: "auto" for all GPUs of this machine, if there are any; or "cpu".
+        weights_gb: the size of the weights in bfloat16, in GB (10^9 bytes); 0 if unknown.
     """
 
     model: str
@@ -77,19 +78,19 @@ class EngineOptions:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Samples `first`, ..., `first + n - 1` of one segment.
+    """A request for samples `first`, ..., `first + n - 1` of one segment.
 
     Attributes:
-        key: the same key always comes with the same prompt and grammar.
-        prompt: the question, a user's message; the engine applies the model's chat template.
-        turns: what is said before it, such as examples: role ("system", "user", "assistant") and text of each message.
-        grammar: a regular expression that the whole answer matches.
-        label: how messages name the segment, such as "segment 12 of mt.txt".
-        schema: the answer's JSON schema, as JSON, for servers that take no grammar; "" if there is none.
-        form: for checks: a wider regular expression that is quick to build, where the grammar allows only pieces of
-            the translation as error spans; "" elsewhere.
-        token_logprobs: whether the log-probability of each token is wanted, from engines that know it.
-        lp: the language pair of the texts, where it is known.
+        key: the identifier of the request; equal keys imply the same prompt and grammar.
+        prompt: the user message; the engine applies the model's chat template.
+        turns: the previous messages, such as examples: role ("system", "user", "assistant") and text of each.
+        grammar: a regular expression that the whole answer must match.
+        label: the name of the segment in messages, such as "segment 12 of mt.txt".
+        schema: the JSON schema of the answer, as JSON, for servers without grammars; "" if there is none.
+        form: a more permissive regular expression that is fast to compile, used to validate answers if the grammar only
+            allows parts of the translation as error spans; "" otherwise.
+        token_logprobs: whether to return the log-probability of each token, if the engine supports it.
+        lp: the language pair of the texts, if known.
     """
 
     key: str
@@ -108,12 +109,12 @@ class Request:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The chat messages: the turns of the examples, then the prompt."""
+        """The chat messages: the previous turns, then the prompt."""
         return [{"role": role, "content": encodable(text)} for role, text in (*self.turns, ("user", self.prompt))]
 
     @property
     def text(self) -> str:
-        """All that the model reads, for what depends on its length."""
+        """The whole input of the model, to estimate its length."""
         return "\n".join([*(text for _, text in self.turns), self.prompt])
 
     @property
@@ -122,13 +123,13 @@ class Request:
         return range(self.first, self.first + self.n)
 
     def only(self, indices: Iterable[int]) -> Iterator[Request]:
-        """The request for these samples alone, in parts of consecutive ones."""
+        """The request restricted to these samples, as one part per run of consecutive indices."""
         for _, run in groupby(enumerate(sorted(indices)), lambda pair: pair[1] - pair[0]):
             first, *rest = (index for _, index in run)
             yield replace(self, first=first, n=1 + len(rest))
 
     def parts(self, size: int) -> Iterator[Request]:
-        """The request in parts of at most so many samples."""
+        """The request, split into parts of at most `size` samples."""
         for done in range(0, self.n, size):
             yield replace(self, first=self.first + done, n=min(size, self.n - done))
 
@@ -144,21 +145,23 @@ class Generated:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A request that will never be answered, such as one that a service filters; `reason` is what it said."""
+    """A request that was rejected permanently, for example by a content filter; `reason` is the server's message."""
 
     key: str
     reason: str
 
 
 class Engine(ABC):
-    """A way to sample from a model. It is made cheaply from its options, and can be pickled. It loads the model, or
-    connects, when it first generates.
+    """A backend that samples from a model. Construction is cheap, and engines can be pickled; the model is loaded, or
+    the connection opened, on the first use.
 
     Attributes:
-        name: in `engine=NAME`; `description` is one line for `mbr-esd models --check`.
-        packages: that it needs, and `extra` is the extra of this package that brings them ("" if there is none).
-        loads_weights: whether it loads the model's weights from this machine.
-        only_format: the only answer format that it answers in; "" where it takes any that names no engine.
+        name: the name in `engine=NAME`.
+        description: one line for `mbr-esd models --check`.
+        packages: the required packages.
+        extra: the extra of this package that installs them; "" if there is none.
+        loads_weights: whether the engine loads the model's weights from this machine.
+        only_format: the only supported answer format; "" for all formats that do not require another engine.
     """
 
     name: ClassVar[str]
@@ -180,78 +183,82 @@ class Engine(ABC):
     @property
     @abstractmethod
     def identity(self) -> Mapping[str, str]:
-        """Everything about engine and model that can change a candidate, and nothing else, as it is part of the store's
-        key: never batch sizes, URLs or devices. It is known without loading the model."""
+        """All properties of engine and model that can change a candidate, as part of the store's key. It must not
+        contain anything else, such as batch sizes, URLs or devices, and is available without loading the model."""
 
     @abstractmethod
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
-        """Sample every request; yield each part when it is finished, or `Refused` for a request that never will be.
+        """Sample all requests, and yield each part when it is complete, or `Refused` for a rejected request.
 
         Raises:
-            EngineError: the model cannot be loaded, or generation cannot go on. The parts before it stay valid.
+            EngineError: the model cannot be loaded, or generation failed. Parts that were yielded before remain valid.
         """
 
     @property
     def digest(self) -> str:
-        """Eight digits of the identity."""
+        """The first eight hexadecimal digits of the hash of the identity."""
         identity = json.dumps(dict(self.identity), sort_keys=True)
         return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
     @property
     def model(self) -> str:
-        """The model's name in signatures."""
+        """The name of the model in signatures."""
         return self.options.model
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """The servers' addresses, as the same name may denote another model elsewhere."""
+        """The addresses of the servers, because different servers may use the same name for different models."""
         return ()
 
     @property
     def default_temperature(self) -> float:
-        """The temperature where the card names none: the paper's, which top-k keeps to likely words."""
+        """The temperature if the card does not specify one: that of the paper, which is meant for top-k sampling."""
         return Sampling().temperature
 
     @property
     def retries(self) -> int:
-        """The number of requests that were sent again, which the progress bar shows."""
+        """The number of retried requests, for the progress bar."""
         return 0
 
     @property
     def starts_late(self) -> bool:
-        """Whether loading takes so long that `engine=auto` takes another engine that works."""
+        """Whether loading is so slow that `engine=auto` prefers another available engine."""
         return False
 
     @property
     def samples_per_request(self) -> int | None:
-        """The most samples that one request asks for; None if one request asks for all."""
+        """The maximum number of samples per request; None if there is no limit."""
         return None
 
     def confirm(self) -> None:
-        """Check, before the first sample, what `identity` took from memory; it changes where that was wrong."""
+        """Verify cached parts of `identity` before the first sample, and correct the identity if they are outdated."""
         return None
 
     def load(self) -> None:
-        """Load the model or connect; `generate` does so if needed. Raises `EngineError` with a fix."""
+        """Load the model or connect. `generate` calls it if needed. Raises `EngineError` with a fix."""
         return None
 
     def missing_capability(self, *, logprobs: bool, grammar: bool) -> str | None:
-        """What the run needs and the engine lacks, and how to help; None if it lacks nothing: log-probabilities as
-        `Candidate.logprob` has them, or a regular expression of its own for each segment."""
+        """A message about a required capability that the engine lacks, with a fix; None if it has all of them.
+
+        Args:
+            logprobs: whether log-probabilities are required, as defined by `Candidate.logprob`.
+            grammar: whether a separate regular expression for each segment is required.
+        """
         return None
 
     def unsupported_settings(self, sampling: Sampling) -> tuple[str, ...]:
-        """The names of the settings of `sampling` that this engine does not support and leaves out."""
+        """The names of the settings of `sampling` that this engine does not support and ignores."""
         return ()
 
     def close(self) -> None:
-        """Free what the engine holds; safe to call twice."""
+        """Release all resources; can be called repeatedly."""
         return None
 
 
-#: Those in `generation/engines/`, and entry points of other packages, ``mbr_esd_metric.engines``.
+#: The engines in `generation/engines/` and in the entry points ``mbr_esd_metric.engines`` of other packages.
 ENGINES = Catalog("engine", "engines", "mbr_esd_metric.generation.engines", Engine)  # type: ignore[type-abstract]
-#: What `engine=auto` tries, in this order, for a format that names no engine.
+#: The engines that `engine=auto` tries, in this order, for formats that do not require an engine.
 AUTOMATIC = ("server", "vllm", "transformers")
-#: The engine that runs no model.
+#: The engine without a model.
 NO_MODEL = "checks"

@@ -1,4 +1,4 @@
-"""A causal language model: its identity, and loading it by transformers, with its adapter merged in."""
+"""Engines with a model in this process: identity, requirements, and loading with transformers, with merged adapters."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from mbr_esd_metric.generation.embedded import made_folder, with_weights
 from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, Engine, EngineOptions, Request
 from mbr_esd_metric.generation.store import read_cache, write_cache
 
-#: Environment variable of OpenMP, read when torch loads its OpenMP library.
+#: The environment variable of OpenMP for waiting threads, read when torch loads its OpenMP library.
 POLICY = "OMP_WAIT_POLICY"
-#: vLLM's arguments that change candidates: part of the store's key and of the name of a server's model.
+#: Arguments of vLLM that change candidates. They are part of the store's key and of the name of a served model.
 ANSWER_ARGUMENTS = frozenset(
     {
         *("calculate_kv_scales", "kv_cache_dtype", "kv_cache_dtype_skip_layers", "quantization", "quantization_config"),
@@ -34,24 +34,25 @@ ANSWER_ARGUMENTS = frozenset(
         *("generation_config", "override_generation_config", "logits_processors", "logprobs_mode"),
     }
 )
-#: Files of a model or adapter folder that can change what the model writes.
+#: Suffixes of files in a model or adapter folder that can change the model's output.
 _SUFFIXES = {".safetensors", ".onnx", ".bin", ".json", ".model", ".txt", ".jinja"}
-#: Held while a model is loaded or runs: transformers replaces functions of torch for the whole process while it loads
-#: one, and the number of torch's threads is the process's.
+#: Held while a model is loaded or runs: transformers patches torch in the whole process while it loads a model, and the
+#: number of torch's threads is a setting of the process.
 TORCH = threading.RLock()
 
 
 class PretrainedEngine(Engine):
-    """An engine whose model is in this process, loaded by transformers unless overridden."""
+    """An engine with a model in this process, loaded with transformers unless overridden."""
 
     extra: ClassVar[str] = "transformers"
 
     def required(self) -> tuple[tuple[str, ...], str]:
-        """The packages that this model needs, and the extra of this package that brings them."""
+        """The packages that this model needs, and the extra of this package that installs them."""
         return self.packages, self.extra
 
     def check(self) -> None:
-        """Raise `EngineError` if a package is missing or too old, or the model's path is not a folder of a model."""
+        """Raise `EngineError` if a package is missing or too old, or the model is neither a hub id nor a model
+        folder."""
         packages, extra = self.required()
         for package in packages:
             require(package, extra, f"engine={self.name}")
@@ -80,12 +81,11 @@ class PretrainedEngine(Engine):
         size = options.weights_gb * (2 if options.dtype == "float32" else 1)
         if size * 1e9 < room:
             return None
-        return (
-            f"{options.model} needs {size:.0f} GB for its weights, and there are {room / 1e9:.0f} GB of {place}; {fix}"
-        )
+        have = f"{room / 1e9:.0f} GB of {place}"
+        return f"{options.model} needs {size:.0f} GB for its weights, but there are only {have}; {fix}"
 
     def room(self) -> tuple[float, str, str]:
-        """The bytes that there are for weights, of what, and what helps where they are too few."""
+        """The memory available for weights in bytes, the kind of memory, and a fix if it is insufficient."""
         if not self.options.weights_gb:
             return math.inf, "", ""
         fix = "use a machine with more memory, a smaller model, or engine=server"
@@ -108,7 +108,8 @@ class PretrainedEngine(Engine):
 
 
 def model_identity(options: EngineOptions) -> dict[str, str]:
-    """Model, revision, adapter and dtype. A folder is identified by its content, so it may be moved."""
+    """Model, revision, adapter, dtype and the relevant arguments of vLLM. Folders are identified by their content, so
+    they can be moved."""
     folder = Path(options.model)
     identity = {"model": _digest(folder) if folder.is_dir() else options.model, "dtype": options.dtype}
     if options.revision is not None:
@@ -122,10 +123,11 @@ def model_identity(options: EngineOptions) -> dict[str, str]:
 
 
 def model_name(options: EngineOptions) -> str:
-    """A name that identifies the model. `mbr-esd serve` offers the model under it, and signatures contain it.
+    """A name that identifies the model, used by `mbr-esd serve` and in signatures.
 
-    It is the hub id, with ``@REVISION`` if one is given, or a folder's name and eight digits of its content's SHA-256.
-    An adapter is added in the same way, as ``+ADAPTER``, and vLLM's arguments that change candidates as ``@KEY:VALUE``.
+    It consists of the hub id, with ``@REVISION`` if specified, or the name of the folder and eight digits of the
+    SHA-256 of its content. An adapter is appended in the same way, as ``+ADAPTER``, and arguments of vLLM that change
+    candidates as ``@KEY:VALUE``.
     """
     identity = model_identity(options)
     name = options.model
@@ -143,11 +145,11 @@ def model_name(options: EngineOptions) -> str:
 def check_adapter(path: str) -> None:
     """Raise `EngineError` if the adapter is not a folder."""
     if not Path(path).is_dir():
-        raise EngineError(f"adapter={path} is not a folder; give the folder that holds adapter_config.json")
+        raise EngineError(f"adapter={path} is not a folder; specify the folder that contains adapter_config.json")
 
 
 def _digest(folder: Path) -> str:
-    """SHA-256 of a folder's model files and their names; remembered until the size or date of a file changes."""
+    """SHA-256 of the model files in a folder and their names; cached until the size or date of a file changes."""
     files = sorted(p for p in folder.iterdir() if p.suffix in _SUFFIXES and p.is_file())
     seen = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
     memory = f"digests/{hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]}.json"
@@ -161,7 +163,7 @@ def _digest(folder: Path) -> str:
 
 
 def prompt_tokens(tokenizer: Any, request: Request) -> list[int]:
-    """The tokens of a request in the model's chat template."""
+    """The tokens of a request, with the model's chat template."""
     tokens: list[int] = tokenizer.apply_chat_template(
         request.messages, add_generation_prompt=True, return_dict=False, **CHAT_TEMPLATE_ARGUMENTS
     )
@@ -169,14 +171,14 @@ def prompt_tokens(tokenizer: Any, request: Request) -> list[int]:
 
 
 def load_merged(options: EngineOptions) -> tuple[Any, Any]:
-    """The language model, with its adapter merged in, and its tokenizer."""
+    """The language model with its merged adapter, and its tokenizer."""
     wait_passively()
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
     with loading(options):
         config = AutoConfig.from_pretrained(options.model, revision=options.revision)
-        # torch's fused attention has no soft cap of the scores, as Gemma 2 has.
+        # torch's fused attention does not support soft-capped scores, as in Gemma 2.
         capped = getattr(config.get_text_config(), "attn_logit_softcapping", None) is not None
         tokenizer = AutoTokenizer.from_pretrained(options.model, revision=options.revision)
         model = AutoModelForCausalLM.from_pretrained(
@@ -190,15 +192,15 @@ def load_merged(options: EngineOptions) -> tuple[Any, Any]:
             require("peft", "transformers", "adapter=PATH")
             from peft import PeftModel
 
-            with warnings.catch_warnings():  # of peft's about its own use of transformers
+            with warnings.catch_warnings():  # raised by peft's own use of transformers
                 warnings.filterwarnings("ignore", ".*is_gradient_checkpointing.* is deprecated", FutureWarning)
                 model = PeftModel.from_pretrained(model, options.adapter, low_cpu_mem_usage=True).merge_and_unload()
         return model.eval(), tokenizer
 
 
 def in_fast_type(model: Any, options: EngineOptions) -> Any:
-    """The model, with `dtype` "auto" in float32 where the processor has no bfloat16 instructions, which makes it six
-    times slower, and float32 takes at most half of the memory."""
+    """The model, converted to float32 if `dtype` is "auto", the processor has no bfloat16 instructions (which makes
+    bfloat16 six times slower), and float32 needs at most half of the memory."""
     import torch
 
     if options.dtype != "auto" or model.device.type != "cpu" or model.dtype != torch.bfloat16 or bf16_works("cpu"):
@@ -208,7 +210,7 @@ def in_fast_type(model: Any, options: EngineOptions) -> Any:
 
 
 def bf16_works(device: str) -> bool:
-    """Whether "cuda", or else this machine's processor, has bfloat16 instructions."""
+    """Whether the GPU ("cuda") or the processor (any other value) supports bfloat16."""
     import torch
 
     if device == "cuda":
@@ -218,7 +220,7 @@ def bf16_works(device: str) -> bool:
 
 @contextmanager
 def loading(options: EngineOptions) -> Iterator[None]:
-    """Load without transformers' progress bars; its errors become `EngineError`, with the fix."""
+    """Disable the progress bars of transformers, and convert its errors to `EngineError` with a fix."""
     import transformers
 
     quiet = transformers.utils.logging.is_progress_bar_enabled()
@@ -230,7 +232,7 @@ def loading(options: EngineOptions) -> Iterator[None]:
         raise
     except Exception as error:  # transformers' errors for a damaged or unknown model have no common base
         fix = (
-            "the folder must hold a complete model: config.json, the tokenizer's files and the weights (*.safetensors)"
+            "the folder must contain a complete model: config.json, the tokenizer and the weights (*.safetensors)"
             if os.path.isdir(options.model)
             else f"a gated model needs its licence accepted at https://huggingface.co/{options.model}, then `hf auth "
             f"login`; without network use model=FOLDER, which `hf download {options.model} --local-dir FOLDER` creates "
@@ -246,7 +248,7 @@ def loading(options: EngineOptions) -> Iterator[None]:
 
 
 def placement(device: str) -> dict[str, Any]:
-    """The arguments that put a model on the GPUs, if there are any and `device` is not "cpu"."""
+    """The arguments that load a model onto the GPUs, if there are any and `device` is not "cpu"."""
     import torch
 
     if device == "cpu" or not torch.cuda.is_available():
@@ -258,7 +260,7 @@ def placement(device: str) -> dict[str, Any]:
 
 @contextmanager
 def torch_in_use(what: str) -> Iterator[None]:
-    """Hold `TORCH`, and raise an `EngineError` that names what was worked on, where torch or Python finds no memory."""
+    """Hold `TORCH`, and convert out-of-memory errors of torch and Python to `EngineError` with the processed item."""
     import torch
 
     try:
@@ -275,7 +277,7 @@ def torch_in_use(what: str) -> Iterator[None]:
 
 
 def memory() -> int | None:
-    """Bytes of memory of this machine; None if the system does not say."""
+    """The memory of this machine in bytes; None if unknown."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -283,7 +285,7 @@ def memory() -> int | None:
 
 
 def merged_folder(options: EngineOptions) -> Path:
-    """The folder of `model` with `adapter` merged in as engine=transformers merges it, made once."""
+    """The folder of the model with its merged adapter, as used by engine=transformers; created once."""
 
     def make(folder: Path) -> None:
         model, tokenizer = load_merged(options)
@@ -295,12 +297,12 @@ def merged_folder(options: EngineOptions) -> Path:
 
 
 def wait_passively() -> None:
-    """Let torch's threads sleep while they wait, unless the user set a policy.
+    """Make torch's threads sleep while they wait, unless the user set a policy.
 
-    By default they spin, which made sampling ten times slower where another process used one of two cores (measured).
-    ``comet-score`` loads torch before this package, too early for the environment variable. GNU's OpenMP library spins
-    less while a program has more threads than cores (``GOMP_SPINCOUNT`` in its manual), so one more team of threads is
-    started, which sleeps until the program ends.
+    By default they spin, which made sampling ten times slower when another process used one of two cores (measured).
+    ``comet-score`` loads torch before this package, when it is too late for the environment variable. Then one more
+    team of threads is started that sleeps until the program ends, because GNU's OpenMP library spins less if a program
+    has more threads than cores (``GOMP_SPINCOUNT`` in its manual).
     """
     if POLICY in os.environ:
         return

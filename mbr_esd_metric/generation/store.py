@@ -1,9 +1,9 @@
-"""The cache folder, and the candidate store: one SQLite file that keeps every sampled text.
+"""The cache folder, and the candidate store: one SQLite file with all sampled candidates.
 
-A sample is found by its index and the key of its request, which holds everything that can change a candidate, and
-nothing else, so that asking for 64 after 16 leaves 48 to sample. Each `put` is one transaction. Several processes may
-use one file at once; the first to store an index wins. Each row has a checksum, so a bit that the disk lost is an error
-and never another score. The file may be read-only if everything is stored already.
+A sample is identified by its index and the key of its request, which contains everything that can change a candidate,
+and nothing else: for 64 candidates after 16, only 48 are sampled. Each `put` is one transaction. Several processes may
+use a file concurrently; the first sample stored for an index is kept. Each row has a checksum, so that corrupted data
+cause an error rather than a different score. A read-only file can be used if it has all samples.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from platformdirs import user_cache_path
 from mbr_esd_metric.core.decision import Candidate, TokenLogprobs
 from mbr_esd_metric.errors import StoreError
 
-#: Marks a SQLite file as ours ("MESD"), and the version of the tables below.
+#: The SQLite application id of the store ("MESD"), and the version of the tables below.
 _APPLICATION_ID = 0x4D455344
 _FORMAT = 4
 _BUSY_SECONDS = 60.0
-#: Addresses of servers that are kept for one name.
+#: The maximum number of server addresses stored per model name.
 _MOST_SERVERS = 100
 
 _TABLES = (
@@ -41,14 +41,14 @@ _FIX = "name another file with the environment variable MBR_ESD_STORE"
 
 
 def cache_folder() -> Path:
-    """The folder of the variable ``MBR_ESD_CACHE``, else ``mbr-esd`` in the platform's cache folder, such as
-    ``$XDG_CACHE_HOME`` or ``~/.cache`` on Linux. It need not exist yet."""
+    """The folder in the environment variable ``MBR_ESD_CACHE``, or ``mbr-esd`` in the platform's cache folder
+    (``$XDG_CACHE_HOME`` or ``~/.cache`` on Linux). It may not exist yet."""
     folder = os.environ.get("MBR_ESD_CACHE")
     return Path(folder).expanduser() if folder else user_cache_path("mbr-esd", appauthor=False, opinion=False)
 
 
 def read_cache(name: str) -> dict[str, Any]:
-    """The content that `write_cache` wrote to a file of the cache folder; empty if there is no such file."""
+    """The content of a file written by `write_cache`; empty if it does not exist or is invalid."""
     try:
         value = json.loads((cache_folder() / name).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -57,7 +57,7 @@ def read_cache(name: str) -> dict[str, Any]:
 
 
 def write_cache(name: str, value: Mapping[str, object]) -> None:
-    """Write what can be found out again as JSON to a file of the cache folder, if that can be written."""
+    """Write reproducible data as JSON to a file in the cache folder; ignored if the folder is not writable."""
     path = cache_folder() / name
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -67,10 +67,10 @@ def write_cache(name: str, value: Mapping[str, object]) -> None:
 
 
 def store_path() -> Path:
-    """The store's file: ``MBR_ESD_STORE``, else ``candidates.sqlite`` in the cache folder.
+    """The file of the store: ``MBR_ESD_STORE``, or ``candidates.sqlite`` in the cache folder.
 
     Raises:
-        StoreError: the name means "no store", such as "none".
+        StoreError: the value looks like a request to disable the store, such as "none".
     """
     name = os.environ.get("MBR_ESD_STORE")
     if name and name.lower() in ("none", "null", "no", "off", "false"):
@@ -82,17 +82,19 @@ def store_path() -> Path:
 
 class CandidateStore(AbstractContextManager["CandidateStore"]):
     """Samples by request key and index. Use as a context manager, in the thread that opened it. On a network file
-    system, give each machine a store of its own, because SQLite's locks do not work across machines.
+    system, use a separate store for each machine, because SQLite's locks do not work across machines.
 
     Attributes:
         path: the file; None if the store is in memory.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Open the store at `path`; create it and its folders if there is none. ":memory:" is lost when closed.
+        """Open the store at `path`, and create it and its folders if necessary. ":memory:" is a temporary store in
+        memory.
 
         Raises:
-            StoreError: the file is not a store, damaged, of another format, or not writable; it is left as it is.
+            StoreError: the file is not a store, is damaged, has another format, or cannot be created. It is not
+                changed.
         """
         self.path = None if str(path) == _IN_MEMORY else Path(path)
         with self._reported("open"):
@@ -102,8 +104,8 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
                 if self.path is None or not self.path.is_file() or not _is_read_only(error):
                     raise
                 self.close()
-                # One that cannot be written, such as on a read-only disk; `put` raises. Without a log, SQLite has
-                # nothing to write beside the file.
+                # A read-only store, in which only `put` fails. Without a write-ahead log, SQLite can open it as
+                # immutable, which does not write any files next to it.
                 log = self.path.with_name(self.path.name + "-wal")
                 untouched = not log.exists() or log.stat().st_size == 0
                 address = f"{self.path.absolute().as_uri()}?{'immutable=1' if untouched else 'mode=ro'}"
@@ -111,11 +113,12 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
                 self._has_tables()
 
     def stored(self, key: str, n: int) -> set[int]:
-        """Which of the samples 0 to n - 1 of the request are stored; raises `StoreError` if the file is damaged."""
+        """The indices among 0 to n - 1 of the stored samples of a request. Raises `StoreError` if the file is
+        damaged."""
         return {number for number, *_ in self._rows("number", key, n)}
 
     def get(self, key: str, n: int) -> list[Candidate | None]:
-        """Samples 0 to n - 1 of the request, None if one is missing; `StoreError` names the first damaged one."""
+        """Samples 0 to n - 1 of a request, None for missing ones. Raises `StoreError` with the first damaged sample."""
         samples: list[Candidate | None] = [None] * n
         for number, content, checksum in self._rows("number, content, checksum", key, n):
             with self._reported("read"):
@@ -130,10 +133,10 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
         return samples
 
     def put(self, key: str, first: int, samples: Sequence[Candidate]) -> None:
-        """Store samples `first`, `first + 1`, ... in one transaction. Samples that are stored already do not change.
+        """Store samples `first`, `first + 1`, ... in one transaction. Existing samples are not overwritten.
 
         Raises:
-            StoreError: the disk is full, the file damaged or read-only; what was stored before is kept.
+            StoreError: the disk is full, or the file is damaged or read-only. Samples stored before are kept.
         """
         with self._reported("write"), self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -143,17 +146,17 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
             for number, sample in enumerate(samples, first):
                 by_token = sample.token_logprobs
                 fields = [sample.text or "", sample.logprob, sample.tokens, sample.withheld or sample.truncated]
-                # JSON: a model may write NUL or half a surrogate pair, which SQLite's text does not hold.
+                # JSON, because texts may contain NUL or unpaired surrogates, which SQLite's text type cannot store.
                 content = json.dumps([*fields, by_token and astuple(by_token)]).encode("ascii")
                 rows.append((request, number, content, _checksum(key, number, content)))
             connection.executemany("INSERT OR IGNORE INTO sample VALUES (?, ?, ?, ?)", rows)
 
     def servers(self, name: str) -> list[str]:
-        """The addresses of servers that gave candidates of that name."""
+        """The addresses of servers that generated candidates under this model name."""
         return [one.text for one in self.get(f"servers of {name}", _MOST_SERVERS) if one is not None and one.text]
 
     def add_servers(self, name: str, addresses: Sequence[str]) -> None:
-        """Note the addresses of servers that give candidates of that name, for `servers`."""
+        """Record the addresses of servers that generate candidates under this model name."""
         known = self.servers(name)
         if new := [Candidate(address) for address in addresses if address not in known]:
             self.put(f"servers of {name}", len(known), new[: _MOST_SERVERS - len(known)])
@@ -169,20 +172,21 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
     def _rows(self, columns: str, key: str, n: int) -> list[tuple[int, bytes, int]]:
         query = f"SELECT {columns} FROM sample WHERE request = (SELECT id FROM request WHERE key = ?) AND number < ?"
         with self._reported("read"):
-            # All at once: a query that an error leaves unfinished keeps the file open after `close`.
+            # Fetch all rows: a query that an error interrupts would keep the file open after `close`.
             return self._connection.execute(query, (key, n)).fetchall()
 
     def _open(self) -> None:
-        """Connect, and make the file and its tables if there are none. A file of somebody else is not touched."""
+        """Connect, and create the file and its tables if necessary. Files of other programs are not changed."""
         if self.path is not None:
-            # What is sampled says what was translated: a new store is for its owner alone, and SQLite's log follows it.
+            # Candidates may reveal the translated texts, so only the owner can read a new store. SQLite's log inherits
+            # its permissions.
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         address = str(self.path or _IN_MEMORY)
         self._connection = sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
         with self._connection as connection:
-            connection.execute("BEGIN")  # another process may be making them between two queries
+            connection.execute("BEGIN")  # another process may create the tables between two queries
             made = self._has_tables()
         self._connection.execute("PRAGMA synchronous = NORMAL")
         if made:
@@ -198,7 +202,8 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
                     connection.execute(table)
 
     def _has_tables(self) -> bool:
-        """Whether the file has our tables, and is not empty. Anything else, such as a view, could run without end."""
+        """Whether the file has exactly the tables of the store; False if it is empty. Other content, such as views, is
+        rejected, because queries on it may not terminate."""
         try:
             tables = {sql for (sql,) in self._connection.execute("SELECT sql FROM sqlite_master").fetchall()} - {None}
             (application,), (version,) = (
@@ -219,14 +224,15 @@ class CandidateStore(AbstractContextManager["CandidateStore"]):
         return True
 
     def _use_wal(self) -> None:
-        """Let readers work beside a writer from now on, if the file system can; the file says so."""
+        """Switch the file to write-ahead logging, so that processes can read during a write, if the file system
+        supports it. The setting is stored in the file."""
         deadline = time.monotonic() + _BUSY_SECONDS
         while True:
             try:
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 return
             except sqlite3.OperationalError as error:
-                # SQLite does not wait for another process that is using the file at this moment.
+                # For this statement, SQLite does not wait until another process releases the file.
                 if "locked" not in str(error) or time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Any token classifier as an encoder, by transformers: on GPUs, in bfloat16, with a tokenizer of its own."""
+"""Encoder for any token classifier of transformers, also on GPUs and in bfloat16."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from mbr_esd_metric.generation.encoder import WEIGHTS, Encoder, Matrix, Tokens, 
 from mbr_esd_metric.generation.engine import EngineOptions
 from mbr_esd_metric.generation.pretrained import TORCH, bf16_works, loading, placement, wait_passively
 
-#: Name of the word embeddings in a BERT of transformers.
+#: The name of the word embeddings in BERT models of transformers.
 WORDS_OF_BERT = "bert.embeddings.word_embeddings.weight"
-#: Input of the model -> the attribute of `Tokens`; the attention mask is 1 for each token.
+#: Input of the model -> attribute of `Tokens`. The attention mask is 1 for each token.
 _INPUTS = {"input_ids": "numbers", "token_type_ids": "types"}
 _MASK = "attention_mask"
-#: Tokens of a forward pass, padding included.
+#: The number of tokens in a forward pass, including padding.
 _BATCH = 512
 
 
 class TorchEncoder(Encoder):
-    """The encoder of a folder or of the hub; uses `model`, `revision`, `dtype` and `device`."""
+    """The encoder of a model folder or a hub model; uses `model`, `revision`, `dtype` and `device`."""
 
     def __init__(self, options: EngineOptions) -> None:
         wait_passively()
@@ -67,7 +67,7 @@ class TorchEncoder(Encoder):
             order = order[count:]
         with TORCH:
             threads = torch.get_num_threads()
-            # On processors each core has its own batch: threads that share one wait for each other.
+            # On CPUs, each core processes its own batch: threads that share a batch wait for each other.
             workers = threads if self._model.device.type == "cpu" else 1
             try:
                 with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
@@ -76,11 +76,11 @@ class TorchEncoder(Encoder):
                         for i, of_pair in zip(batch, values, strict=True):
                             logits[i] = of_pair
             finally:
-                torch.set_num_threads(threads)  # what new threads begin with
+                torch.set_num_threads(threads)  # the default of new threads
         yield from logits
 
     def _forward(self, pairs: Sequence[Tokens]) -> list[Matrix]:
-        """One pass over these pairs, the longest first."""
+        """The logits of one batch, which is sorted by descending length."""
         import torch
 
         inputs = {name: torch.zeros(len(pairs), len(pairs[0]), dtype=torch.long) for name in self._inputs}
@@ -97,8 +97,8 @@ class TorchEncoder(Encoder):
 def _loaded(options: EngineOptions) -> tuple[Any, Any]:
     """The model and its tokenizer.
 
-    Our own folder has the matrices in 8 bits (each row of NAME is multiplied by its number in NAME.scale), and neither
-    word embeddings nor tokenizer: those are an embedded model's.
+    Folders of this package have matrices in 8 bits (each row of NAME is multiplied by its factor in NAME.scale), and
+    use the word embeddings and the tokenizer of an embedded model.
     """
     import torch
     import transformers
@@ -115,7 +115,7 @@ def _loaded(options: EngineOptions) -> tuple[Any, Any]:
             None,
             config=config,
             state_dict=_state(weights, e5),
-            dtype=torch.float32,  # transformers 5 rounds to the configuration's own, float16, if none is given
+            dtype=torch.float32,  # by default, transformers 5 rounds to float16, the type in the configuration
             output_loading_info=True,
             **placement(options.device),
         )
@@ -125,7 +125,7 @@ def _loaded(options: EngineOptions) -> tuple[Any, Any]:
 
 
 def _state(weights: Path, e5: E5File) -> dict[str, Any]:
-    """The weights in float32 and float16."""
+    """The weights, dequantized, with the word embeddings."""
     import torch
     from safetensors.torch import load_file
 

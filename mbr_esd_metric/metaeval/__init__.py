@@ -8,14 +8,8 @@ Functions take arrays (systems x segments, NaN = unrated) and return frozen resu
 from mbr_esd_metric.metaeval.correlation import acc_eq, correlation, pairwise_accuracy, system_correlation, system_means
 from mbr_esd_metric.metaeval.leaderboard import evaluate_metrics
 from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
-from mbr_esd_metric.metaeval.significance import (
-    EarlyStop,
-    Ranking,
-    assign_ranks,
-    average_ranking,
-    perm_both,
-    rank_metrics,
-)
+from mbr_esd_metric.metaeval.ranking import Ranking, assign_ranks, average_ranking, rank_metrics
+from mbr_esd_metric.metaeval.significance import EarlyStop, perm_both
 from mbr_esd_metric.metaeval.spa import spa
 from mbr_esd_metric.metaeval.spans import evaluate_omissions, evaluate_spans, lambda_sweep
 

@@ -16,17 +16,15 @@ from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.metaeval.matrices import percentile_interval
 from mbr_esd_metric.metaeval.metric_set import Key, MetricSet, spa_notes
+from mbr_esd_metric.metaeval.ranking import Ranking, average_ranking, rank_contest
 from mbr_esd_metric.metaeval.significance import (
     STATISTICS,
     DrawsDone,
     EarlyStop,
-    Ranking,
     SpanContest,
     Units,
-    average_ranking,
     paired_bootstrap,
     prepare,
-    rank_contest,
 )
 from mbr_esd_metric.metaeval.spans import DEFAULT_MEASURES, SpanCounts, expand_measures
 

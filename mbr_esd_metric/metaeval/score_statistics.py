@@ -41,7 +41,8 @@ from mbr_esd_metric.metaeval.correlation import (
     system_means,
 )
 from mbr_esd_metric.metaeval.metric_set import Key, MetricEntry, MetricSet
-from mbr_esd_metric.metaeval.significance import Statistic, average_ranking, rank_metrics
+from mbr_esd_metric.metaeval.ranking import average_ranking, rank_metrics
+from mbr_esd_metric.metaeval.significance import Statistic
 from mbr_esd_metric.metaeval.spa import spa
 from mbr_esd_metric.metaeval.spans import span_measure
 from mbr_esd_metric.plugins import Rows

@@ -9,8 +9,8 @@ from mbr_esd_metric.core.signature import Signature
 from mbr_esd_metric.metaeval.leaderboard import Leaderboard, Result
 from mbr_esd_metric.metaeval.matrices import percentile_interval
 from mbr_esd_metric.metaeval.metric_set import Key
+from mbr_esd_metric.metaeval.ranking import Ranking
 from mbr_esd_metric.metaeval.score_statistics import SCORE_STATISTICS, Overall
-from mbr_esd_metric.metaeval.significance import Ranking
 from mbr_esd_metric.metaeval.spans import PARTS
 from mbr_esd_metric.report.tables import DAGGER, Cell, Column, Table, TableRow, Value, finite_or_empty, table_of
 

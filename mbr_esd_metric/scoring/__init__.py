@@ -1,1 +1,1 @@
-"""Scores whole test sets with anything that scores: models of this package, COMET checkpoints, BLEU and chrF."""
+"""Scoring of whole test sets with models of this package, COMET checkpoints, BLEU and chrF."""

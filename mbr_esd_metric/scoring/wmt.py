@@ -1,7 +1,8 @@
-"""Scores a whole test set with a metric, and writes the scores into the layout; a stopped run goes on.
+"""Scoring of a whole test set with a metric. Scores are written to the data folder, and interrupted runs can be
+resumed.
 
 A metric is a model of this package, a COMET checkpoint, BLEU, chrF, or the empty annotation. Its scorer takes texts and
-returns scores, and error spans if it has any, under one or several names. Higher is always better.
+returns scores, and error spans if the metric has them, under one or several names. Higher is always better.
 """
 
 from __future__ import annotations
@@ -37,21 +38,26 @@ from mbr_esd_metric.metric.cards import CARD_NAMES, is_ours, load_card
 from mbr_esd_metric.metric.data_warnings import warnings
 from mbr_esd_metric.metric.run import annotate, candidate_source, signature_of
 
-#: Spans of xCOMET below this confidence are dropped in its rows "-Conf" (paper, Section 5.2).
+#: The confidence threshold of the xCOMET variant "-Conf" (paper, Section 5.2).
 _CONFIDENT = 0.7
 
-#: Characters of a metric's name, as in a regular expression's brackets.
+#: The characters of a metric's name, as a character class of regular expressions.
 _NAME = r"\w.+=*-"
 
-#: Options of a model name that say where and how it runs, not what it is. They are not in the name of the metric.
-#: Those that change scores are in the signature, so that different scores are never taken for each other.
+#: Options of a model name that specify how the model runs. They are omitted from the name of the metric. Those that
+#: change scores are part of the signature, so that different scores cannot be confused.
 _SILENT = {"engine", "lp", "candidates", "store", "server", "price", "max_cost", "dtype", "concurrency", "vllm"}
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredText(Segment):
-    """One translation to score, of a segment with that number from 0; not `supplied` if the folder has none, and the
-    text is then empty."""
+    """One translation to score.
+
+    Attributes:
+        number: the number of the segment, from 0.
+        reference: the reference translation, if there is one.
+        supplied: whether the folder has this translation; if not, the text is empty.
+    """
 
     number: int = 0
     reference: str | None = None
@@ -59,7 +65,7 @@ class ScoredText(Segment):
 
 
 class Scored(NamedTuple):
-    """Scores of texts, in order, and their error spans if the metric has any."""
+    """The scores of texts, in order, and their error spans, if the metric has them."""
 
     scores: Sequence[float]
     annotations: Sequence[Annotation] | None = None
@@ -67,15 +73,15 @@ class Scored(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """Something that scores translations.
+    """A metric that scores translations.
 
     Attributes:
-        signatures: full metric name, such as "BLEU-refA" -> what its scores depend on.
-        score: scores texts under each of these names; perhaps with a progress bar.
-        system_score: the score of a system with these texts; the mean where it is None.
-        samples: whether it samples candidates. Then it gets all systems at once, because equal translations are sampled
-            once and a rule may look at the whole test set, and by default only what is rated, because of the costs.
-            Otherwise it gets one system after the other, and each is kept when done.
+        signatures: full metric name, such as "BLEU-refA" -> signature of its scores.
+        score: function from texts, and whether to show a progress bar, to the scores for each of these names.
+        system_score: function from the texts of a system to its score; None for the mean of the segment scores.
+        samples: whether the metric samples candidates. Then all systems are scored together, because equal translations
+            are sampled once and rules may depend on the whole test set; and by default only rated translations, because
+            of the cost. Otherwise, systems are scored and written one after the other.
     """
 
     signatures: Mapping[str, Signature]
@@ -85,8 +91,15 @@ class Scorer:
 
 
 class Written(NamedTuple):
-    """A metric in the folder by its full name: the numbers of its systems, and of their translations with a score and
-    without; whether this run `scored` any, as not all scores were in the folder."""
+    """A metric in the data folder.
+
+    Attributes:
+        name: the full name.
+        systems: the number of scored systems.
+        translations: the number of translations with a score.
+        without: the number of translations without a score.
+        scored: whether this run scored any; False if all scores were already in the folder.
+    """
 
     name: str
     systems: int
@@ -96,7 +109,8 @@ class Written(NamedTuple):
 
 
 def _empty(name: str | None) -> Scorer:
-    """Finds no errors: the baseline that every table of span metrics needs. Score(E) of nothing is 0."""
+    """The metric without errors, a baseline for span metrics. Its scores are 0, the Score(E) of the empty
+    annotation."""
     full = f"{name or 'empty'}-src"
 
     def score(texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
@@ -106,20 +120,20 @@ def _empty(name: str | None) -> Scorer:
 
 
 def _sacrebleu(kind: str, name: str | None, reference: str, target: str) -> Scorer:
-    """BLEU or chrF of sacreBLEU, in [0, 100]: sentence scores, and the corpus score for the system. The target
-    language, such as "de", chooses BLEU's tokeniser."""
+    """BLEU or chrF by sacreBLEU, in [0, 100]: sentence scores for segments, and the corpus score for systems. The
+    target language, such as "de", determines BLEU's tokeniser."""
     from sacrebleu.metrics import BLEU, CHRF
 
     full = f"{name or kind}-{reference}"
     try:
-        # Sentences have few 4-grams; the corpus score does not need the effective order.
+        # The effective order is for sentences, which may have few 4-grams; the corpus score does not need it.
         sentence: Any = BLEU(trg_lang=target, effective_order=True) if kind == "BLEU" else CHRF()
         corpus: Any = BLEU(trg_lang=target) if kind == "BLEU" else sentence
     except (RuntimeError, ImportError) as error:
         raise EngineError(
             f"BLEU of {target} needs a tokeniser ({error}); install it with: pip install 'sacrebleu[{target}]'"
         ) from None
-    # sacreBLEU knows the number of references after the first score only.
+    # The signature of sacreBLEU has the number of references only after the first score.
     corpus.corpus_score(["a"], [["a"]])
 
     def score(texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
@@ -133,11 +147,11 @@ def _sacrebleu(kind: str, name: str | None, reference: str, target: str) -> Scor
 
 
 def _model(model: str, name: str | None, lp: str | None) -> Scorer:
-    """A model of this package: Score(E), in [-25, 0], of the annotation that its rule chooses, and that annotation. It
-    raises `EngineError` where a server refuses a text; sampled candidates are kept."""
+    """A model of this package: the annotations selected by its rule, and their Score(E), in [-25, 0]. Scoring raises
+    `EngineError` if a server rejects a text; sampled candidates are kept."""
     card = with_pair(load_card(model), lp, of_test_set=True)
     if card.decision.blank == "skip":
-        raise OptionError("blank=skip gives no score, and a test set needs every segment's; take worst or perfect")
+        raise OptionError("blank=skip gives no score, but a test set needs all scores; use worst or perfect")
     full = f"{name or default_name(model)}-src"
 
     def score(texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
@@ -159,21 +173,21 @@ _XCOMET_VARIANTS = ("Reg", "ESD", "ESD-Conf")
 
 
 def _comet(model: str, name: str | None, reference: str | None) -> Scorer:
-    """Any COMET checkpoint: NAME-REF where it needs references, else NAME-src. xCOMET has variants, with the reference
-    and, as QE, without it: Reg, the model's own score; ESD, Score(E) of its spans (critical counts as major); and
-    ESD-Conf, the same of the spans with a confidence of at least 0.7."""
+    """A COMET checkpoint, as NAME-REF if it needs references, otherwise NAME-src. xCOMET has the following variants,
+    with the reference and, as QE, without it: Reg, the score of the model; ESD, Score(E) of its spans (critical counts
+    as major); and ESD-Conf, Score(E) of the spans with a confidence of at least 0.7."""
     model, options = CometOptions.parse(model)
     checkpoint = CometCheckpoint(model, options)
     base = name or default_name(model)
     reference = None if options.reference == "no" else reference
-    #: Metric's name -> whether the reference is given, variant.
+    #: Name of the metric -> whether it uses the reference, and the variant.
     variants: dict[str, tuple[bool, str]] = {f"{base}-src": (False, "Reg")}
     if checkpoint.has_spans:
         variants = {f"{base}-{one}-{reference}": (True, one) for one in _XCOMET_VARIANTS if reference}
         variants |= {f"{base}-QE-{one}-src": (False, one) for one in _XCOMET_VARIANTS}
     elif checkpoint.needs_references:
         if not reference:
-            raise OptionError(f"{model} needs references; score a test set with a reference")
+            raise OptionError(f"{model} needs references, but the test set has none")
         variants = {f"{base}-{reference}": (True, "Reg")}
 
     def score(texts: Sequence[ScoredText], progress: bool) -> Mapping[str, Scored]:
@@ -204,7 +218,7 @@ def _variant(variant: str, prediction: Any, texts: Sequence[ScoredText]) -> Scor
 
 
 def xcomet_annotation(spans: Sequence[Mapping[str, Any]], translation: str, least: float = 0.0) -> Annotation:
-    """xCOMET's spans with a confidence of at least `least`; those of special tokens alone have no characters."""
+    """xCOMET's spans with a confidence of at least `least`, without empty spans, which are those of special tokens."""
     marked = []
     for span in spans:
         severity = fold_severity(span["severity"])
@@ -215,29 +229,29 @@ def xcomet_annotation(spans: Sequence[Mapping[str, Any]], translation: str, leas
 
 
 def make_scorer(model: str, *, name: str | None = None, reference: str | None = None, lp: str | None = None) -> Scorer:
-    """The scorer of that name.
+    """The scorer of a model.
 
     Args:
         model: "empty", "BLEU", "chrF", a model of this package with options, or a COMET checkpoint (a .ckpt file,
-            a folder, or a name on the hub, with a slash; options as of `CometOptions`).
-        name: base of the metric's name, instead of the default.
-        reference: the standard reference, if there is one and it may be used.
-        lp: language pair, for prompts and BLEU's tokeniser.
+            a folder, or a name on the hub, with a slash; with the options of `CometOptions`).
+        name: the base name of the metric, instead of the default.
+        reference: the standard reference, if there is one that may be used.
+        lp: the language pair, for prompts and BLEU's tokeniser.
 
     Raises:
-        OptionError: unknown names, a `name` that no file can have, or no reference where the metric needs one.
+        OptionError: an unknown model, a `name` that is not a valid file name, or a missing reference.
         EngineError: a checkpoint that cannot be loaded.
     """
     if name is not None and not re.fullmatch(rf"[{_NAME}]+", name):
-        raise OptionError(f"{name}={model}: a metric's name becomes a file's name, of letters, digits and _.+=*-")
+        raise OptionError(f"{name}={model}: names of metrics may only contain letters, digits and _.+=*-")
     base = model.partition("?")[0]
     if model == "empty":
         return _empty(name)
     if model in ("BLEU", "chrF"):
         if reference is None:
             raise OptionError(
-                f"{model} needs a reference, and this test set has none that may be used; leave BLEU and chrF out, or "
-                "name one with --reference"
+                f"{model} needs a reference, but this test set has none that may be used; remove BLEU and chrF, or "
+                "specify one with --reference"
             )
         return _sacrebleu(model, name, reference, (lp or "").rpartition("-")[2].partition("_")[0])
     if is_ours(model):
@@ -249,7 +263,7 @@ def make_scorer(model: str, *, name: str | None = None, reference: str | None = 
 
 
 def default_name(model: str) -> str:
-    """A model's name as the base name of a metric: without folders, and without options that say where it runs."""
+    """The base name of a metric for a model name: without folders, and without options that specify how it runs."""
     base, _, query = model.partition("?")
     if base in (ANY_MODEL, LOCAL_MODEL):
         base = candidate_source(load_card(model)).card.title
@@ -270,17 +284,23 @@ def score_test_set(
     choice: SystemChoice = EVERY_SYSTEM,
     every: bool = True,
 ) -> list[Written]:
-    """Score every system of a test set, except the reference that a metric uses, and write its files into the folder.
-    Systems that have scores with the same signature are not scored again, and each system is written when it is done,
-    so that a stopped run goes on.
+    """Score the systems of a test set, except the reference that a metric uses, and write the files to the data folder.
+
+    Systems with existing scores of the same signature are not scored again. Each system is written when it is complete,
+    so that an interrupted run can be resumed.
 
     Args:
-        choice: which systems are scored, in addition to those that already have such scores in the folder.
-        every: score all translations; without, a scorer that samples scores only those that have gold, where some has.
+        test_set: the test set.
+        scorer: the metric.
+        overwrite: whether to replace existing scores.
+        progress: whether to show a progress bar.
+        choice: the systems to score, in addition to those with existing scores.
+        every: whether to score all translations. Otherwise, a scorer that samples only scores translations with gold
+            scores, if there are any.
 
     Raises:
-        InputError: the folder has scores of that name with another signature, or no system is chosen.
-        MbrEsdError: an error of the scorer; systems that were done before stay.
+        InputError: the folder has scores with this name and another signature, or no system is selected.
+        MbrEsdError: an error of the scorer. Systems that were completed before are kept.
     """
     texts = {system: _texts(test_set, system, not every and scorer.samples) for system in test_set.outputs}
     files: dict[str, MetricFiles] = {}
@@ -330,7 +350,7 @@ def score_test_set(
 
 
 def texts_to_score(test_set: TestSet, name: str, choice: SystemChoice, rated: bool) -> list[ScoredText]:
-    """Every translation that a metric of this full name would score if nothing was scored yet."""
+    """All translations that a metric with this full name would score without existing scores."""
     texts = {system: _texts(test_set, system, rated) for system in test_set.outputs}
     return [text for system in _systems(test_set, name, choice, texts) for text in texts[system]]
 
@@ -342,33 +362,33 @@ def _systems(
     texts: Mapping[str, Sequence[ScoredText]],
     stored: Collection[str] = (),
 ) -> list[str]:
-    """The systems to score with a metric: the chosen and the stored ones, without a reference that it uses."""
+    """The systems to score with a metric: selected ones and those with scores, without a reference that it uses."""
     used = references_of(name, tuple(test_set.references))
     able = [system for system in texts if texts[system] and system not in used]
     chosen = [system for system in able if choice.takes(system, test_set.info)]
     if not chosen:
         raise InputError(
-            f"{test_set.name} {test_set.lp}: no system is left for {name}; there are {', '.join(able) or 'none'}"
+            f"{test_set.name} {test_set.lp}: no system is selected for {name}; available: {', '.join(able) or 'none'}"
         )
     return [system for system in able if system in chosen or system in stored]
 
 
 def _stored(test_set: TestSet, name: str, signature: Signature) -> MetricFiles:
-    """The scores of the folder; empty where it has none."""
+    """The existing scores in the folder; empty if there are none."""
     path = test_set.layout.metric_file(name, "seg.score")
     if not path.is_file():
         return MetricFiles()
     stored = test_set.signature(name)
     if stored != signature:
         raise InputError(
-            f"{path}: scores of that name are there, but not these ({stored or 'without a signature'} instead of "
-            f"{signature}); choose another name, NAME=MODEL, or replace them with --overwrite"
+            f"{path}: existing scores have another signature ({stored or 'none'} instead of {signature}); choose "
+            "another name, NAME=MODEL, or replace them with --overwrite"
         )
     return MetricFiles.read(test_set.layout, name)
 
 
 def _texts(test_set: TestSet, system: str, rated: bool) -> list[ScoredText]:
-    """The translations of a system; only those with gold if `rated`, where some system has gold."""
+    """The translations of a system; if `rated`, only those with gold scores, if any system has gold scores."""
     numbers = range(test_set.segments)
     if rated and not np.isnan(test_set.gold).all():
         of_gold = dict(zip(test_set.systems, ~np.isnan(test_set.gold), strict=True))

@@ -3,11 +3,11 @@
     python scripts/benchmarks/bench_decide.py                         every utility, N and L, against a plain reference
     python scripts/benchmarks/bench_decide.py --stream 36000          `mbr-esd decide` end to end, with its memory
 
-Candidates are drawn like those of a model at high temperature: a pool of likely errors per translation, each in or out
-of a candidate, with uncertain edges and severities. At N = 256 about 100 of them are distinct. The plain reference is
-the scalar definition for each distinct candidate against all N, as the authors' released code does it (for softf1
-character by character in Python, as there); it is timed on some pairs and scaled up. All times are the best of several
-on one core.
+Candidates are simulated like those of a model at a high temperature: a pool of probable errors per translation, each of
+which is in a candidate or not, with variable boundaries and severities. With N = 256, about 100 of them are distinct.
+The plain reference is the scalar definition for each distinct candidate and all N, as in the authors' released code
+(for softf1 character by character in Python); it is timed on a sample of pairs and extrapolated. Times are the best of
+several runs on one core.
 """
 
 # ruff: noqa: E402
@@ -44,13 +44,13 @@ CATEGORIES = (("accuracy", "mistranslation"), ("fluency", "grammar"), ("style", 
 def chosen(
     annotations: Sequence[Annotation], logprobs: Sequence[float | None], length: int, similarity: Similarity
 ) -> Decision:
-    """MBR's choice among annotations that are parsed."""
+    """The MBR decision on parsed annotations."""
     problem = DecisionProblem(Hypotheses(annotations, logprobs), length, similarity)
     return decided(problem, Mbr().choose(problem), problem.expected)
 
 
 def draw_translation(length: int, rng: random.Random) -> str:
-    """A text of words, `length` characters."""
+    """A text of words with `length` characters."""
     letters = "enirsatdhulcgmobwfkzvp"
     text = ""
     while len(text) < length:
@@ -59,7 +59,7 @@ def draw_translation(length: int, rng: random.Random) -> str:
 
 
 def draw_texts(translation: str, n: int, rng: random.Random) -> list[str]:
-    """n answers of a sampled model about one translation."""
+    """n simulated answers of a model for one translation."""
     starts = [0] + [i + 1 for i, character in enumerate(translation) if character == " "]
     ends = [start - 1 for start in starts[1:]] + [len(translation)]
     pool = []
@@ -112,7 +112,7 @@ def plain_soft_f1(c: list[float], s: list[float], length: int) -> float:
 
 
 def plain_seconds(name: str, annotations: Sequence[Annotation], distinct: int, length: int) -> float:
-    """Seconds that a plain loop over pairs takes, scaled up from some of them."""
+    """Seconds of a plain loop over pairs, extrapolated from some of them."""
     pairs = [(a, b) for a in annotations[:6] for b in annotations[-6:]]
     if name == "softf1":
         vectors = {id(a): plain_vector(a, length) for pair in pairs for a in pair}
@@ -165,7 +165,7 @@ def grid(sizes: Sequence[int], lengths: Sequence[int], utilities: Sequence[str])
 
 
 def draw_lines(segments: int, n: int, length: int) -> list[str]:
-    """Lines of a candidates file, without their beginning ``{"id": "...", ``."""
+    """Lines of a candidates file, without their prefix ``{"id": "...", ``."""
     rng = random.Random(1)
     lines = []
     for _ in range(segments):
@@ -177,11 +177,11 @@ def draw_lines(segments: int, n: int, length: int) -> list[str]:
 
 
 def stream(segments: int, n: int, length: int) -> None:
-    """`mbr-esd decide` over a file of distinct segments, in a process of its own."""
+    """`mbr-esd decide` on a file of distinct segments, in a separate process."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "candidates.jsonl")
         with path.open("w", encoding="utf-8") as file:
-            # Some hundred segments of their own, repeated: the decisions are taken anew each time.
+            # A few hundred distinct segments, repeated under other ids; decisions are recomputed for each.
             lines = draw_lines(min(segments, 300), n, length)
             for number in range(segments):
                 file.write(f'{{"id": "{number}", {lines[number % len(lines)]}\n')
@@ -203,7 +203,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[16, 64, 256, 1024], metavar="N")
     parser.add_argument("--lengths", type=int, nargs="+", default=[60, 180, 600, 2000], metavar="L")
     parser.add_argument("--utilities", nargs="+", default=SIMILARITIES.names(), metavar="NAME")
-    parser.add_argument("--stream", type=int, metavar="SEGMENTS", help="time a file of so many segments instead")
+    parser.add_argument("--stream", type=int, metavar="SEGMENTS", help="instead, time a file with this many segments")
     args = parser.parse_args()
     if args.stream:
         stream(args.stream, 256, 180)

@@ -1,10 +1,10 @@
-"""Candidates per CPU second of the client of servers, against a plain client that sends the same requests.
+"""Candidates per CPU second of the server client, compared with a plain client that sends the same requests.
 
     python scripts/benchmarks/bench_generation.py [SEGMENTS]          (default: 1,000 segments of 16 candidates)
 
-A server in a process of its own answers every request at once, with 16 candidates of 64 log-probabilities each. Ours is
-a whole run: prompts, requests, every check of the replies, a new store on disk, and the decisions. The plain client
-reads the JSON. The bar for ours is 2,000.
+A server in a separate process answers every request immediately, with 16 candidates of 64 log-probabilities each. Our
+client is measured in a whole run: prompts, requests, validation of replies, a new store on disk, and decisions. The
+plain client only parses the JSON. The target for our client is 2,000.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TRANSLATION = "Das Haus auf dem Hügel wurde im Frühling verkauft, sagte der Be
 
 
 def serve(ports: Any) -> None:
-    """Answer every request with the same bytes; the port goes to the queue."""
+    """Answer every request with the same bytes; the port is put into the queue."""
     error = {"error_span": "Haus", "category": "accuracy", "sub_category": "mistranslation", "severity": "major"}
     token = {"token": "abcd", "logprob": -0.25, "bytes": [97, 98, 99, 100], "top_logprobs": []}
     texts = [json.dumps({"errors": [error] * (number % 3)}) for number in range(N)]
@@ -56,7 +56,7 @@ def serve(ports: Any) -> None:
 
 
 def plain(url: str, bodies: list[dict[str, Any]]) -> None:
-    """Send the requests, 32 at a time, and read the JSON."""
+    """Send the requests, 32 concurrently, and parse the JSON."""
 
     async def work(session: aiohttp.ClientSession) -> None:
         while bodies:

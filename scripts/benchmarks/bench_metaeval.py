@@ -1,9 +1,10 @@
-"""Times the meta-evaluation beside a plain reference in the same run, and the bar of each.
+"""Times the meta-evaluation, compared with a plain reference in the same run and with target times.
 
     OMP_NUM_THREADS=1 python scripts/benchmarks/bench_metaeval.py
 
-The reference is the definition in Python, pair by pair and draw by draw; one draw is timed and scaled up to as many as
-ours made. The matrix tests every two metrics in three language pairs, with mt-metrics-eval's early stopping.
+The reference is the definition in Python, pair by pair and draw by draw; one draw is timed and extrapolated to the
+number of draws of our implementation. The matrix tests all pairs of metrics in three language pairs, with
+mt-metrics-eval's early stopping.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SYSTEMS, SEGMENTS, DRAWS, METRICS = 15, 486, 1000, 25
 
 
 def draw_scores(seed: int, metrics: int) -> tuple[Floats, dict[str, Floats]]:
-    """Gold of whole MQM penalties, and metrics that follow it with more and more noise."""
+    """Gold scores of integer MQM penalties, and metrics with increasing noise."""
     rng, shape = np.random.default_rng(seed), (SYSTEMS, SEGMENTS)
     quality = rng.uniform(0.2, 1.5, size=(SYSTEMS, 1))
     gold = np.maximum(-5.0 * rng.poisson(0.3 * quality, shape) - rng.poisson(quality, shape), -25.0)
@@ -32,7 +33,8 @@ def draw_scores(seed: int, metrics: int) -> tuple[Floats, dict[str, Floats]]:
 
 
 def plain_verdicts(gold: Floats, metric: Floats, epsilon: float = 0.0) -> list[tuple[float, bool, bool]]:
-    """Of each pair of systems in each segment: the metric's gap, whether it agrees with gold, and gold's tie."""
+    """For each pair of systems in each segment: the metric's gap, whether it agrees with gold, and whether gold is
+    tied."""
     verdicts = []
     columns = zip(gold.T.tolist(), metric.T.tolist(), strict=True)
     for (g, m), (i, j) in product(columns, combinations(range(SYSTEMS), 2)):
@@ -42,7 +44,7 @@ def plain_verdicts(gold: Floats, metric: Floats, epsilon: float = 0.0) -> list[t
 
 
 def plain_acc_eq(gold: Floats, metric: Floats) -> float:
-    """The best accuracy over all thresholds in turn; every segment has as many pairs."""
+    """The best accuracy over all thresholds; all segments have the same number of pairs."""
     verdicts = sorted(plain_verdicts(gold, metric))
     agreed = highest = sum(agrees for _, agrees, _ in verdicts)
     for at, (gap, agrees, tie) in enumerate(verdicts, 1):

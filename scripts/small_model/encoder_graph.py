@@ -1,10 +1,11 @@
-"""Writes ``model.onnx``: the graph of a BERT that tags tokens, over the tensors of the ``model.safetensors`` beside it.
+"""Writes ``model.onnx``: the graph of a BERT token classifier, with the tensors in ``model.safetensors`` in the same
+folder.
 
-ONNX lets a tensor stand in another file, and here each is a range of bytes of ``model.safetensors``: matrices in 8
-bits, which `DequantizeLinear` multiplies by the scale of their row, everything else in float16. ONNX Runtime turns both
-into float32 when it loads the graph.
+ONNX supports tensors in external files; here, each is a byte range of ``model.safetensors``: matrices in 8 bits, which
+`DequantizeLinear` multiplies by the scale of each row, and everything else in float16. ONNX Runtime converts both to
+float32 when it loads the graph.
 
-Inputs are one text pair without padding: ``inputs_embeds`` (tokens, width), the rows of the word embeddings, and
+The inputs are those of one text pair without padding: ``inputs_embeds`` (tokens, width), the word embeddings, and
 ``token_type_ids`` (tokens,). The output ``logits`` is (tokens, labels).
 """
 
@@ -16,13 +17,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-#: Of ONNX: the first that has Gelu, and the version of the file format that goes with it.
+#: The first operator set of ONNX with Gelu, and the corresponding version of the file format.
 _OPSET, _IR = 20, 9
 _WEIGHTS = "model.safetensors"
 
 
 class _Graph:
-    """Nodes and tensors, as they are added; a node's output has the name that it is given."""
+    """Collects nodes and tensors. The output of a node has the name of the node."""
 
     def __init__(self, weights: Path) -> None:
         import onnx
@@ -40,7 +41,7 @@ class _Graph:
         return output
 
     def numbers(self, name: str, values: Any, kind: str = "INT64") -> str:
-        """A small tensor that stands in the graph itself."""
+        """Add a small tensor, which is stored in the graph itself."""
         shape = [len(values)] if isinstance(values, list) else []
         flat = values if isinstance(values, list) else [values]
         self.initializers[name] = self._onnx.helper.make_tensor(
@@ -49,7 +50,7 @@ class _Graph:
         return name
 
     def weight(self, name: str) -> str:
-        """The tensor of this name in float32."""
+        """The tensor with this name, in float32."""
         self._outside(name)
         if f"{name}.scale" in self._tensors:
             self._outside(f"{name}.scale")
@@ -79,7 +80,7 @@ class _Graph:
 
 
 def write_graph(folder: Path) -> None:
-    """Write ``model.onnx`` from ``config.json`` and ``model.safetensors`` of a folder."""
+    """Write ``model.onnx`` for ``config.json`` and ``model.safetensors`` in a folder."""
     import onnx
 
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
@@ -113,7 +114,7 @@ def write_graph(folder: Path) -> None:
 
 
 def _embedded(graph: _Graph, config: Mapping[str, Any]) -> None:
-    """The sum of the embeddings of words, positions and types, normalised."""
+    """Add the normalised sum of the word, position and type embeddings."""
     graph.node("Shape", ["token_type_ids"], "tokens")
     graph.numbers("first", [0])
     positions = graph.weight("bert.embeddings.position_embeddings.weight")
@@ -126,7 +127,7 @@ def _embedded(graph: _Graph, config: Mapping[str, Any]) -> None:
 
 
 def _layer(graph: _Graph, config: Mapping[str, Any], name: str, state: str) -> str:
-    """Attention and the inner layer, each added to its input and normalised; returns the name of the output."""
+    """Add attention and feed-forward layer, with residual connections and normalisation. Returns the output name."""
     heads = {}
     for part, axes in (("query", [1, 0, 2]), ("key", [1, 2, 0]), ("value", [1, 0, 2])):
         values = graph.linear(state, f"{name}.attention.self.{part}")

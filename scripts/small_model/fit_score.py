@@ -1,18 +1,17 @@
-"""Calibrates the score of the small model on people's ratings, with the source's length as a feature.
+"""Calibrates the score of the small model on human ratings, with the length of the source as a feature.
 
     python scripts/small_model/fit_score.py MODEL_FOLDER --rated 2020_en-de.tsv.gz 2022_en-ru_dev.tsv.gz --slope 1
 
-Of each file so many translations are judged, those of newstest2020 from the documents that training keeps back.
-People's points are p, minus their MQM score, and the model's z is minus the logarithm of one plus its own. Least
-squares give
+A sample of translations from each file is scored; for newstest2020, from the documents that are held out from training.
+Let p be the human MQM penalty, and z minus the logarithm of one plus the penalty of the model. Least squares give
 
     -log(1 + p) = a + b z + c log(1 + tokens of the source)
 
-so the score's weights (`score` in the folder's ``config.json``) become a + b times the old intercept, b times the old
-weights, and c for `length`. They are printed as `encoder_folder.py pack` takes them. `--slope` fixes b: with 1, nothing
-changes among translations of one source but which scores are cut off at 0. The table has Spearman's correlation over
-all translations of each file and the mean absolute error in points, before and after, each file by the fit of the
-others.
+so the new weights of the score (`score` in the folder's ``config.json``) are a + b times the old intercept, b times the
+old weights, and c for `length`. They are printed in the format of `encoder_folder.py pack`. `--slope` fixes b: with 1,
+the ranking of the translations of a source does not change, except for scores clipped at 0. The table has Spearman's
+correlation over all translations of each file and the mean absolute error in points, before and after, with the fit on
+the other files.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from mbr_esd_metric import load_metric
 from mbr_esd_metric.generation.encoder import SECTION, Encoder, OnnxEncoder
 from mbr_esd_metric.metaeval import correlation
 
-#: Of each translation z, the logarithm of one plus the source's tokens, and minus that of one plus people's points.
+#: For each translation: z, log(1 + tokens of the source), and -log(1 + human penalty).
 Rows = npt.NDArray[np.float64]
 
 
 def rows_of(model: str, path: str, encoder: Encoder, most: int, seed: int) -> Rows:
-    """Shape (translations, 3): one translation of each source."""
+    """The features of one translation per source, shape (translations, 3)."""
     pairs: list[dict[str, str]] = []
     people: list[float] = []
     for source, rated in read_rated(path, most, seed):
@@ -49,7 +48,7 @@ def rows_of(model: str, path: str, encoder: Encoder, most: int, seed: int) -> Ro
 
 
 def fitted(rows: Rows, slope: float | None = None) -> list[float]:
-    """a, b and c; b is the `slope` where one is given."""
+    """a, b and c; b is `slope` if specified."""
     z, length, people = rows.T
     ones = np.ones(len(rows))
     if slope is None:
@@ -60,7 +59,7 @@ def fitted(rows: Rows, slope: float | None = None) -> list[float]:
 
 
 def cells(rows: Rows, weights: Sequence[float]) -> list[str]:
-    """Spearman over all, and the mean absolute error in points."""
+    """Spearman's correlation, and the mean absolute error in points."""
     z = np.minimum(weights[0] + rows[:, :2] @ np.array(weights[1:]), 0.0)
     flat = correlation(rows[None, :, 2], z[None], "spearman")
     error = np.abs(np.expm1(-z).clip(max=25) - np.expm1(-rows[:, 2])).mean()

@@ -1,18 +1,18 @@
-"""What models see of the difference between translations of one source, and what they mark.
+"""Evaluates models on the ranking of translations of one source, and on the errors that they mark.
 
     python scripts/small_model/judge_table.py MODEL... --rated 2020_en-de.tsv.gz=Human-A.0 mqm_ted_zhen.tsv=ref \
         --pairs planted_train.jsonl.gz --good dev.jsonl
     python scripts/small_model/judge_table.py MODEL... --held-out sxs_mqm_generalMT2023_ende.3raters.tsv=refA
     python scripts/small_model/judge_table.py MODEL... --kinds docs/examples/everyday-errors.tsv
 
-A model is a name or a folder. `--rated` takes people's MQM annotations; of newstest2020 and of the pairs the parts that
-`train_encoder.py` holds back, `--held-out` the same for data that chose nothing. Of each file, on so many of its
-sources: Kendall's tau-b among the translations of one source (the mean), the share of pairs of systems in the right
-order by their mean score, and Spearman over all translations. After = stands the reference of BLEU and chrF, which is
-then no system. Of the pairs: good ones scored higher; bad ones with a mark at the error; marks of bad ones that lie
-there; good ones with a mark. `--good` has translations that a person corrected (`clean_pairs.py`). `--kinds` has a row
-a kind of error; of a kind without bad translations, the share of good ones with a score below .8 stands in the place of
-the order.
+A model is a name or a folder. `--rated` are human MQM annotations; from newstest2020 and from the pairs, only the parts
+that are held out from training are used. `--held-out` is the same for data that were not used for model selection. For
+each file, on a sample of its sources, the table has the mean of Kendall's tau-b over the translations of one source,
+the share of pairs of systems that are ranked correctly by their mean scores, and Spearman's correlation over all
+translations. The system after = is the reference of BLEU and chrF, and not evaluated. For pairs: the share of good
+translations with the higher score, of bad ones with a mark at the error, of marks in bad ones that are at the error,
+and of good ones with a mark. `--good` are human-corrected translations (`clean_pairs.py`). `--kinds` has one row per
+kind of error; for a kind without bad translations, the first share is that of good ones with a score below .8.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from mbr_esd_metric.core.annotation import Annotation
 from mbr_esd_metric.files.streams import read_segments
 from mbr_esd_metric.metaeval import correlation, pairwise_accuracy, system_means
 
-#: Source and translation -> score and marks.
+#: (source, translation) -> score and marks.
 Judged = Mapping[tuple[str, str], tuple[float, Annotation]]
-#: Of a source: system -> translation and the mean of its ratings.
+#: System -> translation and its mean rating, for one source.
 Rated = dict[str, tuple[str, float]]
 
 
 def read_rated(path: str, most: int, seed: int = 0) -> list[tuple[str, Rated]]:
-    """At most so many sources, in a random order."""
+    """At most `most` sources, in random order."""
     ratings: dict[tuple[str, str, str], dict[str, list[tuple[str, float]]]] = defaultdict(lambda: defaultdict(list))
     for r in read_mqm(path):
         one = r.segment
@@ -70,7 +70,7 @@ def judged(model: str, texts: Sequence[tuple[str, str]]) -> Judged:
 
 
 def rated_cells(sources: Sequence[tuple[str, Rated]], scores: Sequence[Mapping[str, float]]) -> list[str]:
-    """By item, by system and over all, of scores by source and system; of one system over all alone."""
+    """Agreement by item, by system and overall, of scores by source and system; for a single system, only overall."""
     systems = sorted({name for one in scores for name in one})
     gold: npt.NDArray[Any] = np.full((len(systems), len(sources)), np.nan)
     metric = gold.copy()
@@ -85,7 +85,7 @@ def rated_cells(sources: Sequence[tuple[str, Rated]], scores: Sequence[Mapping[s
 
 
 def with_reference(sources: Sequence[tuple[str, Rated]], reference: str) -> dict[str, list[dict[str, float]]]:
-    """Sentence BLEU and chrF against this system, where it is there."""
+    """Sentence BLEU and chrF with this system as the reference, if it is available."""
     from sacrebleu.metrics import BLEU, CHRF
 
     return {
@@ -100,7 +100,7 @@ def with_reference(sources: Sequence[tuple[str, Rated]], reference: str) -> dict
 
 
 def place(good: str, bad: str) -> tuple[int, int]:
-    """The characters of `bad` that `good` has not; where something was left out, one character on each side."""
+    """The characters of `bad` that differ from `good`; at an omission, one character on each side."""
 
     def common(one: str, other: str) -> int:
         return next(
@@ -113,7 +113,7 @@ def place(good: str, bad: str) -> tuple[int, int]:
 
 
 def pair_cells(pairs: Sequence[Mapping[str, str]], good: Sequence[tuple[str, str]], of: Judged) -> list[str]:
-    """Pairs in order, bad ones touched, right marks of them, and good ones and corrected ones with a mark."""
+    """Shares: pairs in order, bad ones with a mark at the error, correct marks, good and corrected ones with a mark."""
     right = touched = marks = hits = 0
     for one in pairs:
         (better, _), (worse, spans) = of[one["src"], one["good"]], of[one["src"], one["bad"]]
@@ -130,7 +130,7 @@ def pair_cells(pairs: Sequence[Mapping[str, str]], good: Sequence[tuple[str, str
 
 
 def read_kinds(path: str) -> dict[str, list[dict[str, str]]]:
-    """Kind -> its pairs, with an empty `bad` where there is none."""
+    """Kind -> its pairs, with an empty `bad` if there is none."""
     header, *lines = (line.split("\t") for line in read_segments(path))
     kinds: dict[str, list[dict[str, str]]] = defaultdict(list)
     for line in lines:
@@ -140,7 +140,7 @@ def read_kinds(path: str) -> dict[str, list[dict[str, str]]]:
 
 
 def kind_cells(pairs: Sequence[Mapping[str, str]], of: Judged) -> list[str]:
-    """Pairs in order, bad ones touched, good ones marked; of good ones alone those below .8, and those marked."""
+    """Shares: pairs in order, bad ones with a mark at the error, good ones with a mark; without bad ones, see above."""
     if all(one["bad"] for one in pairs):
         order, touched, _, marked, _ = pair_cells(pairs, [], of)
         return [order, touched, marked]
@@ -150,7 +150,7 @@ def kind_cells(pairs: Sequence[Mapping[str, str]], of: Judged) -> list[str]:
 
 
 def rows(models: Sequence[str], texts: Sequence[tuple[str, str]]) -> dict[str, Judged]:
-    """What each model says of each text, asked once."""
+    """The predictions of each model, each text computed once."""
     return {
         Path(model).name if Path(model).is_dir() else model: judged(model, list(dict.fromkeys(texts)))
         for model in models

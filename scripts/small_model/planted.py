@@ -1,8 +1,8 @@
-"""Errors planted in clean translations, so that a model learns to look at the source.
+"""Synthetic errors in clean translations, from which a model learns to compare the translation with the source.
 
-Annotated errors are few, and most of them are matters of taste; a wrong number or a lost negation is rare. Here one
-error of a known kind is put into a translation that a rater found good. The rules are simple string edits; they know
-German, English and Russian words where they need any.
+Human-annotated errors are few, and mostly stylistic; wrong numbers and lost negations are rare. Here, one error of a
+known kind is inserted into a translation without annotated errors. The rules are simple string edits, with word lists
+for German, English and Russian.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from mbr_esd_metric.core.annotation import Severity
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _NEGATIONS = {"de": ("nicht", "nie", "niemals"), "en": ("not", "never"), "ru": ("не", "никогда")}
-#: Words that deny by themselves, and what stands there without it.
+#: Negations, and their replacements without negation.
 _DENYING = {
     "de": (("kein", "ein"), ("keine", "eine"), ("keinen", "einen"), ("keinem", "einem"), ("keiner", "einer")),
     "en": (("cannot", "can"),),
 }
-#: English "isn't", "doesn't" ...: what goes.
+#: The negation in English "isn't", "doesn't" ...
 _SHORT_NOT = re.compile(r"(?<=\w)n['’]t\b")
 _AUXILIARIES = {
     "en": {"is", "are", "was", "were", "will", "can", "has", "have", "could", "should", "would", "must"},
     "de": {"ist", "sind", "war", "waren", "wird", "werden", "wurde", "wurden"}
     | {"hat", "haben", "kann", "können", "muss"},
 }
-#: Words that take each other's place where grammar goes wrong.
+#: Words that are exchanged for grammatical errors.
 _FORMS = {
     "de": (
         ("der", "die", "das", "den", "dem", "des"),
@@ -45,7 +45,7 @@ _FORMS = {
     "en": (("is", "are"), ("was", "were"), ("has", "have"), ("a", "an"), ("this", "these"), ("in", "on", "at")),
     "ru": (("он", "она", "они"), ("был", "была", "было", "были"), ("его", "её", "их"), ("этот", "эта", "это", "эти")),
 }
-#: Shortest word that is replaced by another, and fewest words that a replacement is drawn from.
+#: The minimum length of replaced words, and the minimum number of candidates for a replacement.
 _LONG, _ENOUGH = 5, 10
 
 
@@ -66,10 +66,10 @@ class _Word(NamedTuple):
 
 
 class Planter:
-    """Plants errors with words from these translations.
+    """Inserts errors, with words from the given translations.
 
     Args:
-        clean: translations without an error.
+        clean: translations without errors.
     """
 
     def __init__(self, clean: Iterable[Pair]) -> None:
@@ -86,8 +86,8 @@ class Planter:
                     self._names.setdefault(language, []).append(word.text)
 
     def plant(self, item: Pair, rng: random.Random) -> PlantedError | None:
-        """The translation with one error of a kind that suits it, drawn by `rng`; None if none does."""
-        # The greatest of u^(1/weight), u uniform in [0, 1), is each with a probability in proportion to its weight.
+        """`item` with one error of an applicable kind, drawn by `rng`; None if no kind is applicable."""
+        # The largest u^(1/weight), u uniform in [0, 1), draws an item with probability proportional to its weight.
         for kind in sorted(PLANTED_KINDS, key=lambda kind: -(rng.random() ** (1 / _KIND_WEIGHTS.get(kind, 1.0)))):
             edit = PLANTED_KINDS[kind](self, item, rng)
             if edit is not None and edit.text != item.translation and 0 <= edit.start < edit.end <= len(edit.text):
@@ -95,7 +95,7 @@ class Planter:
         return None
 
     def number(self, item: Pair, rng: random.Random) -> PlantedError | None:
-        """Another digit in a number."""
+        """Replace a digit of a number."""
         numbers = list(re.finditer(r"\d+", item.translation))
         if not numbers:
             return None
@@ -106,8 +106,7 @@ class Planter:
         return PlantedError(edit.text, number.start(), number.end(), "major")
 
     def negation(self, item: Pair, rng: random.Random) -> PlantedError | None:
-        """A negation less, marked at the word before it, or where the word that denies stood; or one more, after an
-        auxiliary."""
+        """Remove a negation, marked at the word before it or at its replacement; or add one after an auxiliary."""
         text, language = item.translation, _language(item)
         words = _words(text)
         less: list[PlantedError] = []
@@ -127,7 +126,7 @@ class Planter:
         return _inserted(text, rng.choice(places), _NEGATIONS[language][0]) if places else None
 
     def name(self, item: Pair, rng: random.Random) -> PlantedError | None:
-        """Another name for one that stands in the source as well."""
+        """Replace a name that is also in the source."""
         source_words, names = set(_WORD.findall(item.source)), self._names.get(_language(item), [])
         options = [
             w
@@ -139,7 +138,7 @@ class Planter:
         return _replaced(item.translation, rng.choice(options), rng.choice(names))
 
     def sense(self, item: Pair, rng: random.Random) -> PlantedError | None:
-        """Another word with the same last letters."""
+        """Replace a word by another one with the same last letters."""
         options = [word for word in _words(item.translation) if len(word.text) >= _LONG]
         if not options:
             return None
@@ -148,7 +147,7 @@ class Planter:
         return _replaced(item.translation, word, rng.choice(others)) if len(others) >= _ENOUGH else None
 
     def untranslated(self, item: Pair, rng: random.Random) -> PlantedError | None:
-        """A word of the source in the place of another."""
+        """Replace a word by a word of the source."""
         options = [word for word in _words(item.translation) if len(word.text) >= _LONG]
         foreign = [
             w for w in _WORD.findall(item.source) if len(w) >= _LONG and w.islower() and w not in item.translation
@@ -156,7 +155,7 @@ class Planter:
         return _replaced(item.translation, rng.choice(options), rng.choice(foreign)) if options and foreign else None
 
     def omission(self, item: Pair, rng: random.Random) -> PlantedError | None:
-        """Two to four words less, marked at the word before them."""
+        """Delete two to four words, marked at the word before them."""
         words, count = _words(item.translation), rng.randint(2, 4)
         if len(words) < count + 4:
             return None
@@ -165,7 +164,7 @@ class Planter:
         return PlantedError(text, words[first - 1].start, words[first - 1].end, "major")
 
     def addition(self, item: Pair, rng: random.Random) -> PlantedError | None:
-        """One to four words of another translation more."""
+        """Insert one to four words of another translation."""
         words, count = _words(item.translation), rng.randint(1, 4)
         other = rng.choice(self._by_language.get(_language(item), [""]))
         more = _words(other)
@@ -177,7 +176,7 @@ class Planter:
         )
 
     def order(self, item: Pair, rng: random.Random) -> PlantedError | None:
-        """Two neighbours in the wrong order."""
+        """Swap two adjacent words."""
         words = _words(item.translation)
         pairs = [(a, b) for a, b in pairwise(words[1:]) if item.translation[a.end : b.start] == " "]
         if not pairs:
@@ -187,7 +186,7 @@ class Planter:
         return _replaced(item.translation, both, f"{second.text} {first.text}", "minor")
 
     def form(self, item: Pair, rng: random.Random) -> PlantedError | None:
-        """A wrong form of a function word."""
+        """Replace a function word by another form."""
         groups = _FORMS.get(_language(item), ())
         options = [(word, group) for word in _words(item.translation) for group in groups if word.text.lower() in group]
         if not options:
@@ -197,13 +196,13 @@ class Planter:
         return _replaced(item.translation, word, other.capitalize() if word.text[0].isupper() else other, "minor")
 
 
-#: Kind of error -> the rule that plants it.
+#: Kind of error -> its rule.
 PLANTED_KINDS: dict[str, Callable[[Planter, Pair, random.Random], PlantedError | None]] = {
     name: getattr(Planter, name)
     for name in ("number", "negation", "name", "sense", "untranslated", "omission", "addition", "order", "form")
 }
 
-#: How often a kind is tried first, where that is not 1: a small model finds what is missing last.
+#: Sampling weights other than 1: omissions are the hardest for a small model.
 _KIND_WEIGHTS = {"omission": 3.0, "negation": 4.0, "number": 1.5}
 
 

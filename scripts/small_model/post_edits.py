@@ -1,18 +1,18 @@
-"""Error spans from post-edits: what a person changed in a translation counts as wrong.
+"""Error spans from post-edits: words that a post-editor changed are errors.
 
     python scripts/small_model/post_edits.py MLQE-PE --lp en-de -o mlqe_en-de.tsv
 
 MLQE-PE (github.com/sheffieldnlp/mlqe-pe, CC0) has 9,000 sentences of Wikipedia or Reddit for each of seven language
-pairs, each translated by a machine, corrected by a person, and rated from 0 to 100 by others. The folder holds the
+pairs, each machine-translated, post-edited by one person, and rated from 0 to 100 by others. The folder contains the
 unpacked archives of its `data/post-editing` and `data/direct-assessments`. The output has the nine fields of WMT's
-quality estimation task, which `mbr-esd distill sft` reads. For a model that learns to judge, the use of it is its
-many different sources; annotations by error type and severity (MQM) have few.
+quality estimation task, for `mbr-esd distill sft`. Its advantage as training data is the large number of different
+sources, which MQM annotations do not have.
 
-A span is a run of tokens (words, single Chinese characters, punctuation) that the correction replaces or removes; two
-runs with at most one character between them are one. A translation is left out where the correction only adds words,
-which leaves nothing to mark, and where more than 60% of its characters would be marked, since that was written anew.
-No one rated how bad each error is. So the errors of a translation are major where its rating is among the lowest 30% of
-the translations with errors, and minor elsewhere.
+A span is a run of tokens (words, single Chinese characters, punctuation) that the correction replaces or removes; runs
+with at most one character between them are merged. Translations are omitted if the correction only adds words, so that
+there is nothing to mark, or if more than 60% of the characters would be marked, because they were rewritten. The data
+have no severities, so the errors of a translation are major if its rating is among the lowest 30% of the translations
+with errors, and minor otherwise.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def changed(translation: str, corrected: str) -> Spans | None:
     """The characters of the translation that the correction changes, half-open and in order.
 
     Returns:
-        None where the correction only adds words, or changes more than 60% of the characters.
+        The spans; None if the correction only adds words, or changes more than 60% of the characters.
     """
     tokens = list(_TOKEN.finditer(translation))
     matcher = SequenceMatcher(None, [match[0] for match in tokens], _TOKEN.findall(corrected), autojunk=False)
@@ -61,7 +61,7 @@ def changed(translation: str, corrected: str) -> Spans | None:
 
 
 def examples(folder: Path, lp: str) -> Iterator[tuple[str, str, str, float]]:
-    """Source, translation, corrected translation, and mean rating of each sentence."""
+    """Source, translation, corrected translation and mean rating of each sentence."""
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder; give the one with the unpacked archives of MLQE-PE")
     corrections = sorted(folder.glob(f"{lp}-*/*.pe"))
@@ -90,7 +90,7 @@ def examples(folder: Path, lp: str) -> Iterator[tuple[str, str, str, float]]:
 
 
 def rows(folder: Path, lp: str) -> list[str]:
-    """A line of the task's table for each translation that is not left out."""
+    """A line of the task's table for each translation that is not omitted."""
     sentences = [
         (source, translation, spans, rating)
         for source, translation, corrected, rating in dict.fromkeys(examples(folder, lp))

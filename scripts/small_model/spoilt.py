@@ -1,12 +1,12 @@
-"""Translations spoilt as a whole, or in a large part, with exact labels of both sides.
+"""Synthetic translations with gross errors, with exact labels of both texts.
 
-People who annotate see few of them: a copy of the source, half a translation, another sentence's translation. A model
-that has learnt from people only knows little about them. Here they are made from clean parallel texts, each beside its
-unspoilt original: what is wrong in the translation, and what of the source is missing there, follows from how it was
-made. Where it does not, at the edge of a cut, nothing is said (`Spoilt.unsure`).
+Gross errors, such as a copy of the source, half a translation, or the translation of another sentence, are rare in
+human annotations, so models trained on these alone do not detect them. Here they are generated from clean parallel
+texts. The errors in the translation, and the omitted parts of the source, are known by construction; where they are
+not, at the boundary of a cut, there is no label (`Spoilt.unsure`).
 
-A word of the source is missing where nothing of the translation says what it says. So it is missing where the
-translation is another sentence's, and not where the translation copies it.
+A word of the source is omitted if no part of the translation has its meaning: it is omitted from the translation of
+another sentence, but not from a copy of the source.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from dataclasses import dataclass, replace
 from mbr_esd_metric.prompting.formats.tags import words_of
 
 Place = tuple[int, int]
-#: What follows a clause.
+#: The end of a clause.
 _CLAUSE = re.compile(r"(?<=[,;:.!?])\s+|(?<=[，；：。！？、])")
-#: Fewest characters of a clause, and how far its share of its text may be from that of its translation.
+#: Minimum length of a clause in characters; maximum difference of its relative length from that of its translation.
 _SHORTEST, _FAR = 8, 0.08
-#: Scripts without blanks between words.
+#: Scripts without spaces between words.
 _WITHOUT_BLANKS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff]")
-#: Half the width of the strip of the source of which nothing is known, around a cut of the translation: a share.
+#: Half the width of the unlabelled part of the source around a cut of the translation, as a share of its length.
 _EDGE = 0.12
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A text and a translation that says all of it.
+    """A source with a complete translation.
 
     Attributes:
         source, translation: the texts.
-        lp: such as "en-de".
-        links: places of words that translate each other, in the source and in the translation; empty if unknown.
+        lp: the language pair, such as "en-de".
+        links: positions of aligned words in the source and in the translation; empty if unknown.
     """
 
     source: str
@@ -46,18 +46,18 @@ class Pair:
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Codes of the source's and the translation's language."""
+        """The codes of the source and the target language."""
         source, _, target = self.lp.partition("-")
         return source, target
 
     def swapped(self) -> Pair:
-        """The same pair in the other language pair."""
+        """The pair in the reverse direction."""
         source, target = self.languages
         links = tuple((target_place, source_place) for source_place, target_place in self.links)
         return Pair(self.translation, self.source, f"{target}-{source}", links)
 
     def joined(self, other: Pair) -> Pair:
-        """This pair and another one behind it."""
+        """The concatenation of this pair and another one."""
         source, translation = join(self.source, other.source), join(self.translation, other.translation)
         by, to = len(source) - len(other.source), len(translation) - len(other.translation)
         moved = tuple(((a + by, b + by), (c + to, d + to)) for (a, b), (c, d) in other.links)
@@ -66,15 +66,15 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Spoilt:
-    """A spoilt translation of a pair's source.
+    """A spoilt translation.
 
     Attributes:
-        kind: how, a key of `KINDS`.
-        good: the pair that it was made from.
-        translation: the spoilt one.
-        wrong: places in the translation that are major errors.
-        missing: places in the source of which the translation says nothing.
-        unsure: places in the source of which nothing is known.
+        kind: the kind of error, a key of `KINDS`.
+        good: the original pair.
+        translation: the spoilt translation.
+        wrong: the spans of major errors in the translation.
+        missing: the spans of omissions in the source.
+        unsure: the spans of the source without a label.
     """
 
     kind: str
@@ -86,15 +86,15 @@ class Spoilt:
 
 
 def join(first: str, second: str) -> str:
-    """Two texts as one; scripts without blanks get none."""
+    """The concatenation of two texts, with a space unless the script has none."""
     return first + ("" if _WITHOUT_BLANKS.match(first[-2:-1]) and _WITHOUT_BLANKS.match(second[:1]) else " ") + second
 
 
 class Spoiler:
-    """Spoils translations, with other texts from these pairs.
+    """Spoils translations, using the texts of other pairs.
 
     Args:
-        pairs: of all language pairs.
+        pairs: the pairs of all language pairs.
     """
 
     def __init__(self, pairs: Sequence[Pair]) -> None:
@@ -105,19 +105,19 @@ class Spoiler:
             self._texts.setdefault(pair.languages[1], []).append(pair.translation)
 
     def spoil(self, pair: Pair, kind: str, rng: random.Random) -> Spoilt | None:
-        """`pair` spoilt in this way; None where that is not possible."""
+        """`pair` with an error of this kind; None if it is not applicable."""
         made = KINDS[kind](self, pair, rng)
         if made is None or made.translation.strip() in ("", made.good.translation):
             return None
         return replace(made, kind=kind)
 
     def another(self, pair: Pair, rng: random.Random) -> Pair:
-        """Another pair of the same languages, rather one of similar length."""
+        """Another pair with the same languages, preferably of similar length."""
         drawn = rng.choices([p for p in rng.choices(self._pairs[pair.lp], k=12) if p.source != pair.source], k=4)
         return min(drawn, key=lambda p: abs(len(p.source) - len(pair.source)) * rng.random())
 
     def segment(self, pair: Pair, rng: random.Random) -> Spoilt | None:
-        """Two segments, one of them not translated."""
+        """Two segments, one of which is not translated."""
         other = self.another(pair, rng)
         both = pair.joined(other)
         if rng.random() < 0.6:
@@ -127,7 +127,7 @@ class Spoiler:
         return Spoilt("", both, other.translation, missing=((0, len(pair.source)),))
 
     def clause(self, pair: Pair, rng: random.Random) -> Spoilt | None:
-        """A clause less, where both texts have as many, in about the same places."""
+        """A clause is omitted, if both texts have the same number of clauses at about the same positions."""
         clauses, translated = _clauses(pair.source), _clauses(pair.translation)
         if len(clauses) != len(translated) or len(clauses) < 2:
             return None
@@ -149,7 +149,7 @@ class Spoiler:
         return Spoilt("", pair, text, missing=(s,))
 
     def cut(self, pair: Pair, rng: random.Random) -> Spoilt | None:
-        """The end left out, or now and then the beginning."""
+        """The end is omitted, or occasionally the beginning."""
         words = words_of(pair.translation)
         if len(words) < 6:
             return None
@@ -163,7 +163,7 @@ class Spoiler:
         return Spoilt("", pair, text, missing=missing, unsure=unsure)
 
     def words(self, pair: Pair, rng: random.Random) -> Spoilt | None:
-        """One to five words less, where it is known what they translate."""
+        """One to five words are omitted, if their alignment is known."""
         words = words_of(pair.translation)
         count = rng.randint(1, 5)
         if not pair.links or len(words) < count + 4:
@@ -177,11 +177,11 @@ class Spoiler:
         return Spoilt("", pair, text.strip(), missing=missing, unsure=unsure)
 
     def copied(self, pair: Pair, rng: random.Random) -> Spoilt | None:
-        """The source in the place of its translation."""
+        """The source in place of its translation."""
         return Spoilt("", pair, pair.source, wrong=((0, len(pair.source)),))
 
     def half_copied(self, pair: Pair, rng: random.Random) -> Spoilt | None:
-        """Two segments, of which the second stays in the source's language, or the first."""
+        """Two segments, of which the second, or the first, is left in the source language."""
         other = self.another(pair, rng)
         return _half(pair, other, other.source, rng, missing=False)
 
@@ -190,12 +190,12 @@ class Spoiler:
         return _nothing(pair, self.another(pair, rng).translation)
 
     def half_unrelated(self, pair: Pair, rng: random.Random) -> Spoilt | None:
-        """Two segments, of which one has another one's translation."""
+        """Two segments, of which one has the translation of another segment."""
         other = self.another(pair, rng)
         return _half(pair, other, self.another(other, rng).translation, rng, missing=True)
 
     def language(self, pair: Pair, rng: random.Random) -> Spoilt | None:
-        """Another segment in another language; now and then in the source's."""
+        """Another segment in another language, occasionally in the source language."""
         source, target = pair.languages
         others = [one for one in self._texts if one not in pair.languages]
         language = source if rng.random() < 0.2 or not others else rng.choice(others)
@@ -209,7 +209,7 @@ class Spoiler:
         return Spoilt("", pair, text, wrong=((len(text) - len(pair.translation), len(text)),))
 
     def half_twice(self, pair: Pair, rng: random.Random) -> Spoilt | None:
-        """A part of three words or more said twice; the second time is wrong."""
+        """A part of at least three words is repeated; the repetition is an error."""
         words = words_of(pair.translation)
         if len(words) < 6:
             return None
@@ -220,7 +220,7 @@ class Spoiler:
         return Spoilt("", pair, before + pair.translation[end:], wrong=((len(before) - len(part), len(before)),))
 
     def shuffled(self, pair: Pair, rng: random.Random) -> Spoilt | None:
-        """The words in a random order."""
+        """The words in random order."""
         parts = pair.translation.split()
         blank = " " if len(parts) > 2 else ""
         if not blank:
@@ -233,7 +233,7 @@ class Spoiler:
 
 
 def _half(pair: Pair, other: Pair, text: str, rng: random.Random, missing: bool) -> Spoilt:
-    """Two segments, of which one has `text` in the place of its translation; `missing` if that does not say it."""
+    """Two segments, of which one has `text` in place of its translation; `missing` if `text` omits its content."""
     if rng.random() < 0.5:
         good, whole = pair.joined(other), join(pair.translation, text)
         wrong, lost = (len(whole) - len(text), len(whole)), (len(good.source) - len(other.source), len(good.source))
@@ -244,21 +244,21 @@ def _half(pair: Pair, other: Pair, text: str, rng: random.Random, missing: bool)
 
 
 def _nothing(pair: Pair, text: str) -> Spoilt:
-    """A translation that says nothing of the source."""
+    """A translation that omits the whole source."""
     return Spoilt("", pair, text, wrong=((0, len(text)),), missing=((0, len(pair.source)),))
 
 
 def _clauses(text: str) -> list[Place]:
-    """The clauses of a text, with the white space behind them."""
+    """The clauses of a text, with trailing whitespace."""
     starts = [0, *(match.end() for match in _CLAUSE.finditer(text) if match.end() < len(text))]
     return list(zip(starts, [*starts[1:], len(text)], strict=True))
 
 
 def _lost(pair: Pair, cut: Place) -> tuple[tuple[Place, ...], tuple[Place, ...]]:
-    """Places of the source that are missing without this place of the translation, and those of which one cannot know.
+    """The spans of the source that are omitted if a span of the translation is deleted, and those without a label.
 
-    Where links are known, a word is missing if all that it is linked to is gone; a word without a link has what both
-    its neighbours have. Where none are known, texts are taken to run side by side.
+    With known links, a word is omitted if all of its aligned words are deleted; a word without a link has the label of
+    its neighbours if they agree. Otherwise, the texts are assumed to be monotonically aligned.
     """
     words = words_of(pair.source)
     states: list[bool | None] = []
@@ -288,7 +288,7 @@ def _lost(pair: Pair, cut: Place) -> tuple[tuple[Place, ...], tuple[Place, ...]]
     return missing, unsure
 
 
-#: Kind -> the rule that spoils so.
+#: Kind -> its rule.
 KINDS: dict[str, Callable[[Spoiler, Pair, random.Random], Spoilt | None]] = {
     rule.__name__: rule
     for rule in (

@@ -19,7 +19,8 @@ from mbr_esd_metric.metaeval.leaderboard import (
     compute_leaderboard,
 )
 from mbr_esd_metric.metaeval.metric_set import MetricEntry, MetricSet
-from mbr_esd_metric.metaeval.significance import Ranking, average_ranking, paired_bootstrap, rank_metrics
+from mbr_esd_metric.metaeval.ranking import Ranking, average_ranking, rank_metrics
+from mbr_esd_metric.metaeval.significance import paired_bootstrap
 from mbr_esd_metric.metaeval.spans import evaluate_spans
 from mbr_esd_metric.report.leaderboard_table import leaderboard_table
 from mbr_esd_metric.report.tables import render_all

@@ -15,15 +15,8 @@ import pytest
 
 from mbr_esd_metric.errors import OptionError
 from mbr_esd_metric.metaeval import EarlyStop, Ranking, acc_eq, assign_ranks, average_ranking, perm_both, rank_metrics
-from mbr_esd_metric.metaeval.significance import (
-    STATISTICS,
-    UNITS,
-    SpanContest,
-    Units,
-    paired_bootstrap,
-    prepare,
-    rank_contest,
-)
+from mbr_esd_metric.metaeval.ranking import rank_contest
+from mbr_esd_metric.metaeval.significance import STATISTICS, UNITS, SpanContest, Units, paired_bootstrap, prepare
 from mbr_esd_metric.metaeval.spa import pairwise_p_values, spa, spa_of_p_values
 from mbr_esd_metric.metaeval.spans import SpanEvaluator, SpanScores, span_measure
 from tests.helpers.annotations import matrix

@@ -162,7 +162,7 @@ def test_only_the_chosen_systems_are_scored(test_set: TestSet, score: Command) -
         assert sorted(files.read_scores(stored)) == are_there
     assert "is there already" in score("--model empty --exclude A refA").out
     none = score("--model empty --exclude A B refA", status=1).err
-    assert "no system is left for empty-src; there are A, B, refA" in none
+    assert "no system is selected for empty-src; available: A, B, refA" in none
     score("--model empty")
     assert sorted(files.read_scores(stored)) == ["A", "B", "refA"]
 
@@ -210,7 +210,7 @@ def test_xcomet_spans_become_annotations() -> None:
     [
         ("BLEU", {}, "BLEU needs a reference"),
         ("mbr-esd-lama", {}, "did you mean 'mbr-esd-llama'"),
-        *(("mbr-esd-demo", {"name": name}, f"{name}=mbr-esd-demo: .*file's name") for name in ("foo/bar", "a b", "")),
+        *(("mbr-esd-demo", {"name": one}, f"{one}=mbr-esd-demo: .*may only contain") for one in ("foo/bar", "a b", "")),
     ],
 )
 def test_problems_say_what_to_do(model: str, options: dict[str, str], message: str) -> None:

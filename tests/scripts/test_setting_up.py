@@ -30,10 +30,10 @@ def chosen(folder: Path, lowest: int, highest: int, **environment: str) -> tuple
     ("installed", "bounds", "environment", "expected", "message"),
     [
         ({"bin/python3": 13}, (10, 14), {}, "python3", ""),
-        ({"bin/python3": 13, "bin/python3.12": 12}, (10, 12), {}, "python3.12", "as python3 is no Python 3.10 to 3.12"),
+        ({"bin/python3": 13, "bin/python3.12": 12}, (10, 12), {}, "python3.12", "because python3 is not Python 3.10"),
         ({"pyenv/versions/3.14.2/bin/python3": 14}, (10, 14), {}, "{}/pyenv/versions/3.14.2/bin/python3", None),
         ({}, (10, 14), {}, "", "needs Python 3.10 to 3.14 with venv; install one"),
-        ({}, (10, 14), {"PYTHON": "python3"}, "", "PYTHON=python3 is no Python"),
+        ({}, (10, 14), {"PYTHON": "python3"}, "", "PYTHON=python3 is not Python"),
     ],
 )
 def test_an_interpreter_that_fits_is_taken_or_a_line_says_what_to_do(

@@ -1,1 +1,1 @@
-"""Engines, one file each: every class in this folder with a `name` is found by it."""
+"""Engines, one per file. Every class in this folder with a `name` is available under it."""

@@ -1,8 +1,8 @@
 """`engine=batch`: the batch API of a hosted service, at half the price, with answers within a day.
 
 Requests are uploaded as files and submitted as batches. A ledger in the cache folder, written before and after each
-submission, records what was submitted. So a run that was killed finds its batches again and pays only once. Each
-batch carries the token of its entry, by which it is looked up if the entry does not name it yet.
+submission, records the batches, so that a run that was killed finds them again and pays only once. Each batch has the
+token of its ledger entry as metadata, so that it can be found if the entry does not have its id yet.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from mbr_esd_metric.generation.server.failures import classify, failure_of, reas
 from mbr_esd_metric.generation.server.replies import read_reply
 from mbr_esd_metric.generation.store import cache_folder
 
-#: The most requests and bytes in one batch; OpenAI takes 50,000 and 200 MB.
+#: The maximum number of requests and bytes per batch; OpenAI's limits are 50,000 and 200 MB.
 REQUESTS = 20_000
 BYTES = 100_000_000
-#: The most bytes that are read of a file of results.
+#: The maximum size of a result file in bytes.
 RESULTS = 1 << 30
-#: Characters of a key in the name of a request.
+#: The number of characters of the key in the name of a request.
 _KEY = 40
 _OVER = ("completed", "failed", "expired", "cancelled")
-#: Codes of a request that the batch ended without: nothing is wrong with it, and nothing was paid.
+#: Codes of requests that were not processed before the batch ended. They are valid and not billed.
 _NOT_RUN = ("batch_expired", "batch_cancelled")
 
 
@@ -48,11 +48,11 @@ class _NotFoundError(EngineError):
 
 
 class BatchEngine(ServerEngine):
-    """Asks one server in the dialect openai. Samples are stored under the same keys as those of `engine=server`."""
+    """Samples from one server with the dialect openai. Samples have the same store keys as those of `engine=server`."""
 
     name: ClassVar[str] = "batch"
     description: ClassVar[str] = "the batch API of a hosted service: half the price, answers within a day"
-    #: Of a failing request. The first wait between two looks at a batch is ten times as long, each further one by half.
+    #: The retry policy of requests. Batches are polled after ten times `first_wait`, then at growing intervals.
     default_policy: ClassVar[RetryPolicy] = RetryPolicy(first_wait=1.0, longest_wait=300.0, tries=8)
 
     def __init__(self, options: EngineOptions, policy: RetryPolicy | None = None) -> None:
@@ -61,17 +61,17 @@ class BatchEngine(ServerEngine):
 
     @cached_property
     def problem(self) -> str | None:
-        """The problem of `engine=server`; or the server is one that people run themselves, which has no batches."""
+        """The problem of `engine=server`, or a message that a server has no batch API."""
         if len(self.options.server) > 1:
-            return "engine=batch supports one server only; give one"
+            return "engine=batch supports one server only; specify a single one"
         server = ServerEngine(self._given)
         if server.problem is None and server.dialect.name not in ("openai", "plain"):
             return f"the server uses dialect={server.dialect.name}, which has no batch API; use engine=server"
         return server.problem
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
-        """Submit the samples that no earlier batch holds, wait for all batches, and yield their results, also samples
-        of these segments that another run submitted. Whatever ends it, the same command finds the batches again."""
+        """Submit the samples that are not in earlier batches, wait for all batches, and yield their results, including
+        samples of these segments from other runs. After an interruption, the same command finds the batches again."""
         if len(self.addresses) > 1:
             raise EngineError(str(self.problem))
         client, failed = self.client(sampling), list[str]()
@@ -92,7 +92,7 @@ class BatchEngine(ServerEngine):
                         ledger.remove(batch, waiting[batch])
                     except _NotFoundError as error:
                         fix = "or belongs to another account's key; the same command submits its requests again"
-                        failed.append(f"{batch} is gone ({error}): it expired, {fix}")
+                        failed.append(f"{batch} does not exist any more ({error}): it expired, {fix}")
                         ledger.remove(batch)
                     del waiting[batch]
                 if waiting:
@@ -102,12 +102,13 @@ class BatchEngine(ServerEngine):
             raise EngineError(f"{first_of(failed, between='; ')}. {ADVICE}")
 
     def _submitted(self, client: Client, requests: list[Request], ledger: _Ledger) -> dict[str, dict[str, Request]]:
-        """Submit the samples that no batch holds; each batch that holds some -> name and content of its requests."""
+        """Submit the samples that are not in any batch. Returns batch -> request name -> request, for all batches with
+        samples of these requests."""
         if nameless := {token: names for token, (batch, names) in ledger.entries.items() if not batch}:
-            for token, batch in self._by_token().items():  # of runs that were killed before they noted the name
+            for token, batch in self._by_token().items():  # from runs that were killed before they recorded the id
                 if token in nameless:
                     ledger.enter(token, batch, nameless[token])
-            ledger.remove("")  # these were never submitted
+            ledger.remove("")  # the remaining ones were never submitted
         segments = {request.key[:_KEY]: request for request in requests}
         wanted = {(request.key, index) for request in requests for index in request.indices}
         waiting: dict[str, dict[str, Request]] = {}
@@ -126,7 +127,7 @@ class BatchEngine(ServerEngine):
             for run in request.only(index for index in request.indices if (request.key, index) in wanted)
             for part in run.parts(size)
         ]
-        # A batch cannot be stopped halfway, so the limit is checked for all of them beforehand.
+        # A batch cannot be stopped once it is submitted, so the limit is checked for all batches in advance.
         bound, most = sum(client.cost(part) for one in requests for part in one.parts(size)), self.options.max_cost
         if most is not None and bound > most:
             fix = "nothing was submitted: raise it, or request fewer candidates (n=N)"
@@ -136,7 +137,7 @@ class BatchEngine(ServerEngine):
             ledger.enter(token, "", group)
             order = {"input_file_id": self._object("/files", lines)["id"], "metadata": {"mbr_esd": token}}
             order |= {"endpoint": "/v1/chat/completions", "completion_window": "24h"}
-            # One try only: after a lost reply, a second one would submit and bill the batch twice. The ledger finds it.
+            # No retry: after a lost reply, it would submit and bill the batch twice. The token finds the batch again.
             submitted = self._object("/batches", order, tries=1)["id"]
             ledger.enter(token, submitted, group)
             waiting[submitted] = group
@@ -144,7 +145,7 @@ class BatchEngine(ServerEngine):
         return waiting
 
     def _by_token(self) -> dict[str, str]:
-        """Token of an entry -> the batch that carries it, of all batches of the account, the latest first."""
+        """Ledger token -> batch id, for all batches of the account; the latest batch if a token occurs repeatedly."""
         batches: dict[str, str] = {}
         after = ""
         while True:
@@ -160,8 +161,8 @@ class BatchEngine(ServerEngine):
     def _results(
         self, client: Client, state: Mapping[str, Any], parts: Mapping[str, Request], failed: list[str]
     ) -> Iterator[Generated | Refused]:
-        """The samples of a finished batch, and the requests with a reply that is none; adds a message to `failed` for
-        each request without a reply."""
+        """The samples of a finished batch, and its rejected requests. Messages about missing results are appended to
+        `failed`."""
         missing, refused, address = dict(parts), set[str](), self.addresses[0]
         unreadable, not_run = list[str](), list[str]()
         for field in ("output_file_id", "error_file_id"):
@@ -194,7 +195,7 @@ class BatchEngine(ServerEngine):
                 if len(samples) < part.n:
                     failed.append(f"{part.label}: the reply has {len(samples)} candidates of {part.n}")
         if unreadable and missing:
-            failed.append(f"the results have lines that cannot be read: {first_of(unreadable)}")
+            failed.append(f"the results have invalid lines: {first_of(unreadable)}")
         reasons = "; ".join(str(error.get("message")) for error in objects_in(state.get("errors"), "data") or [])
         ended = excerpt(f"{state.get('status')} without it" + (f" ({reasons})" if reasons else ""), 300)
         if missing:
@@ -203,7 +204,7 @@ class BatchEngine(ServerEngine):
             failed.append(f"{first_of(labels)}: the batch is {ended}{expired}")
 
     def _object(self, path: str, body: object = None, tries: int = 0) -> Mapping[str, Any]:
-        """The object of a reply, of a new file or batch one with an id; raises `EngineError` if it is none."""
+        """The JSON object of a reply, which must have an id for a new file or batch; otherwise raises `EngineError`."""
         value = self._ask(path, body, tries).json()
         if not isinstance(value, Mapping) or (body is not None and not isinstance(value.get("id"), str)):
             where = f"{self.addresses[0]}{path.partition('?')[0]}"
@@ -211,7 +212,7 @@ class BatchEngine(ServerEngine):
         return value
 
     def _ask(self, path: str, body: object = None, tries: int = 0) -> http.Response:
-        """A reply with the status 200; bytes are sent as the file of a form. Temporary failures are tried again."""
+        """A reply with status 200. A body of bytes is sent as a form with a file. Temporary failures are retried."""
         tries, where = tries or self.policy.tries, f"{self.addresses[0]}{path.partition('?')[0]}"
         for number in range(1, tries + 1):
             data: Any = None if body is None or isinstance(body, bytes) else json.dumps(body).encode("ascii")
@@ -227,7 +228,7 @@ class BatchEngine(ServerEngine):
                 if response.status != 200:
                     raise failure_of(response, self.addresses[0])
                 if not path.endswith("/content"):
-                    response.json()  # a reply that is cut is asked for again
+                    response.json()  # raises TransientError for a truncated reply, which is retried
                 return response
             except http.RequestRejected as error:
                 raise EngineError(str(error)) from None
@@ -240,8 +241,8 @@ class BatchEngine(ServerEngine):
 
 
 class _Ledger:
-    """The batches that were submitted to a service, in a file that only its owner can read. `entries` are by token:
-    batch ("" until its name is known) and the names of its requests, each KEY-FIRST-N."""
+    """The batches that were submitted to a service, in a file that only its owner can read. `entries` maps tokens to
+    the batch id ("" until it is known) and the names of its requests, each KEY-FIRST-N."""
 
     def __init__(self, path: Path) -> None:
         self._path, self.entries = path, dict[str, tuple[str, list[str]]]()
@@ -256,7 +257,7 @@ class _Ledger:
         self._write()
 
     def remove(self, batch: str, names: Iterable[str] | None = None) -> None:
-        """Remove these requests of a batch, and its entry with the last one; None: all of them."""
+        """Remove requests of a batch (None for all), and its entry if there are none left."""
         for token, (known, noted) in list(self.entries.items()):
             if known == batch:
                 left = set() if names is None else {*noted} - {*names}
@@ -271,7 +272,7 @@ class _Ledger:
 
 
 def _groups(client: Client, parts: Iterable[Request]) -> Iterator[tuple[dict[str, Request], bytes]]:
-    """The requests by name and the lines of their file, as many as one batch takes."""
+    """The requests of each batch by name, and the content of its file."""
     group: dict[str, Request] = {}
     lines = bytearray()
     for part in parts:
@@ -289,7 +290,8 @@ def _groups(client: Client, parts: Iterable[Request]) -> Iterator[tuple[dict[str
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """One line of results: the name of its request, and status and body of the reply; or the request was `not_run`."""
+    """One line of a result file: the name of the request, and the status and body of the reply, unless it was
+    `not_run`."""
 
     name: str
     status: int
@@ -298,8 +300,8 @@ class _Result:
 
     @classmethod
     def read(cls, line: bytes) -> _Result | None:
-        """The result of a line. A status that is a text, a body that is a text of JSON, and a line without a status
-        are read, as they are clear; None if it has no name, or is not JSON."""
+        """Parse a line; None if it is not JSON or has no name. A status as a string, a body as a JSON string, and a
+        missing status are accepted."""
         try:
             value = json.loads(line)
             name, response, error = value["custom_id"], value.get("response"), value.get("error")

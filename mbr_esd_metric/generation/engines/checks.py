@@ -1,4 +1,4 @@
-"""`engine=checks`: no model. Every candidate is "no error", so a decision contains only the errors of the checks."""
+"""`engine=checks`: no model. Every candidate is "no error", so that decisions only contain errors from the checks."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class NoModel(Engine):
 
     @property
     def problem(self) -> str | None:
-        """A problem if a model is given, as this engine runs none."""
+        """A message if a model is specified, because this engine does not run models."""
         if not self.options.model:
             return None
-        return f"it runs no model, but {self.options.model} is given; use mbr-esd-checks"
+        return f"it does not run models (got {self.options.model}); use mbr-esd-checks"
 
     @property
     def identity(self) -> Mapping[str, str]:
-        """Its name: there is one answer."""
+        """The name of the engine, because all candidates are equal."""
         return {"engine": self.name}
 
     @property
@@ -37,16 +37,16 @@ class NoModel(Engine):
         return "mbr-esd-checks"
 
     def load(self) -> None:
-        """Nothing; `EngineError` if a model is named."""
+        """Raise `EngineError` if a model is specified."""
         if self.problem is not None:
             raise EngineError(f"engine={self.name}: {self.problem}")
 
     def unsupported_settings(self, sampling: Sampling) -> tuple[str, ...]:
-        """All that only a model has."""
+        """The settings that only apply to models."""
         return ("temperature", "max_tokens")
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
-        """The answer without an error for each sample."""
+        """Yield the answer without errors for each sample."""
         self.load()
         candidate = Candidate(get_format(self.only_format).answer(EMPTY, "")[0], logprob=0.0)
         for request in requests:

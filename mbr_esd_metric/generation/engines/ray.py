@@ -1,8 +1,8 @@
-"""`engine=ray`: copies of the engine vllm or transformers on the nodes of a Ray cluster.
+"""`engine=ray`: replicas of the engine vllm or transformers on the nodes of a Ray cluster.
 
-Each actor holds one copy of the model and gets batches of `ROWS` requests for up to `PART` samples, `AHEAD` of them at
-a time. (Ray Data would read all requests first.) A copy for which the cluster has no room waits until a machine joins.
-If one is lost, its batches go to the other copies, and a new copy takes its place when there is room.
+Each actor loads one replica of the model, and processes batches of `ROWS` requests for up to `PART` samples, with
+`AHEAD` batches queued. (Ray Data would read all requests first.) Replicas that do not fit yet are queued until a node
+joins. If a replica is lost, its batches are redistributed, and a new replica is started when there are resources.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from mbr_esd_metric.errors import RESUME, EngineError, require
 from mbr_esd_metric.generation.engine import ENGINES, Engine, Generated, Refused, Request, Sampling
 from mbr_esd_metric.generation.engines.vllm import tensor_parallel
 
-#: Samples in a request, requests in a batch, and batches that an actor has at a time.
+#: Samples per request, requests per batch, and queued batches per actor.
 PART = 16
 ROWS = 32
 AHEAD = 2
-#: More copies than there are may be lost without a result between them, before the run ends.
+#: The run ends if more than the number of replicas plus this are lost without a result in between.
 MORE_LOSSES = 3
 
 
 class RayEngine(Engine):
-    """Runs on the cluster that ``ray.init()`` finds (``RAY_ADDRESS``), else on this machine alone.
+    """Runs on the cluster that ``ray.init()`` finds (``RAY_ADDRESS``), or on this machine.
 
-    `concurrency` is the number of copies, and `vllm=tensor_parallel_size:4` the GPUs for each copy. The other options
-    go to the engine in the actors.
+    `concurrency` is the number of replicas, and `vllm=tensor_parallel_size:4` sets the number of GPUs per replica. The
+    other options are passed to the engine in the actors.
     """
 
     name: ClassVar[str] = "ray"
@@ -40,13 +40,14 @@ class RayEngine(Engine):
 
     @cached_property
     def copy(self) -> Engine:
-        """The engine that each actor gets and loads, which draws the samples."""
+        """The engine that each actor loads."""
         name = "vllm" if importlib.util.find_spec("vllm") is not None else "transformers"
         return ENGINES.get(name)(self.options)
 
     @property
     def problem(self) -> str | None:
-        """Why Ray cannot run the model; None if it can, judged by this machine in place of the cluster's."""
+        """The reason why Ray cannot run the model, or None. The check is for this machine, not for the cluster's
+        nodes."""
         try:
             require("ray", "ray", "engine=ray")
         except EngineError as error:
@@ -82,7 +83,7 @@ class RayEngine(Engine):
 
 
 def _batches(requests: Iterable[Request]) -> Iterator[list[Request]]:
-    """Parts of `PART` samples, `ROWS` together; requests are read as they are needed."""
+    """Batches of `ROWS` parts with `PART` samples each; requests are read lazily."""
     parts = (part for request in requests for part in request.parts(PART))
     while batch := list(islice(parts, ROWS)):
         yield batch
@@ -91,16 +92,17 @@ def _batches(requests: Iterable[Request]) -> Iterator[list[Request]]:
 class _Copies:
     def __init__(self, worker: Any, arguments: tuple[Any, ...]) -> None:
         self._worker, self._arguments = worker, arguments
-        #: Reference of a result -> the actor at work, and the batch that it samples; None: it loads the model.
+        #: Result reference -> its actor and batch; the batch is None while the actor loads the model.
         self._tasks: dict[Any, tuple[Any, list[Request] | None]] = {}
-        #: Actors that have the model -> the number of their batches.
+        #: Actor with a loaded model -> the number of its batches.
         self._load: dict[Any, int] = {}
 
     def actors(self) -> set[Any]:
         return {*self._load, *(actor for actor, _ in self._tasks.values())}
 
     def results(self, batches: Iterator[list[Request]], most: int) -> Iterator[Generated | Refused]:
-        """The parts of `most` actors or fewer, as they come; raises an actor's error, or that many are lost."""
+        """The results of at most `most` actors, as they arrive. Raises `EngineError` for an error in an actor, or if
+        too many actors are lost."""
         import ray
 
         lost, waiting = 0, deque(islice(batches, most))
@@ -119,19 +121,19 @@ class _Copies:
             except ray.exceptions.RayError as error:
                 if batch is not None:
                     waiting.append(batch)
-                if batch is None or self._load.pop(actor, None) is not None:  # the first that is missed of this actor
-                    ray.kill(actor)  # it may still be at work, if only the way to it is cut
+                if batch is None or self._load.pop(actor, None) is not None:  # the first lost result of this actor
+                    ray.kill(actor)  # it may still be running, if only the connection is lost
                     self._spawn()
                     lost += 1
                 if lost > most + MORE_LOSSES:
-                    message = f"Ray lost {lost} copies of the model in a row: {_last_line(error)}; {RESUME}"
+                    message = f"Ray lost {lost} replicas in a row: {_last_line(error)}; {RESUME}"
                     raise EngineError(message) from error
             else:
                 if batch is None:
                     self._load[actor] = 0
                 elif actor in self._load:
                     self._load[actor] -= 1
-            while self._load:  # each actor gets batches until it has enough, the least busy one first
+            while self._load:  # assign batches to the least busy actor until all queues are full
                 idle = min(self._load, key=self._load.__getitem__)
                 if self._load[idle] == AHEAD:
                     break
@@ -150,7 +152,7 @@ class _Copies:
 
 
 class _Worker:
-    """One actor."""
+    """The code of one actor."""
 
     def __init__(self, engine: Engine, sampling: Sampling) -> None:
         self._engine, self._sampling = engine, sampling

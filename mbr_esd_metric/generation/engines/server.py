@@ -1,4 +1,5 @@
-"""`engine=server`: any chat server, in the dialect that it speaks, from any environment, such as COMET's own."""
+"""`engine=server`: any chat server with a supported dialect. Its dependencies are light, so that it runs in any
+environment, such as COMET's."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ServerEngine(Engine):
-    """Asks one or several servers that all serve the same model in the same dialect."""
+    """Samples from one or several servers with the same model and the same dialect."""
 
     name: ClassVar[str] = "server"
     description: ClassVar[str] = "a local or remote server that runs the model (vLLM or similar)"
@@ -42,7 +43,7 @@ class ServerEngine(Engine):
 
     @cached_property
     def addresses(self) -> list[Address]:
-        """The servers; `EngineError` if there is none, or one that is not an address."""
+        """The server addresses. Raises `EngineError` if there are none, or one is invalid."""
         if not self.options.server:
             raise EngineError("no server given: add server=URL to the model name, or export MBR_ESD_SERVER=URL")
         return [Address.parse(url) for url in self.options.server]
@@ -53,7 +54,7 @@ class ServerEngine(Engine):
 
     @cached_property
     def model(self) -> str:
-        """The name under which the server offers the model; without one in the options, the only one that is served."""
+        """The model name on the server; if the options do not specify a model, the only model of the server."""
         options = self.options
         if not options.model:
             return self._servers.serving("", self.dialect)
@@ -65,7 +66,7 @@ class ServerEngine(Engine):
 
     @cached_property
     def dialect(self) -> Dialect:
-        """The dialect that the options name, or the servers spoke in an earlier run, or speak now."""
+        """The dialect in the options, or else the one detected in an earlier run, or else the one detected now."""
         name = self.options.dialect
         if name == "auto":
             earlier = read_cache(DIALECTS_FILE)
@@ -86,9 +87,9 @@ class ServerEngine(Engine):
 
     @cached_property
     def identity(self) -> Mapping[str, str]:
-        """The name under which the server offers the model, and the dialect; `engine=batch` has the same."""
+        """The model name on the server, and the dialect; equal to the identity of `engine=batch`."""
         identity, dialect = {"engine": "server", "model": self.model, "dtype": self.options.dtype}, self.dialect
-        if dialect.name != "vllm":  # the engine's name says it
+        if dialect.name != "vllm":  # the default, omitted from the identity
             identity |= {"dialect": dialect.name, "dialect_version": str(dialect.version)}
         if dialect.reasoning_effort is not None:
             identity["reasoning_effort"] = dialect.reasoning_effort
@@ -136,7 +137,7 @@ class ServerEngine(Engine):
         return self.dialect.per_request
 
     def load(self) -> None:
-        """Raise `EngineError` where no server answers, or one that answers does not serve the model; ask them once."""
+        """Raise `EngineError` if no server answers, or one does not serve the model. Servers are queried once."""
         self._servers.serving(self.model, self.dialect)
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated | Refused]:
@@ -144,7 +145,8 @@ class ServerEngine(Engine):
         yield from self.client(sampling).generate(requests)
 
     def client(self, sampling: Sampling) -> Client:
-        """The client of a run; logs, once, what the dialect leaves out, which changes what the numbers mean."""
+        """The client of a run. Logs, once, the settings that the dialect does not support, because they affect
+        scores."""
         from mbr_esd_metric.generation.server.client import Client, Progress, RetryPolicy
 
         dialect, policy = self.dialect, self._policy or RetryPolicy()

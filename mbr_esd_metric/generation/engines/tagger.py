@@ -1,23 +1,24 @@
-"""`engine=tagger`: an encoder that reads both texts and labels each token as correct or an error.
+"""`engine=tagger`: an encoder that labels each token of source and translation as correct or as an error.
 
-Any `AutoModelForTokenClassification` with the labels ok, minor and major will do; its input is translation and source.
-Along the source, minor and major say that the translation leaves the token out. One forward pass gives the
-probabilities of each word's tags, p_i; a word has those of its token that is least likely right. Candidates are
-sampled from a chain with exactly these marginals, in which neighbours agree as often as they can, so that spans hold
-together:
+It supports any `AutoModelForTokenClassification` with the labels ok, minor and major, whose input is the translation
+and the source. For source tokens, minor and major mean that the translation omits the token. One forward pass computes
+the probabilities p_i of the tags of each word, which are those of its token with the lowest probability of ok.
+Candidates are sampled from a Markov chain with exactly these marginals, in which neighbouring tags agree as often as
+possible, so that errors form spans:
 
     P(t_i | t_{i-1}) = k C_i(t_i | t_{i-1}) + (1 - k) p_i(t_i)
 
-where C_i is the maximal coupling of p_{i-1} and p_i, and k is 0.9 or the model's ``persistence``. The greedy candidate
-is the chain's likeliest path.
+where C_i is the maximal coupling of p_{i-1} and p_i, and k is 0.9 or the ``persistence`` of the model. The greedy
+candidate is the most probable path.
 
-A candidate ends with a score, which ``score=given`` takes: ``-min(25, exp(z) - 1)``. Without more in the model's
-configuration, it is the expected number of spans in MQM points. Our own models have a section ``mbr_esd_metric`` there:
-``embeddings`` (of an embedded model), ``persistence``, ``score``, the weights of z (`TaggerEngine._features`), and
-``odds``: by how much the odds of an error are multiplied in the candidates, not in the score, so that a decision marks
-as many good translations as one wants.
+Each candidate ends with a score for ``score=given``: ``-min(25, exp(z) - 1)``. By default, it is minus the expected MQM
+penalty of the spans. Models of this package have a section ``mbr_esd_metric`` in their configuration: ``embeddings``
+(the embedded model), ``persistence``, ``score`` (the weights of z, see `TaggerEngine._features`), and ``odds``, a
+factor on the odds of errors in candidates, but not in the score, which sets the share of good translations with marked
+errors.
 
-A pair of more tokens than the model has positions is read in windows, cut between aligned sentences; penalties add.
+A pair with more tokens than the model's maximum is split into windows between aligned sentences; their penalties are
+added.
 """
 
 from __future__ import annotations
@@ -52,22 +53,22 @@ from mbr_esd_metric.prompting.formats.tags import TAGS, tagged_texts, words_of
 from mbr_esd_metric.prompting.sentences import Part, parts
 
 _LABELS = ("ok", "minor", "major")
-#: Features of the score: means over the tokens of the model's labels of these names; 0 without one.
+#: Features of the score: means over tokens of the logits of these labels, if the model has them, otherwise 0.
 _MEANS = ("quality", "rating", "edited")
 _PERSISTENCE = 0.9
 _POINTS = np.array([0.0, 1.0, 5.0])
-#: Probabilities below this are taken for it, so that no log-probability is infinite.
+#: The minimum probability, which keeps log-probabilities finite.
 _LEAST = 1e-6
-#: Requests whose texts are divided into tokens together.
+#: The number of requests that are tokenized together.
 REQUESTS = 256
 
-#: Of numbers in three dimensions.
+#: Transition probabilities, shape (words, 3, 3).
 Transitions: TypeAlias = "np.ndarray[tuple[int, int, int], np.dtype[np.float64]]"
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A pair, or a part of one, that the model reads at once: the request's number and the tokens."""
+    """A pair of texts, or a part of one, that fits the model: the index of its request, the part, and its tokens."""
 
     number: int
     part: Part
@@ -75,10 +76,10 @@ class Window:
 
 
 class TaggerEngine(PretrainedEngine):
-    """An encoder; uses `model`, `revision`, `dtype` and `device`.
+    """A token classifier; uses `model`, `revision`, `dtype` and `device`.
 
-    A folder with ``model.onnx``, which names the embedded model that has its embeddings, runs by ONNX Runtime in
-    float32, unless another number format is asked for. Other models run by transformers.
+    Folders with ``model.onnx`` and the embeddings of an embedded model run with ONNX Runtime in float32, unless another
+    dtype is specified. Other models run with transformers.
     """
 
     name: ClassVar[str] = "tagger"
@@ -86,13 +87,13 @@ class TaggerEngine(PretrainedEngine):
     packages: ClassVar[tuple[str, ...]] = ("onnxruntime", "tokenizers")
     extra: ClassVar[str] = "small"
     only_format: ClassVar[str] = "tags"
-    #: The model, once it is loaded.
+    #: The loaded model.
     encoder: Encoder | None = None
 
     def __init__(self, options: EngineOptions) -> None:
         folder = Path(options.model)
         has_graph = (folder / GRAPH).is_file() and embeddings_of(folder_config(folder)) is not None
-        #: Whether ONNX Runtime runs the model.
+        #: Whether the model runs with ONNX Runtime.
         self.by_onnx = has_graph and options.dtype in ("auto", "float32")
         super().__init__(replace(options, dtype="float32") if self.by_onnx else options)
 
@@ -100,7 +101,7 @@ class TaggerEngine(PretrainedEngine):
         return (self.packages, self.extra) if self.by_onnx else (("torch", "transformers"), "transformers")
 
     def load(self) -> None:
-        """Load model and tokenizer, once; a model without the three labels is refused."""
+        """Load model and tokenizer, if not loaded yet. Raises `EngineError` for a model without the three labels."""
         if self.encoder is not None:
             return
         self.check()
@@ -126,13 +127,11 @@ class TaggerEngine(PretrainedEngine):
         self._odds = np.array([1.0, *[float(section.get("odds", 1.0))] * 2])
         self._mix: Mapping[str, float] = section.get("score") or {"total": 1.0}
         if unknown := set(self._mix) - {"intercept", "total", "length", *_MEANS}:
-            raise EngineError(
-                f"{options.model}: its config.json computes the score from {min(unknown)!r}, which is unknown"
-            )
+            raise EngineError(f"{options.model}: unknown feature {min(unknown)!r} of the score in its config.json")
         self.encoder = encoder
 
     def unsupported_settings(self, sampling: Sampling) -> tuple[str, ...]:
-        """Top-k: a tag is one of three."""
+        """Top-k, because there are only three tags."""
         return ("top_k",) if sampling.top_k else ()
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
@@ -148,7 +147,7 @@ class TaggerEngine(PretrainedEngine):
                 yield Generated(request.key, request.first, self._candidates(request, logits[number], sampling))
 
     def close(self) -> None:
-        """Free the model's memory."""
+        """Release the model."""
         self.encoder = None
 
     def _candidates(
@@ -177,7 +176,7 @@ class TaggerEngine(PretrainedEngine):
         return tuple(samples)
 
     def _probabilities(self, request: Request, windows: Sequence[tuple[Window, Matrix]]) -> list[Matrix]:
-        """The probabilities of the tags of each word of translation and source, (words, 3) each."""
+        """The tag probabilities of the words of the translation and of the source, shape (words, 3) each."""
         words = [words_of(request.translation), words_of(request.source)]
         ends = [[word.end for word in side] for side in words]
         sides: list[Matrix] = [np.tile([1.0, 0.0, 0.0], (len(side), 1)) for side in words]
@@ -203,11 +202,11 @@ class TaggerEngine(PretrainedEngine):
         return [side / side.sum(1, keepdims=True) for side in least]
 
     def _features(self, sides: Sequence[Matrix], windows: Sequence[tuple[Window, Matrix]]) -> dict[str, float]:
-        """The numbers that the score is mixed from: the means of `_MEANS`; `total`, ``-log(1 + e)``, where e is the
-        expected MQM points of both texts' spans; and `length`, ``log(1 + n)``, where n is the source's tokens."""
+        """The features of the score: the means of `_MEANS`; `total`, ``-log(1 + e)``, where e is the expected MQM
+        penalty of the spans in both texts; and `length`, ``log(1 + n)``, where n is the number of source tokens."""
         expected = 0.0
         for side in sides:
-            # A span begins where the tag is not that of the word before; the chain's coupling says how often.
+            # A span starts where the tag differs from the previous one; the probability follows from the chain.
             before = np.vstack([[1.0, 0.0, 0.0], side[:-1]]) if len(side) else side
             starts = self._persistence * np.maximum(side - before, 0) + (1 - self._persistence) * side * (1 - before)
             expected += float((starts @ _POINTS).sum())
@@ -221,7 +220,7 @@ class TaggerEngine(PretrainedEngine):
 
 
 def windows_of(encoder: Encoder, requests: Sequence[Request]) -> list[Window]:
-    """The windows of these requests: each pair whole, or cut until the parts fit."""
+    """The windows of these requests: whole pairs, or parts that are split until they fit."""
     windows = []
     todo = [(n, Part(0, len(one.translation), 0, len(one.source))) for n, one in enumerate(requests)]
     while todo:
@@ -242,7 +241,7 @@ def windows_of(encoder: Encoder, requests: Sequence[Request]) -> list[Window]:
 
 
 def _halves(request: Request, part: Part) -> list[Part]:
-    """Two windows of a part that is too long, cut between sentences, or else in the middle of both texts."""
+    """The two halves of a part that is too long, split between sentences, or else in the middle of both texts."""
     source = request.source[part.source_start : part.source_end]
     translation = request.translation[part.start : part.end]
     sentences = parts(source, translation)
@@ -257,14 +256,14 @@ def _halves(request: Request, part: Part) -> list[Part]:
 
 
 class TagChain:
-    """The tags of the words of both texts as a Markov chain, which begins anew with the source.
+    """The Markov chain of the tags of both texts. The first word of the source is independent of the translation.
 
     Args:
-        sides: probabilities of the tags of each word, (words, 3), of each text.
+        sides: the tag probabilities of the words of each text, shape (words, 3).
         persistence: k.
 
     Attributes:
-        transitions: P(t_i | t_{i-1}) of each word, (words, 3, 3).
+        transitions: P(t_i | t_{i-1}) for each word, shape (words, 3, 3).
     """
 
     def __init__(self, sides: Sequence[Matrix], persistence: float) -> None:
@@ -272,7 +271,7 @@ class TagChain:
         self.transitions = self._transitions(sides)
 
     def sampled(self, seeds: Sequence[str], temperature: float) -> Matrix:
-        """The tags of one path a seed, (seeds, words). At another temperature than 1 the marginals are those of
+        """The tags of one path per seed, shape (seeds, words). With a temperature, the marginals are proportional to
         ``p_i ** (1 / temperature)``."""
         used = self.transitions
         if temperature != 1:
@@ -290,7 +289,7 @@ class TagChain:
         return paths[:, 1:]
 
     def likeliest(self) -> Any:
-        """The tags of the likeliest path (Viterbi), (words,)."""
+        """The tags of the most probable path (Viterbi), shape (words,)."""
         logs = np.log(self.transitions)
         best, back = np.zeros(3), []
         for rows in logs:
@@ -303,12 +302,12 @@ class TagChain:
         return np.array(path[::-1])
 
     def logprobs(self, paths: Matrix) -> Any:
-        """The log-probability of each tag of each path, given the one before it, (paths, words)."""
+        """The log-probability of each tag given the previous one, shape (paths, words)."""
         before = np.pad(paths[:, :-1], ((0, 0), (1, 0)))
         return np.log(self.transitions[np.arange(len(self.transitions)), before, paths])
 
     def _transitions(self, sides: Sequence[Matrix]) -> Transitions:
-        """P(t_i | t_{i-1}), (words, 3, 3); the rows of the first word of a text are all alike."""
+        """P(t_i | t_{i-1}), shape (words, 3, 3); for the first word of a text, all rows are equal."""
         return np.concatenate([_of_text(side, self._persistence) for side in sides if len(side)])
 
 

@@ -1,12 +1,12 @@
-"""`engine=transformers`: a causal language model in this process, held to the grammar token by token.
+"""`engine=transformers`: a causal language model in this process, with grammar-constrained decoding.
 
-On one machine, sample i of a request depends only on (seed, request, i), down to the last bit. Its random numbers are
-hashes of these three. Samples are decoded in whole groups (0 to 15, 16 to 63, then 64 at a time), so that floating
-point gives the same results whatever else is asked for. The prompt is read once for all, in blocks of fixed places, so
-that prompts with a common beginning share blocks, and their numbers are the same as if each was read alone.
+On one machine, sample i of a request depends only on (seed, request, i), to the last bit. Random numbers are hashes of
+these three. Samples are decoded in fixed groups (0 to 15, 16 to 63, then 64 at a time), so that floating-point results
+do not depend on the number of requested samples. The prompt is processed once for all samples, in blocks at fixed
+positions, so that prompts with a common prefix share blocks, with the same results as without sharing.
 
-The grammar is an automaton over the bytes of the vocabulary, which outlines_core builds. The answer is read back byte
-by byte: the text is exactly what the grammar allowed, whatever a tokenizer's own decoding would clean up.
+outlines_core compiles the grammar to an automaton over the bytes of the vocabulary. Answers are decoded from the bytes
+of the tokens: the text is exactly what the grammar allows, without the clean-up of the tokenizer's own decoding.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ from mbr_esd_metric.generation.pretrained import PretrainedEngine, prompt_tokens
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: The end of each group of samples that are decoded together. It is not a setting, because samples depend on it.
+#: The ends of the first groups of samples that are decoded together, and the size of further groups. They are not
+#: configurable, because samples depend on them.
 _FIRST_GROUPS = (16, 64)
 _GROUP = 64
-#: Tokens of a prompt that are read together.
+#: The number of prompt tokens per block.
 _BLOCK = 64
 
 
@@ -108,7 +109,7 @@ class TransformersEngine(PretrainedEngine):
             torch.cuda.empty_cache()
 
     def _try(self, name: str) -> None:
-        """Read two tokens and write one, so that a model that this engine cannot run is refused at once."""
+        """Process two tokens and generate one, so that unsupported models fail at loading time."""
         try:
             with torch_in_use(name), self._no_grad():
                 chosen = self._cache.read([self._vocabulary.eos] * 2).argmax(1)
@@ -124,7 +125,7 @@ class TransformersEngine(PretrainedEngine):
     def _decode(
         self, request: Request, indices: Sequence[int], logits: Tensor, grammar: TokenGrammar, sampling: Sampling
     ) -> list[Candidate]:
-        """Decode these samples of the prompt in the cache; `logits` (1, V) are those after the prompt."""
+        """Decode samples that continue the cached prompt; `logits`, shape (1, V), are those after the prompt."""
         import torch
 
         self._cache.start(len(indices))
@@ -176,13 +177,13 @@ def _groups(first: int, last: int) -> Iterator[range]:
 
 
 def _uniform(seed: int, key: str, index: int, step: int) -> float:
-    """A number in [0, 1) that depends only on the arguments."""
+    """A pseudo-random number in [0, 1), determined by the arguments."""
     digest = hashlib.blake2b(f"{seed}/{key}/{index}/{step}".encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "big") >> 11) / (1 << 53)
 
 
 def _choose(scores: Tensor, uniform: Sequence[float], sampling: Sampling) -> Tensor:
-    """One token for each row of the masked logits (B, V): temperature, top-k, inverse CDF."""
+    """One token for each row of the masked logits, shape (B, V), by temperature, top-k and inverse CDF."""
     import torch
 
     if sampling.greedy:
@@ -192,29 +193,29 @@ def _choose(scores: Tensor, uniform: Sequence[float], sampling: Sampling) -> Ten
     below = shares.cumsum(1)
     target = torch.tensor(uniform, dtype=below.dtype, device=below.device)[:, None] * below[:, -1:]
     place = (below <= target).sum(1, keepdim=True)
-    # If rounding leaves the last sum at `target`, take the last token with a probability above 0.
+    # If the last sum does not exceed `target` due to rounding, use the last token with a non-zero probability.
     place = torch.minimum(place, (shares > 0).sum(1, keepdim=True) - 1)
     return tokens.gather(1, place)[:, 0]
 
 
 class PromptCache:
-    """transformers' cache of one prompt, and its copy for the samples that continue it."""
+    """The key-value cache of one prompt, and its copy for the samples that continue it."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
         self.clear()
 
     def clear(self) -> None:
-        """Forget the prompt."""
+        """Remove the prompt."""
         from transformers import DynamicCache
 
         self._tokens: list[int] = []
-        # Without the model's configuration it keeps what has left a sliding window, so that it can be cut anywhere.
+        # Without the model's configuration, the cache also keeps tokens outside a sliding window, so it can be cropped.
         self._prompt = DynamicCache()
         self._samples: Any = None
 
     def read(self, tokens: Sequence[int]) -> Tensor:
-        """Read a prompt, except the blocks that it shares with the one before; returns its last logits (1, V)."""
+        """Process a prompt, except for blocks shared with the previous one. Returns the last logits, shape (1, V)."""
         import torch
 
         shared = 0
@@ -225,8 +226,8 @@ class PromptCache:
         logits = None
         for start in range(shared, len(tokens), _BLOCK):
             block = torch.tensor([tokens[start : start + _BLOCK]])
-            # An index, not the number 1: of a slice torch makes a view, whose product with a frozen output layer of
-            # 262,144 tokens takes 2.4 s on a processor, against 0.06 s.
+            # An index instead of the number 1, for which torch creates a view, whose product with a frozen output layer
+            # for 262,144 tokens takes 2.4 s on a CPU instead of 0.06 s.
             logits = self._forward(self._prompt, block, logits_to_keep=torch.tensor([block.shape[1] - 1]))
         self._tokens = list(tokens)
         if self._prompt.get_seq_length() != len(tokens):
@@ -235,16 +236,16 @@ class PromptCache:
         return logits
 
     def start(self, samples: int) -> None:
-        """Begin so many samples at the end of the prompt."""
+        """Start this number of samples at the end of the prompt."""
         self._samples = copy.deepcopy(self._prompt)
         self._samples.batch_repeat_interleave(samples)
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Append one token to each sample, (B,); returns the logits after it, (B, V)."""
+        """Append one token to each sample, shape (B,). Returns the next logits, shape (B, V)."""
         return self._forward(self._samples, tokens[:, None])
 
     def keep(self, rows: Tensor) -> None:
-        """Go on with these samples alone."""
+        """Keep only these samples."""
         self._samples.batch_select_indices(rows)
 
     def _forward(self, cache: Any, tokens: Tensor, **options: Tensor) -> Tensor:
@@ -255,8 +256,8 @@ class PromptCache:
 
 
 class TokenGrammar:
-    """The automaton of one regular expression over one vocabulary, which begins in the state `start`. The token `eos`,
-    which closes an answer, is allowed where the expression may end."""
+    """The automaton of a regular expression over a vocabulary, with the initial state `start`. The end token `eos` is
+    allowed in accepting states."""
 
     def __init__(self, index: Any, eos: int, width: int, device: Any) -> None:
         self.start: int = index.get_initial_state()
@@ -267,7 +268,7 @@ class TokenGrammar:
         self._forbidden: dict[int, Tensor] = {}
 
     def forbidden(self, states: Sequence[int]) -> Tensor:
-        """For each state, whether a token may not come next: (len(states), V)."""
+        """Whether each token is forbidden in each state, shape (len(states), V)."""
         import torch
 
         for state in states:
@@ -278,12 +279,12 @@ class TokenGrammar:
         return torch.stack([self._forbidden[state] for state in states])
 
     def after(self, state: int, token: int) -> int:
-        """The state that an allowed token leads to."""
+        """The state after an allowed token."""
         return int(self._index.get_next_state(state, token))
 
 
 class Vocabulary:
-    """The bytes of each token of a tokenizer; special tokens stand for no text and are left out."""
+    """The bytes of each token of a tokenizer, without special tokens."""
 
     def __init__(self, tokenizer: Any) -> None:
         if tokenizer.eos_token_id is None:
@@ -292,7 +293,7 @@ class Vocabulary:
         self._tokenizer, self._to_bytes = tokenizer, _token_bytes(tokenizer)
 
     @cached_property
-    def _bytes(self) -> dict[int, bytes]:  # it takes seconds to make
+    def _bytes(self) -> dict[int, bytes]:  # takes seconds to compute
         entries = self._tokenizer.added_tokens_decoder.values()
         special = {token.content for token in entries if token.special} | set(self._tokenizer.all_special_tokens)
         added = {token.content for token in entries}
@@ -303,15 +304,15 @@ class Vocabulary:
         }
 
     def text(self, tokens: Iterable[int]) -> str:
-        """The text of these tokens; the end token has no text, and an incomplete character at the end is left out."""
+        """The text of these tokens; the end token is empty, and an incomplete character at the end is dropped."""
         return b"".join(self.pieces(tokens)).decode("utf-8", "ignore")
 
     def pieces(self, tokens: Iterable[int]) -> list[bytes]:
-        """The bytes of each token; none for the end token."""
+        """The bytes of each token; empty for the end token."""
         return [self._bytes.get(token, b"") for token in tokens]
 
     def grammar(self, expression: str, width: int, device: Any) -> TokenGrammar:
-        """The automaton of a regular expression that the whole answer matches, for V = `width` logits on a device."""
+        """The automaton of a regular expression for whole answers, for V = `width` logits on a device."""
         import outlines_core
 
         tokens: dict[bytes, list[int]] = {}
@@ -326,12 +327,12 @@ class Vocabulary:
 
 
 def _token_bytes(tokenizer: Any) -> Callable[[str], bytes]:
-    """The function from a vocabulary entry to the bytes that it stands for."""
-    # The state of the decoder alone: that of a whole tokenizer with 262,144 entries takes a second.
+    """The function from a vocabulary entry to its bytes."""
+    # The state of the decoder only: that of a whole tokenizer with 262,144 entries takes a second.
     backend = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
     decoder = str(json.loads(backend.__getstate__())) if backend is not None else ""
     if "'ByteLevel'" in decoder:
-        # Byte-level BPE writes printable bytes as themselves, and the others as the characters from U+0100 on.
+        # Byte-level BPE maps printable bytes to themselves, and other bytes to the characters from U+0100 on.
         printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
         others = iter(range(0x100, 0x200))
         byte_of = {chr(byte if byte in printable else next(others)): byte for byte in range(256)}

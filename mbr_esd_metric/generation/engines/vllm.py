@@ -1,4 +1,4 @@
-"""`engine=vllm`: vLLM (0.32 and 0.33) in this process; also the flags of `mbr-esd serve`, by which both write the same
+"""`engine=vllm`: vLLM (0.32 and 0.33) in this process; and the flags of `mbr-esd serve`, which give the same
 candidates."""
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from mbr_esd_metric.generation.embedded import with_weights
 from mbr_esd_metric.generation.engine import DEFAULT_CONTEXT, EngineOptions, Generated, Request, Sampling
 from mbr_esd_metric.generation.pretrained import POLICY, PretrainedEngine, memory, merged_folder, prompt_tokens
 
-#: llguidance accepts every regular expression and builds it in milliseconds, also those of grounded spans.
+#: llguidance supports all regular expressions used here, and compiles them in milliseconds, even for grounded spans.
 BACKEND = "guidance"
-#: Environment variables for vLLM's CPU build, which would otherwise reserve half of the memory.
+#: Environment variables for vLLM's CPU build, which reserves half of the memory by default.
 CPU_ENVIRONMENT = {"VLLM_CPU_KVCACHE_SPACE": "2"}
-#: Sequences handed over before the first is done: more than vLLM runs at once, so that it never waits for us.
+#: The maximum number of submitted sequences: more than vLLM runs concurrently, so that its queue is never empty.
 SEQUENCES = 4096
 
 
@@ -76,12 +76,13 @@ class VllmEngine(PretrainedEngine):
 
     @property
     def starts_late(self) -> bool:
-        """Whether a small model loads for minutes, as in the CPU build (evidence/engines.md)."""
+        """Whether the model is small and loads in minutes, as in the CPU build (evidence/engines.md)."""
         return 0 < self.options.weights_gb < 1 and is_cpu_build()
 
     def generate(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[Generated]:
-        """Sample every request. When one is done, its samples are yielded and another takes its place, while vLLM's own
-        `LLM.generate` returns nothing before all are done. A prompt that is too long is an error at the end."""
+        """Sample all requests. The samples of a request are yielded as soon as it is complete, unlike with
+        `LLM.generate`, which returns when all requests are complete. Prompts that are too long are reported as an error
+        at the end."""
         self.load()
         engine = self._llm.llm_engine
         waiting, numbers = iter(requests), itertools.count()
@@ -93,7 +94,7 @@ class VllmEngine(PretrainedEngine):
                 while sequences < SEQUENCES and (request := next(waiting, None)) is not None:
                     tokens = prompt_tokens(self._llm.get_tokenizer(), request)
                     if (length := len(tokens) + sampling.max_tokens) > self._context:
-                        fix = f"which do not fit in {self._context}; give vllm=max_model_len:{length}"
+                        fix = f"more than the context length {self._context}; set vllm=max_model_len:{length}"
                         too_long.append(f"{request.label}: prompt and answer may have {length} tokens, {fix}")
                         continue
                     name, prompt = str(next(numbers)), {"prompt_token_ids": tokens}
@@ -108,12 +109,12 @@ class VllmEngine(PretrainedEngine):
                         sequences -= request.n
                         samples = tuple(_sample(completion, request) for completion in output.outputs)
                         yield Generated(request.key, request.first, samples)
-        except Exception as error:  # vLLM's own, such as that its process died, are of no common class
+        except Exception as error:  # vLLM's exceptions, such as for a dead process, have no common base class
             labels = ", ".join(request.label for request in list(running.values())[:3])
             raise EngineError(f"vLLM failed on {labels} ...: {' '.join(str(error).split())[:300]}") from error
         finally:
             if running:
-                with suppress(Exception):  # an engine that died has nothing left to stop
+                with suppress(Exception):  # fails if the engine is dead
                     engine.abort_request(list(running))
         if too_long:
             raise EngineError(f"{first_of(too_long, between='; ')}. {RESUME}")
@@ -125,14 +126,14 @@ class VllmEngine(PretrainedEngine):
 
 
 def merged_where_slow(options: EngineOptions) -> EngineOptions:
-    """The options, on the CPU build with the adapter merged into a folder: adapters make that build very slow."""
+    """The options; on the CPU build, where adapters are very slow, with the adapter merged into the model."""
     if options.adapter is None or not is_cpu_build():
         return options
     return replace(options, model=str(merged_folder(options)), adapter=None)
 
 
 def server_flags(options: EngineOptions) -> list[str]:
-    """vLLM's flags for a model with their values, apart from its name and the address."""
+    """The flags of ``vllm serve`` for a model, without its name and the address."""
     flags: list[str] = []
     for name, value in _engine_arguments(options).items():
         flag = name.replace("_", "-")
@@ -147,7 +148,7 @@ def server_flags(options: EngineOptions) -> list[str]:
 
 
 def _engine_arguments(options: EngineOptions) -> dict[str, Any]:
-    """vLLM's engine arguments; the names are those of `vllm.LLM`, and with hyphens those of ``vllm serve``."""
+    """vLLM's engine arguments, with the names of `vllm.LLM` (``vllm serve`` has hyphens instead of underscores)."""
     arguments: dict[str, Any] = {
         "model": options.model,
         "revision": options.revision,
@@ -155,7 +156,7 @@ def _engine_arguments(options: EngineOptions) -> dict[str, Any]:
         "max_model_len": DEFAULT_CONTEXT,
         "enable_prefix_caching": True,
         "structured_outputs_config": {"backend": BACKEND},
-        # Without this, the model's own generation settings would change top-p and the temperature.
+        # Otherwise, the model's own generation settings would change top-p and the temperature.
         "generation_config": "vllm",
     }
     for argument in options.vllm:
@@ -163,8 +164,7 @@ def _engine_arguments(options: EngineOptions) -> dict[str, Any]:
         key, _, inner = key.partition(".")
         arguments[key] = {**arguments.get(key, {}), inner: _value(value)} if inner else _value(value)
     if is_cpu_build():
-        # The CPU build (0.32) crashes on a seeded request whose prompt is read in pieces ("CPU Generator does not use
-        # offset"). So prompts are read in one piece.
+        # With chunked prefill, the CPU build (0.32) crashes on seeded requests ("CPU Generator does not use offset").
         most = max(arguments["max_model_len"], DEFAULT_CONTEXT)
         arguments |= {"enable_chunked_prefill": False, "max_num_batched_tokens": most}
     return arguments
@@ -190,7 +190,7 @@ def sampling_parameters(request: Request, sampling: Sampling) -> Any:
         seed=sampling.seed_of(request),
         logprobs=0,
         structured_outputs=StructuredOutputsParams(regex=request.grammar),
-        # One output for each request, when all of its samples are done.
+        # One output per request, when all of its samples are complete.
         output_kind=RequestOutputKind.FINAL_ONLY,
     )
 
@@ -206,23 +206,24 @@ def _sample(completion: Any, request: Request) -> Candidate:
 
 
 def lora_rank(adapter: str) -> int:
-    """The smallest rank vLLM offers that holds the adapter's; `EngineError` if the folder does not say it."""
+    """The smallest rank supported by vLLM that is at least the adapter's. Raises `EngineError` if its rank is
+    unknown."""
     path = Path(adapter).expanduser() / "adapter_config.json"
     try:
         rank = int(json.loads(path.read_text(encoding="utf-8"))["r"])
     except (OSError, ValueError, KeyError, TypeError):
-        raise EngineError(f"{path} does not contain the adapter's rank; give the folder of a LoRA adapter") from None
+        raise EngineError(f"{path} does not contain the adapter's rank; use the folder of a LoRA adapter") from None
     return next((offered for offered in (8, 16, 32, 64, 128, 256, 320, 512) if offered >= rank), rank)
 
 
 def tensor_parallel(options: EngineOptions) -> int:
-    """The number of GPUs of one copy of the model."""
+    """The number of GPUs per replica of the model."""
     arguments = dict(argument.split(":", 1) for argument in options.vllm)
     return int(arguments.get("tensor_parallel_size", 1))
 
 
 def is_cpu_build() -> bool:
-    """Whether the installed vLLM is its CPU build, determined without importing it."""
+    """Whether the CPU build of vLLM is installed, without importing it."""
     for name in ("vllm-cpu", "vllm"):
         try:
             return name == "vllm-cpu" or "cpu" in importlib.metadata.version(name)

@@ -1,1 +1,1 @@
-"""The client of chat servers, which knows several dialects."""
+"""The client for chat servers, with support for several dialects."""

@@ -1,7 +1,7 @@
-"""Server addresses and their credentials. An address never shows a password or a key.
+"""Server addresses and credentials. The text of an address never contains a password or a key.
 
-Credentials are sent only where the user allowed it: ``MBR_ESD_API_KEY`` to the servers of the model name or
-of ``MBR_ESD_SERVER``, ``OPENAI_API_KEY`` to OpenAI's own hosts, and the user and password of a URL to that URL.
+Credentials are only sent to these servers: ``MBR_ESD_API_KEY`` to those in the model name or in ``MBR_ESD_SERVER``,
+``OPENAI_API_KEY`` to OpenAI's own hosts, and the user and password of a URL to that URL.
 """
 
 from __future__ import annotations
@@ -17,9 +17,14 @@ from mbr_esd_metric.errors import EngineError, hide, masked
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A server's base URL, such as ``http://localhost:8000/v1``: `url` is what messages may show, without user,
-    password, query and closing slash. `is_openai` says whether the host is OpenAI's own. The query (Azure needs
-    ``api-version``) is sent with every request; `login` is user and password as the value of a header, if any."""
+    """The base URL of a server, such as ``http://localhost:8000/v1``.
+
+    Attributes:
+        url: the URL for messages, without user, password, query and trailing slash.
+        is_openai: whether it is a host of OpenAI.
+        query: the query, sent with every request (Azure needs ``api-version``).
+        login: the user and password as the value of the authorization header, if any.
+    """
 
     url: str
     is_openai: bool = False
@@ -28,18 +33,18 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """The address that a user wrote; raises `EngineError`, without a password, if it is not an HTTP(S) URL."""
+        """Parse an address. Raises `EngineError`, without the password, if it is not an HTTP(S) URL."""
         try:
             parts = urlsplit(text)
             port, host = parts.port, parts.hostname
         except ValueError:
             parts, port, host = urlsplit(""), None, None
-        # A password with a slash would end in the path, and its user be the host: it would be sent and shown.
+        # A password with an unescaped slash would be parsed as a path, with the user as the host, and so be exposed.
         misplaced = "@" in parts.path + parts.query + parts.fragment
         if not host or misplaced or parts.scheme not in ("http", "https") or re.search(r"[\s\x00-\x1f\x7f]", text):
             hint = re.sub(r"(?<=[^@/:]):(?!\d+(/|$)|/).*", ":***", shown(text), count=1, flags=re.DOTALL)
             example = "http://localhost:8000/v1, and in a password %2F for /, %3F for ?, %23 for #"
-            raise EngineError(f"{hint!r} is not a server address; write for instance {example}")
+            raise EngineError(f"{hint!r} is not a server address; use a form such as {example}")
         name = f"[{host}]" if ":" in host else host
         url = f"{parts.scheme}://{name}{f':{port}' if port is not None else ''}{parts.path.rstrip('/')}"
         login = None
@@ -56,7 +61,8 @@ class Address:
         return self.url
 
     def at(self, path: str) -> str:
-        """The URL of a path below the base. A path with two leading slashes is resolved from the host's root."""
+        """The URL of a path relative to the base URL. A path with two leading slashes is relative to the host's
+        root."""
         base = self.url
         if path.startswith("//"):
             base, path = re.sub(r"/v\d+$", "", base), path[1:]
@@ -64,7 +70,7 @@ class Address:
         return base + path + (f"{mark}{self.query}" if self.query else "")
 
     def headers(self) -> dict[str, str]:
-        """The authorisation header; empty if there is no secret for this address."""
+        """The authorization header; empty without credentials for this address."""
         if self.login is not None:
             return {"Authorization": self.login}
         key = os.environ.get("MBR_ESD_API_KEY")
@@ -74,8 +80,8 @@ class Address:
 
 
 def shown(text: str) -> str:
-    """The text of an address, or of several, as messages may show it: no query, and nothing before the last @ but a
-    scheme at the beginning, as a password may hold any character."""
+    """The text of one or several addresses for messages: without queries, and without anything before the last @ except
+    the scheme, because a password may contain any character."""
     before, at, rest = text.rpartition("@")
     if at:
         scheme = re.match(r"(https?://)?", text)
@@ -84,6 +90,6 @@ def shown(text: str) -> str:
 
 
 def excerpt(text: str, most: int = 300) -> str:
-    """The text of a server as one line without control characters and keys, cut to `most` characters."""
+    """A text from a server as one line, without control characters and keys, truncated to `most` characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in masked(text)[: 4 * most]).split())
     return line if len(line) <= most else line[:most] + "..."

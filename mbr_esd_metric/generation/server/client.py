@@ -1,5 +1,6 @@
-"""One run of `engine=server`: sends the requests until every sample is in. A request may be tried again at another
-server or for the rest of its samples, and all wait together if the server says so, as no library's retries do."""
+"""The client of `engine=server`, which sends requests until all samples are received. Unlike the retries of HTTP
+libraries, it can retry a request on another server or for the remaining samples, and pauses all requests if a server
+asks for it."""
 
 from __future__ import annotations
 
@@ -25,31 +26,33 @@ from mbr_esd_metric.generation.server.replies import read_reply
 if TYPE_CHECKING:
     from aiohttp import ClientSession
 
-#: Requests in progress at the same time, for each server: 32 x 16 sequences keep a large GPU busy.
+#: The number of concurrent requests per server: 32 x 16 sequences keep a large GPU busy.
 CONCURRENCY = 32
-#: The most replies that wait for the reader. A slow disk then slows the connections, and memory stays bounded.
+#: The maximum number of unread replies. It bounds the memory: a slow reader slows down the connections.
 WAITING = 256
-#: The most seconds that a server may ask the client to wait (``Retry-After``) before the run ends.
+#: The longest pause in seconds that a server may request (``Retry-After``); the run ends if it is longer.
 LONGEST_REST = 3600.0
-#: A run without an answer ends when so many of its first segments are refused.
+#: The run ends if this number of segments are rejected at its start without any answer, or fail in a row.
 REFUSALS = 20
-#: Seconds for what is in progress when a run ends with an error, as it may be paid for; a tenth without an answer.
+#: Seconds to wait for requests in progress, which may be billed, after an error; a tenth of it if nothing was answered.
 ENDING = 120.0
-#: The end of messages about a run that did not get everything.
+#: The advice in messages about incomplete runs.
 ADVICE = "Sampled candidates are kept; run the same command to sample the rest"
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """The tries of a run, and the waits between them, in seconds.
+    """The policy for timeouts and retries; times are in seconds.
 
     Attributes:
-        timeout: of a request; each further try has twice as long.
-        first_wait, longest_wait: before the second try, and the limit up to which waits double.
-        tries: of one request. The defaults make about ten minutes, enough to restart a server with a 70B model.
-        lone_tries: of a request that the server fails with a 500 while it answers others.
-        bad_replies: tries of a request whose replies are complete and wrong, or do not come in time.
-        no_answer: after which a run ends that had no answer at all, where no server asked it to wait.
+        timeout: the timeout of a request; it doubles after each late or invalid reply.
+        first_wait, longest_wait: the wait before the second attempt, and the maximum; waits double after each failure.
+        tries: the maximum number of attempts per request. With the defaults, they take about ten minutes, enough to
+            restart a server with a 70B model.
+        lone_tries: the maximum number of attempts if the server answers a request with status 500, but other requests
+            normally.
+        bad_replies: the maximum number of invalid or late replies per request.
+        no_answer: the time after which a run without any answer ends, unless a server asked to wait.
     """
 
     timeout: float = 600.0
@@ -61,21 +64,33 @@ class RetryPolicy:
     no_answer: float = 50.0
 
     def wait(self, failures: int) -> float:
-        """Seconds before the next try, shortened at random by up to half, so that requests do not come all at once."""
+        """Seconds before the next attempt, randomly shortened by up to half to spread the requests."""
         return min(self.longest_wait, self.first_wait * 2.0 ** (failures - 1)) * random.uniform(0.5, 1.0)
 
 
 def cost(price: tuple[float, float], prompt: str | int, answers: int) -> float:
-    """The cost of tokens at the prices of a million of prompts and of answers. Of a prompt as a text, the most that it
-    can be: a token has a byte at least, and a chat template 64 tokens."""
+    """The cost of prompt and answer tokens, with prices per million tokens.
+
+    Args:
+        price: the prices of prompts and of answers.
+        prompt: the number of tokens; or the text, for an upper bound: at least one byte per token, and 64 tokens for
+            the chat template.
+        answers: the number of answer tokens.
+    """
     tokens = prompt if isinstance(prompt, int) else len(prompt.encode("utf-8", "surrogatepass")) + 64
     return (tokens * price[0] + answers * price[1]) / 1e6
 
 
 @dataclass(slots=True)
 class Progress:
-    """What happened in all runs of an engine: whether any request had an answer, how many were sent again, what was
-    spent (also on lost replies), and whether a reply named another model."""
+    """Statistics over all runs of an engine.
+
+    Attributes:
+        answered: whether any request was answered.
+        retries: the number of retried requests.
+        spent: the cost so far, including lost replies.
+        renamed: whether a reply had another model name.
+    """
 
     answered: bool = False
     retries: int = 0
@@ -85,7 +100,7 @@ class Progress:
 
 @dataclass(slots=True, eq=False)
 class _Server:
-    """A server: the requests that it takes at once, until when it gets none, and whether an answer had the form."""
+    """A server: its concurrency limit, the end of its current pause, and whether an answer had the required format."""
 
     address: Address
     slots: asyncio.Semaphore
@@ -95,8 +110,7 @@ class _Server:
 
 @dataclass(slots=True, eq=False)
 class _Tries:
-    """The tries of a part since its last answer, the first one at `since`: failures, and replies that were wrong or
-    late."""
+    """The attempts for a part since its last answer, starting at `since`: failures, and invalid or late replies."""
 
     since: float = field(default_factory=time.monotonic)
     failures: int = 0
@@ -105,7 +119,8 @@ class _Tries:
 
 @dataclass(eq=False)
 class Client:
-    """One call of `generate`. Its event loop has a thread of its own, so that a slow reader stalls no connection."""
+    """One call of `generate`. The event loop runs in a separate thread, so that a slow reader does not block
+    connections."""
 
     addresses: Sequence[Address]
     dialect: Dialect
@@ -122,22 +137,22 @@ class Client:
         self._ended = asyncio.Event()
         self._start, self._last_success, self._server_busy = time.monotonic(), -1.0, False
         self._in_progress = set[_Tries]()
-        #: Keys of the first segments, of those that are refused, and how many failed with a 500 since the last answer.
+        #: Keys of the first segments, and of rejected ones; the number of segments that failed since the last answer.
         self._first, self._refused, self._failed_in_a_row = set[str](), set[str](), 0
         self._reported = set[str]()
 
     def query(self, part: Request) -> Query:
-        """The query that asks the server for a part of a request."""
+        """The query for a part of a request."""
         return Query(part, self.model, self.sampling, self.dialect)
 
     def cost(self, part: Request, billed: tuple[int, int] | None = None) -> float:
-        """The cost of a part: by its tokens if a server said how many, else the most it can be; 0 without prices."""
+        """The cost of a part, from the billed tokens if known, otherwise an upper bound; 0 without prices."""
         price, most = self.options.price, (part.text, part.n * self.sampling.max_tokens)
         return cost(price, *(billed or most)) if price else 0.0
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Generated | Refused]:
-        """The samples as they come in, and what is refused; `EngineError` if nothing can succeed, after what was sent
-        is in."""
+        """The samples as they arrive, and rejected requests. Raises `EngineError` if the run cannot continue, after
+        requests in progress have ended."""
         self._parts = (part for request in requests for part in request.parts(self.dialect.per_request))
         loop = asyncio.new_event_loop()
         run = loop.create_task(self._run())
@@ -154,7 +169,7 @@ class Client:
         run.result()
 
     async def _run(self) -> None:
-        """Let workers send all parts. After an error, what is under way has some time to come in."""
+        """Send all parts with concurrent workers. After an error, requests in progress have some time to finish."""
         try:
             async with http.connections() as session:
                 limits = {address: await self._limit(session, address) for address in self.addresses}
@@ -181,12 +196,12 @@ class Client:
         with suppress(http.TransientError, EngineError, KeyError, TypeError):
             if isinstance(slots, tuple):
                 slots = http.token_count((await http.fetch(session, address, slots[0])).json()[slots[1]])
-            if slots:  # one more waits there, so that the server need not wait for it
+            if slots:  # one more, so that the server always has a request in its queue
                 return min(CONCURRENCY, slots + 1)
         return CONCURRENCY
 
     async def _work(self, session: ClientSession) -> None:
-        """Send one part after the other, each until all of its samples are in or it is given up."""
+        """Send parts one after the other, each until all of its samples are received or it is rejected."""
         most = self.options.max_cost
         while not self._ended.is_set() and (part := next(self._parts, None)) is not None:
             while self._results.qsize() >= WAITING:
@@ -194,7 +209,7 @@ class Client:
             if most is not None and (spent := self.progress.spent) >= most:
                 raise EngineError(
                     f"max_cost={most:g} is reached: {spent:.4f} was spent, plus requests "
-                    f"in progress. {ADVICE}, with a max_cost of its own"
+                    f"in progress. {ADVICE}; max_cost is per run"
                 )
             if len(self._first) < REFUSALS:
                 self._first.add(part.key)
@@ -205,14 +220,14 @@ class Client:
             self._in_progress.discard(tries)
 
     async def _attempt(self, session: ClientSession, part: Request, tries: _Tries) -> Request | None:
-        """Send a part once; returns the part that is to be sent next, None where nothing is."""
+        """Send a part once. Returns the remaining part, or None if there is none."""
         progress, server = self.progress, await self._free_server(part)
         async with server.slots:
             if self._ended.is_set():
                 return None
             query, started = self.query(part), time.monotonic()
             body = json.dumps(query.body).encode("ascii")
-            # A token takes a few hundred bytes with its log-probability; this limit is several times that.
+            # A token with its log-probability takes a few hundred bytes; the limit is several times higher.
             limit = (1 << 20) + 2048 * part.n * self.sampling.max_tokens
             seconds = self.policy.timeout * 2**tries.bad_replies
             try:
@@ -242,8 +257,8 @@ class Client:
         return await self._back_off(failure, server, part, tries, started)
 
     async def _free_server(self, part: Request) -> _Server:
-        """The server for the part. Parts with the same source go to the same one, so that its prefix cache helps; while
-        it rests or has enough to do, the next one takes its place."""
+        """The server for a part. Parts with the same source are sent to the same server to use its prefix cache; if it
+        is paused or at its concurrency limit, the next one is used."""
         home = zlib.crc32((part.source or part.prompt).encode("utf-8", "surrogatepass")) % len(self._servers)
         order = self._servers[home:] + self._servers[:home]
         while True:
@@ -257,20 +272,20 @@ class Client:
     async def _back_off(
         self, failure: http.TransientError, server: _Server, part: Request, tries: _Tries, started: float
     ) -> Request | None:
-        """Wait after a failure; returns the part if it is to be sent again, None if it is given up."""
+        """Wait after a failure. Returns the part if it is to be retried, None if it is rejected."""
         policy, dialect, progress, address = self.policy, self.dialect, self.progress, server.address
         if isinstance(failure, (http.InvalidResponse, http.RequestTimeout)):
             tries.bad_replies += 1
-        else:  # a server that is busy with other requests of this run has not failed
+        else:  # a server that is busy with other requests of this run does not count as a failure
             tries.failures += not (failure.busy and self._last_success > started)
         self._server_busy |= failure.busy
         if failure.wait is not None and failure.wait > LONGEST_REST:
             raise EngineError(f"{address} requests a pause of {failure.wait:.0f} s ({failure}). {ADVICE}")
         seconds, now = max(policy.wait(max(tries.failures, 1)), failure.wait or 0.0), time.monotonic()
-        # No answer so far, no server that asks to wait, and each request under way has failed before.
+        # Give up early if nothing was answered, no server is busy, and all requests in progress have failed before.
         waits = progress.answered or self._server_busy or any(not one.failures for one in self._in_progress)
         late = now + seconds > self._start + policy.no_answer and tries.failures > 1 and not waits
-        # Others were answered while this one was tried: it may be the text that the server cannot take.
+        # Other requests were answered in the meantime, so the text of this one may be the cause.
         alone = failure.of_request and self._last_success > tries.since
         most = min(policy.lone_tries, policy.tries) if alone else policy.tries
         if tries.failures < most and tries.bad_replies < policy.bad_replies and not late:
@@ -281,7 +296,7 @@ class Client:
             elif alone:
                 with suppress(asyncio.TimeoutError):
                     await asyncio.wait_for(self._ended.wait(), seconds)
-            else:  # nothing else is sent there meanwhile
+            else:  # pause the server for all requests
                 server.paused_until = max(server.paused_until, now + seconds)
             return part
         if isinstance(failure, http.SchemaViolation) and not server.guided:
@@ -307,7 +322,7 @@ class Client:
     def _report(
         self, failure: http.TransientError, address: Address, part: Request, tries: _Tries, most: int, seconds: float
     ) -> None:
-        """Log the first retry of the run, and which segment waits for what, once for each reason, as far as few."""
+        """Log the first retry of the run, and then a few segments without an answer, once for each reason."""
         reason = str(failure)
         if self.progress.retries == 1:
             self._reported.add(reason)
@@ -320,12 +335,12 @@ class Client:
             logger.warning(f"{part.label} still has no answer ({reason}); trying up to {most} times")
 
     def _refuse(self, part: Request, reason: str) -> None:
-        """Give the segment up; raises `EngineError` where the first segments are refused and none was answered."""
+        """Reject the segment. Raises `EngineError` if all first segments are rejected and none was answered."""
         if part.key in self._refused:
             return
         self._refused.add(part.key)
         all_refused = len(self._first) >= REFUSALS and self._first <= self._refused
         if all_refused and not self.progress.answered:
             fix = "; dialect=plain requests one candidate at a time" if part.n > 1 else ""
-            raise EngineError(f"the first {REFUSALS} segments were all refused ({part.label}: {reason}){fix}")
+            raise EngineError(f"the first {REFUSALS} segments were all rejected ({part.label}: {reason}){fix}")
         self._results.put(Refused(part.key, reason))

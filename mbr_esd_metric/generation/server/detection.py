@@ -1,4 +1,4 @@
-"""Which dialect a server speaks, and which models it serves."""
+"""Detection of the dialect of a server, and of the models that it serves."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from mbr_esd_metric.generation.store import read_cache, write_cache
 
 
 class Servers:
-    """Detection of the servers' dialect and model. Each query is sent to a server only once."""
+    """Detects the dialect and the model of servers. Each query is sent to a server only once."""
 
     def __init__(self, addresses: Sequence[Address]) -> None:
         self._addresses, self._get = addresses, cache(request)
 
     def dialect(self) -> str:
-        """The dialect that the servers speak. One that does not answer speaks the one of an earlier run, and one that
-        was never seen vLLM's. `EngineError` if they speak several."""
+        """The dialect of the servers. For a server that does not answer, the dialect of an earlier run is used; if
+        there is none for any server, vllm. Raises `EngineError` if the servers use several dialects."""
         earlier, spoken = read_cache(DIALECTS_FILE), dict[str, str]()
         for address in self._addresses:
             with suppress(TransientError, EngineError):
@@ -42,8 +42,8 @@ class Servers:
         return next(iter(names.values()), "vllm")
 
     def serving(self, model: str, dialect: Dialect) -> str:
-        """The model's name, or the only one that the servers offer if it is "". `EngineError` if no server answers, or
-        one that does refuses the key, does not serve the model, or serves several where none is named."""
+        """The name of the model; if it is "", the only model of the servers. Raises `EngineError` if no server answers,
+        or if a server rejects the key, does not serve the model, or serves several models and none is specified."""
         path, field, key = dialect.models
         answered, problem = False, ""
         for address in self._addresses:
@@ -65,7 +65,7 @@ class Servers:
                     problem = f"{address} does not list its models ({error}); {fix}"
                 continue
             answered = True
-            # Ollama takes a name without its tag "latest", too.
+            # Ollama also accepts a name without the tag "latest".
             names = [name for one in models or () if isinstance(name := one.get(key), str)]
             short = list(dict.fromkeys(name.removesuffix(":latest") for name in names))
             if not model and len(short) == 1:
@@ -75,8 +75,8 @@ class Servers:
                 raise EngineError(f"{address} {serves}; add model=NAME to the model name")
             if models is not None and model not in (*names, *short) and dialect.lists_all:
                 near = difflib.get_close_matches(model, names, n=1, cutoff=0.0)
-                # An adapter is part of the name that a card asks for, whatever its option `model` says.
-                own = "Take mbr-esd-server?model=NAME&server=URL"
+                # The name of a card with an adapter includes the adapter, whatever its option `model` is.
+                own = "Use mbr-esd-server?model=NAME&server=URL"
                 fix = own if "+" in model else "Add model=NAME to the model's options"
                 serves = f"it serves {_name_list([*near, *names, *short]) or 'none'}"
                 raise EngineError(f"{address} does not serve {model!r}; {serves}. {fix}, or serve the right one")
@@ -85,7 +85,7 @@ class Servers:
         return model
 
     def _dialect_at(self, address: Address) -> str | None:
-        """The dialect of one server, None if it does not say what it serves."""
+        """The dialect of one server; None if it cannot be determined."""
         if address.is_openai:
             return "openai"
         response = self._get(address, "/models")
@@ -108,6 +108,6 @@ def _name_list(names: Sequence[str]) -> str:
 
 
 def objects_in(value: object, field: str) -> list[Mapping[str, Any]] | None:
-    """The objects of a list in a reply; None if there is no list."""
+    """The objects of a list in a reply; None without a list."""
     items = value.get(field) if isinstance(value, Mapping) else None
     return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else None

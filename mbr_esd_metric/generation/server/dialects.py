@@ -1,18 +1,19 @@
-"""The dialects of chat servers, as a table: what each can do, the fields of its requests, and how its replies differ.
+"""A table of the dialects of chat servers: capabilities, request fields, and differences in replies.
 
-A setting that a dialect does not support is left out of the request, and of signatures. Facts behind the table:
+Settings that a dialect does not support are omitted from requests and signatures. Background of the table:
 
-- vLLM takes what a request lacks from the model's own generation settings, so all are sent. Sample i of a request is
-  drawn with seed + i. Its log-probabilities are over the tokens that the grammar admits.
-- SGLang uses a seed only in its deterministic mode, where all samples of a request are the same; none is sent. Its
-  log-probabilities are taken after the temperature, and are not used.
-- llama.cpp's log-probabilities are over the whole vocabulary. It samples by top-k and temperature alone only if
-  `samplers` says so. Its grammar takes a token that is special to the model, such as ``<file_sep>``, for the characters
-  of its name, and the text then lacks them.
-- Ollama cuts a prompt that is longer than `num_ctx` in silence: one with room is always sent, and cutting forbidden.
-- ``transformers serve`` has no guidance. Without a `generation_config` it decodes by the model's own, mostly greedily.
-  It lists the models of its cache, so the name cannot be checked.
-- "plain" stands for any server: only the fields that every server knows are sent, as some refuse others.
+- vLLM uses the model's own generation settings for missing fields, so all settings are sent. Sample i of a request uses
+  seed + i. Log-probabilities are over the tokens that the grammar allows.
+- SGLang uses seeds only in its deterministic mode, in which all samples of a request are equal, so no seed is sent. Its
+  log-probabilities are computed after the temperature, and are not used.
+- llama.cpp's log-probabilities are over the whole vocabulary. It uses only top-k and temperature if `samplers` is set.
+  Its grammar matches special tokens of the model, such as ``<file_sep>``, by their names, which are then missing from
+  the text.
+- Ollama silently truncates prompts that exceed `num_ctx`, so a sufficient value is always sent, and truncation
+disabled.
+- ``transformers serve`` does not support guided decoding. Without `generation_config`, it uses the model's own
+  settings, mostly greedy decoding. It lists the models in its cache, so the model name cannot be verified.
+- "plain" is for any server: only fields that all servers support are sent, because some reject other fields.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from typing import Any, Literal
 from mbr_esd_metric.errors import unknown
 from mbr_esd_metric.generation.engine import CHAT_TEMPLATE_ARGUMENTS, DEFAULT_CONTEXT, Request, Sampling
 
-#: Samples in one HTTP request: so few that a lost reply costs little, and so many that they share the prompt's cost.
+#: Samples per HTTP request: few enough to make a lost reply cheap, and enough to share the cost of the prompt.
 PER_REQUEST = 16
-#: Seeds have 32 bits in some servers, and the highest one means "any" in llama.cpp.
+#: The upper limit of seeds: they have 32 bits in some servers, and the highest one means a random seed in llama.cpp.
 _SEEDS = 1 << 31
-#: No nucleus and no min-p, whatever the model's own settings say.
+#: Disables nucleus and min-p sampling, whatever the model's own settings.
 _NO_OTHER_CUT = {"top_p": 1.0, "min_p": 0.0}
 _TEMPLATE = {"chat_template_kwargs": dict(CHAT_TEMPLATE_ARGUMENTS)}
 _Value = Mapping[str, Any]
@@ -37,7 +38,7 @@ _Value = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One HTTP request, for the samples of a request or of a part of it."""
+    """The content of one HTTP request, for a request or a part of it."""
 
     request: Request
     model: str
@@ -53,30 +54,31 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One row of the table; `reasoning_effort` is the run's, if it has one.
+    """One row of the table.
 
     Attributes:
-        guidance: what holds answers to the format: the grammar itself ("regex"), the grammar written as GBNF ("gbnf"),
-            a JSON schema, which leaves spacing to the server ("schema"), or nothing ("none").
-        fields: of a request, besides the model and the messages. A value of None is left out.
-        guide: the field of the grammar or schema, for messages.
-        per_request: samples of one prompt in an HTTP request.
-        seed, top_k: these settings are honoured.
-        logprobs: log-probabilities over the tokens that the grammar admits, at temperature 1, before top-k: the
-            quantity that every engine reports. A server that gives others counts as giving none.
-        temperature_while_reasoning: whether models that reason take a temperature. Services refuse it (OpenAI) or drop
-            it in silence (DeepSeek).
-        loses_tokens: whether a text may lack tokens that the grammar admitted. A candidate in another form is then
-            kept, and counts as one that cannot be read.
-        owner: the value of `owned_by` in the model lists of servers that speak this dialect.
-        path: of requests; a path with two slashes is below the host's root instead of the base URL.
-        models: the path of the list of models, the list's field, and that of a name.
-        lists_all: whether that list names each model that is served; it may lack deployments, or models to be loaded.
-        probe: a path, and what its reply contains if the server speaks this dialect.
-        slots: the path and the field that say how many samples a server works on at once, or the number.
-        version: raised when requests or reading change in a way that changes candidates; part of the store's key.
-        normalize: a reply in the form of OpenAI's chat completions.
-        aliases: a name may stand for a model of another name, such as a deployment's; a note says so.
+        guidance: the kind of guided decoding: by the grammar ("regex"), by the grammar as GBNF ("gbnf"), by a JSON
+            schema, which does not determine whitespace ("schema"), or none ("none").
+        fields: the fields of a request, besides the model and the messages. None values are omitted.
+        guide: the field with the grammar or schema, for messages.
+        per_request: the number of samples per HTTP request.
+        seed, top_k: whether these settings are supported.
+        logprobs: whether the server returns log-probabilities over the tokens that the grammar allows, at temperature
+            1, before top-k, as all engines do. Other log-probabilities are ignored.
+        temperature_while_reasoning: whether reasoning models support a temperature. Services reject it (OpenAI) or
+            silently ignore it (DeepSeek).
+        loses_tokens: whether tokens that the grammar allows may be missing from the text. Candidates in the wrong
+            format are then kept, and counted as invalid.
+        owner: the value of `owned_by` in the model lists of servers with this dialect.
+        path: the path of requests; with two leading slashes, it is relative to the host's root instead of the base URL.
+        models: the path of the model list, the field of the list, and the field of a name.
+        lists_all: whether that list contains all models; it may lack deployments, or models that are loaded on demand.
+        probe: a path, and a marker in its reply that identifies the dialect.
+        slots: the path and field with the number of samples that a server processes concurrently, or this number.
+        version: increased when a change of requests or parsing changes candidates; part of the store's key.
+        normalize: function that converts a reply to the format of OpenAI's chat completions.
+        aliases: whether the model name in replies may differ, such as for deployments; a note is logged.
+        reasoning_effort: the reasoning effort of the run, if specified.
     """
 
     name: str
@@ -102,7 +104,7 @@ class Dialect:
 
     @property
     def takes_temperature(self) -> bool:
-        """Whether the model samples at the temperature that it is given; some that reason refuse one."""
+        """Whether a temperature can be set; some reasoning models do not allow it."""
         return self.temperature_while_reasoning or self.reasoning_effort in (None, "none")
 
 
@@ -122,7 +124,7 @@ def _generation_config(sampling: Sampling) -> str:
 
 
 def _ollama_context(query: Query) -> int:
-    """Tokens of context with room for prompt and answer: a token has two bytes or more, but for rare texts."""
+    """A sufficient context length in tokens, for two bytes per token, fewer than in almost all texts."""
     context, room = DEFAULT_CONTEXT, len(query.request.text.encode("utf-8", "replace")) // 2 + query.sampling.max_tokens
     while context < room:
         context *= 2
@@ -136,7 +138,7 @@ def _gbnf(expression: str) -> str:
 
 
 def _from_ollama(value: _Value, query: Query) -> _Value:
-    """One sample. A reply whose prompt fills the whole context is refused."""
+    """A reply of Ollama in OpenAI's format. Raises `RequestRejected` if the prompt fills the whole context."""
     from mbr_esd_metric.generation.server.http import RequestRejected, token_count
 
     usage = {"prompt_tokens": value.get("prompt_eval_count"), "completion_tokens": value.get("eval_count")}
@@ -148,7 +150,7 @@ def _from_ollama(value: _Value, query: Query) -> _Value:
     return {"model": value.get("model"), "choices": [choice], "usage": usage}
 
 
-#: File of the cache folder: address -> the dialect that it spoke in an earlier run.
+#: The file in the cache folder with the dialects detected in earlier runs, by address.
 DIALECTS_FILE = "dialects.json"
 DIALECTS: Mapping[str, Dialect] = {
     dialect.name: dialect
@@ -219,7 +221,7 @@ DIALECTS: Mapping[str, Dialect] = {
 
 
 def get_dialect(name: str) -> Dialect:
-    """The dialect of that name; raises `OptionError` if there is none, with the nearest names."""
+    """The dialect with this name. Raises `OptionError`, with similar names, if it is unknown."""
     if name not in DIALECTS:
         raise unknown("dialect", name, DIALECTS)
     return DIALECTS[name]

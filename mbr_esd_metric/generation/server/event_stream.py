@@ -1,6 +1,7 @@
-"""Reads an event stream as one reply: some gateways stream although the client did not request it.
+"""Parsing of event streams as one reply, because some gateways stream replies although this was not requested.
 
-The form is that of server-sent events (HTML standard, section 9.2.6): fields of lines, an event for each blank line.
+The format is that of server-sent events (HTML standard, section 9.2.6): lines with fields, and events separated by
+blank lines.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-#: A text that begins with a field of an event, or with a comment.
+#: Matches a text that starts with a field of an event or with a comment.
 _EVENTS = re.compile(r"\s*(?::|(?:data|event|id|retry):)")
 
 
 def is_event_stream(content_type: str, text: str) -> bool:
-    """Whether a body is an event stream, by its type or its first line."""
+    """Whether a body is an event stream, by its content type or its first line."""
     return content_type.lower().startswith("text/event-stream") or _EVENTS.match(text) is not None
 
 
 def whole_reply(text: str) -> dict[str, Any]:
-    """The chat completion whose chunks are the events of a stream; raises `ValueError` for a stream without one."""
+    """The chat completion that is assembled from the events of a stream. Raises `ValueError` if there is none."""
     reply: dict[str, Any] = {}
     choices: dict[object, dict[str, Any]] = {}
     for event in _events(text):
@@ -40,7 +41,7 @@ def whole_reply(text: str) -> dict[str, Any]:
 
 
 def _events(text: str) -> Iterator[str]:
-    """The data of each event, but for the one that says that the stream is over."""
+    """The data of each event, except for the end marker."""
     data: list[str] = []
     for line in [*re.split(r"\r\n|\n|\r", text), ""]:
         name, _, value = line.partition(":")
@@ -53,7 +54,7 @@ def _events(text: str) -> Iterator[str]:
 
 
 def _add(whole: dict[str, Any], chunk: Mapping[str, Any]) -> None:
-    """Append what a chunk of a choice adds to it: texts and lists grow, other values replace earlier ones."""
+    """Merge a chunk into a choice: texts and lists are appended, other values are replaced."""
     for name, part in chunk.items():
         name = "message" if name == "delta" else name
         known = whole.get(name)
@@ -68,7 +69,7 @@ def _add(whole: dict[str, Any], chunk: Mapping[str, Any]) -> None:
             whole[name] = part
 
 
-#: Fields of a message whose text comes in pieces.
+#: Fields of a message whose text is split over chunks.
 _TEXTS = ("content", "refusal", "reasoning_content", "reasoning", "thinking")
 
 

@@ -1,7 +1,7 @@
-"""The meaning of a server's failure: try again, leave the segment out, or stop.
+"""Classification of server failures: retry, reject the segment, or end the run.
 
-The status, the header ``Retry-After`` and documented error codes decide, never a word of the server's message, which is
-shown as it is.
+It depends on the status, the header ``Retry-After`` and documented error codes only, not on the text of the server's
+message, which is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from mbr_esd_metric.errors import EngineError
 from mbr_esd_metric.generation.server.address import Address, excerpt
 from mbr_esd_metric.generation.server.http import InvalidResponse, NotFound, RequestRejected, Response, TransientError
 
-#: Documented error codes: nothing is left to spend (which also comes as 429); the prompt is too long.
+#: Documented error codes: quota exhausted (also with status 429); prompt too long.
 _NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _TOO_LONG = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
-#: Statuses of what passes, those of gateways included (498: no free capacity; 499: closed before the answer), and codes
-#: that say the same beside any status.
+#: Statuses of temporary failures, including those of gateways (498: no free capacity; 499: closed before the answer),
+#: and codes of temporary failures with any status.
 _PASSING = {408, 409, 425, 429, 498, 499}
 _PASSING_CODES = {"rate_limit_exceeded", "rate_limit_error", "rate_limited", "too_many_requests", "resource_exhausted"}
 _PASSING_CODES |= {"model_loading", "model_not_ready", "loading", "unavailable_error", "service_unavailable"}
 _PASSING_CODES |= {"overloaded", "overloaded_error", "server_overloaded", "engine_overloaded", "capacity_exceeded"}
 _PASSING_CODES |= {"throttlingexception", "modelnotreadyexception", "unavailable", "slow_down"}
-#: A name that the server does not know: no try helps.
+#: Codes for an unknown model, for which retries are useless.
 _UNKNOWN_MODEL = {"model_not_found", "deploymentnotfound", "notfounderror"}
 
 
 def failure_of(response: Response, address: Address) -> Exception:
-    """The error that a response is; see `classify`."""
+    """The error for a response, see `classify`."""
     return classify(response.status, _value(response), address, retry_after(response.headers))
 
 
 def reason_of(response: Response) -> str:
-    """The status and the server's message, in one line."""
+    """The status and the server's message, as one line."""
     return f"{response.status} {describe(_value(response))[0]}"
 
 
@@ -47,9 +47,12 @@ def _value(response: Response) -> object:
 
 
 def classify(status: int, value: object, address: Address, wait: float | None = None) -> Exception:
-    """The error that a status and the value of a body say: `EngineError` if no request can succeed, `RequestRejected`
-    if this one cannot, otherwise `TransientError`. With the status 200 the error's own numeric code counts, and a code
-    that is known to pass, or a wait that the server asks for, with any."""
+    """The error for a status and a body: `EngineError` if no request can succeed, `RequestRejected` if this one cannot,
+    otherwise `TransientError`.
+
+    With status 200, a numeric code in the body is used as the status. With any status, a known code of a temporary
+    failure, or a requested pause, makes the failure temporary.
+    """
     message, codes = describe(value)
     if status == 200:
         status = next((int(code) for code in codes if re.fullmatch(r"[45]\d\d", code)), 200)
@@ -59,7 +62,7 @@ def classify(status: int, value: object, address: Address, wait: float | None = 
         return key_refused(address, reason)
     if status == 402 or codes & _NO_CREDIT:
         return EngineError(f"{address}: {reason}; sampled candidates are kept")
-    refusal = f"{address} refuses the request: {reason}"
+    refusal = f"{address} rejects the request: {reason}"
     if codes & _TOO_LONG:
         fix = "serve the model with a longer context (vLLM: --max-model-len), or request fewer tokens (max_tokens)"
         return RequestRejected(f"{refusal}; {fix}")
@@ -79,12 +82,12 @@ def classify(status: int, value: object, address: Address, wait: float | None = 
 
 
 def key_refused(address: Address, reason: str) -> EngineError:
-    """The error for a key that a server does not accept."""
-    return EngineError(f"{address} refuses the key ({reason}); set MBR_ESD_API_KEY to a valid one")
+    """The error for an API key that a server rejects."""
+    return EngineError(f"{address} rejects the API key ({reason}); set MBR_ESD_API_KEY to a valid one")
 
 
 def describe(value: object) -> tuple[str, set[str]]:
-    """The server's message as one line, wherever it is in a reply, and the codes, types and statuses beside it."""
+    """The server's message as one line, wherever it is in a reply, and the codes, types and statuses next to it."""
     codes: set[str] = set()
     field, inner = "", value
     for _ in range(6):
@@ -93,7 +96,7 @@ def describe(value: object) -> tuple[str, set[str]]:
             break
         value = inner
         codes |= {str(inner[name]) for name in ("code", "type", "status") if name in inner}
-        if isinstance(inner.get("loc"), list) and inner["loc"]:  # of servers that check with pydantic
+        if isinstance(inner.get("loc"), list) and inner["loc"]:  # servers that validate with pydantic
             field = f"{inner['loc'][-1]}: "
         parts = [inner.get(name) for name in ("message", "error", "detail", "msg")]
         inner = next(
@@ -103,7 +106,8 @@ def describe(value: object) -> tuple[str, set[str]]:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait by ``Retry-After``, given as a number or a date; None if it is neither."""
+    """The pause in seconds in the header ``Retry-After``, which is a number or a date; None if it is missing or
+    invalid."""
     text = headers.get("retry-after", "").strip()
     if re.fullmatch(r"\d{1,9}(\.\d{0,9})?", text, re.ASCII):
         return float(text)

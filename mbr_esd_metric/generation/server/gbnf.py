@@ -1,6 +1,6 @@
-"""Translates a regular expression into llama.cpp's grammar format GBNF. Both match exactly the same texts.
+"""Conversion of regular expressions to GBNF, the grammar format of llama.cpp. Both match exactly the same texts.
 
-Groups, alternatives and repetitions are written in the same way in both; literals and classes are not.
+Groups, alternatives and repetitions have the same syntax in both formats; literals and classes do not.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ _TOKEN = re.compile(
     r"|(?P<escape>\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.))|(?P<any>\.)|(?P<literal>[^\\])",
     re.DOTALL,
 )
-#: What an escape in an expression stands for, where it is not a punctuation mark.
+#: Escapes other than punctuation marks -> character.
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "0": "\0"}
 _CLASSES = {"d": "0-9", "w": "a-zA-Z0-9_", "s": r" \t\n\r"}
 
 
 @lru_cache(maxsize=64)
 def gbnf(expression: str) -> str:
-    """The grammar whose `root` matches a text if and only if the expression matches all of it. `ValueError` if it has
-    more than literals, escapes, classes, groups, alternatives and repetitions."""
+    """The grammar whose `root` matches a text if and only if the expression matches the whole text. Raises `ValueError`
+    for constructs other than literals, escapes, classes, groups, alternatives and repetitions."""
     out: list[str] = []
     position = 0
     while position < len(expression):
@@ -51,8 +51,8 @@ def gbnf(expression: str) -> str:
 
 
 def _in_rules(pieces: list[str]) -> str:
-    """The grammar of these pieces. A group that is repeated so many times is a rule of its own: llama.cpp refuses one
-    with groups in it, as it counts them for each time."""
+    """The grammar of these pieces. A group with a counted repetition becomes a separate rule, because llama.cpp rejects
+    nested groups, which it counts once for each repetition."""
     rules: list[str] = []
     opened: list[list[str]] = [[]]
     for piece, following in zip(pieces, [*pieces[1:], ""], strict=True):

@@ -1,7 +1,7 @@
-"""HTTP with limits: no redirect is followed, and no body is read beyond a limit or compressed.
+"""HTTP with limits: redirects are not followed, and bodies that are too long or compressed are rejected.
 
-It uses aiohttp and not the openai SDK. Measured with a server that answers at once, 16 candidates a request: the SDK's
-raw replies over httpx took 2 to 3.5 times the processor time, and did not reach 5,000 candidates a second on a core.
+It uses aiohttp instead of the openai SDK. With a server that answers immediately and 16 candidates per request, the raw
+replies of the SDK over httpx took 2 to 3.5 times the CPU time, and stayed below 5,000 candidates per second and core.
 """
 
 from __future__ import annotations
@@ -25,9 +25,14 @@ if TYPE_CHECKING:
 
 
 class TransientError(Exception):
-    """A failure after which another try may succeed: `wait` is the seconds until then, if the server gives them. It
-    is `busy` if the server asks to wait (429, 503, ``Retry-After``); a request that was `sent` may have been handled
-    and billed. A failure that may be `of_request` alone, a 500, can be a text that the server cannot take."""
+    """A failure after which a retry may succeed.
+
+    Attributes:
+        wait: the pause in seconds that the server requests, if any.
+        busy: whether the server asks to wait (429, 503, ``Retry-After``).
+        sent: whether the request was sent, so that it may have been processed and billed.
+        of_request: whether the cause may be this request (500), such as a text that the server cannot process.
+    """
 
     sent = False
 
@@ -45,42 +50,42 @@ class TransientError(Exception):
 
 
 class RequestTimeout(TransientError):
-    """No whole reply in time."""
+    """No complete reply within the timeout."""
 
     sent = True
 
 
 class InvalidResponse(TransientError):
-    """A complete reply that does not match the request. It is retried a few times; then the segment fails."""
+    """A complete reply that does not match the request. It is retried a few times; then the segment is rejected."""
 
     sent = True
 
 
 class NotFound(InvalidResponse):
-    """A 404 or the like: of a wrong address or name it is lasting, of a gateway whose server restarts it passes."""
+    """A 404 or similar: permanent for a wrong address or name, temporary for a gateway whose server restarts."""
 
     sent = False
 
 
 class SchemaViolation(InvalidResponse):
-    """A candidate that is not in the grammar or schema."""
+    """A candidate that does not match the grammar or schema."""
 
 
 class RequestRejected(Exception):
-    """The server will never answer this request."""
+    """The server rejects this request permanently."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """Status, headers (names in lower case) and the whole body."""
+    """Status, headers (with lower-case names) and body."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
     def json(self) -> Any:
-        """The body's JSON, of an event stream the reply that its events make up; raises `TransientError` if it is none,
-        for instance because it was cut."""
+        """The parsed body: JSON, or the reply assembled from an event stream. Raises `TransientError` if it is invalid,
+        for example truncated."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
@@ -91,18 +96,18 @@ class Response:
             return whole_reply(text)
         except (ValueError, RecursionError):
             cause = "the server sent an event stream that was not requested, without a complete answer"
-            fix = "switch streaming off at the server, or in the gateway before it"
+            fix = "disable streaming in the server or its gateway"
             raise InvalidResponse(f"{cause}: {self.text!r}; {fix}") from None
 
     @property
     def text(self) -> str:
-        """The body as one line without HTML's tags, cut."""
+        """The body as one line, without HTML tags, truncated."""
         return excerpt(re.sub(r"<[^<>]*>", " ", self.body[:20_000].decode("utf-8", "replace")))
 
 
 @asynccontextmanager
 async def connections() -> AsyncIterator[ClientSession]:
-    """A session without limits on connections, without cookies, and without decompression."""
+    """A session with unlimited connections, and without cookies and decompression."""
     require("aiohttp", "server", "engine=server")
     import aiohttp
 
@@ -112,7 +117,7 @@ async def connections() -> AsyncIterator[ClientSession]:
 
 
 def request(address: Address, path: str, body: Any = None, limit: int = 1 << 24, seconds: float = 10.0) -> Response:
-    """The reply that `fetch` gives, waited for. It works also in a thread that runs an event loop, as a notebook's."""
+    """`fetch` as a synchronous function, which also works in a thread with an event loop, such as in a notebook."""
 
     async def alone() -> Response:
         async with connections() as session:
@@ -125,16 +130,21 @@ def request(address: Address, path: str, body: Any = None, limit: int = 1 << 24,
 async def fetch(
     session: ClientSession, address: Address, path: str, body: Any = None, limit: int = 1 << 24, seconds: float = 10.0
 ) -> Response:
-    """The reply to a POST of a body, JSON as bytes or a form of aiohttp; without one to a GET, such as a question about
-    the server. Raises `RequestTimeout` if it is not complete in time, `TransientError` if the connection is refused or
-    lost, and `EngineError` for a redirect and a reply that is compressed or has more than `limit` bytes."""
+    """The reply to a POST request with `body` (JSON as bytes, or a form of aiohttp), or to a GET request without a
+    body.
+
+    Raises:
+        RequestTimeout: the reply is not complete within `seconds`.
+        TransientError: the connection is refused or lost.
+        EngineError: a redirect, or a reply that is compressed or has more than `limit` bytes.
+    """
     import aiohttp
 
     method, timeout = "GET" if body is None else "POST", aiohttp.ClientTimeout(total=seconds)
     headers = {"Accept-Encoding": "identity", **address.headers()}
     if isinstance(body, bytes):
         headers["Content-Type"] = "application/json"
-    # aiohttp's own `trust_env` would read ``~/.netrc`` too, and send what stands there beside the key.
+    # aiohttp's `trust_env` would also read ``~/.netrc``, and send its credentials in addition to the key.
     scheme, _, host, *_ = address.url.split("/")
     proxy = None if urllib.request.proxy_bypass(host) else urllib.request.getproxies().get(scheme[:-1])
     options = {"allow_redirects": False, "proxy": proxy, "timeout": timeout}
@@ -143,7 +153,7 @@ async def fetch(
             names = {name.lower(): value for name, value in reply.headers.items()}
             if 300 <= reply.status < 400:
                 target = excerpt(shown(names.get("location", "an unspecified address")), 100)
-                raise EngineError(f"{address} redirects to {target}, which was not followed: use that address")
+                raise EngineError(f"{address} redirects to {target}, which was not followed; use that address")
             if names.get("content-encoding", "").strip().lower() not in (
                 "",
                 "identity",
@@ -163,5 +173,5 @@ async def fetch(
 
 
 def token_count(value: object) -> int | None:
-    """A number of tokens, which fits the store and a sum; None if the value is none."""
+    """A plausible number of tokens; None for any other value."""
     return value if type(value) is int and 0 <= value <= 10**12 else None

@@ -1,4 +1,4 @@
-"""Reads the replies of chat servers: validated samples, or an `InvalidResponse` with the reason."""
+"""Parsing of the replies of chat servers: validated samples, or `InvalidResponse` with the reason."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mbr_esd_metric.generation.server.dialects import Dialect, Query
 from mbr_esd_metric.generation.server.http import InvalidResponse, SchemaViolation, token_count
 from mbr_esd_metric.prompting.parse import LONGEST_ANSWER
 
-#: The text that a reasoning model may write before its answer.
+#: The reasoning block that a model may write before its answer.
 _THOUGHTS = re.compile(r"\s*<(think|thinking)>.*?</\1>\s*", re.DOTALL)
-#: Fields for texts that are not answers. A parser of the server's may have taken the answer for one.
+#: Fields for text other than the answer. A parser of the server may have put the answer into one of them.
 _NO_ANSWER = ("reasoning_content", "reasoning", "thinking", "tool_calls", "function_call")
-#: Finish reasons of candidates that were cut by their length, that a filter cut or withheld, and of those that the
-#: server did not bring to an end. With any other a candidate is whole; where it is unknown, if the text is.
+#: Finish reasons of candidates that exceed a length limit, that were stopped or withheld by a filter, and that the
+#: server did not finish. With other reasons, a candidate is complete; with an unknown one, if its text is.
 _CUT = {"length", "max_tokens", "max_length", "max_output_tokens", "max_new_tokens", "model_length"}
 _CUT |= {"model_context_window_exceeded", "token_limit", "time_limit", "error_limit", "incomplete"}
 _FILTERED = {"content_filter", "content_filtered", "safety", "sensitive", "recitation", "refusal"}
@@ -29,14 +29,19 @@ _UNFINISHED = {"abort", "aborted", "cancelled", "canceled", "error", "timeout", 
 _UNFINISHED |= {"insufficient_system_resource", "network_error"}
 _UNKNOWN = {"", "none", "null"}
 _DECODER = json.JSONDecoder()
-#: The decoder's errors count the lines from the text's beginning. What is further back than this is cut off.
+#: The decoder counts lines from the start of the text for its errors, so text further back than this is removed.
 _BEHIND = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Samples in order from the first, perhaps fewer than requested; the tokens that are billed of the prompt and
-    of all samples, if the server says; the model that the server names, if it is another."""
+    """A parsed reply.
+
+    Attributes:
+        samples: the samples in order, possibly fewer than requested.
+        billed: the billed tokens of the prompt and of all samples, if the server reports them.
+        other_model: the model name in the reply, if it differs.
+    """
 
     samples: tuple[Candidate, ...]
     billed: tuple[int, int] | None = None
@@ -44,8 +49,11 @@ class Reply:
 
 
 def read_reply(query: Query, value: object, address: Address) -> Reply:
-    """The samples of a reply in the order of their index, up to the first that is missing or cut; `InvalidResponse` if
-    it does not match the request, or the exception of `failures.classify` if it is an error despite its status 200."""
+    """The samples of a reply in the order of their indices, up to the first missing or unfinished one.
+
+    Raises `InvalidResponse` if the reply does not match the request, or the exception of `failures.classify` if it is
+    an error despite status 200.
+    """
     dialect, n = query.dialect, query.request.n
     if not isinstance(value, Mapping) or value.get("error"):
         raise _failure(value, address)
@@ -79,8 +87,8 @@ def read_reply(query: Query, value: object, address: Address) -> Reply:
 
 
 def _indices(choices: Sequence[Mapping[str, Any]], n: int) -> list[int]:
-    """The index of each choice, from 0: its place in the reply, unless several choices carry distinct indices. These
-    count from 0, or from 1 where all are there."""
+    """The index of each choice, from 0: its position in the reply, unless the choices have distinct indices. These
+    start at 0, or at 1 if all choices are present."""
     stated = [index if type(index := choice.get("index")) is int else None for choice in choices]
     places, known = list(range(len(choices))), {index for index in stated if index is not None}
     indices = [index for index in stated if index is not None]
@@ -100,20 +108,20 @@ def _failure(value: object, address: Address) -> Exception:
 
 
 def _same_model(name: str, requested: str) -> bool:
-    """Whether a name is the requested model's, which stands for its dated snapshots and may lack the maker."""
+    """Whether a name is that of the requested model, possibly a dated snapshot, or without the organisation."""
     name, requested = (one.rsplit("/", 1)[-1].removesuffix(":latest") for one in (name, requested))
     return name == requested or re.fullmatch(r"(-\d{4}|[:@]).*", name.removeprefix(requested)) is not None
 
 
 def _check_form(sample: Candidate, query: Query) -> None:
-    """Raise `SchemaViolation` if a sample is not in the requested form, unless it was cut or may lack tokens."""
+    """Raise `SchemaViolation` if a sample has the wrong format, unless it was truncated or may lack tokens."""
     dialect, request, text = query.dialect, query.request, sample.text or ""
     free = dialect.guidance == "none" or (dialect.guidance == "schema" and not request.schema)
     if sample.truncated or free or dialect.loses_tokens:
         return
     if dialect.guidance == "schema":
         fits = _is_whole(text)
-    else:  # Python builds the grammar of one translation in 20 to 100 ms; `form` says the same of every answer
+    else:  # compiling the grammar of a translation takes Python 20 to 100 ms, so `form` is used if it exists
         fits = re.fullmatch(request.form or request.grammar, text) is not None
         if fits and request.form:
             fits = all(error["error_span"] in request.translation for error in json.loads(text)["errors"])
@@ -122,8 +130,8 @@ def _check_form(sample: Candidate, query: Query) -> None:
 
 
 def final_answer(dialect: Dialect, text: str) -> str:
-    """The answer in the text that a model wrote: the text behind its thoughts, and, where no grammar holds the model to
-    the format, the last JSON object in it that has errors."""
+    """The answer in the output of a model: without the reasoning block, and without guided decoding, the last JSON
+    object with an "errors" key."""
     if thoughts := _THOUGHTS.match(text):
         text = text[thoughts.end() :]
     prose = dialect.guidance == "none" or (dialect.guidance == "schema" and text.lstrip()[:1] != "{")
@@ -131,8 +139,9 @@ def final_answer(dialect: Dialect, text: str) -> str:
 
 
 def _last_annotation(text: str) -> str:
-    """The last JSON object in the text that has errors; the whole text if there is none. Each brace may begin it. What
-    is read in vain is counted, so that the time grows with the text and not with its square."""
+    """The last JSON object in the text with an "errors" key; the whole text if there is none. Every brace may start an
+    object; the number of characters that are parsed is limited, so that the time is linear in the length of the
+    text."""
     answer, rest, at, left = text, text, text.find("{"), 16 * len(text) + 1000
     while at >= 0 and left > 0:
         if at > _BEHIND:
@@ -153,7 +162,7 @@ def _last_annotation(text: str) -> str:
 
 
 def _sample(choice: Mapping[str, Any], tokens: int, query: Query) -> Candidate:
-    """The candidate of a choice; `tokens` is its share of those billed, for a server that lists none."""
+    """The candidate of a choice; `tokens` is its share of the billed tokens, for servers that do not list tokens."""
     dialect = query.dialect
     finish, message = str(choice.get("finish_reason", "stop")).lower(), choice.get("message")
     if finish in _UNFINISHED or choice.get("error"):
@@ -165,7 +174,7 @@ def _sample(choice: Mapping[str, Any], tokens: int, query: Query) -> Candidate:
     text = content
     if isinstance(content, list):
         text, refusal = _text(content), refusal or _text(content, "refusal")
-    # What was refused or filtered is paid for: it counts as cut, and is not asked for again.
+    # Refused or filtered candidates are billed: they are treated as truncated, and not requested again.
     filtered = finish in _FILTERED or bool(refusal)
     cut = filtered or finish in _CUT
     if text in (None, "") and not filtered:
@@ -190,7 +199,7 @@ def _sample(choice: Mapping[str, Any], tokens: int, query: Query) -> Candidate:
 
 
 def _is_whole(answer: str) -> bool:
-    """Whether an answer is a JSON object, to its last brace."""
+    """Whether an answer is a complete JSON object."""
     try:
         return isinstance(json.loads(answer), dict)
     except (ValueError, RecursionError):
@@ -198,21 +207,23 @@ def _is_whole(answer: str) -> bool:
 
 
 def _text(content: list[Any], kind: Literal["text", "refusal"] = "text") -> str | None:
-    """The texts of a content in parts, without those of reasoning, or what is refused; None if there is none."""
+    """The text, or the refusal, of a content that consists of parts, without reasoning; None if there is none."""
     parts = [part if isinstance(part, Mapping) else {"text": part} for part in content]
     texts = [part.get(kind) for part in parts if str(part.get("type", "text")).removeprefix("output_") == kind]
     return "".join(text for text in texts if isinstance(text, str)) or None
 
 
 def total_logprob(logprobs: Any, text: str) -> tuple[float, int]:
-    """Sum and number of the log-probabilities of a choice's tokens; raises `InvalidResponse` if one is none."""
+    """The sum and the number of the log-probabilities of a choice's tokens. Raises `InvalidResponse` if one is
+    invalid."""
     try:
         values = [token["logprob"] for token in logprobs["content"]]
     except (TypeError, KeyError):
         raise InvalidResponse("the server returns no log-probabilities") from None
     if text and not values:
         raise InvalidResponse("a candidate has text but no tokens")
-    # A bool is an int; rounding may bring a value above 0; of NaN nothing is true; the store and a sum hold 1e9.
+    # Types are compared because bool is a subclass of int; rounding may give values above 0; comparisons with NaN are
+    # false; the lower bound keeps sums finite.
     in_range = not set(map(type, values)) - {float, int} and min(values, default=0) >= -1e9
     if not in_range or not max(values, default=0) <= 1e-3 or math.isnan(total := sum(values, 0.0)):
         raise InvalidResponse("a log-probability is not a finite number of at most 0")
@@ -220,7 +231,7 @@ def total_logprob(logprobs: Any, text: str) -> tuple[float, int]:
 
 
 def _by_token(content: Sequence[Mapping[str, Any]], answer: str) -> TokenLogprobs | None:
-    """Log-probabilities by token, which `total_logprob` has checked; None if the tokens do not spell the answer."""
+    """The log-probabilities by token, validated by `total_logprob`; None if the tokens do not spell the answer."""
     pieces = []
     for token in content:
         raw, text = token.get("bytes"), token.get("token")

@@ -134,7 +134,9 @@ def test_what_the_service_no_longer_has_is_submitted_again_by_the_next_run(lost:
         else:
             server.look(name)
             del server.files[batch["output_file_id"]]
-        with pytest.raises(EngineError, match=rf"{name} is gone .*404.*expired.*submits its requests again"):
+        with pytest.raises(
+            EngineError, match=rf"{name} does not exist any more .*404.*expired.*submits its requests again"
+        ):
             list(engine(server.url).generate(requests(2, 4), Sampling()))
         assert len(collect(engine(server.url).generate(requests(2, 4), Sampling()))) == 8
 
@@ -244,9 +246,7 @@ def test_a_line_that_cannot_be_read_is_named_where_a_result_is_missing() -> None
     def finish(batch: dict[str, Any], good: list[Any], bad: list[Any]) -> None:
         del good[1]["custom_id"]
 
-    message = (
-        "the results have lines that cannot be read: line 2 of file.*; segment 1: the batch is completed without it"
-    )
+    message = "the results have invalid lines: line 2 of file.*; segment 1: the batch is completed without it"
     with FakeBatchServer(MODEL, finish=finish) as server, pytest.raises(EngineError, match=message):
         list(engine(server.url).generate(requests(3, 16), Sampling()))
 

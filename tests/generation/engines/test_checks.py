@@ -80,7 +80,7 @@ def test_neither_torch_nor_a_network_nor_a_store() -> None:
 
 
 def test_it_runs_no_other_model() -> None:
-    with pytest.raises(EngineError, match="it runs no model, but org/model is given; use mbr-esd-checks"):
+    with pytest.raises(EngineError, match=r"it does not run models \(got org/model\); use mbr-esd-checks"):
         load_metric("mbr-esd-model?model=org/model&engine=checks&format=json-omissions").predict(SAMPLES)
 
 

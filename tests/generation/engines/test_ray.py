@@ -85,7 +85,7 @@ def test_a_process_that_dies_gives_its_work_to_another(stub: EngineOptions, monk
     monkeypatch.setattr(module, "MORE_LOSSES", 0)
     requests = [Request(f"key{i}", {2: "die", 5: "always"}.get(i, ""), "", 20) for i in range(6)]
     parts: list[Generated] = []
-    with pytest.raises(EngineError, match="Ray lost 2 copies of the model in a row: .*; sampled candidates are kept"):
+    with pytest.raises(EngineError, match="Ray lost 2 replicas in a row: .*; sampled candidates are kept"):
         parts.extend(RayEngine(stub).generate(requests, SAMPLING))
     assert sorted(collect(parts)) == [(f"key{i}", number) for i in range(5) for number in range(20)]
     assert len(parts) == 10

@@ -102,7 +102,7 @@ def test_addresses_are_an_options_or_a_variables_and_no_part_of_the_identity(mon
         ("localhost:8000", MODEL, "'localhost:8000' is not a server address"),
         ("{1}", MODEL, "usually ends in /v1"),
         ("{2}", MODEL, "no server answers at .*; start the server, or fix the address"),
-        ("{0}/v1", MODEL, "the key .*MBR_ESD_API_KEY"),
+        ("{0}/v1", MODEL, "the API key .*MBR_ESD_API_KEY"),
         ("{1}/v1", "org/wrong", "does not serve 'org/wrong'; it serves 'test-model'.*model=NAME"),
     ],
 )
@@ -216,7 +216,7 @@ def test_no_password_of_an_address_is_shown() -> None:
         |http://alice:hunter2@h :1/v1|http://alice:hunter2|h:1/v1?key=hunter2|http://h:x/v1?key=hunter2#hunter2
         |http://alice:12/ter2@h:1/v1|http://alice:12?ter2@h:1/v1|http://h:1/v1?key=hun@ter2"""
     for address in map(str.strip, malformed.split("|")):
-        with pytest.raises(EngineError, match="is not a server address; write for instance") as raised:
+        with pytest.raises(EngineError, match="is not a server address; use a form such as") as raised:
             Address.parse(address)
         assert not re.search("hun|ter2", str(raised.value)), address
     for text, safe in {
@@ -333,7 +333,7 @@ FILTER = {"error": {"code": "content_filter", "status": 400, "message": "the gra
         (402, {"detail": "Payment is due"}, EngineError, "402 Payment is due"),
         (503, {"error": {"message": "Loading model", "type": "unavailable_error"}}, TransientError, "503 Loading"),
         (500, "<html><body><h1>Oops</h1>\n", TransientError, "500 Oops$"),
-        (401, {"error": "who are you?"}, EngineError, r"refuses the key \(401 who are you\?\); set MBR_ESD_API_KEY"),
+        (401, {"error": "who are you?"}, EngineError, r"rejects the API key \(401 who are you\?\); set MBR"),
         (404, {"detail": "Not Found"}, NotFound, r"404 Not Found; check the model name and the address.*/v1"),
         (404, {"error": {"message": "m", "code": "model_not_found"}}, RequestRejected, r"404 m; check the model name"),
         (400, {"error": {"message": "wait", "code": "model_loading"}}, TransientError, "400 wait$"),
@@ -421,7 +421,7 @@ def test_a_lasting_refusal_is_of_one_segment_wherever_it_stands(place: str) -> N
 
 
 def test_a_run_in_which_all_is_refused_ends_after_twenty_segments() -> None:
-    message = "the first 20 segments were all refused.*400 the grammar of your prompt.*dialect=plain requests one"
+    message = "the first 20 segments were all rejected.*400 the grammar of your prompt.*dialect=plain requests one"
     with FakeServer(MODEL, spoil=lambda value, number: Failure(400, FILTER)) as server:
         with pytest.raises(EngineError, match=message):
             sampled(server, 200, 2)

@@ -285,7 +285,7 @@ def test_an_event_stream_is_read_as_one_reply(whole: bool) -> None:
         reply = read_reply(query, Response(200, headers, body).json(), Address.parse("http://h/v1"))
         assert [sample.text for sample in reply.samples] == answers
         assert reply.billed == (7, 4)
-    with pytest.raises(InvalidResponse, match=r"sent an event stream that was not requested.*switch streaming off"):
+    with pytest.raises(InvalidResponse, match=r"sent an event stream that was not requested.*disable streaming"):
         Response(200, {"content-type": "text/event-stream"}, b"data: {half").json()
 
 
