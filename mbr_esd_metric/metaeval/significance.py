@@ -1,7 +1,6 @@
-"""Significance tests of metrics: the permutation test PERM-BOTH (Deutsch et al. 2021), a paired bootstrap, and
-rankings.
+"""Significance tests of metrics: PERM-BOTH (Deutsch et al. 2021), the paired bootstrap, and rankings.
 
-PERM-BOTH tests whether metric b agrees with gold better than metric a,
+The permutation test PERM-BOTH tests whether metric b agrees with gold better than metric a,
 
     p = share of k draws with  statistic(b') - statistic(a') >= statistic(b) - statistic(a)
 
@@ -19,8 +18,7 @@ of values and of differences are the middle 95% over the resamples, and
 
 The paper resamples individual translations (`units="instance"`).
 
-A ranking orders metrics and assigns significance clusters, as mt-metrics-eval's ``AssignRanks`` and
-``AverageCorrMatrix`` do.
+Rankings order metrics and assign significance clusters, as mt-metrics-eval's ``AssignRanks`` and ``AverageCorrMatrix``.
 """
 
 from __future__ import annotations
@@ -67,13 +65,8 @@ class EarlyStop:
 
 @dataclass(frozen=True, slots=True)
 class PermBoth:
-    """The result of one test.
-
-    Attributes:
-        p_value: the p-value, small if b is better than a.
-        delta: the statistic of b minus that of a.
-        draws: the k differences under the null hypothesis, or fewer (`EarlyStop`).
-    """
+    """The result of one test: the p-value, small if b is better than a; `delta`, the statistic of b minus that of a;
+    and `draws`, the k differences under the null hypothesis, or fewer (`EarlyStop`)."""
 
     p_value: float
     delta: float
@@ -96,12 +89,9 @@ def perm_both(
 
     Args:
         gold, a, b: score matrices (`matrices`).
-        statistic: the statistic to compare.
         k: the number of draws; the standard error of the p-value is at most ``0.5 / sqrt(k)``.
-        seed: the random seed.
         stop: the condition for early stopping; None for all k draws.
-        missing, exact: for SPA, see `pack_rated` and `spa`. If exact, permutations that equal the observed difference
-            count half.
+        missing, exact: for SPA, see `pack_rated` and `spa`; if exact, ties with the observed difference count half.
 
     Raises `InputError` for inconsistent matrices, `OptionError` for an unknown statistic or k < 1.
     """
@@ -167,8 +157,7 @@ class Contest(ABC):
 
 
 def coins(rng: np.random.Generator, draws: int, systems: int, segments: int) -> BoolMatrix:
-    """Fair coins, shape (draws, systems, segments). The random stream does not depend on how draws are split into
-    calls."""
+    """Fair coins, shape (draws, systems, segments). The stream does not depend on how draws are split into calls."""
     count = systems * segments
     words = rng.integers(0, 1 << 64, size=(draws, -(-count // 64)), dtype=np.uint64)
     bits = np.unpackbits(words.view(np.uint8), axis=1, count=count)
@@ -363,8 +352,7 @@ def paired_bootstrap(
 
 
 def unit_sums(statistics: Mapping[str, Floats], units: Units = "segment") -> dict[str, Floats]:
-    """Metric -> the statistics of each rated unit, shape (units, number of statistics); those of a segment are summed
-    over systems.
+    """Metric -> the statistics of each rated unit, shape (units, number of statistics), summed over systems for segments.
 
     Raises `InputError` for metrics that are not rated on the same translations.
     """
@@ -406,8 +394,7 @@ class Ranking:
         return self.ranks[self.names.index(name)]
 
     def p_value(self, a: str, b: str) -> float:
-        """The p-value of "metric b is better than metric a", by the bootstrap if there is one; 1 if one of the metrics
-        is not in the ranking."""
+        """The p-value of "metric b is better than metric a", by the bootstrap if there is one; 1 if one is missing."""
         if not {a, b} <= {*self.names}:
             return 1.0
         if self.resamples:
@@ -472,13 +459,9 @@ def average_ranking(
 ) -> Ranking:
     """The ranking by the weighted mean over several rankings, for the metrics that are in all of them.
 
-    Draws of the mean are weighted sums of the draws of the individual tests. If a test stopped early, its draws are
-    repeated. Bootstrap resamples are averaged without weights.
-
-    Args:
-        rankings: the rankings.
-        weights: one weight per ranking, with sum 1; None for equal weights.
-        alpha: the significance level.
+    There is one weight per ranking, with sum 1; None for equal weights. Draws of the mean are weighted sums of the
+    draws of the individual tests; if a test stopped early, its draws are repeated. Bootstrap resamples are averaged
+    without weights.
 
     Raises `InputError` if there is no common metric, or the number of weights is wrong.
     """

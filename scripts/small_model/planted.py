@@ -85,7 +85,7 @@ class Planter:
 
     def plant(self, item: HumanAnnotation, rng: random.Random) -> HumanAnnotation | None:
         """`item` with one error of an applicable kind, drawn by `rng`; None if no kind is applicable."""
-        # The maximum of u^(1/weight), u uniform in [0, 1), is that of each item with probability proportional to weight.
+        # An item has the maximum of u^(1/weight), u uniform in [0, 1), with probability proportional to its weight.
         for kind in sorted(PLANTED_KINDS, key=lambda kind: -(rng.random() ** (1 / _KIND_WEIGHTS.get(kind, 1.0)))):
             edit = PLANTED_KINDS[kind](self, item, rng)
             if edit is not None and edit.text != item.translation and 0 <= edit.start < edit.end <= len(edit.text):
